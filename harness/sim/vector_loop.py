@@ -14,6 +14,8 @@ _STATIC, _DRF, _TETRIS, _QKNOBER = 0, 1, 2, 3
 WINDOW = 8
 _TINY = 1e-9
 _MOST_COUNTED = 4096  # pending tasks of one user that fill the idle space in its mean demand
+#: What choosers see together: pending tasks, what users hold, the rule (``shown``); work that is left (``jobs``).
+_RULE, _REMAINING = 5, 2
 #: In the place of a task: no task of the user fits anywhere; not looked for yet.
 _NOTHING, _UNKNOWN = -1, -2
 
@@ -53,9 +55,11 @@ def _level(user, held, weights):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _best_of(user, idle, first, after, demand, held, weights, rule, window, job, left, epsilon):  # type: ignore[no-untyped-def]
+def _best_of(user, idle, shown, jobs, epsilon):  # type: ignore[no-untyped-def]
     """(task, score) of a user for a server: the oldest that fits (static, drf) or the one with the greatest affinity
     less ``epsilon`` times the work that is left of its job."""
+    first, after, demand, held, weights, rule, window = shown
+    job, left, _ = jobs
     best, most = -1, -np.inf
     task, seen = first[user], 0
     while task >= 0 and seen < window:
@@ -71,8 +75,10 @@ def _best_of(user, idle, first, after, demand, held, weights, rule, window, job,
 
 
 @njit(cache=True)
-def _epsilon(idle, order, cut, pending, first, after, demand, window, job, left, remaining):  # type: ignore[no-untyped-def]
+def _epsilon(idle, order, cut, pending, shown, jobs):  # type: ignore[no-untyped-def]
     """``remaining`` times mean affinity over mean work left, of the tasks that compete for a server (Grandl 2014)."""
+    first, after, demand, _, _, _, window = shown
+    job, left, remaining = jobs
     aligned, work, before = 0.0, 0.0, 0
     for user in order:
         if before >= cut and work > 0:
@@ -89,18 +95,16 @@ def _epsilon(idle, order, cut, pending, first, after, demand, window, job, left,
 
 
 @njit(cache=True)
-def _choose(  # type: ignore[no-untyped-def]
-    idle, levels, pending, fair, first, after, demand, held, weights, rule, knob, window, job, left, remaining
-):
+def _choose(idle, levels, pending, fair, knob, shown, jobs):  # type: ignore[no-untyped-def]
     """The task for a server, or -1."""
-    n = len(levels)
+    n, rule = len(levels), shown[_RULE]
     if rule <= _DRF or rule == _QKNOBER:
         # Lowest first, under QKnober of those below their fair part; one whose tasks do not fit here does not hold the
         # server up.
         chosen, lowest = -1, np.inf if rule <= _DRF else fair - _TINY
         for user in range(n):
             if pending[user] and levels[user] < lowest:
-                task, _ = _best_of(user, idle, first, after, demand, held, weights, rule, window, job, left, 0.0)
+                task, _ = _best_of(user, idle, shown, jobs, 0.0)
                 if task >= 0:
                     chosen, lowest = task, levels[user]
         if rule <= _DRF or chosen >= 0:
@@ -116,22 +120,22 @@ def _choose(  # type: ignore[no-untyped-def]
         before = 0
         order = np.argsort(levels, kind="mergesort")
         epsilon = 0.0
-        if remaining > 0:
-            epsilon = _epsilon(idle, order, cut, pending, first, after, demand, window, job, left, remaining)
+        if jobs[_REMAINING] > 0:
+            epsilon = _epsilon(idle, order, cut, pending, shown, jobs)
         for user in order:
             if not pending[user]:
                 continue
             if before >= cut and best >= 0:
                 break
             before += pending[user]
-            task, score = _best_of(user, idle, first, after, demand, held, weights, rule, window, job, left, epsilon)
+            task, score = _best_of(user, idle, shown, jobs, epsilon)
             if score > most:
                 best, most = task, score
         return best
     low = np.inf
     for user in range(n):
         if pending[user]:
-            task, score = _best_of(user, idle, first, after, demand, held, weights, rule, window, job, left, 0.0)
+            task, score = _best_of(user, idle, shown, jobs, 0.0)
             # Of equal affinities, which are equally efficient, the user who has less: as the policy has it.
             if score > most or (score == most and levels[user] < low):
                 best, most, low = task, score, levels[user]
@@ -139,8 +143,9 @@ def _choose(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _offer(user, idle, first, after, demand, held, weights, rule, window):  # type: ignore[no-untyped-def]
+def _offer(user, idle, shown):  # type: ignore[no-untyped-def]
     """(task, server, affinity): the oldest task shown that fits somewhere, and where; (-1, -1, -1.0) without one."""
+    first, after, demand, held, weights, rule, window = shown
     task, seen = first[user], 0
     while task >= 0 and seen < window:
         if rule != _STATIC or _within(task, user, held, weights, demand):
@@ -160,37 +165,20 @@ def _offer(user, idle, first, after, demand, held, weights, rule, window):  # ty
 
 
 @njit(cache=True)
-def _renew(user, offers, scores, idle, first, after, demand, held, weights, rule, window):  # type: ignore[no-untyped-def]
+def _renew(user, offers, scores, idle, shown):  # type: ignore[no-untyped-def]
     """Whether a user has an offer; it is looked for where it may have changed."""
     if offers[user, 0] == _UNKNOWN:
-        task, target, score = _offer(user, idle, first, after, demand, held, weights, rule, window)
+        task, target, score = _offer(user, idle, shown)
         offers[user, 0], offers[user, 1], scores[user] = task, target, score
     return offers[user, 0] >= 0
 
 
 @njit(cache=True)
-def _choose_new(  # type: ignore[no-untyped-def]
-    offers,
-    scores,
-    idle,
-    levels,
-    pending,
-    fair,
-    first,
-    after,
-    demand,
-    held,
-    weights,
-    rule,
-    knob,
-    window,
-    job,
-    left,
-    remaining,
-):
+def _choose_new(offers, scores, idle, levels, pending, fair, knob, shown, jobs):  # type: ignore[no-untyped-def]
     """The user that the rule serves next, or -1: of those whose ``offers`` (task, server) are not _NOTHING, by what
     each may have on any server and its affinity there (``scores``)."""
-    n = len(levels)
+    n, rule = len(levels), shown[_RULE]
+    job, left, remaining = jobs
     if rule <= _DRF or rule == _QKNOBER:
         # By level. One whose tasks fit nowhere is left out until the next instant: nothing becomes free in between.
         below = np.inf if rule <= _DRF else fair - _TINY
@@ -201,7 +189,7 @@ def _choose_new(  # type: ignore[no-untyped-def]
                     chosen, lowest = user, levels[user]
             if chosen < 0:
                 break
-            if _renew(chosen, offers, scores, idle, first, after, demand, held, weights, rule, window):
+            if _renew(chosen, offers, scores, idle, shown):
                 return chosen
         if rule <= _DRF:
             return -1
@@ -216,7 +204,7 @@ def _choose_new(  # type: ignore[no-untyped-def]
             if before >= cut and work > 0:
                 break
             before += pending[user]
-            if pending[user] and _renew(user, offers, scores, idle, first, after, demand, held, weights, rule, window):
+            if pending[user] and _renew(user, offers, scores, idle, shown):
                 aligned += scores[user]
                 work += left[job[offers[user, 0]]]
         epsilon = remaining * aligned / work if work > 0 else 0.0
@@ -225,7 +213,7 @@ def _choose_new(  # type: ignore[no-untyped-def]
         if before >= cut and best >= 0:
             break
         before += pending[user]
-        if pending[user] and _renew(user, offers, scores, idle, first, after, demand, held, weights, rule, window):
+        if pending[user] and _renew(user, offers, scores, idle, shown):
             score = scores[user] - epsilon * left[job[offers[user, 0]]]
             if score > most or (score == most and levels[user] < levels[best]):
                 best, most = user, score
@@ -320,6 +308,7 @@ def run_loop(  # type: ignore[no-untyped-def]
     for task in range(tasks):
         work[task] = duration[task] * demand[task].sum()
         left[job[task]] += work[task]
+    shown, jobs = (first, after, demand, held, weights, rule, window), (job, left, remaining)
     ends = [(np.int64(0), np.int64(0))]
     ends.pop()
     figures = np.zeros(5 + 2 * m)
@@ -419,23 +408,7 @@ def run_loop(  # type: ignore[no-untyped-def]
                 task = -1
                 if server >= 0:
                     figures[3] += 1
-                    task = _choose(
-                        idle[server],
-                        levels,
-                        pending,
-                        fair,
-                        first,
-                        after,
-                        demand,
-                        held,
-                        weights,
-                        rule,
-                        knob,
-                        window,
-                        job,
-                        left,
-                        remaining,
-                    )
+                    task = _choose(idle[server], levels, pending, fair, knob, shown, jobs)
                     target = server
                     if task < 0:
                         server = -1
@@ -444,28 +417,10 @@ def run_loop(  # type: ignore[no-untyped-def]
                         continue
                 elif only >= 0:
                     if pending[only]:
-                        task, target, _ = _offer(only, idle, first, after, demand, held, weights, rule, window)
+                        task, target, _ = _offer(only, idle, shown)
                         figures[3] += 1
                 else:
-                    user = _choose_new(
-                        offers,
-                        scores,
-                        idle,
-                        levels,
-                        pending,
-                        fair,
-                        first,
-                        after,
-                        demand,
-                        held,
-                        weights,
-                        rule,
-                        knob,
-                        window,
-                        job,
-                        left,
-                        remaining,
-                    )
+                    user = _choose_new(offers, scores, idle, levels, pending, fair, knob, shown, jobs)
                     figures[3] += 1
                     if user >= 0:
                         task, target = offers[user, 0], offers[user, 1]
