@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -260,42 +261,22 @@ def resource_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
     def steps_of(value: Floats | None, series: Series) -> Curve | None:
         return None if value is None else _sampled(Curve(series.time_s, value))
 
-    demand = [
-        LineChart(
-            run.label,
-            "time (s)",
-            "demand / own share",
-            _lines(run, styles.leaves(run), styles, lambda s: means(_normalised(s.demand_mb, s.share_mb), s)),
-            y_scale="log",
-            levels=((1.0, "the queue's own share"),),
-        )
-        for run in runs
-    ]
+    def charts(y_label: str, curve_of: Callable[[Run, Series], Curve | None], **more: Any) -> list[LineChart]:
+        return [
+            LineChart(run.label, "time (s)", y_label, _lines(run, own(run), styles, partial(curve_of, run)), **more)
+            for run in runs
+        ]
+
+    demand = charts(
+        "demand / own share",
+        lambda _, s: means(_normalised(s.demand_mb, s.share_mb), s),
+        y_scale="log",
+        levels=((1.0, "the queue's own share"),),
+    )
     top = max((float(np.nanmax(line.curve.y)) for chart in demand for line in chart.lines), default=1.0)
-    accumulated = [
-        LineChart(
-            run.label,
-            "time (s)",
-            "accumulated / capacity (s)",
-            _lines(run, styles.leaves(run), styles, partial(_accumulated, run)),
-        )
-        for run in runs
-    ]
-    quantum = [
-        LineChart(
-            run.label, "time (s)", "Q (s)", _lines(run, styles.leaves(run), styles, lambda s: steps_of(s.quantum_s, s))
-        )
-        for run in runs
-    ]
-    counted = [
-        LineChart(
-            run.label,
-            "time (s)",
-            "counted / capacity (s)",
-            _lines(run, styles.leaves(run), styles, partial(_counted, run)),
-        )
-        for run in runs
-    ]
+    accumulated = charts("accumulated / capacity (s)", _accumulated)
+    quantum = charts("Q (s)", lambda _, s: steps_of(s.quantum_s, s))
+    counted = charts("counted / capacity (s)", _counted)
     groups = [
         Group(
             "demand",
