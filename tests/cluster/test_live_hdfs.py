@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import random
 import re
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import requests
@@ -21,6 +25,7 @@ from harness.yarn.files import FileChanged
 from harness.yarn.http import HttpOptions
 from harness.yarn.places import WebHdfsPlace
 from harness.yarn.webhdfs import WebHdfs
+from studies.real_faults.relay import MODES, Relay
 from tests.cluster.hdfs import hdfs
 from tests.cluster.local_clusters import one_queue, runner
 
@@ -59,6 +64,64 @@ def test_the_allocation_file_is_replaced_in_hdfs_whole_or_not_at_all(files: WebH
         assert "\tat " not in caught.value.line()
         assert " at org.apache" not in caught.value.line()
     assert place.read() == b"<allocations/>"
+
+
+def test_whatever_breaks_on_the_way_to_hdfs_its_readers_find_a_whole_file(files: WebHdfs) -> None:
+    """NameNode and DataNode are refused, cut, silent, slow or noisy while the allocation file is replaced."""
+    folder, rng = "/broken", random.Random(7)
+    reader = WebHdfsPlace(files.base, f"{folder}/fair-scheduler.xml", files.options)
+    documents = [b"<allocations>%d</allocations>" % number * (1 + 3000 * (number % 3)) for number in range(16)]
+    reader.write(documents[0])
+    told = requests.get(
+        f"{files.base}/webhdfs/v1{reader.path}?op=OPEN&user.name={files.options.user}",
+        allow_redirects=False,
+        timeout=60,
+    )
+    datanode = urlsplit(told.headers["Location"]).netloc
+    relays = [Relay(urlsplit(files.base).port or 0, 1), Relay(int(datanode.rpartition(":")[2]), 2)]
+    relays[0].rewrites = {datanode.encode(): relays[1].address.encode()}
+    options = replace(files.options, attempts=1, connect_timeout_s=1.0, read_timeout_s=2.0, deadline_s=4.0)
+    place = WebHdfsPlace(f"http://{relays[0].address}", reader.path, options)
+    read: set[bytes] = set()
+    stop = threading.Event()
+
+    def look() -> None:
+        while not stop.wait(0.02):
+            try:
+                read.add(reader.read())
+            except InputError as error:
+                read.add(str(error).encode())
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    stands, written, failed = documents[0], 0, 0
+    try:
+        for new in documents[1:]:
+            for relay in relays:
+                relay.mode = rng.choice(("", "", *MODES))
+            try:
+                place.write(new, before=stands)
+            except InputError:
+                failed += 1
+                # What was still on its way has come to its end within the deadline.
+                time.sleep(0.2)
+                now = reader.read()
+                assert now in (stands, new)
+                stands = now
+            else:
+                written += 1
+                stands = new
+                assert reader.read() == new
+    finally:
+        stop.set()
+        looking.join()
+        for relay in relays:
+            relay.mode = ""
+            relay.close()
+    assert read <= set(documents)
+    assert min(written, failed) >= 2
+    reader.clear()
+    assert [one.name for one in files.listing(folder)] == ["fair-scheduler.xml"]
 
 
 def test_files_and_folders(files: WebHdfs, tmp_path: Path) -> None:
