@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from harness.base.errors import CallError, nearest
 from harness.model.plan import LedgerSettings, Plan
-from harness.model.snapshot import Figures, Snapshot
+from harness.model.snapshot import Figures, QueueView, Snapshot
 
 if TYPE_CHECKING:
     from harness.ledger.ledger import Ledger
@@ -104,8 +104,8 @@ class Policy(ABC):
     """A fairness policy, written once: `plan` answers for inside the scheduler, on paper and from outside.
 
     Subclasses name themselves (``name``), declare their settings (``Settings``: a frozen dataclass whose fields are
-    made by `number`, `word`, `text`, `flag`) and implement `plan`. A user's own policy may besides define ``keys`` and
-    answer ``Order(measure="keys")``.
+    made by `number`, `word`, `text`, `flag`) and implement `plan`. A user's own policy may besides define ``key`` (or
+    ``keys``) and answer ``Order(measure="keys")``.
     """
 
     name: ClassVar[str] = ""
@@ -154,8 +154,29 @@ class Policy(ABC):
 
     def keys(self, snapshot: Snapshot, ledger: LedgerView) -> Mapping[str, float]:
         """With ``Order(measure="keys")``: queue path -> key; the demanding queue with the smallest gets the next
-        container, ties by name. Called at each allocation. A queue that is not named comes last."""
-        raise NotImplementedError(f"{type(self).__name__} answers Order(measure='keys') but defines no keys()")
+        container, ties by name. A queue that is not named comes last. By default the `key` of each queue below root.
+        """
+        counted = ledger.counted()
+        below = dict.fromkeys(snapshot.queues, 0.0)
+        for name, queue in snapshot.queues.items():
+            if queue.leaf:
+                amount = counted.get(name, 0.0)
+                below[name], above = amount, queue.parent
+                while above is not None:
+                    below[above] += amount
+                    above = snapshot.queues[above].parent
+        return {
+            name: self.key(queue, below[name], snapshot)
+            for name, queue in snapshot.queues.items()
+            if queue.parent is not None
+        }
+
+    def key(self, queue: QueueView, counted: float, snapshot: Snapshot) -> float:
+        """With ``Order(measure="keys")``, where `keys` is not defined: one queue's key, a leaf's or a parent's.
+
+        ``counted``: what the ledger counts for it, a parent's summed.
+        """
+        raise NotImplementedError(f"{type(self).__name__} answers Order(measure='keys') but defines no key()")
 
     def divide(self, scenario: VectorScenario) -> Division:
         """A scenario of several resources on paper: tasks by user. Policies of several resources answer this."""

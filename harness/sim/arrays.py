@@ -135,6 +135,17 @@ def _getattr(context: Any, builder: Any, compiled: ArraysType, value: Any, name:
     return impl_ret_borrowed(context, builder, kind, array._getvalue())
 
 
+@intrinsic  # type: ignore[untyped-decorator]
+def call_at(typing: Any, address: Any, first: Any, second: Any, third: Any) -> Any:
+    """Call compiled code at an address with those of two `Arrays` and with an integer; what it answers."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        code = builder.inttoptr(args[0], ir.FunctionType(_WORD, [_WORD] * 3).as_pointer())
+        return builder.call(code, [builder.ptrtoint(args[1], _WORD), builder.ptrtoint(args[2], _WORD), args[3]])
+
+    return types.int64(types.int64, first, second, types.int64), codegen
+
+
 def at_address(cls: type[Arrays]) -> Any:
     """A compiled function from an instance's ``address`` to the instance.
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.sim import either
 from harness.sim.apps import act, arrive, check_reduces, finish, restart_lost, speculate
-from harness.sim.arrays import at_address
+from harness.sim.arrays import at_address, call_at
 from harness.sim.calls import C_EXIT, C_HEARTBEAT, C_JOIN, C_LEAVE, C_UPDATE, most_calls, note
 from harness.sim.capacity.state import S as CapacityState
 from harness.sim.containers import container_exit
@@ -176,6 +176,16 @@ def _assume(S: Any, W: Any, now: int) -> None:
 
 
 @kernel
+def _keyed(S: Any, W: Any) -> bool:
+    """Whether a user's policy's keys are made anew, without Python."""
+    g = W.g[0]
+    if g.keys_at == 0 or (S.q[0].n_cand > 0 and call_at(g.keys_at, S, W, g.keys_of) != 0):
+        return False
+    g.keys_fresh = 1
+    return True
+
+
+@kernel
 def _beat(S: Any, W: Any, node: int, now: int) -> Any:
     """A node's heartbeat; False: want of room, to be repeated."""
     g = W.g[0]
@@ -307,7 +317,7 @@ def _run(S: Any, W: Any) -> Any:
                     note(W, beat_ms, C_HEARTBEAT, node, 0, 0, 0, 0)
                 else:
                     g.now = beat_ms
-                    if g.user_keys == 1 and g.keys_fresh == 0:
+                    if g.user_keys == 1 and g.keys_fresh == 0 and not _keyed(S, W):
                         return KEYS
                     if not _beat(S, W, node, beat_ms):
                         return NEED_ROOM
@@ -331,7 +341,7 @@ def _run(S: Any, W: Any) -> Any:
             either.run_kills(S, t)
             drain(S, W, t)
         elif t_heap == t:
-            if g.user_keys == 1 and g.keys_fresh == 0 and kind_of(W.heap_v[0]) == E_BEAT:
+            if g.user_keys == 1 and g.keys_fresh == 0 and kind_of(W.heap_v[0]) == E_BEAT and not _keyed(S, W):
                 return KEYS
             value = pop(W)
             _happens(S, W, value, t)

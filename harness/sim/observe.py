@@ -59,17 +59,18 @@ def look_at(state: int, world: int, ints: Any, reals: Any, now: int) -> Any:
 
     The scheduler's state and the world are given by their addresses.
     """
-    _look(_FAIR(state), _W(world), ints, reals, now)
+    fill(_FAIR(state), _W(world), ints, reals, now, 1)
 
 
 @kernel
 def look_at_capacity(state: int, world: int, ints: Any, reals: Any, now: int) -> Any:
     """`look_at` on the Capacity Scheduler."""
-    _look(_CAPACITY(state), _W(world), ints, reals, now)
+    fill(_CAPACITY(state), _W(world), ints, reals, now, 1)
 
 
 @kernel
-def _look(S: Any, W: Any, ints: Any, reals: Any, now: int) -> Any:
+def fill(S: Any, W: Any, ints: Any, reals: Any, now: int, jobs: int) -> Any:
+    """`look_at`; without ``jobs`` what is known of those is left out."""
     n = S.xg[0].n
     roll_rounds(S, now)
     ints[:, :] = 0
@@ -81,7 +82,7 @@ def _look(S: Any, W: Any, ints: Any, reals: Any, now: int) -> Any:
         ints[i, OLDEST] = -1
         reals[i, 0] = 0.0
         reals[i, 1] = 0.0
-    for j in range(len(W.jobs)):
+    for j in range(len(W.jobs) if jobs == 1 else 0):
         job = W.jobs[j]
         if job.state != J_RUNNING and job.state != J_SUBMITTED:
             continue
@@ -136,8 +137,9 @@ class Observer:
             for q, index in zip(tree, order, strict=True)
         ]
         self._limits = {q.path: (q.min_share, q.max_limit) for q in tree}
-        self._static: list[Any] = []
-        self._capacity: Resource | None = None
+        #: What does not change from look to look: another list when it has. The cluster, of the last look.
+        self.static: list[Any] = []
+        self.capacity: Resource | None = None
         #: The figures of the last look and of the one before; the last row: the cluster's MiB and vcores.
         self._ints, self._before = np.zeros((2, size + 1, _COLUMNS), np.int64)
         self._reals = np.zeros((size, 2))
@@ -160,7 +162,11 @@ class Observer:
         """A queue's minimum or maximum share was rewritten."""
         old = self._limits[path]
         self._limits[path] = (old[0] if least is None else least, old[1] if limit is None else limit)
-        self._capacity = None
+        self.capacity = None
+
+    def table(self) -> tuple[Any, Any]:
+        """Room for the figures of one look: what `fill` fills."""
+        return np.zeros_like(self._ints), np.zeros_like(self._reals)
 
     def look(self, S: Any, W: Any, now_ms: int) -> Figures:
         """The figures of this instant."""
@@ -169,10 +175,10 @@ class Observer:
         look = look_at_capacity if isinstance(S, CapacityState) else look_at
         look(S.address, W.address, self._ints, self._reals, now_ms)
         memory, vcores = self._ints[-1, :2].tolist()
-        capacity = self._capacity
+        capacity = self.capacity
         if capacity is None or capacity.memory_mb != memory or capacity.vcores != vcores:
-            capacity = self._capacity = Resource(memory, vcores)
-            self._static = [
+            capacity = self.capacity = Resource(memory, vcores)
+            self.static = [
                 (path, parent, leaf, weight, index, self._limits[path][0], self._limits[path][1].resolve(capacity))
                 for path, parent, leaf, weight, index in self._queues
             ]
@@ -190,7 +196,7 @@ class Observer:
             self._shape,
             self._names,
             [rows[i] for i in self._order],
-            partial(self._views_at, self._static, rows, before),
+            partial(self._views_at, self.static, rows, before),
         )
         return _snapshot(figures.time_s, figures.capacity, queues, period_s), rows, self._reals
 

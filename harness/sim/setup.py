@@ -199,6 +199,8 @@ class SimResult:
     script: dict[str, Any] | None = None  # with ``record_script``
     #: Why the run could never have ended, in words: it was stopped ('': it was not).
     stuck: str = ""
+    #: Why a policy's own keys were asked for in Python to the end, in words ('': they were not, or seldom).
+    keys_in_python: str = ""
 
 
 #: Called with a `Progress` now and then.

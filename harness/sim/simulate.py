@@ -18,6 +18,7 @@ from harness.model.plan import Plan, SchedulingPolicy
 from harness.model.queues import AllocationFile, QueueTree
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
+from harness.policies.base import CountedLedger
 from harness.policies.longterm import parts_over_horizon
 from harness.sim import world as w
 from harness.sim.attributes import with_attributes
@@ -33,6 +34,7 @@ from harness.sim.fair.longstate import RULE_USER
 from harness.sim.fair.state import KEYED_FLAT, KEYED_LEVELS, LTRF, STOCK
 from harness.sim.fair.turns import seat_all
 from harness.sim.feed import Feed
+from harness.sim.keyed import Keyed
 from harness.sim.longterm import is_uneven, long_term_arrays, seat_queues, shares_of, wait_ms
 from harness.sim.loop import run_at, run_capacity_at, take_sample
 from harness.sim.observe import Observer
@@ -58,16 +60,6 @@ class Counted(Protocol):
 
     @property
     def start_s(self) -> float: ...
-
-
-class _Figures:
-    start_s = 0.0  # virtual time
-
-    def __init__(self, by_leaf: Mapping[str, float]) -> None:
-        self._by_leaf = by_leaf
-
-    def counted(self) -> Mapping[str, float]:
-        return self._by_leaf
 
 
 class Simulation:
@@ -104,6 +96,7 @@ class Simulation:
         self.samples = SampleLog(self.tree, self.order, self.share, scale, quanta=quanta, uneven=uneven)
         self.tasks = TaskLog()
         self.observer = Observer(self.tree, self.order, setup.entitlements, len(self.scheduler.S.q))
+        self.keyed = Keyed(setup.policy, self.observer, self._order_mode() == KEYED_FLAT)
         leaves = {q.path: i for q, i in zip(self.tree, self.order, strict=True) if q.leaf}
         self.feed = Feed(
             setup.jobs,
@@ -200,7 +193,7 @@ class Simulation:
             )
             for q in self.tree
         }
-        plan: Plan = policy.plan(Snapshot(0.0, capacity, queues), _Figures({}))
+        plan: Plan = policy.plan(Snapshot(0.0, capacity, queues), CountedLedger({}))
         return plan
 
     def _inside_attributes(self, plan: Plan) -> AllocationFile:
@@ -371,19 +364,20 @@ class Simulation:
         if int(S.q["n_cand"][0]) == 0:
             return
         snapshot, _, reals = self.observer.snapshot(S, world, int(world.g["now"][0]), 0.0)
-        keys = self.setup.policy.keys(snapshot, _Figures(self.observer.counted(reals)))
+        keys = self.setup.policy.keys(snapshot, CountedLedger(self.observer.counted(reals)))
         column = S.q["key"]
         for queue, index in zip(self.tree, self.order, strict=True):
             key = keys.get(queue.path)
             column[index] = 1e300 if key is None or key != key else min(max(float(key), -1e300), 1e300)
         seat_all(S)
+        self.keyed.asked(S, world, column)
 
     def _parts(self) -> None:
         """Fill the queues' parts over the horizon anew: the policies' own definition, once an update."""
         S, world = self.scheduler.S, self.world
         assert self.plan is not None
         snapshot, _, reals = self.observer.snapshot(S, world, int(world.g["now"][0]), 0.0)
-        parts = parts_over_horizon(self.plan.order, snapshot, _Figures(self.observer.counted(reals)))
+        parts = parts_over_horizon(self.plan.order, snapshot, CountedLedger(self.observer.counted(reals)))
         column = S.x["x"]
         for queue, index in zip(self.tree, self.order, strict=True):
             column[index] = parts[queue.path]
@@ -391,7 +385,7 @@ class Simulation:
     def replan(self, now_ms: int) -> None:
         """T_wait from the tasks that have ended so far."""
         snapshot, _, reals = self.observer.snapshot(self.scheduler.S, self.world, now_ms, 0.0)
-        plan = self.setup.policy.plan(snapshot, _Figures(self.observer.counted(reals)))
+        plan = self.setup.policy.plan(snapshot, CountedLedger(self.observer.counted(reals)))
         self.scheduler.S.xg["t_wait_ms"] = wait_ms(plan.order)
         self.world.g["next_tick_ms"] = now_ms + _REPLAN_MS
 
@@ -418,6 +412,7 @@ class Simulation:
         """An allocation file with the same queues takes effect."""
         self.scheduler.reload(allocations)
         self._in_force = allocations
+        self.world.g["keys_at"] = 0  # made for the shares before
         if self.calls is not None:
             self._take_calls()
             self.calls.reload(now_ms, allocations)
@@ -468,6 +463,7 @@ class Simulation:
             end_s=now / 1000.0,
             finished=finished,
             stuck=stuck,
+            keys_in_python=self.keyed.why_not,
             failed_jobs=int(g["jobs_failed"]),
             events=int(g["started"] + g["ended"]),
             assignments=int(g["started"]),

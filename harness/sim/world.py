@@ -71,6 +71,8 @@ GLOBALS = np.dtype(
         ("skip", "i8"),
         ("user_keys", "i8"),  # the policy's keys come from Python
         ("keys_fresh", "i8"),
+        ("keys_at", "i8"),  # or from compiled code (harness.sim.keyed): its address, and that of what it works on
+        ("keys_of", "i8"),
         ("record_tasks", "i8"),
         ("record_calls", "i8"),
         ("calls_n", "i8"),

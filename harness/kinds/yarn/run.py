@@ -165,6 +165,8 @@ def _verdict(experiment: LoadedExperiment, result: SimResult) -> tuple[int, str 
         return 5, f"not ended after {experiment.spec.limits.time_limit_s:g} s of virtual time"
     if result.failed_jobs:
         return 4, f"{result.failed_jobs} job(s) failed"
+    if result.keys_in_python:
+        return 0, f"the policy's keys were asked for in Python, which is slow: {result.keys_in_python}"
     return 0, None
 
 

@@ -1,0 +1,257 @@
+"""A policy's own keys, compiled: the programs that `harness.sim.traced` found, as one function that the loop calls.
+
+Only a run that has asked the policy often pays for it. The first answers of the compiled function are compared with the
+policy's own; what cannot be traced, or differs, is asked for in Python as before.
+"""
+
+# numba's decorators are untyped.
+# mypy: disable-error-code="no-any-return,attr-defined,untyped-decorator"
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numba import cfunc, njit
+from numpy.typing import NDArray
+
+from harness.policies.base import Policy
+from harness.sim.arrays import Arrays, at_address
+from harness.sim.fair.state import S as FairState
+from harness.sim.fair.turns import seat
+from harness.sim.observe import Observer, fill
+from harness.sim.traced import COUNTED, NOW, OF_JOBS, Arg, NotTracedError, Tree, trees
+from harness.sim.world import W as World
+
+#: Asked so often in Python, a policy's keys are worth compiling: that takes as long as some 50,000 answers.
+WORTH = 20_000
+#: So many answers are compared first.
+_COMPARED = 64
+#: Different programs that are compiled at most: queues whose keys differ in constants alone share one.
+_MOST_PROGRAMS = 16
+_MOST_LINES = 2000
+#: Whole numbers up to this are exact as reals.
+_EXACT = 2.0**53
+
+_KEYED = np.dtype(
+    [
+        ("mb", "i8"),  # the cluster that the programs are for
+        ("vc", "i8"),
+        ("jobs", "i8"),  # 1: what is known of jobs is wanted
+        ("dry", "i8"),  # 1: keys are made, and not written
+        ("bad", "i8"),  # Python has to answer: a division by zero, a whole number too large
+    ],
+    align=True,
+)
+#: One queue: its number, its program, where its constants begin, its key.
+_ROW = np.dtype([("q", "i8"), ("program", "i8"), ("f", "i8"), ("i", "i8"), ("key", "f8")], align=True)
+
+
+class _Fields(NamedTuple):
+    k: NDArray[Any]
+    rows: NDArray[Any]
+    ints: NDArray[np.int64]
+    reals: NDArray[np.float64]
+    cf: NDArray[np.float64]
+    ci: NDArray[np.int64]
+
+
+class K(Arrays, _Fields):
+    """What the compiled function works on."""
+
+    layout: ClassVar[Mapping[str, tuple[np.dtype[Any], int]]] = {
+        "k": (_KEYED, 1),
+        "rows": (_ROW, 1),
+        "ints": (np.dtype("i8"), 2),
+        "reals": (np.dtype("f8"), 2),
+        "cf": (np.dtype("f8"), 1),
+        "ci": (np.dtype("i8"), 1),
+    }
+
+
+_FAIR, _W, _K = at_address(FairState), at_address(World), at_address(K)
+
+
+@njit(error_model="numpy")
+def _whole(x: Any, real: float, k: Any) -> Any:
+    if not abs(real) <= _EXACT:
+        k.bad = 1
+    return x
+
+
+@njit(error_model="numpy")
+def _divided(x: Any, y: Any, k: Any) -> Any:
+    if y == 0:
+        k.bad = 1
+    return float(x) / float(y)
+
+
+#: How a step is written: Python's arithmetic, of whole numbers (``_i``) and of reals.
+_WRITTEN = {
+    "add": "float({0}) + float({1})",
+    "sub": "float({0}) - float({1})",
+    "mul": "float({0}) * float({1})",
+    "div": "divided({0}, {1}, k)",
+    "add_i": "whole({0} + {1}, float({0}) + float({1}), k)",
+    "sub_i": "whole({0} - {1}, float({0}) - float({1}), k)",
+    "mul_i": "whole({0} * {1}, float({0}) * float({1}), k)",
+    "lt": "{0} < {1}",
+    "le": "{0} <= {1}",
+    "eq": "{0} == {1}",
+    "ne": "{0} != {1}",
+}
+
+
+class _Writer:
+    """The program of one queue as text, and its constants apart."""
+
+    def __init__(self, row: int, tree: Tree) -> None:
+        self.row = row
+        self.reals: list[float] = []
+        self.wholes: list[int] = []
+        self.columns: set[int] = set()
+        self.lines: list[str] = []
+        self._block(tree, "    ")
+
+    def _block(self, tree: Tree, indent: str) -> None:
+        for n, (do, x, y) in enumerate(tree.steps, tree.first):
+            self.lines.append(f"{indent}v{n} = {_WRITTEN[do].format(self._arg(x), self._arg(y))}")
+        if tree.yes is not None and tree.no is not None:
+            self.lines.append(f"{indent}if v{tree.branch}:")
+            self._block(tree.yes, indent + "    ")
+            self.lines.append(f"{indent}else:")
+            self._block(tree.no, indent + "    ")
+        else:
+            self.lines.append(f"{indent}return float({self._arg(tree.key)})")
+
+    def _arg(self, arg: Arg) -> str:
+        if arg[0] == "v":
+            return f"v{arg[1]}"
+        if arg[0] == "c":
+            if isinstance(arg[1], int):
+                return self._of_wholes(arg[1])
+            self.reals.append(arg[1])
+            return f"cf[f + {len(self.reals) - 1}]"
+        _, row, column = arg
+        if column == NOW:
+            return "now"
+        self.columns.add(column)
+        at = "r" if row == self.row else self._of_wholes(row)
+        return f"reals[{at}, 0]" if column == COUNTED else f"ints[{at}, {column}]"
+
+    def _of_wholes(self, value: int) -> str:
+        self.wholes.append(value)
+        return f"ci[i + {len(self.wholes) - 1}]"
+
+
+@lru_cache(maxsize=32)
+def _compiled(programs: tuple[str, ...]) -> Any:
+    """The function that the loop calls with the addresses of scheduler, world and `K`; 0: keys are made."""
+    chosen = ["def key_of(row, k, ints, reals, now, cf, ci):"]
+    for n, _ in enumerate(programs):
+        chosen.append(f"    if row.program == {n}:")
+        chosen.append(f"        return program_{n}(row.q, k, ints, reals, now, cf, row.f, ci, row.i)")
+    chosen.append("    return 1e300")
+    names: dict[str, Any] = {"whole": _whole, "divided": _divided}
+    for n, text in enumerate(programs):
+        exec(f"def program_{n}(r, k, ints, reals, now, cf, f, ci, i):\n{text}", names)  # noqa: S102 (made above, of numbers alone)
+        names[f"program_{n}"] = njit(error_model="numpy")(names[f"program_{n}"])
+    exec("\n".join(chosen), names)  # noqa: S102
+    key_of: Any = njit(error_model="numpy")(names["key_of"])
+
+    @cfunc("int64(int64, int64, int64)", error_model="numpy")
+    def make(state: int, world: int, table: int) -> int:
+        s, w, t = _FAIR(state), _W(world), _K(table)
+        k = t.k[0]
+        if s.g[0].cluster_mb != k.mb or s.g[0].cluster_vcores != k.vc:
+            return 1
+        now = w.g[0].now
+        fill(s, w, t.ints, t.reals, now, k.jobs)
+        k.bad = 0
+        for n in range(len(t.rows)):
+            key = key_of(t.rows[n], k, t.ints, t.reals, now, t.cf, t.ci)
+            t.rows[n].key = 1e300 if key != key else min(max(key, -1e300), 1e300)
+        if k.bad == 1:
+            return 1
+        if k.dry == 0:
+            for n in range(len(t.rows)):
+                q = t.rows[n].q
+                if s.q[q].key != t.rows[n].key:
+                    s.q[q].key = t.rows[n].key
+                    seat(s, q)
+        return 0
+
+    return make
+
+
+class Keyed:
+    """How the keys of one run are made: in Python, then compared, then compiled."""
+
+    def __init__(self, policy: Any, observer: Observer, flat: bool) -> None:
+        self._policy, self._observer, self._flat = policy, observer, flat
+        self._asked = 0
+        self._static: list[Any] | None = None
+        self._make: Any = None
+        self._table: K | None = None
+        self._equal = 0
+        #: Why they are made in Python for good: ''.
+        self.why_not = ""
+
+    def compile(self) -> None:
+        """Now, however often the policy was asked."""
+        self._asked = max(self._asked, WORTH)
+
+    def asked(self, S: Any, W: Any, keys: NDArray[np.float64]) -> None:
+        """The policy has answered in Python: ``keys`` by queue number. Goes over to compiled ones when that is due."""
+        self._asked += 1
+        if self.why_not or self._asked < WORTH:
+            return
+        try:
+            if self._static is not self._observer.static:
+                self._trace(len(S.q))
+                self._equal, W.g["keys_at"] = 0, 0
+            table = self._table
+            assert table is not None
+            table.k["dry"] = 1
+            if self._make.ctypes(S.address, W.address, table.address) != 0:
+                return
+            if table.rows["key"].tolist() != keys[table.rows["q"]].tolist():
+                raise NotTracedError("its keys are not of the snapshot and the ledger alone")
+            self._equal += 1
+            if self._equal >= _COMPARED:
+                table.k["dry"] = 0
+                W.g["keys_at"], W.g["keys_of"] = self._make.address, table.address
+        except NotTracedError as reason:
+            self.why_not = str(reason)
+            W.g["keys_at"] = 0
+
+    def _trace(self, size: int) -> None:
+        observer = self._observer
+        self._static = static = observer.static
+        capacity = observer.capacity
+        assert capacity is not None
+        cls = type(self._policy)
+        # One of its own: what a policy keeps from call to call must not hold what is noted here.
+        policy = cls(self._policy.settings, self._policy.exact)
+        single = cls.keys is Policy.keys
+        wanted = [queue for queue in static if queue[1] is not None and (queue[2] or not self._flat)]
+        found = trees(policy, single, static, capacity, [queue[0] for queue in wanted])
+        written = [_Writer(queue[4], tree) for queue, tree in zip(wanted, found, strict=True)]
+        texts = ["\n".join(one.lines) for one in written]
+        programs = tuple(dict.fromkeys(texts))
+        if len(programs) > _MOST_PROGRAMS or sum(text.count("\n") for text in programs) > _MOST_LINES:
+            raise NotTracedError("the queues' keys have too little in common")
+        rows = np.zeros(len(wanted), _ROW)
+        reals, wholes = [0.0], [0]
+        for row, queue, one, text in zip(rows, wanted, written, texts, strict=True):
+            row["q"], row["program"], row["f"], row["i"] = queue[4], programs.index(text), len(reals), len(wholes)
+            reals += one.reals
+            wholes += one.wholes
+        k = np.zeros(1, _KEYED)
+        k["mb"], k["vc"] = capacity.memory_mb, capacity.vcores
+        k["jobs"] = int(any(one.columns & OF_JOBS for one in written))
+        ints, sums = observer.table()
+        self._table = K(k, rows, ints, sums, np.array(reals), np.array(wholes, np.int64))
+        self._make = _compiled(programs)

@@ -1,0 +1,367 @@
+"""What a policy's keys are made of: it is called once with numbers that note what is done with them.
+
+Names, weights, settings and shares are what they are; figures that change are `Number`s. Where the policy branches on
+them it is called again for the other branch. What comes out is, for each queue, a small program (`Tree`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from harness.model.resources import Resource
+from harness.model.snapshot import (
+    APPS,
+    BACKLOG,
+    LAST_START,
+    MB,
+    OLDEST,
+    PENDING_MB,
+    PENDING_N,
+    PENDING_VC,
+    TASK_MS,
+    TASKS,
+    VC,
+    WAITING,
+    Snapshot,
+)
+from harness.policies.base import CountedLedger
+
+#: So many ways through the key of one queue are followed, of so many steps.
+MOST_PATHS, MOST_STEPS = 64, 20_000
+#: Columns that `harness.sim.observe` needs the jobs for.
+OF_JOBS = frozenset((PENDING_N, WAITING, OLDEST))
+#: Columns beside the integers': what is counted (measure x ms), and the time (ms).
+COUNTED, NOW = -1, -2
+
+
+_COMPARE = ("lt", "le", "eq", "ne")
+
+
+class NotTracedError(Exception):
+    """What the policy does that cannot be noted, in words."""
+
+
+#: A step: what is done, with what. Arguments: ("v", step), ("c", a constant), ("x", queue or -1, column).
+Arg = tuple[Any, ...]
+Step = tuple[str, Arg, Arg]
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Steps from number `first` on; then a key, or a branch on a step."""
+
+    first: int
+    steps: tuple[Step, ...]
+    key: Arg
+    branch: int = -1
+    yes: Tree | None = None
+    no: Tree | None = None
+
+
+class _Run:
+    """One call of the policy, with the first branches given."""
+
+    def __init__(self, given: Sequence[bool], most: int) -> None:
+        self.given, self.most = given, most
+        self.steps: list[Step] = []
+        self._at: dict[Step, int] = {}
+        #: Of each branch how many steps came before it, on which it stands, which way was taken.
+        self.branches: list[tuple[int, int, bool]] = []
+        self._known: dict[int, bool] = {}
+
+    def step(self, do: str, x: Arg, y: Arg) -> int:
+        wanted = (do, x, y)
+        # Equal constants of two types (0, 0.0, -0.0) are not the same.
+        known = self._at.get(key := (do, _exactly(x), _exactly(y)))  # type: ignore[call-overload]
+        if known is not None:
+            return int(known)
+        if len(self.steps) >= MOST_STEPS:
+            raise NotTracedError("it takes too many steps")
+        self.steps.append(wanted)
+        self._at[key] = len(self.steps) - 1  # type: ignore[index]
+        return len(self.steps) - 1
+
+    def decide(self, step: int) -> bool:
+        if step not in self._known:
+            if len(self.branches) >= self.most:
+                raise NotTracedError("it branches on figures" + (" too often" if self.most else " (define `key`)"))
+            n = len(self.branches)
+            self._known[step] = self.given[n] if n < len(self.given) else True
+            self.branches.append((len(self.steps), step, self._known[step]))
+        return self._known[step]
+
+
+def _exactly(arg: Arg) -> Arg:
+    return (*arg, type(arg[1]), repr(arg[1])) if arg[0] == "c" else arg
+
+
+class Number:
+    """A figure that changes, or what was made of some."""
+
+    __slots__ = ("arg", "run", "whole")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, run: _Run, arg: Arg, whole: bool) -> None:
+        self.run, self.arg, self.whole = run, arg, whole
+
+    def _with(self, do: str, other: Any, swapped: bool = False) -> Any:
+        if isinstance(other, Number):
+            arg, whole = other.arg, other.whole
+        elif isinstance(other, int | float):
+            whole = isinstance(other, int)
+            if whole and abs(other) > 2**53:  # no figure is as large
+                if do not in _COMPARE:
+                    raise NotTracedError("it calculates with a whole number above 2^53")
+                other, whole = float(other), False
+            arg = ("c", int(other) if whole else float(other))
+        else:
+            return NotImplemented
+        x, y = (arg, self.arg) if swapped else (self.arg, arg)
+        exact = whole and self.whole
+        if do in _COMPARE:
+            return Fact(self.run, self.run.step(do, x, y))
+        if do == "div":
+            exact = False
+        return Number(self.run, ("v", self.run.step(do + ("_i" if exact else ""), x, y)), exact)
+
+    def __add__(self, other: Any) -> Any:
+        return self._with("add", other)
+
+    def __radd__(self, other: Any) -> Any:
+        return self._with("add", other, True)
+
+    def __sub__(self, other: Any) -> Any:
+        return self._with("sub", other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._with("sub", other, True)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._with("mul", other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return self._with("mul", other, True)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._with("div", other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self._with("div", other, True)
+
+    def __neg__(self) -> Any:
+        return self._with("mul", -1) if self.whole else self._with("mul", -1.0)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return self if self >= 0 else -self
+
+    def __lt__(self, other: Any) -> Any:
+        return self._with("lt", other)
+
+    def __le__(self, other: Any) -> Any:
+        return self._with("le", other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._with("lt", other, True)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._with("le", other, True)
+
+    def __eq__(self, other: Any) -> Any:
+        return self._with("eq", other)
+
+    def __ne__(self, other: Any) -> Any:
+        return self._with("ne", other)
+
+    def __bool__(self) -> bool:
+        return bool(self != 0)
+
+
+class Fact:
+    """What a comparison says: who asks branches."""
+
+    __slots__ = ("run", "step")
+
+    def __init__(self, run: _Run, step: int) -> None:
+        self.run, self.step = run, step
+
+    def __bool__(self) -> bool:
+        return self.run.decide(self.step)
+
+
+class _Queue:
+    """A `QueueView` of which the figures are noted; what may be None is asked for when somebody reads it."""
+
+    min_share_in_force = None
+
+    def __init__(self, run: _Run, static: tuple[Any, ...]) -> None:
+        self.name, self.parent, self.leaf, self.weight, self._row, self.min_share, self.max_share = static
+        self._run = run
+
+    def _of(self, column: int) -> Any:
+        return Number(self._run, ("x", self._row, column), True)
+
+    @property
+    def allocated(self) -> Any:
+        return Resource(self._of(MB), self._of(VC))
+
+    @property
+    def demand(self) -> Any:
+        return Resource(self._of(MB) + self._of(PENDING_MB), self._of(VC) + self._of(PENDING_VC))
+
+    @property
+    def pending_containers(self) -> Any:
+        return self._of(PENDING_N)
+
+    @property
+    def running_apps(self) -> Any:
+        return self._of(APPS)
+
+    @property
+    def waiting_apps(self) -> Any:
+        return self._of(WAITING)
+
+    def _time(self, column: int) -> Any:
+        time = self._of(column)
+        return time / 1000.0 if time >= 0 else None
+
+    @property
+    def backlog_since_s(self) -> Any:
+        return self._time(BACKLOG)
+
+    @property
+    def last_start_s(self) -> Any:
+        return self._time(LAST_START)
+
+    @property
+    def oldest_pending_app_s(self) -> Any:
+        return self._time(OLDEST)
+
+    @property
+    def mean_task_s(self) -> Any:
+        return self._of(TASK_MS) / (1000.0 * self._of(TASKS)) if self._of(TASKS) else None
+
+    def __getattr__(self, name: str) -> Any:
+        raise NotTracedError(f"it reads {name} of a queue")
+
+
+class _Queues(Mapping[str, Any]):
+    """The queues by name, each made when somebody asks for it."""
+
+    def __init__(self, run: _Run, static: Mapping[str, tuple[Any, ...]]) -> None:
+        self._run, self._static = run, static
+
+    def __getitem__(self, name: str) -> _Queue:
+        return _Queue(self._run, self._static[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._static)
+
+    def __len__(self) -> int:
+        return len(self._static)
+
+
+class _Policy(Protocol):
+    def keys(self, snapshot: Any, ledger: Any) -> Mapping[str, Any]: ...
+    def key(self, queue: Any, counted: Any, snapshot: Any) -> Any: ...
+
+
+class _Trace:
+    """A policy, and the queues as `harness.sim.observe.Observer` has them."""
+
+    def __init__(self, policy: _Policy, static: Sequence[tuple[Any, ...]], capacity: Resource) -> None:
+        self._policy, self._capacity = policy, capacity
+        self._static = {queue[0]: queue for queue in static}
+        self._below: dict[str, list[int]] = {queue[0]: [] for queue in static}
+        for queue in static:
+            above = queue[0] if queue[2] else None
+            while above is not None:
+                self._below[above].append(queue[4])
+                above = self._static[above][1]
+
+    def _seen(self, run: _Run) -> Snapshot:
+        time = Number(run, ("x", -1, NOW), True) / 1000.0
+        return Snapshot(time, self._capacity, _Queues(run, self._static), 0.0)
+
+    def _counted(self, run: _Run, name: str) -> Any:
+        parts = [Number(run, ("x", row, COUNTED), False) / 1000.0 for row in self._below[name]]
+        return parts[0] if self._static[name][2] else sum(parts, 0.0)
+
+    def all_keys(self, wanted: Sequence[str]) -> list[Tree]:
+        run = _Run((), 0)
+        counted = {name: self._counted(run, name) for name, queue in self._static.items() if queue[2]}
+        keys = self._policy.keys(self._seen(run), CountedLedger(counted))
+        return [_needed(run.steps, _noted(run, keys.get(name))) for name in wanted]
+
+    def key(self, name: str, given: tuple[bool, ...] = (), paths: list[int] | None = None) -> Tree:
+        """The ways through a queue's key that begin with the given branches."""
+        paths = [0] if paths is None else paths
+        paths[0] += 1
+        if paths[0] > MOST_PATHS:
+            raise NotTracedError("it branches on figures too often")
+        run = _Run(given, MOST_PATHS)
+        snapshot = self._seen(run)
+        key = _noted(run, self._policy.key(snapshot.queues[name], self._counted(run, name), snapshot))
+        steps, branches = tuple(run.steps), run.branches
+        starts = [0, *[at for at, _, _ in branches]]
+        made = Tree(starts[-1], steps[starts[-1] :], key)
+        for n in range(len(branches) - 1, -1, -1):
+            at, step, way = branches[n]
+            before = steps[starts[n] : at]
+            if n < len(given):
+                break  # the caller has what comes before
+            other = self.key(name, (*[way for _, _, way in branches[:n]], False), paths)
+            made = Tree(starts[n], before, ("c", 1e300), step, made, other)
+        return made
+
+
+def _noted(run: _Run, key: Any) -> Arg:
+    if isinstance(key, Number):
+        return key.arg
+    if isinstance(key, Fact):
+        key = bool(key)
+    if key is None:
+        return ("c", 1e300)
+    try:
+        return ("c", float(key))
+    except (TypeError, ValueError, OverflowError):
+        raise NotTracedError(f"a key is a {type(key).__name__}") from None
+
+
+def trees(
+    policy: _Policy, single: bool, static: Sequence[tuple[Any, ...]], capacity: Resource, wanted: Sequence[str]
+) -> list[Tree]:
+    """The program of each wanted queue's key; NotTracedError where there is none. ``single``: of the policy's `key`."""
+    trace = _Trace(policy, static, capacity)
+    try:
+        return [trace.key(name) for name in wanted] if single else trace.all_keys(wanted)
+    except NotTracedError:
+        raise
+    except Exception as error:  # whatever the policy does with numbers that are none
+        raise NotTracedError(f"{type(error).__name__}: {error}") from error
+
+
+def _needed(steps: list[Step], key: Arg) -> Tree:
+    """The steps that a key needs, numbered anew."""
+    place: dict[int, int] = {}
+    found: list[Step] = []
+
+    def renamed(arg: Arg) -> Arg:
+        return ("v", place[arg[1]]) if arg[0] == "v" else arg
+
+    needed = set()
+    waiting = [key]
+    while waiting:
+        arg = waiting.pop()
+        if arg[0] == "v" and arg[1] not in needed:
+            needed.add(arg[1])
+            waiting += steps[arg[1]][1:]
+    for n in sorted(needed):
+        do, x, y = steps[n]
+        found.append((do, renamed(x), renamed(y)))
+        place[n] = len(found) - 1
+    return Tree(0, tuple(found), renamed(key))

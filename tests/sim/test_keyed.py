@@ -1,0 +1,162 @@
+"""A policy's own keys: compiled they are the policy's own, to the last bit, and so is every decision."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.base.errors import InputError
+from harness.experiments.bench import LOADED, LOADED_CONF, LOADED_LEAVES, ByUsage
+from harness.model.jobs import NodeSpec, Stage
+from harness.model.plan import Order, Plan
+from harness.model.resources import Resource
+from harness.policies.base import Policy
+from harness.policies.user_file import users_mistakes
+from harness.sim import keyed
+from harness.sim.simulate import Simulation
+from harness.yarn.fair.parse import parse_allocations
+
+
+class Single(Policy):
+    """Everything that a key may be made of: names, settings, shares, what may be None, time, branches."""
+
+    name = "single"
+
+    def plan(self, snapshot: Any, ledger: Any) -> Plan:
+        return Plan(order=Order(measure="keys", flat=True))
+
+    def favour(self, name: str) -> float:
+        return {"a": 0.5, "c": 0.75}.get(name.rpartition(".")[2], 1.0)
+
+    def key(self, queue: Any, counted: float, snapshot: Any) -> float:
+        waited = 0.0 if queue.backlog_since_s is None else snapshot.time_s - queue.backlog_since_s
+        length = 15.0 if queue.mean_task_s is None else queue.mean_task_s
+        held = max(queue.allocated.memory_mb - queue.min_share.memory_mb, 0) - abs(3 - queue.pending_containers)
+        share = queue.allocated.dominant_share(snapshot.capacity)
+        return held * self.favour(queue.name) / queue.weight - min(waited, 3 * length) + counted * 1e-6 + share
+
+
+class Levels(Single):
+    """By levels: what all below a queue hold and have used."""
+
+    def plan(self, snapshot: Any, ledger: Any) -> Plan:
+        return Plan(order=Order(measure="keys", flat=False))
+
+    def key(self, queue: Any, counted: float, snapshot: Any) -> float:
+        return (queue.allocated.memory_mb + counted / 60) / queue.weight - 1.5 * queue.running_apps
+
+
+class Together(Single):
+    """`keys`: each against what all hold together; one is not named."""
+
+    def keys(self, snapshot: Any, ledger: Any) -> dict[str, float]:
+        leaves = [queue for queue in snapshot.queues.values() if queue.leaf]
+        whole = sum(queue.allocated.memory_mb for queue in leaves) + 1
+        used = ledger.counted()
+        return {
+            queue.name: queue.allocated.memory_mb / whole + used[queue.name] / 1e9
+            for queue in leaves
+            if not queue.name.endswith("d")
+        }
+
+
+class Branching(Together):
+    def keys(self, snapshot: Any, ledger: Any) -> dict[str, float]:
+        return {q.name: max(q.allocated.memory_mb, 4096) for q in snapshot.queues.values() if q.leaf}
+
+
+class Often(Single):
+    def key(self, queue: Any, counted: float, snapshot: Any) -> float:
+        return sum(abs(counted - 1000.0 * n) for n in range(7))
+
+
+class Rooted(Single):
+    def key(self, queue: Any, counted: float, snapshot: Any) -> float:
+        return math.sqrt(queue.allocated.memory_mb)
+
+
+class Remembering(Single):
+    calls = 0
+
+    def key(self, queue: Any, counted: float, snapshot: Any) -> float:
+        Remembering.calls += 1
+        return Remembering.calls % 7 + 0.0 * queue.allocated.memory_mb
+
+
+class Dividing(Single):
+    def key(self, queue: Any, counted: float, snapshot: Any) -> float:
+        return 1.0 / queue.allocated.memory_mb
+
+
+def load(cases: Any, policy: Policy) -> Any:
+    """All features under load; nodes join and leave meanwhile, so that shares in percent change."""
+    jobs = []
+    for i in range(24):
+        size = Resource(1536, 1) if i % 8 == 0 else Resource(1024, 1)
+        stage = Stage("map", 60, size, cases.lognormal(2.0))
+        jobs.append(
+            replace(cases.mapreduce(f"j{i}", "a", 1), queue=LOADED_LEAVES[i % 4], stages=(stage,), submit_s=3.0 * i)
+        )
+    nodes = [NodeSpec(f"n{i}", 8192, 8) for i in range(8)]
+    nodes += [NodeSpec("late", 8192, 8, join_s=40.0), NodeSpec("gone", 8192, 8, leave_s=60.0)]
+    made = cases.setup(jobs, policy=policy, allocations=parse_allocations(LOADED), nodes=tuple(nodes))
+    return replace(made, conf=LOADED_CONF, time_limit_s=400.0)
+
+
+def both(cases: Any, policy: Policy, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any, Simulation]:
+    """The results in Python and compiled, and how the latter ended."""
+    monkeypatch.setattr(keyed, "_COMPARED", 8)
+    plain = Simulation(load(cases, policy)).run()
+    compiled = Simulation(load(cases, policy))
+    compiled.keyed.compile()
+    return plain, compiled.run(), compiled
+
+
+def assert_equal(one: Any, other: Any) -> None:
+    assert (one.events, one.heartbeats, one.end_s) == (other.events, other.heartbeats, other.end_s)
+    for name, column in one.tasks.items():
+        assert np.array_equal(column, other.tasks[name]), name
+    for entry in fields(one.samples):
+        x, y = getattr(one.samples, entry.name), getattr(other.samples, entry.name)
+        if isinstance(x, np.ndarray):
+            assert np.array_equal(x, y, equal_nan=x.dtype.kind == "f"), entry.name
+
+
+@pytest.mark.parametrize("policy", [Single(), Levels(), Together(), ByUsage()], ids=lambda p: type(p).__name__)
+def test_every_decision_is_the_same(cases: Any, policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, compiled, simulation = both(cases, policy, monkeypatch)
+    assert compiled.keys_in_python == ""
+    assert int(simulation.world.g["keys_at"][0]) != 0  # compiled to the end, also after nodes have come and gone
+    assert_equal(plain, compiled)
+
+
+@pytest.mark.parametrize(
+    ("policy", "why"),
+    [
+        (Often(), "branches on figures too often"),
+        (Branching(), "branches on figures"),
+        (Rooted(), "TypeError"),
+        (Remembering(), "not of the snapshot and the ledger alone"),
+    ],
+    ids=lambda x: type(x).__name__,
+)
+def test_what_cannot_be_compiled_is_asked_for_and_said(
+    cases: Any, policy: Policy, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keyed, "WORTH", 10)
+    simulation = Simulation(load(cases, policy))
+    result = simulation.run()
+    assert why in result.keys_in_python
+    assert result.events > 1000
+    assert int(simulation.world.g["keys_at"][0]) == 0
+
+
+def test_a_division_by_zero_is_the_policy_s_own_mistake(cases: Any) -> None:
+    simulation = Simulation(load(cases, Dividing()))
+    simulation.keyed.compile()
+    with pytest.raises((ZeroDivisionError, InputError)), users_mistakes():
+        simulation.run()
