@@ -25,7 +25,7 @@ from harness.sim.observe import Observer, fill
 from harness.sim.traced import COUNTED, NOW, OF_JOBS, Arg, NotTracedError, Tree, trees
 from harness.sim.world import W as World
 
-#: Asked so often in Python, a policy's keys are worth compiling: that takes as long as some 50,000 answers.
+#: Asked so often in Python, a policy's keys are worth compiling: that takes about a second, as 50,000 answers do.
 WORTH = 20_000
 #: So many answers are compared first.
 _COMPARED = 64
