@@ -136,7 +136,7 @@ def _getattr(context: Any, builder: Any, compiled: ArraysType, value: Any, name:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def call_at(typing: Any, address: Any, first: Any, second: Any, third: Any) -> Any:
+def _call_at(typing: Any, address: Any, first: Any, second: Any, third: Any) -> Any:
     """Call compiled code at an address with those of two `Arrays` and with an integer; what it answers."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -144,6 +144,9 @@ def call_at(typing: Any, address: Any, first: Any, second: Any, third: Any) -> A
         return builder.call(code, [builder.ptrtoint(args[1], _WORD), builder.ptrtoint(args[2], _WORD), args[3]])
 
     return types.int64(types.int64, first, second, types.int64), codegen
+
+
+call_at: Any = _call_at
 
 
 def at_address(cls: type[Arrays]) -> Any:

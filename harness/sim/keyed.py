@@ -9,7 +9,7 @@ policy's own; what cannot be traced, or differs, is asked for in Python as befor
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
@@ -58,7 +58,7 @@ class _Fields(NamedTuple):
     ci: NDArray[np.int64]
 
 
-class K(Arrays, _Fields):
+class K(Arrays, _Fields):  # type: ignore[misc]
     """What the compiled function works on."""
 
     layout: ClassVar[Mapping[str, tuple[np.dtype[Any], int]]] = {
@@ -156,9 +156,9 @@ def _compiled(programs: tuple[str, ...]) -> Any:
     chosen.append("    return 1e300")
     names: dict[str, Any] = {"whole": _whole, "divided": _divided}
     for n, text in enumerate(programs):
-        exec(f"def program_{n}(r, k, ints, reals, now, cf, f, ci, i):\n{text}", names)  # noqa: S102 (made above, of numbers alone)
+        exec(f"def program_{n}(r, k, ints, reals, now, cf, f, ci, i):\n{text}", names)
         names[f"program_{n}"] = njit(error_model="numpy")(names[f"program_{n}"])
-    exec("\n".join(chosen), names)  # noqa: S102
+    exec("\n".join(chosen), names)
     key_of: Any = njit(error_model="numpy")(names["key_of"])
 
     @cfunc("int64(int64, int64, int64)", error_model="numpy")
@@ -167,6 +167,8 @@ def _compiled(programs: tuple[str, ...]) -> Any:
         k = t.k[0]
         if s.g[0].cluster_mb != k.mb or s.g[0].cluster_vcores != k.vc:
             return 1
+        if s.q[0].n_cand == 0:
+            return 0  # nobody wants anything
         now = w.g[0].now
         fill(s, w, t.ints, t.reals, now, k.jobs)
         k.bad = 0

@@ -310,10 +310,10 @@ class _Trace:
         starts = [0, *[at for at, _, _ in branches]]
         made = Tree(starts[-1], steps[starts[-1] :], key)
         for n in range(len(branches) - 1, -1, -1):
-            at, step, way = branches[n]
-            before = steps[starts[n] : at]
             if n < len(given):
                 break  # the caller has what comes before
+            at, step, _ = branches[n]
+            before = steps[starts[n] : at]
             other = self.key(name, (*[way for _, _, way in branches[:n]], False), paths)
             made = Tree(starts[n], before, ("c", 1e300), step, made, other)
         return made

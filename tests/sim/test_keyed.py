@@ -32,7 +32,7 @@ class Single(Policy):
     def favour(self, name: str) -> float:
         return {"a": 0.5, "c": 0.75}.get(name.rpartition(".")[2], 1.0)
 
-    def key(self, queue: Any, counted: float, snapshot: Any) -> float:
+    def key(self, queue: Any, counted: float, snapshot: Any) -> Any:
         waited = 0.0 if queue.backlog_since_s is None else snapshot.time_s - queue.backlog_since_s
         length = 15.0 if queue.mean_task_s is None else queue.mean_task_s
         held = max(queue.allocated.memory_mb - queue.min_share.memory_mb, 0) - abs(3 - queue.pending_containers)
@@ -46,7 +46,7 @@ class Levels(Single):
     def plan(self, snapshot: Any, ledger: Any) -> Plan:
         return Plan(order=Order(measure="keys", flat=False))
 
-    def key(self, queue: Any, counted: float, snapshot: Any) -> float:
+    def key(self, queue: Any, counted: float, snapshot: Any) -> Any:
         return (queue.allocated.memory_mb + counted / 60) / queue.weight - 1.5 * queue.running_apps
 
 
@@ -70,25 +70,25 @@ class Branching(Together):
 
 
 class Often(Single):
-    def key(self, queue: Any, counted: float, snapshot: Any) -> float:
+    def key(self, queue: Any, counted: float, snapshot: Any) -> Any:
         return sum(abs(counted - 1000.0 * n) for n in range(7))
 
 
 class Rooted(Single):
-    def key(self, queue: Any, counted: float, snapshot: Any) -> float:
+    def key(self, queue: Any, counted: float, snapshot: Any) -> Any:
         return math.sqrt(queue.allocated.memory_mb)
 
 
 class Remembering(Single):
     calls = 0
 
-    def key(self, queue: Any, counted: float, snapshot: Any) -> float:
+    def key(self, queue: Any, counted: float, snapshot: Any) -> Any:
         Remembering.calls += 1
         return Remembering.calls % 7 + 0.0 * queue.allocated.memory_mb
 
 
 class Dividing(Single):
-    def key(self, queue: Any, counted: float, snapshot: Any) -> float:
+    def key(self, queue: Any, counted: float, snapshot: Any) -> Any:
         return 1.0 / queue.allocated.memory_mb
 
 

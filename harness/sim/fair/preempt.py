@@ -246,13 +246,18 @@ def _one_container(s: S, i: int, mb: int, vcores: int, nodes_at: int, n_nodes: i
     hopeless = given + len(s.a)
     if mb >= w[hopeless] and vcores >= w[hopeless + 1]:
         return 0
-    searched = False
-    for k in range(n_nodes):
+    # Nodes that had too little for the smallest ask so far, up to the first that had not, have too little now.
+    least = hopeless + 2
+    larger = mb >= w[least] and vcores >= w[least + 1]
+    searched, first = False, w[least + 2] if larger else 0
+    for k in range(first, n_nodes):
         ni = w[nodes_at + k]
         if w[room + 3 * ni] < 0:
             _look_at_room(s, ni, room, given)
         if mb > w[room + 3 * ni] or vcores > w[room + 3 * ni + 1]:
             continue
+        if not searched and (not larger or (mb == w[least] and vcores == w[least + 1])):
+            w[least], w[least + 1], w[least + 2] = mb, vcores, k
         searched = True
         n, ams = _victims_on(s, ni, mb, vcores, most_ams, at)
         if n >= 0:
@@ -297,10 +302,10 @@ def _for_app(s: S, i: int, now: int, nodes_at: int, n_nodes: int) -> None:
     """FSPreemptionThread for one starved application.
 
     On nodes in work[nodes_at:]; behind them stand what each could have free at most (`_look_at_room`), who gives
-    (`_gives`), the smallest ask that fits nowhere, then scratch.
+    (`_gives`), the smallest ask that fits nowhere, the smallest that did and where, then scratch.
     """
     x, w = s.a[i], s.work
-    base = nodes_at + n_nodes + 3 * len(s.n) + len(s.a) + 2
+    base = nodes_at + n_nodes + 3 * len(s.n) + len(s.a) + 5
     left_mb, left_vcores = x.fstarve_mb + x.mstarve_mb, x.fstarve_vcores + x.mstarve_vcores
     # Asks in the order of Hadoop's ConcurrentHashMap<SchedulerRequestKey, ...>.
     n = 0
@@ -364,6 +369,7 @@ def preempt_pass(s: S, now: int) -> int:
     for k in range(unknown, hopeless):
         s.work[k] = -1
     s.work[hopeless], s.work[hopeless + 1] = _LONG_MAX, _LONG_MAX
+    s.work[hopeless + 2], s.work[hopeless + 3], s.work[hopeless + 4] = _LONG_MAX, _LONG_MAX, 0
     while True:
         i = poll(s, base)
         if i < 0:
