@@ -421,10 +421,14 @@ class _Maker:
         if self.has("largest"):
             first |= self.largest(add, end)
         if self.has("stopped"):
-            first[r.choice(self.leaves)["path"] + ".state"] = "STOPPED"
+            stopped = r.choice(self.leaves)["path"] + ".state"
+            first[stopped] = "STOPPED"
             q = r.choice(self.leaves)["path"] + ".state"
             add(end * 0.3, 2, reconfigure={q: "STOPPED"})
             add(end * 0.5, 2, reconfigure={q: "RUNNING"})
+            if {f"{kid['path']}.state" for kid in self.root["kids"][1:]} <= {stopped, q}:
+                # A queue that is stopped may go, and the tree does not change here.
+                ev = [x for x in ev if x[3].get("reconfigure") != {"root.queues": "a0"}]
         ev.sort(key=lambda x: x[:3])
         ev = [x[3] for x in ev if x[0] < end]
         now = dict(first)

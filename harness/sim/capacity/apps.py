@@ -210,6 +210,8 @@ def _stop(s: S, i: int, now: int) -> None:
         count_apps(s, x.uq, -1, 0)
     if u.act + u.pend == 0:
         forget_user(s, x.uq)
+    # One that asks had let in still stands among the waiting: it may be activated, but there is no attempt any more.
+    x.ghost = 1
     activate(s, k, now)
     let_others_in(s, i, now)
 
