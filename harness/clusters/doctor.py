@@ -268,9 +268,17 @@ def _traps(rest: RestClient, hadoop: tuple[int, int]) -> Iterator[Finding]:
     except InputError as error:
         yield Finding("capacity", "problem", error.what, error.mend or "mend the scheduler's configuration")
         return
+    # With no other priority there, a controller's lift is 1: who wrote it only the controller knows.
+    maybe_lifts = {text.strip() for name, text in values.items() if name.endswith(".priority")} <= {"0", "1"}
+    blocking = False
     for trap in traps:
+        if trap.name == "priority" and maybe_lifts:
+            mend = "`yarnfair enforce --dry-run` with the controller's configuration tells whose it is"
+            yield Finding(trap.name, "note", f"{trap.what}: yours, or the lift of a controller that runs", mend)
+            continue
+        blocking = blocking or trap.blocking
         yield Finding(trap.name, "problem" if trap.blocking else "note", trap.what, trap.mend)
-    if not any(trap.blocking for trap in traps):
+    if not blocking:
         yield Finding("capacity", "fine", "the Capacity Scheduler can be steered")
 
 

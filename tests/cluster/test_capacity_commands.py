@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
+from harness.clusters.doctor import examine_rm
+from harness.yarn.capacity.source import StoreSource
+from harness.yarn.rest import RestClient
 from tests.cluster import test_live_capacity as capacity
 from tests.cluster.enforcing import until
 
@@ -65,3 +68,16 @@ def test_each_command_works_or_says_why(site: tuple[str, Path], capsys: pytest.C
         if ended.value.code != code or not all(each in said for each in words):
             wrong.append(f"{command}: {ended.value.code}, {said[-600:]}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_doctor_does_not_take_what_may_be_a_lift_for_the_administrators_priority(site: tuple[str, Path]) -> None:
+    name = f"{capacity.P}root.a.priority"
+    with RestClient([site[0]]) as client:
+        source = StoreSource(client.http)
+        for priority, result in (("1", "note"), ("2", "problem")):
+            source.write({f"{capacity.P}root.ordering-policy": "priority-utilization", name: priority}, source.read())
+            found = [finding for finding in examine_rm(site[0]) if finding.check == "priority"]
+            assert [(finding.result, "or the lift of" in finding.what) for finding in found] == [
+                (result, result == "note")
+            ]
+        source.write({f"{capacity.P}root.ordering-policy": None, name: None}, source.read())
