@@ -51,7 +51,7 @@ def configuration(queues: int) -> str:
     said = {
         f"{PREFIX}root.queues": ",".join(path.removeprefix("root.") for path in paths),
         f"{PREFIX}global-queue-max-application": "10000",
-        f"{PREFIX}maximum-am-resource-percent": "1",
+        f"{PREFIX}maximum-am-resource-percent": "1000",
         **{f"{PREFIX}{path}.capacity": "1w" for path in paths},
         **{f"{PREFIX}{path}.user-limit-factor": "-1" for path in paths},
     }

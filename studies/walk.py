@@ -51,7 +51,7 @@ CAPACITY = f"""<?xml version="1.0"?>
   <property><name>{_P}.root.a.capacity</name><value>50</value></property>
   <property><name>{_P}.root.b.capacity</name><value>25.0</value></property>
   <property><name>{_P}.root.c.capacity</name><value>25.0</value></property>
-  <property><name>{_P}.maximum-am-resource-percent</name><value>1</value></property>
+  <property><name>{_P}.maximum-am-resource-percent</name><value>1000</value></property>
 </configuration>
 """
 #: What mends the traps that the controller finds in `CAPACITY`.

@@ -73,6 +73,8 @@ def on_purpose(key: str, ours: str | None, theirs: str | None, file: AllocationF
             return "weights that Hadoop refuses"
     if name == "maximum-am-resource-percent":
         share = file.queue_max_am_share_default if queue is None else queue.max_am_share
+        if abs(share + 1) < 1e-4:
+            return "no limit of AMs is none"
         if share != share or share <= 0 or share > 1:
             return "AM shares of 0, below, above 1"
     if name == "maximum-capacity" and queue is not None:

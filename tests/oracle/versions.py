@@ -53,6 +53,8 @@ _OLDER: tuple[tuple[tuple[int, ...], str, str], ...] = (
     ),
     ((3, 3), "ch.getQueueShortName()", "ch.getQueueName()"),
     ((3, 3), "if (!f.isRunnable()) return false;", ""),
+    # Queues were known by their own names alone.
+    ((3, 3), "{ return path; }", '{ return path.replaceAll(".*[.]", ""); }'),
     # A container's creation was published once more when its application fetched it.
     (
         (3, 3),
@@ -114,6 +116,31 @@ def _bounded(script: dict[str, Any]) -> dict[str, Any]:
     return {**script, "capacity": settled(script["capacity"]), "events": events} if "capacity" in script else script
 
 
+def _apart(script: dict[str, Any]) -> dict[str, Any]:
+    """With leaf queues of different names: before 3.3 one name may stand once in the whole tree."""
+
+    def path(text: str) -> str:
+        found, above = [], ""
+        for word in text.split("."):
+            queue = re.fullmatch(r"[abc]\d+", word) is not None
+            above += word if queue else ""
+            found.append(above if queue else word)
+        return ".".join(found)
+
+    def children(name: str, text: Any) -> Any:
+        above = path(name).rpartition(".queues")[0].rpartition(".")[2]
+        return ",".join(f"{above if above != 'root' else ''}{child}" for child in text.split(","))
+
+    def settings(given: Any) -> Any:
+        return {path(name): children(name, text) if name.endswith(".queues") else text for name, text in given.items()}
+
+    def renamed(event: Any) -> Any:
+        own = {"queue": path} if "queue" in event else {"reconfigure": settings} if "reconfigure" in event else {}
+        return {key: own[key](value) if key in own else value for key, value in event.items()}
+
+    return {**script, "capacity": settings(script["capacity"]), "events": [renamed(e) for e in script["events"]]}
+
+
 def differing(version: str, scheduler: str, plans: Sequence[Any], folder: Path) -> list[tuple[Any, int, list[str]]]:
     """(plan, assignments, first differences between that version's decisions and ours) for each plan."""
     from harness.sim.decide_capacity import decider
@@ -124,6 +151,8 @@ def differing(version: str, scheduler: str, plans: Sequence[Any], folder: Path) 
     made = [make(plan) for plan in plans]
     if version < "3.4":
         made = [_bounded(script) for script in made]
+    if version < "3.3" and scheduler == "capacity":
+        made = [_apart(script) for script in made]
     pairs = decisions(made, folder, lib=jars(version), timeout_s=3600)
     return [
         (plan, len(theirs["assignments"]), differences(theirs, decider(script).run()))

@@ -30,6 +30,7 @@ from harness.model.queues import (
     ensure_root_prefix,
 )
 from harness.model.resources import UNBOUNDED, ZERO, Resource
+from harness.yarn.capacity.properties import ENOUGH
 from harness.yarn.capacity.queues import MOST_WEIGHT
 from harness.yarn.fair.manager import queue_tree
 from harness.yarn.fair.render import weight_text
@@ -177,7 +178,8 @@ class _Converter:
 
     def _am_share(self, share: float, queue: str | None) -> str:
         if abs(share + 1) < 1e-4:
-            return "1"
+            # No limit. With 1, as fs2cs has it, one user's masters are held to the queue's share.
+            return f"{ENOUGH:g}"
         if share != share or share < 0:
             self.change(queue, "its AM share let no ApplicationMaster start; one at a time does now")
             return "0"

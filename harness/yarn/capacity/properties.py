@@ -16,6 +16,8 @@ from harness.base.errors import InputError
 from harness.yarn.files import MAX_BYTES
 
 PREFIX = "yarn.scheduler.capacity."
+#: From here on a user-limit-factor, and a maximum-am-resource-percent, hold a lone user to nothing at any usual share.
+ENOUGH = 1000.0
 
 
 @dataclass(frozen=True, slots=True)

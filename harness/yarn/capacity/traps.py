@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from harness.yarn.answers import HADOOP
-from harness.yarn.capacity.properties import PREFIX
+from harness.yarn.capacity.properties import ENOUGH, PREFIX
 from harness.yarn.capacity.queues import CapacityQueue
 
 _GLOBAL_MAX = f"{PREFIX}global-queue-max-application"
 _PREEMPTION = "ProportionalCapacityPreemptionPolicy"
-#: A user-limit-factor from here on lets a lone user have a whole cluster at any share within the usual bounds.
-ENOUGH = 1000.0
+#: From here on a maximum-am-resource-percent leaves a user's applications room at a tenth of a queue's usual share.
+_ROOM_FOR_MASTERS = 10.0
 #: From here on a user-limit-factor of -1 is no limit and ``getQueueInfo`` has a Fair queue's weight.
 _MODERN = (3, 4)
 
@@ -86,13 +86,13 @@ def _of_queues(values: Mapping[str, str], tree: Mapping[str, CapacityQueue], had
             f"set {PREFIX}{held[0]}.user-limit-factor to {'-1' if hadoop >= _MODERN else f'{ENOUGH:g}'}"
             + _others(held),
         )
-    masters = [q.path for q in leaves if _am_part(values, q.path) < 1.0]
+    masters = [q.path for q in leaves if _am_part(values, q.path) < _ROOM_FOR_MASTERS]
     if masters:
         yield Trap(
             "am-limit",
-            f"ApplicationMasters are held to a part of the queue's share in {_some(masters)}: at a small share "
-            "few applications of one user run at a time",
-            f"set {PREFIX}maximum-am-resource-percent to 1 or more",
+            f"a user's ApplicationMasters are held to a part of the queue's share in {_some(masters)}: at a small "
+            "share few of their applications run, and a part of the cluster may stand idle",
+            f"set {PREFIX}maximum-am-resource-percent to {ENOUGH:g}",
             blocking=False,
         )
     priorities = [q.path for q in tree.values() if _number(values, f"{PREFIX}{q.path}.priority", 0.0) != 0.0]

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from harness.base.errors import InputError
 from harness.model.queues import ROOT
-from harness.yarn.capacity.properties import PREFIX
+from harness.yarn.capacity.properties import ENOUGH, PREFIX
 from harness.yarn.capacity.queues import MOST_WEIGHT, SUM_PRECISION
 from harness.yarn.fair.dom import Element, Text, parse_xml
 from harness.yarn.fair.javanum import float32, parse_float, parse_int, trim
@@ -302,8 +302,9 @@ class _Check(ValueCheck):
         if name == "maximum-am-resource-percent":
             if not value >= 0:
                 self.error(line, queue, f"{name} {text} lets one ApplicationMaster run at a time", "write 0 to 1")
-            elif value > 1:
-                self.warn(line, queue, f"{name} {text} is above 1: it is a part, not per cent", "1 is the whole queue")
+            elif 1 < value < ENOUGH:
+                mend = f"1 is the whole queue, {ENOUGH:g} no limit"
+                self.warn(line, queue, f"{name} {text} is above 1: it is a part, not per cent", mend)
         elif name == "user-limit-factor" and not (value > 0 or value == -1):
             self.error(line, queue, f"{name} {text}: no user gets anything", "write -1 for no limit")
         elif name == "minimum-user-limit-percent" and not 0 <= value <= 100:

@@ -98,7 +98,7 @@ only_owned_differ = functools.partial(edits.only_owned_differ, reader=read)
 
 def make(rng: random.Random, *, weights: bool) -> bytes:
     """An administrator's file: some queues, on one level or two, in weights or in percentages."""
-    found = [("global-queue-max-application", "10000"), ("maximum-am-resource-percent", "1")]
+    found = [("global-queue-max-application", "10000"), ("maximum-am-resource-percent", "1000")]
 
     def level(parent: str, names: list[str]) -> None:
         found.append((f"{parent}.queues", rng.choice((",", ", ")).join(names)))

@@ -64,7 +64,7 @@ def serving(
         allocations=parse_allocations(queues),
         jobs=[job.spec() for job in jobs],
         scheduler=scheduler,
-        capacity={"maximum-am-resource-percent": "1"} if scheduler == "capacity" else {},
+        capacity={"maximum-am-resource-percent": "1000"} if scheduler == "capacity" else {},
     )
     with contextlib.ExitStack() as stack:
         cluster = LiveCluster(with_file(with_store(setup, "memory"), file), file, clock=lambda: now[0])

@@ -15,7 +15,7 @@ SAFE = {
     f"{P}root.a.user-limit-factor": "-1",
     f"{P}root.b.user-limit-factor": "-1",
     f"{P}global-queue-max-application": "10000",
-    f"{P}maximum-am-resource-percent": "1",
+    f"{P}maximum-am-resource-percent": "1000",
 }
 SITE = {"yarn.acl.enable": "true", "yarn.admin.acl": "warden"}
 
@@ -35,6 +35,8 @@ def test_a_safe_cluster_has_none() -> None:
         ("user-limit-factor", {f"{P}root.b.user-limit-factor": None}),
         ("user-limit-factor", {f"{P}root.b.user-limit-factor": "2"}),
         ("am-limit", {f"{P}maximum-am-resource-percent": None}),
+        ("am-limit", {f"{P}maximum-am-resource-percent": "1"}),
+        ("am-limit", {f"{P}root.b.maximum-am-resource-percent": "0.5"}),
         ("priority", {f"{P}root.ordering-policy": "priority-utilization", f"{P}root.a.priority": "2"}),
         ("auto-created", {f"{P}root.a.auto-queue-creation-v2.enabled": "true"}),
         ("asynchronous", {f"{P}schedule-asynchronously.enable": "true"}),

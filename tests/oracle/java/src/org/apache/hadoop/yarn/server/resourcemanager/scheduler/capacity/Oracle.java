@@ -420,7 +420,7 @@ public final class Oracle {
 
   void submit(ObjectNode e) {
     App a = new App();
-    a.name = e.get("app").asText(); a.queue = e.get("queue").asText(); a.user = e.path("user").asText("u");
+    a.name = e.get("app").asText(); a.queue = known(e.get("queue").asText()); a.user = e.path("user").asText("u");
     a.id = ApplicationId.newInstance(clusterTs, e.has("id") ? e.get("id").asInt() : appSeq + 1);
     if (apps.containsKey(a.name)) { skip(e, "name in use"); return; }
     appSeq = Math.max(appSeq + 1, a.id.getId());
@@ -823,8 +823,16 @@ public final class Oracle {
     p.flush();
   }
 
+  // What a queue is called by who submits to it.
+  static String known(String path) { return path; }
+
   // Oracle IN EXPLICIT OUT [IN EXPLICIT OUT ...]: plays each script; EXPLICIT takes it as executed, base events only.
-  public static void main(String[] argv) throws Exception {
+  public static void main(String[] argv) {
+    // The scheduler leaves a non-daemon timer thread behind.
+    try { playAll(argv); System.exit(0); } catch (Throwable t) { t.printStackTrace(); System.exit(1); }
+  }
+
+  static void playAll(String[] argv) throws Exception {
     for (int j = 0; j + 2 < argv.length; j += 3) {
       JsonNode s = M.readTree(new File(argv[j]));
       Oracle o = new Oracle();
@@ -836,6 +844,5 @@ public final class Oracle {
       full.set("events", o.explicit);
       try (OutputStream f = new FileOutputStream(argv[j + 1])) { write(full, f); }
     }
-    System.exit(0);        // the scheduler leaves a non-daemon timer thread behind
   }
 }
