@@ -29,13 +29,12 @@ from harness.clusters.state import ClusterSpec, StateFolder
 from harness.control.capacity_owner import CapacityOwner
 from harness.control.events import Attributes
 from harness.model.resources import Resource
-from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.capacity.source import open_source
 from harness.yarn.files import LocalPlace
 from harness.yarn.http import HttpOptions
 from harness.yarn.rest import Submission
 from harness.yarn.rmclient import RmClient
-from studies.control_times import of
+from studies.control_times import configuration, of
 from studies.pair import none_left
 from studies.result import in_one_line, write_times
 
@@ -43,20 +42,6 @@ QUEUES, KINDS = (10, 100, 1000), ("memory", "file")
 #: Applications whose master ends at once and is tried again, for ever: each attempt is an assignment.
 RESTLESS = 6
 _ASSIGNED = re.compile(r"^(\S+ \S+) INFO RMContainerImpl: \S+ Container Transitioned from NEW to ALLOCATED", re.M)
-
-
-def configuration(queues: int) -> str:
-    """So many queues with weights, without traps."""
-    paths = [f"root.q{number}" for number in range(queues)]
-    said = {
-        f"{PREFIX}root.queues": ",".join(path.removeprefix("root.") for path in paths),
-        f"{PREFIX}global-queue-max-application": "10000",
-        f"{PREFIX}maximum-am-resource-percent": "1000",
-        **{f"{PREFIX}{path}.capacity": "1w" for path in paths},
-        **{f"{PREFIX}{path}.user-limit-factor": "-1" for path in paths},
-    }
-    rows = "".join(f"<property><name>{name}</name><value>{value}</value></property>\n" for name, value in said.items())
-    return f"<configuration>\n{rows}</configuration>\n"
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
     python -m studies.control_times effect -o docs/records/control-effect.json
     python -m studies.control_times cost -o docs/records/control-cost.json
+    python -m studies.control_times cost --scheduler capacity -o docs/records/control-cost-capacity.json
 
 Each brings a cluster of local processes up and takes it down. The records say how many were measured, and the machine's
 load: on one that has other work to do the times are longer.
@@ -35,6 +36,8 @@ from harness.ledger.store import LedgerStore
 from harness.model.resources import Resource
 from harness.policies import make_policy
 from harness.yarn.adminrpc import weights_differ
+from harness.yarn.capacity.properties import PREFIX
+from harness.yarn.capacity.source import ConfigurationSource, open_source
 from harness.yarn.files import LocalPlace
 from harness.yarn.http import HttpOptions
 from harness.yarn.rest import Submission
@@ -51,6 +54,20 @@ def allocations(queues: int) -> str:
     return f"<allocations>\n  <queueMaxAMShareDefault>-1.0</queueMaxAMShareDefault>\n{rows}\n</allocations>\n"
 
 
+def configuration(queues: int) -> str:
+    """So many queues with weights, without traps."""
+    paths = [f"root.q{number}" for number in range(queues)]
+    said = {
+        f"{PREFIX}root.queues": ",".join(path.removeprefix("root.") for path in paths),
+        f"{PREFIX}global-queue-max-application": "10000",
+        f"{PREFIX}maximum-am-resource-percent": "1000",
+        **{f"{PREFIX}{path}.capacity": "1w" for path in paths},
+        **{f"{PREFIX}{path}.user-limit-factor": "-1" for path in paths},
+    }
+    rows = "".join(f"<property><name>{name}</name><value>{value}</value></property>\n" for name, value in said.items())
+    return f"<configuration>\n{rows}</configuration>\n"
+
+
 def of(values: Sequence[float]) -> dict[str, float]:
     """Median, least and greatest of some times, and how many there are."""
     ordered = sorted(values)
@@ -65,13 +82,16 @@ def of(values: Sequence[float]) -> dict[str, float]:
 class Bench:
     """A cluster for measuring; the folder and the cluster go when it is closed."""
 
-    def __init__(self, nodes: int = 1, queues: int = 4, rm_heap_mb: int = 256, **settings: Any) -> None:
+    def __init__(
+        self, nodes: int = 1, queues: int = 4, rm_heap_mb: int = 256, scheduler: str = "fair", **settings: Any
+    ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="yarnfair-figures-"))
-        (self.folder / "allocations.xml").write_text(allocations(queues))
+        text = allocations(queues) if scheduler == "fair" else configuration(queues)
+        given = self.folder / "allocations.xml"
+        given.write_text(text)
         self.cluster = LocalCluster(StateFolder(self.folder / "state"))
-        spec = ClusterSpec(
-            nodes=nodes, rm_heap_mb=rm_heap_mb, allocations=str(self.folder / "allocations.xml"), **settings
-        )
+        more = {"allocations": str(given), "scheduler": scheduler, **settings}
+        spec = ClusterSpec(nodes=nodes, rm_heap_mb=rm_heap_mb, **more)
         try:
             self.status: ClusterStatus = self.cluster.up(spec, timeout_s=300)
             self.client = RmClient([self.status.address], HttpOptions(read_timeout_s=60, deadline_s=90))
@@ -79,6 +99,9 @@ class Bench:
             self.close()
             raise
         self.file = Path(self.status.scheduler_folder) / "fair-scheduler.xml"
+        self.place: LocalPlace | ConfigurationSource = LocalPlace(self.file)
+        if scheduler == "capacity":
+            self.place = open_source(self.client, None)
 
     def close(self) -> None:
         self.cluster.down()
@@ -147,15 +170,18 @@ def effect(repeats: int = 30) -> dict[str, Any]:
     }
 
 
-def cost(sizes: Sequence[tuple[int, int]], ticks: int = 20) -> dict[str, Any]:
+def cost(sizes: Sequence[tuple[int, int]], ticks: int = 20, scheduler: str = "fair") -> dict[str, Any]:
     """What a control period costs in which everything is asked for: CPU of the controller and of the RM, its length,
     the controller's memory.
 
     Most applications wait: the RM has one node, on which eight containers run. How many ticks wrote the file is told.
     """
     found: dict[str, Any] = {}
+    more: dict[str, Any] = (
+        {} if scheduler == "fair" else {"properties": {"yarn.scheduler.configuration.store.class": "memory"}}
+    )
     for queues, apps in sizes:
-        bench = Bench(queues=queues, rm_heap_mb=1024, memory_mb=4096, vcores=16)
+        bench = Bench(queues=queues, rm_heap_mb=1024, scheduler=scheduler, memory_mb=4096, vcores=16, **more)
         try:
             for number in range(apps):
                 queue = f"root.q{number % queues}"
@@ -172,9 +198,9 @@ def _cost_of(bench: Bench, ticks: int) -> dict[str, Any]:
     with LedgerStore(bench.folder / "ledger.db") as store:
         policy = make_policy("ltrf", {"horizon_s": "20"})
         settings = ControlSettings(period_s=2.0, effect_s=30.0, ask_again=0.0)
-        controller = Controller(settings, bench.client, LocalPlace(bench.file), store, policy)
+        controller = Controller(settings, bench.client, bench.place, store, policy)
         for _ in range(5):
-            controller.tick()
+            controller.tick()  # what is only noted is noted in the first
         # What the RM does by itself in the same time.
         rest_s, rm_before, begun = 5.0, bench.rm_cpu_s(), time.monotonic()
         time.sleep(rest_s)
@@ -218,6 +244,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m studies.control_times")
     parser.add_argument("what", choices=["effect", "cost"])
     parser.add_argument("-o", "--out", type=Path, required=True)
+    parser.add_argument("--scheduler", choices=("fair", "capacity"), default="fair", help="of cost")
     parser.add_argument("--repeats", type=int, default=30)
     parser.add_argument("--sizes", default=",".join(f"{q}x{a}" for q, a in SIZES), help="queues x applications")
     given = parser.parse_args(argv)
@@ -225,8 +252,9 @@ def main(argv: list[str] | None = None) -> int:
         values = effect(given.repeats)
     else:
         sizes = [tuple(int(part) for part in text.split("x")) for text in given.sizes.split(",")]
-        values = cost(sizes)  # type: ignore[arg-type]
-    write_times(given.out, f"python -m studies.control_times {given.what} -o {given.out}", values)
+        values = cost(sizes, scheduler=given.scheduler)  # type: ignore[arg-type]
+    which = " --scheduler capacity" if given.scheduler == "capacity" else ""
+    write_times(given.out, f"python -m studies.control_times {given.what}{which} -o {given.out}", values)
     return 0
 
 

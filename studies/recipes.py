@@ -129,4 +129,4 @@ REAL = (
     *(name for name in PLANNED if (_RECORDS / f"{name}.json").exists()),
 )
 #: Records of how long something takes, and of a search that ends with its time: they are this machine's.
-TIMES = ("lasting-loss", "bench", "bench-engine", "control-cost", "qknober-decisions")
+TIMES = ("lasting-loss", "bench", "bench-engine", "control-cost", "control-cost-capacity", "qknober-decisions")
