@@ -33,19 +33,37 @@ def measure(folder: Path, of: Mapping[str, Load] = LOADS) -> dict[str, Any]:
         for run in sorted(folder.glob("*-recommended-*"))
         if run.is_dir() and (directory := ended(run)) is not None
     }
-    judged = [row for load in loads.values() for row in load["queues"].values()]
     inside = list(controlled.values())
     return {
         "loads": loads,
-        "directions_right": sum(row["direction_right"] for row in judged),
-        "within": sum(row["within"] for row in judged),
-        "queues": len(judged),
+        **counted(loads, of),
         "verdicts_right": sum(load["verdict"] == load["expected"] for load in loads.values()),
         "under_control": controlled,
         "jobs_inside": sum(one["jobs_inside"] for one in inside),
         "jobs": sum(one["jobs"] for one in inside),
         "queues_inside": sum(row["inside"] for one in inside for row in one["queues"].values()),
         "queues_held": sum(len(one["queues"]) for one in inside),
+    }
+
+
+def counted(loads: Mapping[str, Mapping[str, Any]], of: Mapping[str, Load]) -> dict[str, int]:
+    """How many predictions were made, and were right. Who answers *unsure* predicts nothing: that is a caution.
+
+    ``cautions``: loads; ``cautions_unchanged``: those of them that stayed as they were recorded, of ``unchanged``.
+    """
+    cautions = [name for name, load in loads.items() if load["verdict"] == "unsure"]
+    judged = [row for name, load in loads.items() if name not in cautions for row in load["queues"].values()]
+    return {
+        "directions_right": sum(row["direction_right"] for row in judged),
+        "within": sum(row["within"] for row in judged),
+        "queues": len(judged),
+        "cautions": len(cautions),
+        "cautions_unchanged": sum(not of[name].after for name in cautions),
+        "unchanged": sum(not of[name].after for name in loads),
+        "cautioned_queues": sum(len(loads[name]["queues"]) for name in cautions),
+        "cautioned_wrong": sum(
+            not row["direction_right"] for name in cautions for row in loads[name]["queues"].values()
+        ),
     }
 
 

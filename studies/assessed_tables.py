@@ -45,10 +45,10 @@ def predictions(values: Values) -> str:
             f"{row['before_s']:.1f}",
             f"{_percent(row['predicted_change'])} ({_range(row['predicted_change_band'])})",
             _percent(row["change"]),
-            "yes" if row["direction_right"] else "**no**",
+            _direction(load["verdict"], right=row["direction_right"]),
             f"{row['predicted_s']:.1f}",
             ", ".join(f"{took:.1f}" for took in row["took_s"]),
-            f"{100 * abs(row['off']):.1f} %" + ("" if row["within"] else " (**more**)"),
+            _off(load["verdict"], row),
         )
         for name, load in values["loads"].items()
         for queue, row in load["queues"].items()
@@ -56,6 +56,17 @@ def predictions(values: Values) -> str:
     return markdown(
         ("load", "queue", "fair, s", "predicted change", "change", "direction", "predicted, s", "took, s", "off"), rows
     )
+
+
+def _direction(verdict: str, *, right: bool) -> str:
+    if verdict == "unsure":
+        return "none given" + ("" if right else ", and would have been wrong")
+    return "yes" if right else "**no**"
+
+
+def _off(verdict: str, row: Mapping[str, Any]) -> str:
+    off = f"{100 * abs(row['off']):.1f} %"
+    return f"({off})" if verdict == "unsure" else off + ("" if row["within"] else " (**more**)")
 
 
 def machine(values: Values) -> str:

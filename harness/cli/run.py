@@ -40,11 +40,10 @@ def split_policies(given: tuple[str, ...]) -> tuple[str, ...]:
 
 def say_if_it_compiles(schedulers: Iterable[str] = ("fair",)) -> None:
     """A line on standard error where the first run on one of these schedulers will take longer."""
-    from harness.sim.compiled import is_compiled
+    from harness.sim.compiled import COMPILING, is_compiled
 
     if not all(is_compiled(scheduler) for scheduler in schedulers):
-        text = "the simulator is compiled first, once after an installation or a change of it: some half a minute"
-        click.echo(text, err=True)
+        click.echo(COMPILING, err=True)
 
 
 @click.command(short_help="Run one experiment under each of its policies.")

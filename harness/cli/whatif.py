@@ -36,12 +36,14 @@ def whatif(what: str, cluster: Path | None, serve: str, export: Path | None, sta
     The page's address holds its state. Every figure carries the band of twenty phases of heartbeats and control.
     """
     from harness.base.files import write_text
+    from harness.cli.run import say_if_it_compiles
     from harness.experiments.whatif import WhatIf
     from harness.report.serving import PageServer, address_of
     from harness.report.whatif import page
 
     with tempfile.TemporaryDirectory(prefix="yarnfair-") as folder:
         what_if = WhatIf(_load(what, cluster, Path(folder)))
+        say_if_it_compiles((what_if.experiment.spec.scheduler,))
         try:
             if export is not None:
                 write_text(export, page(_exported(what_if, _query(state))))

@@ -27,6 +27,7 @@ from harness.experiments.spec import QueueSpec
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.policies.registry import make_policy, settings_of
 from harness.results.summary import allocations_table, jobs_table, summarise
+from harness.sim.compiled import COMPILING, is_compiled
 
 if TYPE_CHECKING:
     from harness.sim.setup import Progress, SimResult
@@ -124,8 +125,8 @@ class _Run:
     queues: Mapping[str, Any] = field(default_factory=dict)
     trouble: YarnfairError | None = None
     part: float = 0.0
-    #: Phase by phase: mean completion by queue, all of them, the loss integral.
-    phases: list[tuple[dict[str, float], float, float]] = field(default_factory=list)
+    #: Phase by phase: mean completion by queue, and figures of the whole run.
+    phases: list[tuple[dict[str, float], dict[str, float]]] = field(default_factory=list)
     done: threading.Event = field(default_factory=threading.Event)
 
 
@@ -178,7 +179,8 @@ class WhatIf:
         if run.trouble is not None:
             raise run.trouble
         if run.document is None or not run.phases:
-            return {"part": round(run.part, 3)}
+            compiling = not is_compiled(self.experiment.spec.scheduler)
+            return {"part": round(run.part, 3), "says": COMPILING if compiling else ""}
         return {**run.document, **_means(list(run.phases)), "of_phases": self.phases}
 
     def whole(self, asked: Asked) -> dict[str, Any]:
@@ -246,6 +248,9 @@ class WhatIf:
             except YarnfairError as error:
                 run.trouble = error
                 run.done.set()
+            except Exception as error:  # of what no one thought: nobody is to wait for a run that never comes
+                run.trouble = InputError(f"failed: {error!r}"[:300], where=asked.policy, mend="give another setting")
+                run.done.set()
 
     def _phase(self, asked: Asked, run: _Run, phase: int) -> None:
         experiment = with_weights(self.experiment, dict(asked.weights))
@@ -274,7 +279,13 @@ class WhatIf:
             run.result, run.variant = result, variant
             run.queues = experiment.spec.model_dump(mode="json")["queues"]
             run.document = self._document(result, summary, experiment, shown)
-        run.phases.append((means, all_s, float(summary["sharing_loss_integral"])))
+        whole = {
+            "all_s": all_s,
+            "loss": float(summary["sharing_loss_integral"]),
+            "makespan_s": float(summary["makespan_s"]),
+            "utilisation": float(summary["utilisation"]["memory"]),
+        }
+        run.phases.append((means, whole))
         run.done.set()  # from here on a page is told of it
 
     def _sample_s(self) -> float:
@@ -313,8 +324,6 @@ class WhatIf:
             "name": name,
             "time_s": [round(float(value), 2) for value in np.asarray(samples.time_s)[chosen]],
             "curves": curves,
-            "makespan_s": float(summary["makespan_s"]),
-            "utilisation": float(summary["utilisation"]["memory"]),
             "contended": float(np.mean(contended(result))) if len(samples.time_s) else 0.0,
             "stuck": result.stuck,
         }
@@ -333,21 +342,23 @@ class WhatIf:
         return {"about": self.about(), "runs": found}
 
 
-def _means(phases: Sequence[tuple[Mapping[str, float], float, float]]) -> dict[str, Any]:
-    """Means over the phases so far, and the smallest and largest of them (``band``)."""
-    queues = sorted({queue for means, _, _ in phases for queue in means})
-    by_queue = {queue: Band.of([means[queue] for means, _, _ in phases if queue in means]) for queue in queues}
-    everything, loss = Band.of([value for _, value, _ in phases]), Band.of([value for _, _, value in phases])
+def _means(phases: Sequence[tuple[Mapping[str, float], Mapping[str, float]]]) -> dict[str, Any]:
+    """Means over the phases so far, the smallest and largest of them (``band``), and each (``by_phase``), with which a
+    page takes the differences of two policies."""
+    queues = sorted({queue for means, _ in phases for queue in means})
+    by_queue = {queue: [means.get(queue, np.nan) for means, _ in phases] for queue in queues}
+    whole = {name: [figures[name] for _, figures in phases] for name in phases[0][1]}
+    bands = {queue: Band.of([value for value in values if value == value]) for queue, values in by_queue.items()}
+    of_whole = {name: Band.of(values) for name, values in whole.items()}
     return {
         "phases": len(phases),
-        "mean_s": {queue: band.mean for queue, band in by_queue.items()},
-        "all_s": everything.mean,
-        "loss": loss.mean,
+        "mean_s": {queue: band.mean for queue, band in bands.items()},
+        **{name: band.mean for name, band in of_whole.items()},
         "band": {
-            "mean_s": {queue: band.list() for queue, band in by_queue.items()},
-            "all_s": everything.list(),
-            "loss": loss.list(),
+            "mean_s": {queue: band.list() for queue, band in bands.items()},
+            **{name: band.list() for name, band in of_whole.items()},
         },
+        "by_phase": {"mean_s": by_queue, **whole},
     }
 
 

@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Any
 
 _PREFIX = "compiled-"
+#: What a user is told meanwhile.
+COMPILING = "the simulator is compiled first, once after an installation or a change of it: some half a minute"
 #: Folders of former sources are left for so long (seconds): runs that began before a change still use them.
 _KEEP_S = 86_400
 

@@ -9,17 +9,19 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
 import requests
 
-from harness.base.errors import CallError
+from harness.base.errors import CallError, InputError
 from harness.experiments.replaying import write_experiment
 from harness.experiments.resolve import LoadedExperiment, load_experiment
-from harness.experiments.whatif import Asked, WhatIf
+from harness.experiments.whatif import Asked, WhatIf, _Run
 from harness.jobs.recorded import read_trace
 from harness.report.whatif import page
+from harness.sim.compiled import compile_engine
 from tests.browser import Browser, chromium
 from tests.experiments.assessing.loads import contended, job, recording
 from tests.patience import at_most
@@ -60,6 +62,10 @@ def test_weights_are_what_queues_get_and_the_past_is_made_up_for(what_if: WhatIf
         low, high = found["band"]["mean_s"][bursts]
         assert low <= found["mean_s"][bursts] <= high
         assert low < high, "phases differ"
+        for figure in ("all_s", "loss", "makespan_s", "utilisation"):
+            low, high = found["band"][figure]
+            assert low <= found[figure] <= high
+            assert len(found["by_phase"][figure]) == 4
         assert len(found["time_s"]) == len(found["curves"][bursts]["share"]) <= 400
 
 
@@ -71,6 +77,29 @@ def test_it_answers_at_once_and_forgets_what_nobody_waits_for(what_if: WhatIf, e
         last = asked(experiment, policy="ltrf@outside", horizon_s="380")
         while "part" in what_if.run(last):
             pass
+
+
+def test_a_run_that_fails_says_so_and_the_next_one_is_played(
+    what_if: WhatIf, experiment: LoadedExperiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it fails by: a page would wait for it for ever, and for all that are asked for later."""
+
+    def fails(*_: Any) -> None:
+        raise KeyError("a queue")
+
+    monkeypatch.setattr("harness.experiments.whatif.simulate_variant", fails)
+    with pytest.raises(InputError, match="fair: failed: KeyError"):
+        what_if.run(asked(experiment, policy="fair"), 20.0)
+    monkeypatch.undo()
+    assert what_if.whole(asked(experiment, policy="static"))["phases"] == 4
+
+
+def test_who_waits_for_the_compiler_is_told(
+    what_if: WhatIf, experiment: LoadedExperiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.experiments.whatif.is_compiled", lambda _: False)
+    monkeypatch.setattr(what_if, "_want", lambda _: _Run())
+    assert "compiled first" in what_if.run(asked(experiment, policy="fair"), 0.0)["says"]
 
 
 def test_words_are_those_of_explain_at_that_moment(what_if: WhatIf, experiment: LoadedExperiment) -> None:
@@ -118,6 +147,7 @@ def test_an_exported_file_ends_no_script_early() -> None:
 
 @pytest.fixture(scope="module")
 def served(trace: Path) -> Iterator[str]:
+    compile_engine()  # or the page waits for that first
     command = [sys.executable, "-m", "harness", "whatif", str(trace), "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -178,6 +208,8 @@ def test_the_page_in_a_browser(served: str, tmp_path: Path) -> None:
         browser.until("Number(document.body.dataset.phasesb) === 20", 60)
         table = browser.run("document.querySelector('#table').textContent")
         assert "20 phases" in table
+        cells = browser.run("[...document.querySelectorAll('#table tbody td')].map(cell => cell.textContent)")
+        assert [cell for cell in cells if " to " not in cell] == [], "each prediction has its band"
         picture = browser.run("document.querySelector('#side-b .charts svg[role=img] path.c').getAttribute('d')")
         # A colleague opens the address.
         address = browser.run("location.href")

@@ -13,6 +13,13 @@ from harness.experiments.kind import without_seed
 from harness.experiments.resolve import Variant, load_experiment
 from harness.jobs.recorded import Trace
 
+#: Figures of a whole run that have a band -> (attribute of `Outcome`, times).
+WHOLE = {
+    "makespan_s": ("makespan_s", 1),
+    "sharing_loss_integral_s": ("loss", 1),
+    "memory_used_percent": ("utilisation", 100),
+}
+
 
 def bands_of(
     trace: Trace,
@@ -24,8 +31,9 @@ def bands_of(
 ) -> dict[str, Any]:
     """By variant (whatever its seed) the mean completion time by queue, and of all, over phases, seconds.
 
-    Each queue has its ``mean_completion_s`` and ``band`` (smallest, largest). ``phases``: None, as many as the budget
-    allows, `PHASES` at most. Applications count that ended when they were recorded; all of a trace without ends.
+    Each queue has its ``mean_completion_s`` and ``band`` (smallest, largest); `WHOLE` have ``mean`` and ``band``.
+    ``phases``: None, as many as the budget allows, `PHASES` at most. Applications count
+    that ended when they were recorded; all of a trace without ends.
     """
     ended = frozenset(job.job for job in trace.jobs if job.finished_s is not None)
     ended = ended or frozenset(job.job for job in trace.jobs)
@@ -47,8 +55,14 @@ def bands_of(
             "phases": phases,
             "queues": {queue: _document(one.band(queue)) for queue in queues},
             "all": _document(Band.of(every)) if every else None,
+            **{name: _whole([scale * getattr(run, of) for run in one.outcomes]) for name, (of, scale) in WHOLE.items()},
         }
     return found
+
+
+def _whole(values: Sequence[float]) -> dict[str, Any]:
+    band = Band.of(values)
+    return {"mean": band.mean, "band": band.list()}
 
 
 def _document(band: Band) -> dict[str, Any]:
@@ -65,9 +79,15 @@ def band_lines(found: Mapping[str, Any]) -> list[str]:
     for queue in queues:
         shown = [f"{name} {_words(one['queues'][queue])}" for name, one in found.items() if queue in one["queues"]]
         lines.append(f"  {queue.removeprefix('root.')}: {', '.join(shown)}")
+    lines.append("of the whole, in the same phases:")
+    for name in WHOLE:
+        words = name.removesuffix("_s").removesuffix("_percent").replace("_", " ")
+        unit = " (%)" if name.endswith("_percent") else " (s)"
+        lines.append(f"  {words}{unit}: {', '.join(f'{of} {_words(one[name])}' for of, one in found.items())}")
     return lines
 
 
 def _words(figure: Mapping[str, Any]) -> str:
     low, high = figure["band"]
-    return f"{figure['mean_completion_s']:.1f} ({low:.1f} to {high:.1f})"
+    mean = figure["mean"] if "mean" in figure else figure["mean_completion_s"]
+    return f"{mean:.1f} ({low:.1f} to {high:.1f})"

@@ -60,6 +60,7 @@ class Outcome:
     contended : the part of the time in which the demand exceeds the cluster and a queue that waits is below its share.
     utilisation : of memory, a part.
     wait_s : the longest time that a waiting queue went without getting a container.
+    makespan_s : until the last application has ended.
     """
 
     mean_s: Mapping[str, float]
@@ -68,6 +69,7 @@ class Outcome:
     contended: float = 0.0
     utilisation: float = 0.0
     wait_s: float = 0.0
+    makespan_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,13 @@ class Played:
 
     def loss(self) -> Band:
         return Band.of([one.loss for one in self.outcomes])
+
+    def wait(self) -> Band:
+        return Band.of([one.wait_s for one in self.outcomes])
+
+    def used(self) -> Band:
+        """Of memory, percent."""
+        return Band.of([100 * one.utilisation for one in self.outcomes])
 
     def change(self, present: Played, queue: str | None = None) -> Band:
         """Of the mean completion time, as a part (negative: shorter), pairwise; None: of all applications."""
@@ -304,14 +313,16 @@ def _range(band: Band) -> str:
 
 def _price(best: Played, present: Played) -> str:
     change = best.change(present)
-    waits = [Band.of([one.wait_s for one in played.outcomes]).mean for played in (present, best)]
-    used = [Band.of([one.utilisation for one in played.outcomes]).mean for played in (present, best)]
     word = "longer" if change.mean > 0 else "less time"
     return (
-        f"Price: applications take {_percent(abs(change.mean))} {word} on average; a queue waits {waits[1]:.0f} s at "
-        f"longest for a container (now {waits[0]:.0f} s); {_percent(used[1])} of the memory is used "
-        f"(now {_percent(used[0])})."
+        f"Price: applications take {_percent(abs(change.mean))} {word} {_range(change)} on average; a queue waits "
+        f"{_figure(best.wait(), 's')} at longest for a container, now {_figure(present.wait(), 's')}; "
+        f"{_figure(best.used(), '%')} of the memory is used, now {_figure(present.used(), '%')}."
     )
+
+
+def _figure(band: Band, unit: str) -> str:
+    return f"{band.mean:.0f} {unit} ({band.low:.0f} to {band.high:.0f})"
 
 
 def _settings(best: Played) -> str:

@@ -99,6 +99,7 @@ def _policy(found: Assessed, played: Played) -> dict[str, Any]:
         "sharing_loss_integral": loss.mean,
         "sharing_loss_integral_band": loss.list(),
         "mean_completion_change": played.change(present).mean,
+        "mean_completion_change_band": played.change(present).list(),
         "queues": queues,
     }
 

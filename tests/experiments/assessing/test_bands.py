@@ -30,6 +30,9 @@ def test_each_figure_has_its_band(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert list(bands) == ["fair", "ltrf@outside"]
     for run in found["runs"]:
         band = bands[run["variant"]]
+        for figure in ("makespan_s", "sharing_loss_integral_s", "memory_used_percent"):
+            least, most = band[figure]["band"]
+            assert least <= band[figure]["mean"] <= most
         assert band["phases"] == 20
         for queue in ("root.steady", "root.bursts"):
             low, high = band["queues"][queue]["band"]
@@ -51,6 +54,9 @@ def test_it_is_said_in_words_or_left_out(tmp_path: Path, capsys: pytest.CaptureF
     assert "over 3 phases" in head
     (steady,) = [line for line in said.splitlines() if line.startswith("  steady: fair ")]
     assert " to " in steady
+    for figure in ("makespan (s)", "sharing loss integral (s)", "memory used (%)"):
+        (line,) = [line for line in said.splitlines() if line.startswith(f"  {figure}: fair ")]
+        assert " to " in line
     without = replayed(capsys, str(trace), "--policy", "fair", "--phases", "0", "--out", str(tmp_path / "none"))
     assert "phases" not in without
 
