@@ -144,13 +144,15 @@ def in_band(directory: Path, phases: int = PHASES) -> dict[str, Any]:
     By job and by queue (mean completion): ``took_s``, the band's ends, and ``inside``. Of twenty phases' bands a
     further phase lies inside with 19 in 21.
     """
-    policy = read_json(directory / "run.json")["policy"]
+    run = read_json(directory / "run.json")
+    # Its sampler asks the RM for applications, too.
+    policy, asked_s = run["policy"], float(run.get("experiment", {}).get("sample_s", 0.0))
     table = pd.read_parquet(directory / "jobs.parquet").set_index("job")
     candidate = Candidate("own", policy["name"], "outside", policy["settings"], policy.get("period_s", 5.0), MAX_RATIO)
     with tempfile.TemporaryDirectory() as work:
         experiment = write_experiment(read_trace(directory / "trace.jsonl"), Path(work), sample_s=1.0)
         played = [
-            jobs_table(simulate_phase(str(experiment), candidate, seed), {}).set_index("job")
+            jobs_table(simulate_phase(str(experiment), candidate, seed, asked_s=asked_s), {}).set_index("job")
             for seed in range(1, phases + 1)
         ]
     times = pd.DataFrame({seed: one["completion_s"] for seed, one in enumerate(played)})

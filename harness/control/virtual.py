@@ -15,6 +15,7 @@ from harness.control.core import ControlCore
 from harness.control.events import Action, Actuated, Attributes, Observed, RaiseAlarm, Record, Write
 from harness.control.look import Lengths
 from harness.control.poll import STILL_S, write_gap_s
+from harness.control.virtual_figures import ShownEnds, ShownUse
 from harness.model.snapshot import Snapshot
 from harness.policies.weights import use_compiled
 from harness.sim.attributes import with_attributes
@@ -55,10 +56,23 @@ class VirtualDriver:
         #: Whether the core may decide by figures, and does.
         self._tells = not (self._lengths or self._pseudo or self._quantum)
         self._by_figures = False
-        simulation.world.g["next_tick_ms"] = self._next_ms
+        #: Where the core is shown figures as old as an RM's caches.
+        self._shown_ends: ShownEnds | None = None
+        self._shown_use: ShownUse | None = None
+        self._shown: dict[str, tuple[float, float]] = {}
+        if setup.counts_phase_s is not None and self._lengths:
+            leaves = {path: index for path, (index, _) in self._lengths.items()}
+            self._shown_ends = ShownEnds(leaves, round(setup.counts_phase_s * 1000))
+        if setup.asked_s:
+            self._shown_use = ShownUse(round(setup.asked_s * 1000), round(setup.asked_phase_s * 1000))
+        simulation.world.g["next_tick_ms"] = self._next_due_ms()
 
     def tick(self, now_ms: int) -> None:
-        """Whatever is due: attributes taking effect, a look at the cluster."""
+        """Whatever is due: attributes taking effect, an RM's caches renewed, a look at the cluster."""
+        if self._shown_ends is not None:
+            self._shown_ends.renew(self.simulation.scheduler, now_ms)
+        if self._shown_use is not None:
+            self._shown_use.asked(self.simulation.world, self.simulation.scheduler, now_ms)
         if self._pending:
             self._take_effect(now_ms)
         if now_ms >= self._next_ms:
@@ -66,8 +80,14 @@ class VirtualDriver:
             self._control(now_ms)
             if self._pending:
                 self._take_effect(now_ms)
-        next_ms = min(self._next_ms, self._next_effect_ms(now_ms)) if self._pending else self._next_ms
+        next_ms = self._next_due_ms()
+        if self._pending:
+            next_ms = min(next_ms, self._next_effect_ms(now_ms))
         self.simulation.world.g["next_tick_ms"] = next_ms
+
+    def _next_due_ms(self) -> int:
+        shown = (self._shown_ends, self._shown_use)
+        return min([self._next_ms, *(one.next_ms for one in shown if one is not None)])
 
     def _control(self, now_ms: int) -> None:
         sim = self.simulation
@@ -87,6 +107,8 @@ class VirtualDriver:
         if self._lengths:
             snapshot = self._with_lengths(snapshot, now_ms)
         consumed: dict[str, Any] = sim.observer.consumed(rows)
+        if self._shown_use is not None:
+            consumed = self._as_shown(consumed, now_ms)
         active = (
             [name for name in sim.observer.leaves if snapshot.queues[name].demand.memory_mb > 0] if self._pseudo else ()
         )
@@ -114,6 +136,18 @@ class VirtualDriver:
             elif isinstance(action, RaiseAlarm):
                 sim.decisions.append({"time_s": now_ms / 1000.0, "alarm": action.kind, "text": action.text})
 
+    def _as_shown(self, consumed: dict[str, Any], now_ms: int) -> dict[str, Any]:
+        """What the accounts of a real cluster's controller have counted by now; it never falls."""
+        sim = self.simulation
+        assert self._shown_use is not None
+        behind = self._shown_use.behind(sim.world, sim.scheduler, now_ms)
+        for queue, index in zip(sim.tree, sim.order, strict=True):
+            if queue.leaf:
+                less, before = behind.get(index, (0.0, 0.0)), self._shown.get(queue.path, (0.0, 0.0))
+                memory, vcores = (max(u - b, s) for u, b, s in zip(consumed[queue.path], less, before, strict=True))
+                self._shown[queue.path] = (memory, vcores)
+        return {**consumed, **self._shown}
+
     def _with_lengths(self, snapshot: Snapshot, now_ms: int) -> Snapshot:
         """The snapshot with mean task lengths as a real cluster's controller would have them."""
         integrals, queues = self.simulation.scheduler.S.x, dict(snapshot.queues)
@@ -121,6 +155,8 @@ class VirtualDriver:
         for path, (index, lengths) in self._lengths.items():
             starts, ends = int(integrals["starts"][index]), int(integrals["ends"][index])
             lengths.hold(starts - ends, queues[path].running_apps, interval_s)
+            if self._shown_ends is not None:
+                ends = self._shown_ends[path]
             lengths.end(ends - self._ends[path], queues[path].ended_apps or 0)
             self._ends[path] = ends
             queues[path] = replace(queues[path], mean_task_s=lengths.mean_s)

@@ -73,6 +73,12 @@ class SimSetup:
         file instead: every ``poll_s`` seconds, if the file has been still for 5 s). None: the allocation file as it is.
     control_phase_s
         When the control core looks for the first time.
+    counts_phase_s
+        When an RM first renews the counts of containers that it shows, which it does every 10 s; they are what
+        ``task_lengths`` of ``containers`` come from. None: they are exact at every look.
+    asked_s, asked_phase_s
+        So often, and from when on, somebody else asks the RM for its applications: what it shows of them is then up to
+        3 s old when the control core looks. 0: nobody does, and what the core is shown is exact.
     max_ratio
         Weights from outside are within this ratio of the entitlements (harness.control.bound); None: as the policy has
         them.
@@ -97,6 +103,9 @@ class SimSetup:
     actuation_delay_s: float = 0.02
     poll_s: float = 0.0
     control_phase_s: float = 0.0
+    counts_phase_s: float | None = None
+    asked_s: float = 0.0
+    asked_phase_s: float = 0.0
     scheduler: SchedulerName = "fair"
     capacity: Mapping[str, str] = field(default_factory=dict)
     max_ratio: float | None = None

@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 from harness.control.settings import MAX_RATIO
 from harness.experiments.assessing.playing import BUDGET_S, Candidate, player
-from harness.experiments.assessing.steadiness import Steadiness, steadiness
 from harness.experiments.assessing.verdict import Evidence, Played, Verdict, best_of, judge
 from harness.experiments.replaying import write_experiment
 from harness.jobs.recorded import JobLine, Trace
@@ -102,7 +101,6 @@ def assess(
             span_s=span_s,
             real_wait_s=_mean([max((job.started_s or job.submit_s) - job.submit_s, 0.0) for job in ended]),
             missing=missing,
-            steady=_steadiness(trace.jobs),
         )
         first = judge(evidence)
         if first.early:
@@ -144,10 +142,3 @@ def _work(job: JobLine) -> float:
         held = max((job.finished_s or 0.0) - (job.started_s or 0.0), 0.0)
         work += job.executors.count * job.executors.memory_mb * held
     return work
-
-
-def _steadiness(jobs: Sequence[JobLine]) -> Steadiness | None:
-    """None where applications follow others: when those were submitted the trace does not say."""
-    if any(job.after_job is not None for job in jobs):
-        return None
-    return steadiness((job.submit_s, job.queue, _work(job)) for job in jobs)

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 _GOLDEN = 0.618033988749895
 #: The same for the phase of the scheduler's update, by another number, so that the two do not go together.
 _PLASTIC = 0.7548776662466927
+#: And for an RM's caches: the counts of containers that it shows, and who else asks it.
+_SILVER, _BRONZE = 0.41421356237309503, 0.30277563773199456
+#: How often it renews those counts, seconds.
+COUNTS_S = 10.0
 #: Phases of a prediction's band, and the fewest that make one.
 PHASES, LEAST_PHASES = 20, 5
 #: What all runs of a prediction together may take, seconds of the wall clock.
@@ -47,13 +51,14 @@ class Candidate:
         object.__setattr__(self, "settings", dict(self.settings or {}))
 
 
-def in_phase(setup: SimSetup, seed: int, *, period_s: float, max_ratio: float | None) -> SimSetup:
+def in_phase(setup: SimSetup, seed: int, *, period_s: float, max_ratio: float | None, asked_s: float = 0.0) -> SimSetup:
     """The setup in the phase of a seed (from 1 on); from outside with weights within ``max_ratio``.
 
     The controller first looks a part of its period after the beginning. Jobs are all submitted a part of the
     scheduler's update period later, in the first phase as they are: a new application waits for the scheduler's next
     update (each 500 ms by default), a real one's has any phase against the submissions, the simulator's begins with the
-    run.
+    run. The controller sees what an RM's caches show, in a phase of their own; ``asked_s``: so often others ask for its
+    applications, too (0: nobody).
     """
     later_s = ((seed - 1) * _PLASTIC % 1.0) * setup.delays.update_ms / 1000.0
     outside = setup.mode == "outside"
@@ -64,6 +69,9 @@ def in_phase(setup: SimSetup, seed: int, *, period_s: float, max_ratio: float | 
         ],
         max_ratio=max_ratio if outside else None,
         control_phase_s=(seed * _GOLDEN % 1.0) * period_s if outside else 0.0,
+        counts_phase_s=(seed * _SILVER % 1.0) * COUNTS_S if outside else None,
+        asked_s=asked_s if outside else 0.0,
+        asked_phase_s=(seed * _BRONZE % 1.0) * asked_s if outside else 0.0,
     )
 
 
@@ -82,8 +90,10 @@ def _jobs(experiment: str) -> tuple[Any, ...]:
     return tuple(jobs)
 
 
-def simulate_phase(experiment: str, candidate: Candidate, seed: int, *, sample_s: float | None = None) -> SimResult:
-    """One run of an experiment file under a policy, in the phase of a seed."""
+def simulate_phase(
+    experiment: str, candidate: Candidate, seed: int, *, sample_s: float | None = None, asked_s: float = 0.0
+) -> SimResult:
+    """One run of an experiment file under a policy, in the phase of a seed (`in_phase`)."""
     from harness.experiments.resolve import Variant
     from harness.experiments.simulated import setup_of, simulate_variant
 
@@ -98,7 +108,7 @@ def simulate_phase(experiment: str, candidate: Candidate, seed: int, *, sample_s
         scheduler=candidate.scheduler,
     )
     setup = setup_of(loaded, variant, _jobs(experiment))
-    setup = in_phase(setup, seed, period_s=candidate.period_s, max_ratio=candidate.max_ratio)
+    setup = in_phase(setup, seed, period_s=candidate.period_s, max_ratio=candidate.max_ratio, asked_s=asked_s)
     return simulate_variant(replace(setup, sample_s=sample_s or setup.sample_s))
 
 

@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from harness.experiments.assessing.steadiness import Steadiness
-
 Answer = Literal["yes", "no", "unsure"]
 
 #: Above this reproduction error no verdict is given: it is what a prediction may be off by.
@@ -117,7 +115,6 @@ class Evidence:
     known : the part of the work (memory-seconds) that is known task by task.
     span_s : how long the recording is.
     missing : what else would be wanted, in words.
-    steady : how the recording's halves differ; None where that cannot be told.
     """
 
     real_s: Mapping[str, float]
@@ -128,7 +125,6 @@ class Evidence:
     span_s: float = 0.0
     real_wait_s: float = 0.0
     missing: Sequence[str] = ()
-    steady: Steadiness | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +198,6 @@ def judge(evidence: Evidence) -> Verdict:
         lines += [f"Missing: {'; '.join(lacks or ['a longer recording, or what else ran on the cluster'])}."]
         lines += [f"Queues were short of their share in {_percent(contended)} of the time."]
         return Verdict("unsure", why, lines, error, early=True)
-    if evidence.steady is not None and evidence.steady.changed:
-        return _unsteady(evidence.steady, contended, basis, error)
     floor = max(NOTICEABLE, error / 2)
     best = best_of(present, evidence.candidates)
     if best is None:
@@ -246,20 +240,6 @@ def judge(evidence: Evidence) -> Verdict:
         f"Settings: {_settings(best)}; begin in mode shadow.",
     ]
     return Verdict("yes", why, lines, error, best, changes=changes)
-
-
-def _unsteady(steady: Steadiness, contended: float, basis: str, error: float) -> Verdict:
-    """Of a load that became another one while it was recorded, nobody can say how it goes on."""
-    queue = steady.queue.removeprefix("root.")
-    was, became = _percent(steady.before), _percent(steady.after)
-    why = f"the load changed while it was recorded: {queue} had {was} of the work in the first half, then {became}"
-    lines = [
-        f"unsure: {why}.",
-        f"Queues were short of their share in {_percent(contended)} of the time.",
-        basis,
-        "Record for longer, or from the change on: in each half the load should be as it will be.",
-    ]
-    return Verdict("unsure", why, lines, error, early=True)
 
 
 def _changes(played: Played, evidence: Evidence) -> dict[str, Band]:

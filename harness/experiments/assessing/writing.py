@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +57,7 @@ def write_config(path: Path, text: str) -> None:
 
 def document_of(found: Assessed, config: Path | None) -> dict[str, Any]:
     """The answer of ``--json``, but for where things lie."""
-    verdict, best, steady = found.verdict, found.verdict.best, found.evidence.steady
+    verdict, best = found.verdict, found.verdict.best
     recommended: dict[str, Any] = {}
     if best is not None:
         recommended = {
@@ -74,7 +73,6 @@ def document_of(found: Assessed, config: Path | None) -> dict[str, Any]:
         "why": verdict.why,
         "lines": list(verdict.lines),
         "reproduction_error": verdict.reproduction_error,
-        "steadiness": None if steady is None else {**asdict(steady), "changed": steady.changed},
         "policies": {played.name: _policy(found, played) for played in found.played},
         "recommended": recommended,
     }

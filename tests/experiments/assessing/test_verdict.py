@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from harness.experiments.assessing.steadiness import Steadiness
 from harness.experiments.assessing.verdict import (
     MOST_ERROR,
     Band,
@@ -127,15 +126,6 @@ def test_phases_that_disagree_are_no_no() -> None:
     assert (found.answer, found.best) == ("unsure", None)
     assert "it hangs on chance whether ltrf@outside lessens the sharing loss (-5 to +50 %)" in found.lines[0]
     assert len(found.lines) <= 6
-
-
-def test_a_load_that_changed_while_it_was_recorded_has_no_verdict() -> None:
-    changed = Steadiness(0.5, 4.0, "root.b", 0.2, 0.6)
-    found = judge(replace(EVIDENCE, steady=changed))
-    assert (found.answer, found.best) == ("unsure", None)
-    assert "b had 20 % of the work in the first half, then 60 %" in found.lines[0]
-    assert judge(replace(EVIDENCE, steady=replace(changed, beyond=1.0))).answer == "yes", "it may be chance"
-    assert judge(replace(EVIDENCE, steady=replace(changed, moved=0.1))).answer == "yes", "it is little"
 
 
 def test_a_verdict_says_for_which_load_it_holds() -> None:

@@ -1,0 +1,98 @@
+"""What a ResourceManager shows a controller in virtual time: figures as old as its caches, not the exact ones.
+
+Hadoop 3.4.2 keeps two figures for a while. What an application's running containers have used is computed anew when
+somebody asks and 3 s have passed, or when one of its containers has ended
+(``SchedulerApplicationAttempt.getRunningAggregateAppResourceUsage``). The counts of containers on the JMX page are
+renewed every 10 s (``MetricsSourceAdapter``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from harness.ledger.accounts import CACHE_S
+from harness.sim.world import J_RUNNING, J_SUBMITTED, NEVER
+
+#: From one renewal of the counts to the next (the period of Hadoop's metrics).
+COUNTS_MS = 10_000
+_CACHE_MS = round(CACHE_S * 1000)
+
+
+class ShownEnds:
+    """Containers that have ended, leaf by leaf, as of the last renewal. ``phase_ms``: when the first one is."""
+
+    def __init__(self, leaves: Mapping[str, int], phase_ms: int) -> None:
+        self._leaves, self.next_ms = dict(leaves), phase_ms
+        self._shown = dict.fromkeys(leaves, 0)
+
+    def renew(self, scheduler: Any, now_ms: int) -> None:
+        """Where that is due."""
+        if now_ms >= self.next_ms:
+            self.next_ms += COUNTS_MS * ((now_ms - self.next_ms) // COUNTS_MS + 1)
+            ends = scheduler.S.x["ends"]
+            self._shown = {path: int(ends[index]) for path, index in self._leaves.items()}
+
+    def __getitem__(self, leaf: str) -> int:
+        return self._shown[leaf]
+
+
+class ShownUse:
+    """By how much the accounts that a controller makes of what applications show lie behind.
+
+    Parameters
+    ----------
+    asked_ms : others ask for the list of applications so often (0: nobody else does); from ``phase_ms`` on.
+    """
+
+    def __init__(self, asked_ms: int, phase_ms: int) -> None:
+        self._asked_ms = asked_ms
+        self.next_ms = phase_ms if asked_ms else NEVER
+        self._looked_ms = -1
+        #: By slot of the simulated cluster: use of the slot; MiB x ms that ended; MiB x ms and vcore x ms in all; when.
+        self._of = np.zeros((0, 5), np.int64)
+
+    def asked(self, world: Any, scheduler: Any, now_ms: int) -> None:
+        """Somebody else asks, where that is due."""
+        if now_ms >= self.next_ms:
+            self.next_ms += self._asked_ms * ((now_ms - self.next_ms) // self._asked_ms + 1)
+            self._renew(world, scheduler, now_ms)
+
+    def behind(self, world: Any, scheduler: Any, now_ms: int) -> dict[int, tuple[float, float]]:
+        """The controller asks: MiB-seconds and vcore-seconds by the scheduler's queue index.
+
+        What has not been renewed since its look before does not lie behind: its ledger counts on what is held.
+        """
+        used = self._renew(world, scheduler, now_ms)
+        jobs, at = world.jobs, self._of[:, 4]
+        late = (jobs["gen"] == self._of[:, 0]) & (at > self._looked_ms) & (at < now_ms) & _live(jobs)
+        self._looked_ms = now_ms
+        found: dict[int, tuple[float, float]] = {}
+        for slot in np.flatnonzero(late):
+            memory, vcores = found.get(queue := int(jobs["queue"][slot]), (0.0, 0.0))
+            more = (used[slot] - self._of[slot, 2:4]) / 1000.0
+            found[queue] = (memory + float(more[0]), vcores + float(more[1]))
+        return found
+
+    def _renew(self, world: Any, scheduler: Any, now_ms: int) -> Any:
+        """What each slot's application has used by now; kept for those whose figure is renewed."""
+        jobs, runs = world.jobs, world.runs[: len(scheduler.S.c)]
+        if len(self._of) < len(jobs):
+            more = np.full((len(jobs) - len(self._of), 5), -1, np.int64)
+            self._of = np.concatenate([self._of, more])
+        live = runs[runs["live"] == 1]
+        used = np.stack([jobs["mb_ms"], jobs["vc_ms"]], axis=1)
+        held_ms = now_ms - live["granted_ms"]
+        np.add.at(used, live["job"], np.stack([held_ms * live["mb"], held_ms * live["vc"]], axis=1))
+        of = self._of
+        due = (of[:, 0] != jobs["gen"]) | (of[:, 1] != jobs["mb_ms"]) | (now_ms - of[:, 4] > _CACHE_MS)
+        due &= _live(jobs)
+        of[due, 0], of[due, 1], of[due, 4] = jobs["gen"][due], jobs["mb_ms"][due], now_ms
+        of[due, 2:4] = used[due]
+        return used
+
+
+def _live(jobs: Any) -> Any:
+    return (jobs["state"] == J_SUBMITTED) | (jobs["state"] == J_RUNNING)
