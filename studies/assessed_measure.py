@@ -33,17 +33,30 @@ def measure(folder: Path, of: Mapping[str, Load] = LOADS) -> dict[str, Any]:
         for run in sorted(folder.glob("*-recommended-*"))
         if run.is_dir() and (directory := ended(run)) is not None
     }
-    inside = list(controlled.values())
     return {
         "loads": loads,
         **counted(loads, of),
         "verdicts_right": sum(load["verdict"] == load["expected"] for load in loads.values()),
         "under_control": controlled,
-        "jobs_inside": sum(one["jobs_inside"] for one in inside),
-        "jobs": sum(one["jobs"] for one in inside),
-        "queues_inside": sum(row["inside"] for one in inside for row in one["queues"].values()),
-        "queues_held": sum(len(one["queues"]) for one in inside),
+        **held(controlled),
     }
+
+
+def held(controlled: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """How much of the runs under control is in its band. ``with_exact``: of the runs that were simulated with exact
+    figures, too, how much is inside with those of an RM's caches, and how much with exact ones."""
+
+    def count(runs: list[Mapping[str, Any]]) -> dict[str, int]:
+        return {
+            "jobs_inside": sum(one["jobs_inside"] for one in runs),
+            "jobs": sum(one["jobs"] for one in runs),
+            "queues_inside": sum(row["inside"] for one in runs for row in one["queues"].values()),
+            "queues_held": sum(len(one["queues"]) for one in runs),
+        }
+
+    twice = [one for one in controlled.values() if "exact" in one]
+    exact = {f"exact_{key}": sum(one["exact"][key] for one in twice) for key in ("jobs_inside", "queues_inside")}
+    return {**count(list(controlled.values())), "with_exact": {"runs": len(twice), **count(twice), **exact}}
 
 
 def counted(loads: Mapping[str, Mapping[str, Any]], of: Mapping[str, Load]) -> dict[str, int]:
@@ -142,7 +155,8 @@ def in_band(directory: Path, phases: int = PHASES) -> dict[str, Any]:
     """A real run under control, simulated by its own trace under its own policy in many phases: what lies inside.
 
     By job and by queue (mean completion): ``took_s``, the band's ends, and ``inside``. Of twenty phases' bands a
-    further phase lies inside with 19 in 21.
+    further phase lies inside with 19 in 21. ``exact``: the same if the controller saw exact figures, not those that an
+    RM's caches show.
     """
     run = read_json(directory / "run.json")
     # Its sampler asks the RM for applications, too.
@@ -151,26 +165,40 @@ def in_band(directory: Path, phases: int = PHASES) -> dict[str, Any]:
     candidate = Candidate("own", policy["name"], "outside", policy["settings"], policy.get("period_s", 5.0), MAX_RATIO)
     with tempfile.TemporaryDirectory() as work:
         experiment = write_experiment(read_trace(directory / "trace.jsonl"), Path(work), sample_s=1.0)
-        played = [
-            jobs_table(simulate_phase(str(experiment), candidate, seed, asked_s=asked_s), {}).set_index("job")
-            for seed in range(1, phases + 1)
-        ]
-    times = pd.DataFrame({seed: one["completion_s"] for seed, one in enumerate(played)})
-    took = {str(job): float(value) for job, value in table["completion_s"].items()}
-    jobs = {str(job): _held(took[str(job)], list(row)) for job, row in times.iterrows()}
-    by_queue = table["queue"].astype(str)
-    queues = {
-        queue: _held(float(own["completion_s"].mean()), list(times.loc[own.index].mean()))
-        for queue, own in table.groupby(by_queue)
-    }
+        played, exact = (
+            [
+                jobs_table(simulate_phase(str(experiment), candidate, seed, asked_s=asked), {}).set_index("job")
+                for seed in range(1, phases + 1)
+            ]
+            for asked in (asked_s, None)
+        )
+    jobs, queues = _inside(table, played)
+    exact_jobs, exact_queues = _inside(table, exact)
     late = {queue: _late(table, played, queue) for queue in queues}
     return {
         "jobs": len(jobs),
         "jobs_inside": sum(one["inside"] for one in jobs.values()),
         "most_outside": max(one["beyond"] for one in jobs.values()),
+        "exact": {
+            "jobs_inside": sum(one["inside"] for one in exact_jobs.values()),
+            "most_outside": max(one["beyond"] for one in exact_jobs.values()),
+            "queues_inside": sum(one["inside"] for one in exact_queues.values()),
+        },
         "queues": {queue: {**one, **late[queue]} for queue, one in queues.items()},
         "by_job": jobs,
     }
+
+
+def _inside(table: pd.DataFrame, played: Sequence[pd.DataFrame]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """By job and by queue: what it took, and the band."""
+    times = pd.DataFrame({seed: one["completion_s"] for seed, one in enumerate(played)})
+    took = {str(job): float(value) for job, value in table["completion_s"].items()}
+    jobs = {str(job): _held(took[str(job)], list(row)) for job, row in times.iterrows()}
+    queues = {
+        queue: _held(float(own["completion_s"].mean()), list(times.loc[own.index].mean()))
+        for queue, own in table.groupby(table["queue"].astype(str))
+    }
+    return jobs, queues
 
 
 def _held(took_s: float, phases_s: Sequence[float]) -> dict[str, Any]:

@@ -51,14 +51,16 @@ class Candidate:
         object.__setattr__(self, "settings", dict(self.settings or {}))
 
 
-def in_phase(setup: SimSetup, seed: int, *, period_s: float, max_ratio: float | None, asked_s: float = 0.0) -> SimSetup:
+def in_phase(
+    setup: SimSetup, seed: int, *, period_s: float, max_ratio: float | None, asked_s: float | None = 0.0
+) -> SimSetup:
     """The setup in the phase of a seed (from 1 on); from outside with weights within ``max_ratio``.
 
     The controller first looks a part of its period after the beginning. Jobs are all submitted a part of the
     scheduler's update period later, in the first phase as they are: a new application waits for the scheduler's next
     update (each 500 ms by default), a real one's has any phase against the submissions, the simulator's begins with the
     run. The controller sees what an RM's caches show, in a phase of their own; ``asked_s``: so often others ask for its
-    applications, too (0: nobody).
+    applications, too (0: nobody; None: all that it sees is exact).
     """
     later_s = ((seed - 1) * _PLASTIC % 1.0) * setup.delays.update_ms / 1000.0
     outside = setup.mode == "outside"
@@ -69,9 +71,9 @@ def in_phase(setup: SimSetup, seed: int, *, period_s: float, max_ratio: float | 
         ],
         max_ratio=max_ratio if outside else None,
         control_phase_s=(seed * _GOLDEN % 1.0) * period_s if outside else 0.0,
-        counts_phase_s=(seed * _SILVER % 1.0) * COUNTS_S if outside else None,
-        asked_s=asked_s if outside else 0.0,
-        asked_phase_s=(seed * _BRONZE % 1.0) * asked_s if outside else 0.0,
+        counts_phase_s=(seed * _SILVER % 1.0) * COUNTS_S if outside and asked_s is not None else None,
+        asked_s=(asked_s or 0.0) if outside else 0.0,
+        asked_phase_s=(seed * _BRONZE % 1.0) * (asked_s or 0.0) if outside else 0.0,
     )
 
 
@@ -91,7 +93,7 @@ def _jobs(experiment: str) -> tuple[Any, ...]:
 
 
 def simulate_phase(
-    experiment: str, candidate: Candidate, seed: int, *, sample_s: float | None = None, asked_s: float = 0.0
+    experiment: str, candidate: Candidate, seed: int, *, sample_s: float | None = None, asked_s: float | None = 0.0
 ) -> SimResult:
     """One run of an experiment file under a policy, in the phase of a seed (`in_phase`)."""
     from harness.experiments.resolve import Variant
