@@ -117,7 +117,7 @@ def _dask() -> tuple[Any, Callable[[], None]] | None:
         import distributed
     except ImportError:
         return None
-    from harness.experiments.campaign.executors import Dask
+    from harness.experiments.campaign.dask import Dask
 
     make: Any = distributed.LocalCluster
     cluster = make(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None)

@@ -54,6 +54,7 @@ class Scripted:
     script: dict[str, list[Told]]
     out: Path
     room: int = 3
+    queues: bool = False
     running: dict[str, Cell] = field(default_factory=dict)
     log: list[str] = field(default_factory=list)
     together: list[list[str]] = field(default_factory=list)

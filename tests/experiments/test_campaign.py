@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import signal
 import sqlite3
 import subprocess
@@ -21,8 +22,9 @@ import yaml
 from harness.base.errors import InputError
 from harness.cli import main
 from harness.experiments.campaign import run as runner
-from harness.experiments.campaign.executors import Processes, Told, _unpack, run_cell
-from harness.experiments.campaign.spec import load_campaign
+from harness.experiments.campaign.dask import Dask, _unpack
+from harness.experiments.campaign.executors import Processes, Told, run_cell
+from harness.experiments.campaign.spec import LoadedCampaign, load_campaign
 from harness.results.runs import read_runs
 from tests.experiments.campaigning import EXPERIMENT, Scripted, call
 
@@ -328,6 +330,23 @@ def test_a_cell_that_takes_too_long_is_killed_and_tried_again(write: Any, tmp_pa
     assert not outcome.failed
 
 
+def test_a_cell_that_waits_at_a_worker_has_its_whole_time(write: Any, tmp_path: Path) -> None:
+    """An executor that queues says when a cell begins; its time is counted from then."""
+    loaded = load_campaign(write(seeds=[1], timeout_s=0.3, retries=0))
+    executor = Scripted({}, tmp_path / "out", hang={"fair", "ltrf"}, queues=True)
+    waits_until, plain = time.monotonic() + 0.6, executor.told
+
+    def told(timeout_s: float) -> list[Told]:
+        if time.monotonic() > waits_until and "ltrf" in executor.hang:
+            executor.hang.discard("ltrf")
+            return [Told(id_, "begins") for id_ in executor.running]
+        return plain(timeout_s)
+
+    executor.told = told  # type: ignore[method-assign]
+    outcome = runner.run_campaign(loaded, tmp_path / "out", executor)
+    assert {one.policy: one.state for one in outcome.standings} == {"static": "done", "fair": "failed", "ltrf": "done"}
+
+
 def test_a_cell_that_always_takes_too_long_is_exit_5(
     write: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -382,6 +401,20 @@ def test_a_worker_process_that_dies_is_noticed(write: Any, tmp_path: Path) -> No
         executor.close()
 
 
+def _with_a_killed_worker(loaded: LoadedCampaign, out: Path, address: str) -> None:
+    """When the first cell has ended the next one runs, and a third waits at the worker: none of them is lost."""
+    executor, ended = Dask(address), []
+    (worker,) = executor._client.run(os.getpid).values()
+
+    def end(cell: Any, told: Told, state: str) -> None:
+        if not ended:
+            os.kill(worker, signal.SIGKILL)
+        ended.append(state)
+
+    outcome = runner.run_campaign(loaded, out, executor, watch=runner.Watch(end=end))
+    assert [(one.state, one.attempts) for one in outcome.standings] == [("done", 1)] * 3, ended
+
+
 @pytest.mark.xdist_group("campaign")
 def test_cells_on_a_dask_cluster(write: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     distributed = pytest.importorskip("distributed")
@@ -394,6 +427,7 @@ def test_cells_on_a_dask_cluster(write: Any, tmp_path: Path, capsys: pytest.Capt
         code, printed, err = call(capsys, "run", path, "--out", out, "--executor", address, "--json")
         assert code == 0, err
         assert json.loads(printed)["counts"]["done"] == 3
+        _with_a_killed_worker(load_campaign(path), tmp_path / "again", address)
     here, loaded = tmp_path / "here", load_campaign(path)
     for cell in loaded.cells:
         assert run_cell(loaded.experiments[cell.source], cell, here).exit_code == 0

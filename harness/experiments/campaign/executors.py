@@ -8,17 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import io
 import multiprocessing
 import os
-import shutil
 import signal
 import sys
-import tempfile
-import threading
 import time
 import traceback
-import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -40,13 +35,13 @@ INTERRUPTED = 130
 class Told:
     """What an executor says of a cell.
 
-    ``kind``: ``step`` (``step``), ``says`` (``why``: what a cluster does), ``end`` (``exit_code``, ``why``,
-    ``wall_s``), ``error`` (the run raised ``error``: ``why``, its ``exit_code``), ``died`` (the process or worker is
-    gone). ``passing``: whether trying again may help.
+    ``kind``: ``begins`` (an executor that queues has begun it), ``step`` (``step``), ``says`` (``why``: what a cluster
+    does), ``end`` (``exit_code``, ``why``, ``wall_s``), ``error`` (the run raised ``error``: ``why``, its
+    ``exit_code``), ``died`` (the process or worker is gone). ``passing``: whether trying again may help.
     """
 
     id: str
-    kind: Literal["step", "says", "end", "error", "died"]
+    kind: Literal["begins", "step", "says", "end", "error", "died"]
     step: Step | None = None
     exit_code: int = 1
     why: str | None = None
@@ -58,8 +53,10 @@ class Told:
 class Executor(Protocol):
     """Where cells run."""
 
-    #: How many at once.
+    #: How many at once, those that wait at a worker included.
     room: int
+    #: Whether a cell may wait at a worker, so that nobody waits for us between two: `told` says when it begins.
+    queues: bool
 
     def start(self, cell: Cell, experiment: AnyExperiment, out: Path) -> None:
         """Begins a cell; its run directory comes to ``cell.directory(out)``."""
@@ -145,7 +142,7 @@ def _words(error: BaseException) -> tuple[int, str]:
 class Here:
     """Cells one after another in this process, also those on a real cluster: it stays up from one to the next."""
 
-    room = 1
+    room, queues = 1, False
 
     def __init__(self, coming: Sequence[Any] = (), runner: Runner | None = None) -> None:
         """``coming``: the variants that will come; ``runner``: as in `run_cell`."""
@@ -187,7 +184,7 @@ class Here:
 _PR_SET_PDEATHSIG = 1
 
 
-def _told_afar(told: Told) -> Told:
+def told_afar(told: Told) -> Told:
     """What goes to another process: an error of the program as its traceback, since not every error can be pickled."""
     if told.error is None or isinstance(told.error, YarnfairError):
         return told
@@ -211,7 +208,7 @@ def _worker(link: Connection, parent: int) -> None:
             if task is None:
                 return
             cell, experiment, out = task
-            link.send(_told_afar(run_cell(experiment, cell, out, partial(_send_step, link, cell.id))))
+            link.send(told_afar(run_cell(experiment, cell, out, partial(_send_step, link, cell.id))))
         except (EOFError, OSError):
             return
 
@@ -250,7 +247,7 @@ def _cluster_worker(link: Connection, parent: int) -> None:
             if told.kind != "end" or told.exit_code:
                 # What was wrong with the cluster must not be wrong with the next cell.
                 cluster.close()
-            link.send(_told_afar(told))
+            link.send(told_afar(told))
     except (EOFError, OSError, KeyboardInterrupt):
         return
     finally:
@@ -276,6 +273,7 @@ class _Process:
 class Processes:
     """Cells side by side in processes of this machine; each is reused for the next cell."""
 
+    queues = False
     _target: Callable[[Connection, int], None] = staticmethod(_worker)
 
     def __init__(self, room: int) -> None:
@@ -394,93 +392,3 @@ class Clusters(Processes):
             worker.link.close()
             if killed:
                 clean_abandoned()
-
-
-# --- a Dask cluster ---------------------------------------------------------------------------------------------------
-
-
-def _far_cell(experiment: AnyExperiment, cell: Cell) -> tuple[Told, bytes]:
-    """Runs a cell on a worker that shares no files with us: what it wrote comes back as an archive."""
-    with tempfile.TemporaryDirectory(prefix="yarnfair-") as folder:
-        told = _told_afar(run_cell(experiment, cell, Path(folder)))
-        scratch = cell.directory(Path(folder))
-        archive = io.BytesIO()
-        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
-            for path in sorted(scratch.rglob("*")):
-                packed.write(path, path.relative_to(scratch))
-    return told, archive.getvalue()
-
-
-class Dask:
-    """Cells on a Dask cluster (``dask://host:port``). Workers need yarnfair of the same version; files of their own
-    that an experiment reads (traces) have to lie at the same path there."""
-
-    def __init__(self, address: str) -> None:
-        """Raises CallError when Dask is not installed, YarnfairError when the cluster does not answer."""
-        try:
-            import distributed
-        except ImportError:
-            raise CallError(
-                "Dask is not installed", where="--executor", mend="pip install '/path/to/checkout[dask]'"
-            ) from None
-        try:
-            client: Any = distributed.Client
-            self._client = client(address.replace("dask://", "tcp://", 1), timeout=15, set_as_default=False)
-            workers = self._client.scheduler_info(n_workers=-1)["workers"]
-        except Exception as error:
-            raise YarnfairError(
-                f"no Dask scheduler answers ({type(error).__name__})", where=address, mend="check host and port"
-            ) from None
-        self.room = sum(int(one["nthreads"]) for one in workers.values()) or 1
-        self._futures: dict[str, Any] = {}
-        self._folders: dict[str, Path] = {}
-        #: Set, from Dask's own thread, when some cell has ended.
-        self._ended = threading.Event()
-
-    def start(self, cell: Cell, experiment: AnyExperiment, out: Path) -> None:
-        self._folders[cell.id] = cell.directory(out)
-        # pure=False: a cell that is tried again is computed again.
-        future = self._client.submit(_far_cell, experiment, cell, pure=False, retries=0)
-        future.add_done_callback(lambda _: self._ended.set())
-        self._futures[cell.id] = future
-
-    def told(self, timeout_s: float) -> list[Told]:
-        self._ended.wait(timeout_s)
-        self._ended.clear()  # before we look: what ends from here on sets it again
-        return [self._collect(id_) for id_, future in list(self._futures.items()) if future.done()]
-
-    def _collect(self, id_: str) -> Told:
-        future, folder = self._futures.pop(id_), self._folders.pop(id_)
-        try:
-            told, archive = future.result(timeout=60)
-        except Exception as error:
-            return Told(id_, "died", why=f"the Dask worker gave up ({type(error).__name__})", passing=True)
-        _unpack(archive, folder)
-        found: Told = told
-        return found
-
-    def kill(self, id_: str) -> None:
-        future = self._futures.pop(id_, None)
-        self._folders.pop(id_, None)
-        if future is not None:
-            future.cancel(force=True)
-
-    def close(self) -> None:
-        for id_ in list(self._futures):
-            self.kill(id_)
-        self._client.close(timeout=10)
-
-
-def _unpack(archive: bytes, folder: Path) -> None:
-    """The archive's run directory in its place, whole: unpacked beside it and moved."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=".far-", dir=folder.parent))
-    try:
-        # A zip file holds no links, and its names cannot leave the folder. (Tar needs a filter, which 3.11.2 lacks.)
-        with zipfile.ZipFile(io.BytesIO(archive)) as packed:
-            packed.extractall(scratch)
-        shutil.rmtree(folder, ignore_errors=True)
-        os.replace(scratch, folder)
-        folder.chmod(0o755)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)

@@ -19,7 +19,8 @@ from pathlib import Path
 
 from harness.base.errors import CallError, InputError, YarnfairError
 from harness.base.files import read_json, write_json
-from harness.experiments.campaign.executors import INTERRUPTED, Clusters, Dask, Executor, Here, Processes, Told
+from harness.experiments.campaign.dask import Dask
+from harness.experiments.campaign.executors import INTERRUPTED, Clusters, Executor, Here, Processes, Told
 from harness.experiments.campaign.spec import Cell, LoadedCampaign
 from harness.experiments.campaign.state import FILE, RUN_FILE, CampaignState, Standing, locked
 from harness.experiments.kind import Ended, Step
@@ -184,10 +185,15 @@ class _Run:
             else:
                 cell.clear(self.out)
             self.attempts[cell.id] = self.state.begin(cell.id)
-            limit = self.campaign.spec.timeout_s
-            self.running[cell.id] = (cell, time.monotonic() + limit if limit is not None else float("inf"))
+            executor = self.executor_of(cell)
+            self.running[cell.id] = (cell, float("inf") if executor.queues else self.limit())
             self.watch.begin(cell, self.attempts[cell.id])
-            self.executor_of(cell).start(cell, self.campaign.experiments[cell.source], self.out)
+            executor.start(cell, self.campaign.experiments[cell.source], self.out)
+
+    def limit(self) -> float:
+        """When a cell that begins now has to be over."""
+        most = self.campaign.spec.timeout_s
+        return time.monotonic() + most if most is not None else float("inf")
 
     def executor_of(self, cell: Cell) -> Executor:
         return self.clusters if cell.place.real else self.executor
@@ -210,6 +216,9 @@ class _Run:
         if told.id not in self.running:
             return
         cell, _ = self.running[told.id]
+        if told.kind == "begins":
+            self.running[told.id] = (cell, self.limit())
+            return
         if told.kind == "says":
             self.watch.says(cell, told.why or "")
             return

@@ -1,0 +1,133 @@
+"""Cells of a campaign on a Dask cluster, whose workers share no files with us."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import shutil
+import tempfile
+import threading
+import uuid
+import zipfile
+from collections import deque
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from harness.base.errors import CallError, YarnfairError
+from harness.experiments.campaign.executors import Told, run_cell, told_afar
+from harness.experiments.campaign.spec import Cell
+from harness.experiments.kind import AnyExperiment
+
+#: Cells at each thread of a worker: one runs, one waits.
+_AT_A_THREAD = 2
+
+
+@lru_cache(maxsize=4)
+def _experiment(pickled: bytes) -> AnyExperiment:
+    """An experiment as long as the next cell is of it too."""
+    found: AnyExperiment = pickle.loads(pickled)
+    return found
+
+
+def _far_cell(pickled: bytes, cell: Cell, topic: str) -> tuple[Told, bytes]:
+    """Runs a cell on a worker that shares no files with us: what it wrote comes back as an archive."""
+    import distributed
+
+    worker: Any = distributed.get_worker
+    worker().log_event(topic, cell.id)
+    with tempfile.TemporaryDirectory(prefix="yarnfair-") as folder:
+        told = told_afar(run_cell(_experiment(pickled), cell, Path(folder)))
+        scratch = cell.directory(Path(folder))
+        archive = io.BytesIO()
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
+            for path in sorted(scratch.rglob("*")):
+                packed.write(path, path.relative_to(scratch))
+    return told, archive.getvalue()
+
+
+class Dask:
+    """Cells on a Dask cluster (``dask://host:port``). Workers need yarnfair of the same version; files of their own
+    that an experiment reads (traces) have to lie at the same path there."""
+
+    queues = True
+
+    def __init__(self, address: str) -> None:
+        """Raises CallError when Dask is not installed, YarnfairError when the cluster does not answer."""
+        try:
+            import distributed
+        except ImportError:
+            raise CallError(
+                "Dask is not installed", where="--executor", mend="pip install '/path/to/checkout[dask]'"
+            ) from None
+        try:
+            client: Any = distributed.Client
+            self._client = client(address.replace("dask://", "tcp://", 1), timeout=15, set_as_default=False)
+            workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        except Exception as error:
+            raise YarnfairError(
+                f"no Dask scheduler answers ({type(error).__name__})", where=address, mend="check host and port"
+            ) from None
+        self.room = _AT_A_THREAD * (sum(int(one["nthreads"]) for one in workers.values()) or 1)
+        self._futures: dict[str, Any] = {}
+        self._folders: dict[str, Path] = {}
+        #: Cells that have begun, or ended, since we looked; both are told by Dask's own thread.
+        self._begun: deque[str] = deque()
+        self._news = threading.Event()
+        self._topic = f"yarnfair-{uuid.uuid4().hex}"
+        self._client.subscribe_topic(self._topic, self._begins)
+
+    def _begins(self, event: tuple[float, str]) -> None:
+        self._begun.append(event[1])
+        self._news.set()
+
+    def start(self, cell: Cell, experiment: AnyExperiment, out: Path) -> None:
+        self._folders[cell.id] = cell.directory(out)
+        # pure=False: a cell that is tried again is computed again.
+        pickled = pickle.dumps(experiment)
+        future = self._client.submit(_far_cell, pickled, cell, self._topic, pure=False, retries=0)
+        future.add_done_callback(lambda _: self._news.set())
+        self._futures[cell.id] = future
+
+    def told(self, timeout_s: float) -> list[Told]:
+        self._news.wait(timeout_s)
+        self._news.clear()  # before we look: what happens from here on sets it again
+        begun = [Told(self._begun.popleft(), "begins") for _ in range(len(self._begun))]
+        return begun + [self._collect(id_) for id_, future in list(self._futures.items()) if future.done()]
+
+    def _collect(self, id_: str) -> Told:
+        future, folder = self._futures.pop(id_), self._folders.pop(id_)
+        try:
+            told, archive = future.result(timeout=60)
+        except Exception as error:
+            return Told(id_, "died", why=f"the Dask worker gave up ({type(error).__name__})", passing=True)
+        _unpack(archive, folder)
+        found: Told = told
+        return found
+
+    def kill(self, id_: str) -> None:
+        future = self._futures.pop(id_, None)
+        self._folders.pop(id_, None)
+        if future is not None:
+            future.cancel(force=True)
+
+    def close(self) -> None:
+        for id_ in list(self._futures):
+            self.kill(id_)
+        self._client.close(timeout=10)
+
+
+def _unpack(archive: bytes, folder: Path) -> None:
+    """The archive's run directory in its place, whole: unpacked beside it and moved."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=".far-", dir=folder.parent))
+    try:
+        # A zip file holds no links, and its names cannot leave the folder. (Tar needs a filter, which 3.11.2 lacks.)
+        with zipfile.ZipFile(io.BytesIO(archive)) as packed:
+            packed.extractall(scratch)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.replace(scratch, folder)
+        folder.chmod(0o755)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
