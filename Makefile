@@ -1,7 +1,7 @@
 # make run        sets up, then two loads on the simulator: LTYARN's, and one where queues never pause; reports at the end
 # make test       sets up, then every test that this machine can run; says what it left out and why
 # make test-long  the long series in full (PART=tests/cluster: some of it); goes on where it stopped, until a file changes
-# make bench-check  the engine's speed (a ratio to a calibration loop) against the last release's; outside the tests
+# make bench-check  this machine's figures (ratios to a calibration loop) against the last record; ten minutes, outside the tests
 # make records    every simulated record in docs/records made again (ONLY=NAME: one); exit 3 when a value differs
 # make figures    the pages of figures and the gallery in docs/, made from studies/pages and docs/records
 # make reference  the generated parts of docs/reference made from the code (commands, settings, keys)
@@ -82,8 +82,8 @@ test-long: lint
 
 bench-check: setup
 	@mkdir -p build
-	$(BIN)/yarnfair baseline docs/records/bench-engine.json -o build/bench-baseline.json
-	$(BIN)/yarnfair bench --engine --json > build/bench.json
+	$(BIN)/yarnfair baseline docs/records/bench.json -o build/bench-baseline.json
+	$(BIN)/yarnfair bench --json > build/bench.json
 	$(BIN)/yarnfair check build/bench.json --baseline build/bench-baseline.json
 
 records: setup

@@ -130,3 +130,7 @@ REAL = (
 )
 #: Records of how long something takes, and of a search that ends with its time: they are this machine's.
 TIMES = ("lasting-loss", "bench", "bench-engine", "control-cost", "control-cost-capacity", "qknober-decisions")
+TIMES = (
+    *("lasting-loss", "bench", "control-cost", "qknober-decisions"),
+    *(name for name in ("first-run", "peers") if (_RECORDS / f"{name}.json").exists()),
+)

@@ -75,7 +75,7 @@ def signed_rank(differences: ArrayLike) -> Test:
     if all_of <= ARRANGEMENTS:
         signs = 1.0 - 2.0 * ((np.arange(all_of)[:, None] >> np.arange(len(d))) & 1)
     else:
-        signs = np.random.default_rng(_SEED).choice((-1.0, 1.0), size=(ARRANGEMENTS, len(d)))
+        signs = _signs(len(d))
     drawn = all_of > ARRANGEMENTS
     least = 1 / (ARRANGEMENTS + 1) if drawn else 2 / all_of
     return Test(name, _p(signs @ r, seen, drawn), min(1.0, least), int(np.sign(seen)))
@@ -96,6 +96,12 @@ def rank_sum(reference: ArrayLike, contender: ArrayLike) -> Test:
     sums = r[_dealt(count, own) if drawn else _choices(count, own)].sum(axis=1)
     least = 1 / (ARRANGEMENTS + 1) if drawn else min(1.0, 2 / all_of)
     return Test(name, _p(sums - centre, seen, drawn), least, int(np.sign(seen)))
+
+
+@lru_cache(maxsize=1)
+def _signs(count: int) -> Floats:
+    """`ARRANGEMENTS` random signs of so many differences, one a row: the same for every metric of a contest."""
+    return np.random.default_rng(_SEED).choice((-1.0, 1.0), size=(ARRANGEMENTS, count))
 
 
 @lru_cache(maxsize=8)

@@ -19,11 +19,15 @@ def bench(full: bool, engine_only: bool, as_json: bool) -> None:
     Absolute figures, and ratios to calibration loops that run between the stretches measured. What each figure is:
     docs/reference/bench.md.
     """
+    from harness import __version__
     from harness.experiments.bench import bench as measure
+    from harness.results.store import machine
 
     figures = measure(full, lambda text: click.echo(f"measuring {text} ...", err=True), engine_only=engine_only)
     if as_json:
-        print_json(figures)
+        # As records are: what made it, with which version, on what.
+        words = ["yarnfair bench", *(["--full"] if full else []), *(["--engine"] if engine_only else []), "--json"]
+        print_json({"command": " ".join(words), "version": __version__, "machine": machine(), "values": figures})
     else:
         click.echo(table(figures))
 
@@ -49,7 +53,7 @@ def table(figures: dict[str, Any]) -> str:
             f"{row['events_per_s']:>9,} {row['peak_mb']:>9.0f}"
         )
     lines += ["", "Engine by size     nodes  applications   events/s   of 100 nodes  peak MiB"]
-    for row in figures["scale"]:
+    for row in figures["scale"].values():
         lines.append(
             f"  {'ltrf':<14} {row['nodes']:>8,} {row['applications']:>13,} {row['events_per_s']:>10,} "
             f"{row['of_100_nodes']:>14.2f} {row['peak_mb']:>9.0f}"

@@ -375,7 +375,7 @@ _PARTS: dict[str, Callable[..., Any]] = {
 }
 
 #: Nodes and applications of the rows of `scale`; the first is what the others are compared with.
-SCALE = ((100, 160), (1000, 160), (10_000, 160), (1000, 10_000), (10_000, 10_000))
+SCALE = ((100, 160), (1000, 160), (10_000, 160), (1000, 10_000), (10_000, 10_000), (50_000, 10_000))
 
 
 def in_own_process(part: str, *args: Any, timeout_s: float) -> Any:
@@ -420,30 +420,47 @@ def bench(full: bool, say: Callable[[str], None], *, engine_only: bool = False) 
         engine[policy]["of_4_queues"] = round(engine[policy]["core_ratio"] / four["core_ratio"], 3)
     if engine_only:
         return {"engine": engine, "wall_s": round(time.perf_counter() - began, 1)}
+    cost: dict[str, float] = {}
+
+    def costs(cpu_s: Mapping[str, float]) -> None:
+        """CPU seconds, in millions of steps of the loop that is run now."""
+        steps = measure("calibration", "calibrate")
+        cost.update({name: round(seconds * steps / 1e6, 3) for name, seconds in cpu_s.items()})
+
     fb_day = measure("a day of Facebook, control every second", "fb_day")
+    costs({"fb_day": fb_day["cpu_s"]})
     growth = []
     for nodes, seconds in ((60, 21600.0), (600, 7200.0), (6000, 1800.0)):
         span = seconds * (12 if full else 1)
         growth.append(measure(f"growth: {nodes} nodes", "nodes", nodes, span))
     for days in (1, 2, 5, 10) if full else (1, 10):
         growth.append(measure(f"growth: {days} day(s)", "days", days))
-    scale = []
+    scale: dict[str, Any] = {}
     for nodes, applications in SCALE:
         label = f"scale: {nodes} nodes, {applications} applications"
-        row = measure(label, "engine", "ltrf", nodes, 120.0, 1_000_000, applications)
-        scale.append({**row, "applications": applications})
-    for row in scale:
-        row["of_100_nodes"] = round(row["core_ratio"] / scale[0]["core_ratio"], 3)
+        # The nodes are full after 40 s; the largest would take long to do nothing new.
+        warm_s = 120.0 if nodes < 50_000 else 40.0
+        row = measure(label, "engine", "ltrf", nodes, warm_s, 1_000_000, applications)
+        scale[f"nodes_{nodes}_applications_{applications}"] = {**row, "applications": applications}
+    first_row = next(iter(scale.values()))
+    for row in scale.values():
+        row["of_100_nodes"] = round(row["core_ratio"] / first_row["core_ratio"], 3)
     first = measure("a first run", "first", timeout_s=600.0)
+    costs({name: first[f"{name}_cpu_s"] for name in ("import", "compile", "run")})
     cells = measure("short cells", "cells")
     names = ("static", "fair", "drf", "fifo", "ltrf", "naive-hltrf", "hltrf", "qknober")
     decision = measure("decisions", "decisions", names, (10, 100, 1000, 10000) if full else (10, 100, 1000))
     sizes = (4, 100, 1000, 10000) if full else (4, 100, 1000)
     control = measure("control ticks", "control", ("fair", "ltrf", "naive-hltrf", "hltrf"), sizes)
-    steps = measure("calibration", "calibrate")
-    for rows in control.values():
-        for row in rows:
-            row["calibration_steps"] = round(row["ms"] / 1000.0 * steps)
+    costs(
+        {
+            f"{kind}_{name}_{row['queues']}": row["ms"] / 1000.0
+            for kind, series in (("plan", decision), ("tick", control))
+            for name, rows in series.items()
+            for row in rows
+            if row["queues"] == 1000
+        }
+    )
     try:
         order = measure("job ordering", "order", 60.0, timeout_s=240.0)
     except YarnfairError as error:
@@ -459,6 +476,7 @@ def bench(full: bool, say: Callable[[str], None], *, engine_only: bool = False) 
         "cells": cells,
         "decision": decision,
         "control": control,
+        "cost": cost,
         "order": order,
         "wall_s": round(time.perf_counter() - began, 1),
     }

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from itertools import count as count_from
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +79,8 @@ def measure_first() -> dict[str, float]:
     }
 
 
-def measure_cells(cells: int = 150) -> dict[str, Any]:
-    """Short simulations as cells of one campaign on two workers that have run some before.
+def measure_cells(cells: int = 1000) -> dict[str, Any]:
+    """Short simulations as cells of one campaign (ten seeds, policies, settings) on two workers that have run some.
 
     `own_s`: a cell's own time on its worker; `overhead_s`: what the workers wait for each cell; `busy`: the part of the
     two workers' time that cells have.
@@ -131,8 +132,8 @@ def _dask() -> tuple[Any, Callable[[], None]] | None:
 
 
 def _run_cells(before: int, count: int, out: Path, executor: Any) -> tuple[float, float]:
-    """Runs of the demo's load, 200 virtual seconds each, one a seed: after the first ones, (what they took on their
-    workers, what all of them took), seconds."""
+    """Runs of the demo's load, 200 virtual seconds each: after the first ones, (what they took on their workers, what
+    all of them took), seconds."""
     from harness.base.documents import read_yaml
     from harness.experiments.campaign.clusters import Place
     from harness.experiments.campaign.run import Watch, run_campaign
@@ -144,8 +145,19 @@ def _run_cells(before: int, count: int, out: Path, executor: Any) -> tuple[float
     document.data["limits"] = {"duration_s": 200}
     kind = kind_of(document)
     experiment = kind.load(document)
-    seeds = range(1, before + count + 1)
-    variants = kind.variants(experiment, policies=["ltrf"], settings={}, seeds=seeds, real=False)
+    variants: list[Any] = []
+    for setting in count_from(1):
+        if len(variants) >= before + count:
+            break
+        made = kind.variants(
+            experiment,
+            policies=["ltrf", "ltrf@outside", "naive-hltrf", "naive-hltrf@outside"],
+            settings={"horizon_s": str(40 * setting)},
+            seeds=range(1, 11),
+            real=False,
+        )
+        variants += made
+    variants = variants[: before + count]
     ended: list[tuple[float, float]] = []
     watch = Watch(end=lambda cell, told, state: ended.append((time.perf_counter(), told.wall_s or 0.0)))
     campaign = of_one(experiment, variants, Place("sim", "sim", Target()))

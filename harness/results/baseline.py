@@ -17,7 +17,7 @@ import numpy as np
 
 from harness.base.errors import InputError, RunInvalid, RunTimedOut
 from harness.base.files import make_folders_of, read_json, write_json
-from harness.results.catalogue import Key, key_of
+from harness.results.catalogue import BENCH, Key, key_of
 from harness.results.runs import RunRecord
 
 FORMAT = 1
@@ -88,7 +88,8 @@ class Baseline:
 def held_by_spread(key: Key) -> bool:
     """Whether a metric has a bound when its run is not exactly repeatable: it has a direction, and is no clock's."""
     metric = key.metric
-    return metric.better != "neither" and not metric.count and (metric.deterministic or key.key.startswith("engine."))
+    of_bench = key.key.partition(".")[0] in BENCH
+    return metric.better != "neither" and not metric.count and (metric.deterministic or of_bench)
 
 
 def spread_of(values: Sequence[float]) -> Spread:

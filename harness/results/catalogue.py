@@ -129,7 +129,14 @@ METRICS: tuple[Metric, ...] = (
     _m("engine.*.core_ratio", "engine speed over the loop on 256 KiB", "", "higher", 5, deterministic=False),
     _m("engine.*.calibration_ratio", "engine speed over the loop on 8 MiB", "", "neither", 5, deterministic=False),
     _m("engine.*.events_per_s", "engine speed", "1/s", "neither", 0, deterministic=False),
+    _m("scale.*.core_ratio", "engine speed by size over the loop", "", "higher", 5, deterministic=False),
+    _m("cost.*", "CPU time in millions of steps of the loop", "", "lower", 3, deterministic=False),
+    _m("cells.*.busy", "workers' time that cells have", "", "higher", 3, deterministic=False),
 )
+
+
+#: The parts of `yarnfair bench` that hold ratios: they have bounds although they are times.
+BENCH = ("engine", "scale", "cells", "cost")
 
 
 def _pattern(key: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from harness.base.errors import CallError, InputError
 from harness.base.files import read_json
-from harness.results.catalogue import Key, flat
+from harness.results.catalogue import BENCH, Key, flat
 
 #: How far below a given folder run directories are looked for (a campaign: folder/cells/CELL/RUN).
 DEPTH = 4
@@ -175,7 +175,8 @@ def _read_bench(path: Path) -> RunRecord:
     for name in ("version", "versions", "machine"):
         if name in document:
             info[name] = document[name]
-    return RunRecord(path, info, {"engine": figures["engine"]})
+    held = {name: figures[name] for name in BENCH if name in figures}
+    return RunRecord(path, info, held)
 
 
 def read_runs(paths: Iterable[Path]) -> list[RunRecord]:
@@ -300,8 +301,9 @@ def _unused(name: str, taken: Mapping[str, Any], paths: Sequence[Path]) -> str:
 def _by_variant_or_place(runs: Sequence[RunRecord]) -> dict[str, list[RunRecord]]:
     """Runs given one by one: by variant (repeats), or by their own names when all are of one variant."""
     found: dict[str, list[RunRecord]] = {}
+    apart = _of_several_places(runs)
     for run in runs:
-        found.setdefault(_described(run, runs), []).append(run)
+        found.setdefault(_described(run, apart), []).append(run)
     if len(found) == 1:
         found = {}
         for run in runs:
@@ -309,12 +311,13 @@ def _by_variant_or_place(runs: Sequence[RunRecord]) -> dict[str, list[RunRecord]
     return found
 
 
-def _described(run: RunRecord, among: Sequence[RunRecord]) -> str:
-    """A variant's name, with experiment and backend where these differ among the runs."""
-    name = run.variant
-    if len({other.backend for other in among}) > 1:
-        name = f"{name} on {run.backend}"
-    return name
+def _of_several_places(runs: Iterable[RunRecord]) -> bool:
+    return len({run.backend for run in runs}) > 1
+
+
+def _described(run: RunRecord, apart: bool) -> str:
+    """A variant's name, with its backend where these differ among the runs (``apart``)."""
+    return f"{run.variant} on {run.backend}" if apart else run.variant
 
 
 def _of_several_hashes(contest: Contest) -> str | None:
@@ -339,7 +342,8 @@ def _of_several_hashes(contest: Contest) -> str | None:
 
 def _contests(sources: Mapping[str, Sequence[RunRecord]]) -> list[Contest]:
     everything = [run for runs in sources.values() for run in runs]
-    variants = {name: {_described(run, everything) for run in runs} for name, runs in sources.items()}
+    apart = _of_several_places(everything)
+    variants = {name: {_described(run, apart) for run in runs} for name, runs in sources.items()}
     experiments = {run.experiment for run in everything}
     found: dict[str, dict[str, list[RunRecord]]] = {}
     by_label = len(sources) > 1
@@ -351,7 +355,7 @@ def _contests(sources: Mapping[str, Sequence[RunRecord]]) -> list[Contest]:
         hashes.setdefault(run.experiment, set()).add(run.hash)
     for name, runs in sources.items():
         for run in runs:
-            variant = _described(run, everything)
+            variant = _described(run, apart)
             context = [run.experiment] if mixed or not by_label else []
             if not by_label and len(hashes[run.experiment]) > 1:
                 # Runs of one name, but of different experiments, are no repeats of each other.

@@ -80,7 +80,7 @@ def test_the_table_fits_80_columns() -> None:
             "engine": dict.fromkeys(("fair", "ltrf", "user_policy"), engine),
             "fb_day": run,
             "growth": [run],
-            "scale": [{**run, "applications": 10_000, "of_100_nodes": 0.51}],
+            "scale": {"nodes_10": {**run, "applications": 10_000, "of_100_nodes": 0.51}},
             "first": dict.fromkeys(
                 ("import_cpu_s", "compile_wall_s", "compile_cpu_s", "run_wall_s", "run_cpu_s"), 99.94
             ),

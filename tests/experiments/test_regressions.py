@@ -137,8 +137,9 @@ def test_a_slower_engine_is_caught_as_a_ratio(tmp_path: Path, capsys: pytest.Cap
 
 def test_the_last_releases_figures_hold_the_next_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What `make bench-check` does, with figures instead of a measurement: each policy's ratio counts by itself."""
-    recorded = BASELINES.parents[1] / "docs" / "records" / "bench-engine.json"
-    engine = json.loads(recorded.read_text())["values"]["engine"]
+    recorded = BASELINES.parents[1] / "docs" / "records" / "bench.json"
+    values = json.loads(recorded.read_text())["values"]
+    engine = values["engine"]
     file, found = tmp_path / "b.json", tmp_path / "found.json"
     assert call(capsys, "baseline", recorded, "-o", file)[0] == 0
 
@@ -147,7 +148,7 @@ def test_the_last_releases_figures_hold_the_next_ones(tmp_path: Path, capsys: py
             name: {**row, "core_ratio": row["core_ratio"] * (0.8 if name == slow else 0.95)}
             for name, row in engine.items()
         }
-        found.write_text(json.dumps({"engine": ratios}))
+        found.write_text(json.dumps({**values, "engine": ratios}))
         code, _, err = call(capsys, "check", found, "--baseline", file)
         return code, err
 
@@ -155,6 +156,29 @@ def test_the_last_releases_figures_hold_the_next_ones(tmp_path: Path, capsys: py
     for name in engine:
         code, err = held(name)
         assert (code, f"engine.{name}.core_ratio" in err) == (3, True), err
+
+
+def test_size_cost_and_idle_workers_are_held_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each in its own direction: events a step, steps, the part of the workers' time that cells have."""
+    good = {
+        "engine": {"fair": {"core_ratio": 0.02}},
+        "scale": {"nodes_50000": {"core_ratio": 0.006, "nodes": 50_000}},
+        "cost": {"tick_ltrf_1000": 100.0},
+        "cells": {"cells": 1000, "dask": {"busy": 0.95, "own_s": 0.1}},
+    }
+    base, file, found = tmp_path / "bench.json", tmp_path / "b.json", tmp_path / "found.json"
+    base.write_text(json.dumps({"values": good}))
+    assert call(capsys, "baseline", base, "-o", file)[0] == 0
+    for place, key, value in (
+        ("scale", "nodes_50000", {"core_ratio": 0.004, "nodes": 50_000}),
+        ("cost", "tick_ltrf_1000", 130.0),
+        ("cells", "dask", {"busy": 0.7, "own_s": 0.1}),
+    ):
+        found.write_text(json.dumps({**good, place: {**good[place], key: value}}))
+        code, _, err = call(capsys, "check", found, "--baseline", file)
+        assert (code, f"{place}.{key}" in err) == (3, True), err
+    found.write_text(json.dumps({**good, "cost": {"tick_ltrf_1000": 70.0}}))
+    assert call(capsys, "check", found, "--baseline", file)[0] == 0
 
 
 @pytest.mark.long

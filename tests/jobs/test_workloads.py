@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import InputError
-from harness.jobs.workloads import build_jobs, load_workload
+from harness.jobs.workloads import base, build_jobs, load_workload
 from harness.jobs.workloads.base import Scale
 from harness.model.jobs import JobSpec
 from harness.model.resources import Resource
@@ -193,3 +193,23 @@ def test_more_bins_than_the_trace_has_jobs_are_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError, match="the trace has 1 jobs, the bins have 2"):
         list(build_jobs(load_workload(path), queue="root.q", seed=1))
+
+
+def test_a_trace_is_read_once_however_many_runs_ask_and_again_when_it_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = []
+    plain = base.read_swim
+    monkeypatch.setattr(base, "read_swim", lambda path: (reads.append(path), plain(path))[1])
+    trace = tmp_path / "t.tsv"
+    trace.write_text("a\t1\t1\t1\t1\t1\nb\t2\t1\t1\t1\t1\n")
+    for _ in range(3):
+        assert [row.id for row in base.swim_rows(trace, None)] == ["a", "b"]
+    assert len(reads) == 1
+    # What stands behind the rows that are wanted is not read.
+    trace.write_text("a\t1\t1\t1\t1\t1\nb\t2\tnonsense\n")
+    assert [row.id for row in base.swim_rows(trace, 1)] == ["a"]
+    monkeypatch.setattr(base, "KEPT_BYTES", 0)
+    for _ in range(2):
+        assert [row.id for row in base.swim_rows(trace, 1)] == ["a"]
+    assert len(reads) == 4

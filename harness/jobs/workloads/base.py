@@ -12,6 +12,7 @@ import random
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import ClassVar
@@ -21,7 +22,7 @@ from pydantic import Field
 from harness.base.documents import KeyPath, Seconds, Strict, YamlDocument
 from harness.base.errors import InputError
 from harness.jobs.spec import ArrivalsSpec, DemandSpec, TaskSpec
-from harness.jobs.swim import read_swim
+from harness.jobs.swim import SwimRow, read_swim
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
 
@@ -128,6 +129,32 @@ def mapreduce(
     return tuple(stages)
 
 
+def age(path: Path) -> tuple[int, ...]:
+    """What changes when a file does: the key of what is kept of it."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()  # reading it says why
+    return found.st_mtime_ns, found.st_size
+
+
+#: A trace up to so many bytes is kept from one run of a process to the next.
+KEPT_BYTES = 16 << 20
+
+
+def swim_rows(path: Path, first: int | None) -> Iterator[SwimRow]:
+    """The first rows of a SWIM trace, or all."""
+    known = age(path)
+    if known and known[1] <= KEPT_BYTES:
+        return iter(_kept_rows(path, first, *known))
+    return islice(read_swim(path), first)
+
+
+@lru_cache(maxsize=4)
+def _kept_rows(path: Path, first: int | None, *_: int) -> tuple[SwimRow, ...]:
+    return tuple(islice(read_swim(path), first))
+
+
 def arrival_times(workload: LoadedWorkload, arrivals: ArrivalsSpec, count: int, queue: str, seed: int) -> list[float]:
     """When so many jobs come, in seconds: as a SWIM trace's first ones, or at random with a mean gap.
 
@@ -141,7 +168,7 @@ def arrival_times(workload: LoadedWorkload, arrivals: ArrivalsSpec, count: int, 
             now += draws.expovariate(1.0 / arrivals.mean_gap_s)
             times.append(now)
         return times
-    times = [float(row.submit_s) for row in islice(read_swim(trace), count)]
+    times = [float(row.submit_s) for row in swim_rows(trace, count)]
     if len(times) < count:
         what = f"the trace has {len(times)} jobs, the bins have {count}"
         raise InputError(what, where=workload.where("arrivals", "trace"), mend="take a longer trace or fewer jobs")

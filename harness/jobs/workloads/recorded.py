@@ -9,7 +9,7 @@ from typing import Literal
 
 from harness.base.documents import Name
 from harness.jobs.recorded import Header, JobLine, Trace, read_trace
-from harness.jobs.workloads.base import LoadedWorkload, Scale, Workload, scaled
+from harness.jobs.workloads.base import LoadedWorkload, Scale, Workload, age, scaled
 from harness.model.jobs import JobSpec
 from harness.model.resources import increments
 
@@ -18,14 +18,6 @@ from harness.model.resources import increments
 def _trace(path: Path, *_: int) -> Trace:
     """A trace as long as it is the same file: every queue of a replay asks for its own jobs, more than once."""
     return read_trace(path)
-
-
-def _age(path: Path) -> tuple[int, ...]:
-    try:
-        found = path.stat()
-    except OSError:
-        return ()  # reading it says why
-    return found.st_mtime_ns, found.st_size
 
 
 def _largest_mb(header: Header) -> int:
@@ -69,7 +61,7 @@ class RecordedWorkload(Workload):
         path = workload.trace()
         assert path is not None
         wanted = self.only if self.only.startswith("root.") else f"root.{self.only}"
-        trace = _trace(path, *_age(path))
+        trace = _trace(path, *age(path))
         largest_mb = _largest_mb(trace.header)
         jobs = [within(job, largest_mb).spec() for job in trace.jobs if job.queue == wanted]
         own = {job.id for job in jobs}

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
 from typing import Literal
 
 from harness.base.documents import Name
 from harness.base.errors import InputError
 from harness.jobs.sls import load_jobs
-from harness.jobs.workloads.base import LoadedWorkload, Scale, Workload, scaled
+from harness.jobs.workloads.base import LoadedWorkload, Scale, Workload, age, scaled
 from harness.model.jobs import JobSpec
+
+
+@lru_cache(maxsize=2)
+def _jobs(path: Path, *_: int) -> list[JobSpec]:
+    """The jobs of a trace as long as it is the same file: every queue and every run of a sweep asks for them."""
+    return load_jobs(path)
 
 
 class SlsWorkload(Workload):
@@ -29,7 +37,7 @@ class SlsWorkload(Workload):
     def build(self, workload: LoadedWorkload, *, queue: str, seed: int, start_s: float, scale: Scale) -> list[JobSpec]:
         path = workload.trace()
         assert path is not None
-        jobs = load_jobs(path)
+        jobs = _jobs(path, *age(path))
         if self.only is not None:
             wanted = self.only if self.only.startswith("root.") else f"root.{self.only}"
             jobs = [job for job in jobs if job.queue == wanted]

@@ -11,8 +11,8 @@ from pydantic import Field, model_validator
 
 from harness.base.documents import Name, Positive
 from harness.jobs.spec import TaskSpec
-from harness.jobs.swim import read_swim, swim_jobs
-from harness.jobs.workloads.base import LoadedWorkload, MapReduceWorkload, Scale, leaf, milliseconds
+from harness.jobs.swim import swim_jobs
+from harness.jobs.workloads.base import LoadedWorkload, MapReduceWorkload, Scale, leaf, milliseconds, swim_rows
 from harness.model.jobs import JobSpec
 from harness.model.resources import Resource
 
@@ -60,9 +60,7 @@ class TraceWorkload(MapReduceWorkload):
     ) -> Iterator[JobSpec]:
         path = workload.trace()
         assert path is not None
-        rows: Iterator[Any] = read_swim(path)
-        if self.first is not None:
-            rows = islice(rows, self.first)
+        rows: Iterator[Any] = swim_rows(path, self.first)
         rows = islice(rows, self.part - 1, None, self.parts)
         jobs = swim_jobs(
             rows,
