@@ -1,6 +1,6 @@
 """How long a fresh checkout takes until `make run` shows its first figures, and again: docs/reference/bench.md.
 
-    nice -n -13 python -m studies.first_run -o docs/records/first-run.json
+    nice -n -13 python -m studies.first_run -o FILE
 
 The commit checked out here is cloned into a folder of its own, with a home of its own: nothing compiled is found. What
 pip has downloaded before is, so that the network is not measured. A run's first figures are the first lines that it

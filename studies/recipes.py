@@ -129,8 +129,7 @@ REAL = (
     *(name for name in PLANNED if (_RECORDS / f"{name}.json").exists()),
 )
 #: Records of how long something takes, and of a search that ends with its time: they are this machine's.
-TIMES = ("lasting-loss", "bench", "bench-engine", "control-cost", "control-cost-capacity", "qknober-decisions")
 TIMES = (
-    *("lasting-loss", "bench", "control-cost", "qknober-decisions"),
+    *("lasting-loss", "bench", "control-cost", "control-cost-capacity", "qknober-decisions"),
     *(name for name in ("first-run", "peers") if (_RECORDS / f"{name}.json").exists()),
 )
