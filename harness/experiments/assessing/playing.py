@@ -13,6 +13,7 @@ from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness.control.settings import MAX_RATIO
+from harness.control.virtual_figures import COUNTS_MS
 from harness.experiments.assessing.verdict import Outcome, Played
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ _GOLDEN = 0.618033988749895
 _PLASTIC = 0.7548776662466927
 #: And for an RM's caches: the counts of containers that it shows, and who else asks it.
 _SILVER, _BRONZE = 0.41421356237309503, 0.30277563773199456
-#: How often it renews those counts, seconds.
-COUNTS_S = 10.0
 #: Phases of a prediction's band, and the fewest that make one.
 PHASES, LEAST_PHASES = 20, 5
 #: What all runs of a prediction together may take, seconds of the wall clock.
@@ -71,7 +70,7 @@ def in_phase(
         ],
         max_ratio=max_ratio if outside else None,
         control_phase_s=(seed * _GOLDEN % 1.0) * period_s if outside else 0.0,
-        counts_phase_s=(seed * _SILVER % 1.0) * COUNTS_S if outside and asked_s is not None else None,
+        counts_phase_s=(seed * _SILVER % 1.0) * COUNTS_MS / 1000 if outside and asked_s is not None else None,
         asked_s=(asked_s or 0.0) if outside else 0.0,
         asked_phase_s=(seed * _BRONZE % 1.0) * (asked_s or 0.0) if outside else 0.0,
     )
