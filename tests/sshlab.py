@@ -107,6 +107,8 @@ class Lab:
             f"ListenAddress {address}\nPort {server.port}\nHostKey {host_key}\nPidFile {folder}/pid\n"
             f"AuthorizedKeysFile {folder}/authorized\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n"
             "StrictModes no\nUsePAM no\nPermitRootLogin yes\nMaxStartups 100\nSubsystem sftp internal-sftp\n"
+            # Bash reads ~/.bashrc for a command over SSH, and what a developer has there may wait or fail.
+            f"SetEnv HOME={folder}\n"
         )
         server.start()
         self.servers[name] = server

@@ -190,9 +190,8 @@ class Remote:
         except (paramiko.SSHException, EOFError, TimeoutError, ConnectionError) as error:
             self.close()
             if silent.is_set() or isinstance(error, TimeoutError) or "timeout" in str(error).lower():
-                raise Unreachable(
-                    f"no answer in time while {doing}", where=self.name, mend="look whether the host is overloaded"
-                ) from None
+                mend = "look whether the host is overloaded, or waits in ~/.bashrc (`ssh HOST true`)"
+                raise Unreachable(f"no answer in time while {doing}", where=self.name, mend=mend) from None
             raise Unreachable(
                 f"the connection broke while {doing}: {reason(error)}", where=self.name, mend="try again"
             ) from None

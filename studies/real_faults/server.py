@@ -36,6 +36,8 @@ class SftpServer:
             f"ListenAddress 127.0.0.1\nPort {self.port}\nHostKey {folder}/host\nPidFile none\nStrictModes no\n"
             f"AuthorizedKeysFile {self._ssh}/id_ed25519.pub\nPasswordAuthentication no\nUsePAM no\n"
             "KbdInteractiveAuthentication no\nPermitRootLogin yes\nMaxStartups 100\nSubsystem sftp internal-sftp\n"
+            # Bash reads ~/.bashrc for a command over SSH, and what a developer has there may wait or fail.
+            f"SetEnv HOME={self.home}\n"
         )
         self._process: processes.Process | None = None
 
