@@ -78,7 +78,7 @@ def peak_mb() -> float:
 # --- the engine under load ---
 
 
-def _load_of(policy: Policy | None, nodes: int, seconds: float, applications: int = 160) -> Any:
+def engine_load(policy: Policy | None, nodes: int, seconds: float, applications: int = 160) -> Any:
     """Applications that never run out of work, 16 containers a node, everything switched on."""
     from harness.sim.setup import SimSetup
     from harness.yarn.fair.parse import parse_allocations
@@ -114,7 +114,7 @@ def _capacity_load(queues: int, nodes: int, seconds: float) -> Any:
     """The same load on the Capacity Scheduler; more than four queues stand beside each other, with a job in each."""
     from harness.yarn.fair.parse import parse_allocations
 
-    setup = _load_of(None, nodes, seconds)
+    setup = engine_load(None, nodes, seconds)
     jobs = [replace(job, user=f"u{i % 5}") for i, job in enumerate(setup.jobs)]
     allocations = setup.allocations
     if queues > len(LOADED_LEAVES):
@@ -179,7 +179,8 @@ def measure_engine(
         setup = _capacity_load(int(policy.partition("_")[2] or len(LOADED_LEAVES)), nodes, warm_s)
     else:
         name, _, queues = policy.partition("_") if policy != "user_policy" else (policy, "", "")
-        setup = _load_of(ByUsage() if policy == "user_policy" else make_policy(name, {}), nodes, warm_s, applications)
+        made = ByUsage() if policy == "user_policy" else make_policy(name, {})
+        setup = engine_load(made, nodes, warm_s, applications)
         if queues:
             setup = _many_queues(setup, int(queues))
     simulation = Simulation(setup)

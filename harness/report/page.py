@@ -115,7 +115,8 @@ def drawn_queues(runs: Sequence[Run]) -> str:
         return ""
     return (
         f"Charts show {figures.FURTHEST} of {most} queues, those whose fairness degree at the end is furthest from "
-        "1 in any run, and the others together where quantities are added up. Tables have all."
+        "1 in any run, and the others together where quantities are added up."
+        + (" Tables have all." if most <= MOST_ROWS else "")
     )
 
 

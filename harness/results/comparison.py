@@ -20,6 +20,8 @@ _LABEL, _CELL, _MOST = 27, 13, 4
 _NARROW, _WIDEST, _NAMES = 11, 26, 47
 #: Of so many runs rows show everything; of more what matters most, the report has all.
 _ALL = 8
+#: Of more queues than these, those whose figures fall most between the runs, and those whose figures rise most.
+_MOST_QUEUES = 20
 _KEYS = ("makespan_s", "sharing_loss_integral", "last_loss_s", "cost_dollars", "queues.mean_completion_s")
 
 Summary = Mapping[str, Any]
@@ -135,8 +137,23 @@ def _blocks(summaries: Sequence[Summary]) -> list[tuple[str, list[_Row]]]:
 
     queues = list(dict.fromkeys(name for summary in summaries for name in summary.get("queues") or {}))
     blocks = [("", told(_WHOLE))]
-    blocks += [(title, told([_of_queue(queue, key, digits) for queue in queues])) for title, key, digits in _QUEUES]
+    for title, key, digits in _QUEUES:
+        rows = told([_of_queue(queue, key, digits) for queue in queues])
+        if (count := len(rows)) > _MOST_QUEUES:
+            ranked = sorted(range(count), key=lambda at: _change(rows[at], summaries))
+            ends = {*ranked[: _MOST_QUEUES // 2], *ranked[-_MOST_QUEUES // 2 :]}
+            rows = [row for at, row in enumerate(rows) if at in ends]
+            title = f"{title}: {_MOST_QUEUES} of {count:,} queues, least and greatest change"
+        blocks.append((title, rows))
     return [block for block in blocks if block[1]]
+
+
+def _change(row: _Row, summaries: Sequence[Summary]) -> float:
+    """By what factor a measure changes from the first run to the one that is furthest from it."""
+    values = [value for value in (_figure(row.of(summary)) for summary in summaries) if value is not None]
+    if len(values) < 2 or values[0] <= 0:
+        return 1.0
+    return max((value / values[0] for value in values[1:]), key=lambda factor: abs(factor - 1.0))
 
 
 def _wrapped(label: str) -> list[str] | None:

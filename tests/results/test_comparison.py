@@ -45,6 +45,19 @@ def test_a_queues_long_name_is_whole_where_there_is_room(queue: str) -> None:
     assert all(len(line) <= WIDTH for line in lines)
 
 
+def test_of_many_queues_those_that_change_most_are_shown() -> None:
+    def run(lowest: float, highest: float) -> dict[str, Any]:
+        queues = {f"root.q{at}": {"mean_completion_s": 50.0 + at} for at in range(1000)}
+        queues |= {"root.q400": {"mean_completion_s": lowest}, "root.q500": {"mean_completion_s": highest}}
+        return {**summary(), "queues": queues}
+
+    lines = comparison([("fair", run(100.0, 100.0)), ("ltrf", run(20.0, 700.0))], "fair")
+    assert len(lines) < 40
+    assert any(re.fullmatch(r"  q400 +100 +20\+", line) for line in lines)
+    assert any(re.fullmatch(r"  q500 +100 +700!", line) for line in lines)
+    assert any(line.startswith("mean completion (s): 20 of 1,000 queues") for line in lines)
+
+
 def test_a_long_name_is_broken_at_its_commas() -> None:
     lines = comparison([("ltrf,round=5,discount=0", summary()), ("fair", summary())])
     assert [line.split() for line in lines[:2]] == [["ltrf,round=5"], ["discount=0", "fair"]]
