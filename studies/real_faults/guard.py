@@ -124,7 +124,8 @@ class Guard:
                 read_s = time.monotonic()
                 try:
                     data = path.read_bytes() if mark is not None else None
-                    if path == self.lease or not self._foreigners(data, read_s):
+                    gone = path == self.lease and data is None  # whoever took it away: nobody holds it now
+                    if gone or not self._foreigners(data, read_s):
                         look(data or b"")
                 except FileNotFoundError:
                     marks[path] = ()

@@ -155,6 +155,18 @@ def test_a_lease_that_is_taken_from_one_who_lives_is_told(tmp_path: Path) -> Non
         assert len(told) == 1, "somebody has meddled with it"
 
 
+@pytest.mark.parametrize("foreign", [b"{", b"null", bytes(400)])
+def test_a_lease_that_somebody_else_writes_is_not_told(foreign: bytes, tmp_path: Path) -> None:
+    with watched(tmp_path) as (guard, told):
+        read = count_reads(guard)
+        with guard.writing(foreign) as data:
+            put(guard.lease, data)
+            until(lambda: read[-1:] == [data])
+        put(guard.lease, b'{"owner": "one", "count": 1}')
+        until(lambda: [s.owner for s in guard.signed][-1:] == ["one"])
+        assert told == []
+
+
 @pytest.mark.parametrize("silent_s", [LEASE_S, 5.0])
 def test_two_that_sign_in_the_moment_in_which_a_lease_ends_are_both_right(silent_s: float, tmp_path: Path) -> None:
     """Over SFTP nobody can look and sign in one step: the last has it, and the other sees that (seed 201)."""
