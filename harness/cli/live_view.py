@@ -86,6 +86,7 @@ class Source:
 
             return from_run(Path(self._run), at_s=self._at_s)
         from harness.control.view import from_ledger, from_rm
+        from harness.yarn.queue_answers import in_full
 
         # Without --rm the ledger alone answers, fresh or not.
         kept = None
@@ -96,7 +97,7 @@ class Source:
         client = self._open()
         status = client.rest.scheduler()
         weights = client.weights(status)
-        apps = [] if kept is not None else client.rest.apps()
+        apps = [] if kept is not None else in_full(client.rest.apps(), status.queues)
         return from_rm(time.time(), client.rest.http.current, status, weights, apps, kept)
 
     def _open(self) -> RmClient:

@@ -17,7 +17,7 @@ from harness.model.snapshot import Snapshot
 from harness.yarn.answers import FINAL_STATES, HADOOP, AppList
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
 from harness.yarn.jmx import Containers, queue_containers
-from harness.yarn.queue_answers import SchedulerStatus
+from harness.yarn.queue_answers import SchedulerStatus, in_full
 from harness.yarn.rmclient import RmClient
 
 #: Ended applications are asked for from so long before the latest end that was seen.
@@ -85,7 +85,7 @@ class RmLook:
         asked_s = self.clock()
         full = self._full_look_s + settings.full_look_every_s <= asked_s or identity != self.identity
         asking = full or asked_s >= self._apps_again_s
-        apps = self._apps(full) if asking else self._last_apps
+        apps = in_full(self._apps(full), status.queues) if asking else self._last_apps
         if asking:
             self._doubt(apps, status, identity)
         answered_s = self.clock()

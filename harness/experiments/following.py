@@ -313,7 +313,7 @@ class Following:
     def look(self, now_s: float) -> int:
         """One look; how many applications it has added. Raises what asking raises, and OSError of the disk."""
         rec = self.recording
-        apps = self.client.rest.apps()
+        apps = self.client.apps()
         if not rec.met:
             rec.meet(app.id for app in apps)
         if rec.zero_ms is None:

@@ -83,7 +83,7 @@ def record_rm(
     ``entitlements``: queue -> w_i, where the weights in force are a controller's (None: they are taken).
     Raises InputError when there is nothing, and what asking raises.
     """
-    apps = [app for app in client.rest.apps() if app.launched_ms and app.vcore_seconds > 0]
+    apps = [app for app in client.apps() if app.launched_ms and app.vcore_seconds > 0]
     if not apps:
         raise NothingRan("no application has run", where=client.rest.http.current, mend="record while something runs")
     zero_ms = min(app.started_ms for app in apps)

@@ -5,6 +5,7 @@ Checked as `harness.yarn.answers` checks; no I/O here.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 from harness.base.sums import added
 from harness.model.queues import JAVA_INT_MAX
 from harness.model.resources import Resource
-from harness.yarn.answers import Fields, possible_queue
+from harness.yarn.answers import AppList, Fields, possible_queue
 from harness.yarn.errors import BadAnswer
 
 #: Deeper queue trees than any real one; a hostile answer nests without end.
@@ -59,6 +60,25 @@ class SchedulerStatus:
     type: str
     capacity: Resource
     queues: Mapping[str, QueueStatus]
+
+
+def in_full(apps: AppList, queues: Mapping[str, QueueStatus]) -> AppList:
+    """Applications with their queues' paths.
+
+    Before Hadoop 3.4 a Capacity Scheduler shows the name by which a user called the queue: before 3.3 always the leaf's
+    own. A name that no leaf has, or more than one, stays.
+    """
+    if named_in_full(apps):
+        return apps
+    known = [path for path, queue in queues.items() if queue.leaf]
+    often = Counter(path.rpartition(".")[2] for path in known)
+    full = {name: path for path in known if often[name := path.rpartition(".")[2]] == 1}
+    return AppList((replace(app, queue=full.get(app.queue, app.queue)) for app in apps), apps.skipped)
+
+
+def named_in_full(apps: AppList) -> bool:
+    """Whether each application's queue is a path."""
+    return all(app.queue.startswith("root.") for app in apps)
 
 
 def scheduler(document: Any, where: str) -> SchedulerStatus:

@@ -19,9 +19,10 @@ from harness.base.errors import CallError, InputError
 from harness.model.resources import Resource
 from harness.yarn import adminrpc
 from harness.yarn.adminrpc import ADMIN_PORT, CLIENT_PORT, EffectiveQueue
+from harness.yarn.answers import AppList
 from harness.yarn.errors import NoActiveRm, Unreachable
 from harness.yarn.http import HttpOptions, base_url
-from harness.yarn.queue_answers import CAPACITY, SchedulerStatus
+from harness.yarn.queue_answers import CAPACITY, SchedulerStatus, in_full, named_in_full
 from harness.yarn.rest import RestClient
 from harness.yarn.rpc import RpcAddress
 
@@ -122,6 +123,11 @@ class RmClient:
         if standby is None:
             raise silent
         raise Unreachable(f"{silent.what} ({standby.where}: {standby.what})", where=silent.where, mend=silent.mend)
+
+    def apps(self) -> AppList:
+        """All applications that the active RM knows, their queues in full."""
+        apps = self.rest.apps()
+        return apps if named_in_full(apps) else in_full(apps, self.rest.scheduler().queues)
 
     def refresh_queues(self) -> float:
         """Makes the active RM read its allocation file again; how long the call took, in seconds."""

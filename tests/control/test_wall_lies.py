@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from harness.yarn.answers import AppList
 from harness.yarn.errors import BadAnswer
 from tests.control.driven import controlled, kinds, rm_with_load
 from tests.control.rm_model import RmModel
@@ -32,6 +35,21 @@ def test_a_list_without_its_applications_costs_no_account(tmp_path: Path, lie: s
             rm.rest.apps = answer
             rm.now_s += 5
         assert report.consumed["root.a"][0] == 45 * 1024
+
+
+def test_applications_under_their_queues_short_names_are_accounted_for(tmp_path: Path) -> None:
+    """As a Capacity Scheduler before Hadoop 3.4 shows those that were submitted so."""
+    rm = hour_old()
+    answer = rm.rest.apps
+
+    def short(**asked: Any) -> AppList:
+        return AppList(replace(app, queue=app.queue.removeprefix("root.")) for app in answer(**asked))
+
+    rm.rest.apps = short
+    with controlled(rm, tmp_path, full_look_every_s=1.0) as controller:
+        controller.tick()
+        rm.now_s += 5
+        assert controller.tick().consumed["root.a"][0] == 5 * 1024
 
 
 def _without_key(**_: object) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -282,6 +283,17 @@ def test_before_hadoop_3_4_queues_have_names_only() -> None:
         fields["queueName"] = fields.pop("queuePath", "root").rpartition(".")[2]
     assert list(queue_answers.scheduler(document, "x").queues) == ["root", "root.a", "root.g", "root.g.x"]
     assert "root.g.x.maximum-applications" in queue_answers.capacity_limits(document, "x")
+
+
+def test_a_short_name_is_the_one_leaf_that_has_it() -> None:
+    queues = dict(queue_answers.scheduler(capacity_scheduler(), "x").queues)
+    queues |= {path: replace(queues["root.a"], path=path) for path in ("root.g.twice", "root.h.twice")}
+    (_, app) = answers.apps(recorded("apps"), "x")
+    said = {"x": "root.g.x", "a": "root.a", "root.g.x": "root.g.x", "twice": "twice", "g": "g", "gone": "gone"}
+    apps = answers.AppList([replace(app, queue=name) for name in said], {"id": "why"})
+    found = queue_answers.in_full(apps, queues)
+    assert [app.queue for app in found] == list(said.values())
+    assert found.skipped == apps.skipped
 
 
 def test_a_capacity_scheduler_without_its_capacities() -> None:
