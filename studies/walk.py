@@ -44,6 +44,7 @@ FAIR = """<?xml version="1.0"?>
 </allocations>
 """
 _P = "yarn.scheduler.capacity"
+_MASTERS = f"  <property><name>{_P}.maximum-am-resource-percent</name><value>1</value></property>\n"
 CAPACITY = f"""<?xml version="1.0"?>
 <configuration>
   <property><name>{_P}.root.queues</name><value>a,b,c</value></property>
@@ -51,8 +52,7 @@ CAPACITY = f"""<?xml version="1.0"?>
   <property><name>{_P}.root.a.capacity</name><value>50</value></property>
   <property><name>{_P}.root.b.capacity</name><value>25.0</value></property>
   <property><name>{_P}.root.c.capacity</name><value>25.0</value></property>
-  <property><name>{_P}.maximum-am-resource-percent</name><value>1000</value></property>
-</configuration>
+{_MASTERS}</configuration>
 """
 #: What mends the traps that the controller finds in `CAPACITY`.
 MENDS = "".join(
@@ -60,9 +60,10 @@ MENDS = "".join(
     for name, value in {
         "global-queue-max-application": "10000",
         **{f"root.{queue}.user-limit-factor": "-1" for queue in "abc"},
+        "maximum-am-resource-percent": "1000",
     }.items()
 )
-MENDED = CAPACITY.replace("</configuration>", f"{MENDS}</configuration>")
+MENDED = CAPACITY.replace(_MASTERS, MENDS)
 PAGE = """# {title}
 
 This walk takes ten minutes. The cluster has two nodes; its three queues want more than there is. Queue `a` worked alone
@@ -175,7 +176,7 @@ The file is the administrator's again, byte for byte: the script compares it.
 """
 TRAPS = """
 The warnings are [traps](capacity-scheduler.md#traps) of the Capacity Scheduler. While one that blocks is open, the
-controller writes nothing. The administrator adds what mends them and runs `yarn rmadmin -refreshQueues`:
+controller writes nothing. The administrator sets what mends them and runs `yarn rmadmin -refreshQueues`:
 
 ```xml
 {mends}```

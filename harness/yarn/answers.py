@@ -109,6 +109,9 @@ class Fields:
         value = self._value.get(name, 0)
         return value if type(value) is int and 0 <= value < _LONG else _spare(self.count, name, 0)
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._value
+
     def flag(self, name: str, default: Any = _REQUIRED) -> bool:
         """true or false."""
         value = self._get(name, default)

@@ -186,7 +186,8 @@ def capacity_limits(document: Any, where: str) -> dict[str, str]:
         priority = fields.number("queuePriority", 0.0)
         if priority:
             found[f"{path}.priority"] = f"{priority:.0f}"
-        if path != "root" and not fields.flag("isAbsoluteResource", False):
+        own = _partition(fields, "capacities", "queueCapacitiesByPartition")
+        if path != "root" and not (own is not None and _absolute(fields, own, parent)):
             found[f"{path}.maximum-capacity"] = _number_text(min(fields.number("maxCapacity", 100.0), 100.0))
         parallel = fields.integer("maxParallelApps", JAVA_INT_MAX)
         if parallel < JAVA_INT_MAX:
@@ -213,6 +214,13 @@ def _capacity_path(fields: Fields, parent: str | None) -> str:
     return fields.text("queuePath", f"{parent}.{name}" if parent and name else "" if parent else "root")
 
 
+def _absolute(fields: Fields, own: Fields, parent: str | None) -> bool:
+    """Whether a queue has absolute resources. Hadoop 3.2 does not say so: only these have a configured minimum then."""
+    if "isAbsoluteResource" in fields or not parent or "configuredMinResource" not in own:
+        return fields.flag("isAbsoluteResource", False)
+    return own.resource("configuredMinResource").memory_mb > 0
+
+
 def _capacity_queue(fields: Fields, parent: str | None) -> QueueStatus:
     leaf = fields.text("type", "") == "capacitySchedulerLeafQueueInfo"
     own = _partition(fields, "capacities", "queueCapacitiesByPartition")
@@ -223,7 +231,7 @@ def _capacity_queue(fields: Fields, parent: str | None) -> QueueStatus:
     pending = usage.resource("pending") if usage is not None else nothing
     reserved = usage.resource("reserved") if usage is not None else nothing
     weight = fields.number("weight", -1.0)
-    if fields.flag("isAbsoluteResource", False) and own is not None:
+    if own is not None and _absolute(fields, own, parent):
         setting = float(own.resource("configuredMinResource").memory_mb)
     else:
         setting = weight if weight >= 0 else fields.number("capacity")

@@ -296,6 +296,16 @@ def test_a_short_name_is_the_one_leaf_that_has_it() -> None:
     assert found.skipped == apps.skipped
 
 
+@pytest.mark.parametrize("configured", [0, 512])
+def test_hadoop_3_2_does_not_say_which_queues_have_absolute_resources(configured: int) -> None:
+    document = capacity_scheduler()
+    x = document["scheduler"]["schedulerInfo"]["queues"]["queue"][0]["queues"]["queue"][0]
+    x["capacities"]["queueCapacitiesByPartition"][1]["configuredMinResource"] = mb(configured, 2)
+    assert queue_answers.scheduler(document, "x").queues["root.g.x"].setting == (configured or 30.04)
+    limits = queue_answers.capacity_limits(document, "x")
+    assert ("root.g.x.maximum-capacity" in limits) == (not configured)
+
+
 def test_a_capacity_scheduler_without_its_capacities() -> None:
     document = capacity_scheduler()
     document["scheduler"]["schedulerInfo"]["capacities"] = {}
