@@ -292,7 +292,7 @@ class LocalCluster(Cluster):
             "yarn.scheduler.increment-allocation-mb": str(spec.minimum_allocation_mb),
             "yarn.scheduler.maximum-allocation-mb": str(spec.memory_mb),
             "yarn.scheduler.maximum-allocation-vcores": str(spec.vcores),
-            # Hadoop's default is one folder for all ResourceManagers of a user: two that begin at once break each other.
+            # By default all ResourceManagers of a user share one folder: two that begin at once break each other.
             "yarn.node-attribute.fs-store.root-dir": f"file://{folder.path('tmp', 'node-attribute')}",
             # All nodes have the same host: the port tells them apart.
             "yarn.scheduler.include-port-in-node-name": "true",
