@@ -55,6 +55,8 @@ def test_the_images_settings_are_those_of_other_clusters(tmp_path: Path) -> None
         "yarn.scheduler.include-port-in-node-name",
         "yarn.resourcemanager.connect.retry-interval.ms",
         "yarn.nodemanager.delete.debug-delay-sec",
+        # A container's file system is its own.
+        "yarn.node-attribute.fs-store.root-dir",
     }
     assert of_local - own - set(of_image) == set()
     host = Host(Access("rm", "rm", None, None, None, None, 1.0), "rm", ("rm",), "/opt/yf", None, None, None, None)
