@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from harness.ledger.accounts import CACHE_S, AppLook, RmAccounts
 from harness.model.resources import ZERO, Resource
-from tests.control.rm_model import CAPACITY, MemoryPlace, RmModel
+from tests.control.rm_model import CAPACITY, Container, MemoryPlace, RmModel
 from tests.ledger.looking import FILE, looked
 
 
@@ -239,6 +239,34 @@ def test_an_rm_that_begins_anew_twice_costs_nothing_twice() -> None:
         used = rm.truth("root.a")[0]
         assert accounts.consumed()["root.a"][0] == pytest.approx(used, abs=3 * 1536)
         rm.now_s += 1000.0
+
+
+def test_what_is_away_while_an_rm_begins_anew_twice_counts_from_the_first_time_on() -> None:
+    rm, accounts = RmModel(MemoryPlace(FILE)), RmAccounts()
+    looked(rm, accounts)
+    rm.submit("x", "root.a")
+    first, second = rm.start("x", 512), rm.start("x", 2048)
+
+    def looks(count: int) -> None:
+        for _ in range(count):
+            rm.now_s += 1.0
+            looked(rm, accounts)
+
+    def begins_anew(back: Container) -> None:
+        rm.now_s += 1.0
+        rm.restart()
+        looked(rm, accounts, rm_began_anew=True)
+        looks(1)
+        rm.node_back([back])
+        looks(20)
+
+    looks(100)
+    begins_anew(first)
+    # By the second time it has ended, and is in no figure any more.
+    rm.end("x", first)
+    looks(3)
+    begins_anew(second)
+    assert accounts.consumed()["root.a"][0] == pytest.approx(rm.truth("root.a")[0], abs=6 * 512)
 
 
 @pytest.mark.parametrize("back_s", [0.0, 20.0])
