@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.control.virtual import simulate_policy
-from harness.experiments.resolve import LoadedExperiment, Mode, Variant, jobs_of, load_experiment
+from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of, load_experiment
 from harness.experiments.simulated import setup_of
-from harness.model.plan import WEIGHT_MAX, Plan
+from harness.model.plan import WEIGHT_MAX, Mode, Plan
 from harness.model.snapshot import Snapshot
 from harness.policies.base import LedgerView, Policy
 from harness.policies.registry import make_policy

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from harness.control.config import EnforceConfig
     from harness.experiments.assessing.foreign import Lacks
     from harness.jobs.recorded import Header, Trace
+    from harness.model.queues import SchedulerName
 
 
 @click.command(short_help="Would long-term fairness help this cluster?")
@@ -139,7 +140,7 @@ def _trace_of(
     history: str | None,
     folder: Path,
     access: Access,
-) -> tuple[Trace | Lacks, Literal["fair", "capacity"], dict[str, Any]]:
+) -> tuple[Trace | Lacks, SchedulerName, dict[str, Any]]:
     """The trace, what scheduler decides there, and what the cluster says for a configuration."""
     from harness.cli.record import open_recorded
     from harness.experiments.assessing.foreign import Lacks, any_trace, cluster_file
@@ -154,7 +155,7 @@ def _trace_of(
         read = any_trace(trace, None if cluster_at is None else cluster_file(cluster_at), folder / TRACE)
         return read, "fair" if isinstance(read, Lacks) else read.header.scheduler or "fair", {}
     with open_recorded(rm, said, history, access=access) as (client, known, entitlements):
-        scheduler: Literal["fair", "capacity"] = "fair" if client.rest.scheduler().type == FAIR else "capacity"
+        scheduler: SchedulerName = "fair" if client.rest.scheduler().type == FAIR else "capacity"
         url = client.rest.http.current
         file = allocation_file(url, client.rest.http.options) if scheduler == "fair" else None
         given: dict[str, Any] = {"rms": [{"rest": url}]}

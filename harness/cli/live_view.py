@@ -6,6 +6,7 @@ import contextlib
 import functools
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from harness.cli.access import Access, access_options
 from harness.cli.output import options
 
 if TYPE_CHECKING:
+    from harness.control.config import EnforceConfig
     from harness.control.view import View
     from harness.yarn.rmclient import RmClient
 
@@ -24,17 +26,9 @@ def source_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """--rm, --config, --ledger, --run, --at, and those of harness.cli.access, as one argument `source`."""
 
     @functools.wraps(function)
-    def with_source(
-        *given: Any,
-        rms: tuple[str, ...],
-        config_file: str | None,
-        ledger: str | None,
-        run_folder: str | None,
-        at_s: float | None,
-        access: Access,
-        **named: Any,
-    ) -> Any:
-        with contextlib.closing(Source(rms, config_file, ledger, run_folder, at_s, access)) as source:
+    def with_source(*given: Any, **named: Any) -> Any:
+        asked = {field.name: named.pop(field.name) for field in fields(Source) if field.init}
+        with contextlib.closing(Source(**asked)) as source:
             return function(*given, source=source, **named)
 
     return options(
@@ -47,33 +41,34 @@ def source_options(function: Callable[..., Any]) -> Callable[..., Any]:
     )(with_source)
 
 
+@dataclass(kw_only=True)
 class Source:
-    """Where views come from; `view` may be called again and again."""
+    """Where views come from, as the options say; `view` may be called again and again."""
 
-    def __init__(
-        self,
-        rms: tuple[str, ...],
-        config_file: str | None,
-        ledger: str | None,
-        run_folder: str | None,
-        at_s: float | None,
-        access: Access,
-    ) -> None:
-        if run_folder is not None and (rms or config_file or ledger):
+    rms: tuple[str, ...]
+    config_file: str | None
+    ledger: str | None
+    run_folder: str | None
+    at_s: float | None
+    access: Access
+    _kept_in: Path | None = field(default=None, init=False)
+    _config: EnforceConfig | None = field(default=None, init=False)
+    _client: RmClient | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        """Raises UsageError or CallError where the options do not go together, YarnfairError for the file."""
+        if self.run_folder is not None and (self.rms or self.config_file or self.ledger):
             raise click.UsageError("--run goes with none of --rm, --config, --ledger")
-        if at_s is not None and (run_folder is None or at_s != at_s):
+        if self.at_s is not None and (self.run_folder is None or self.at_s != self.at_s):
             raise click.UsageError("--at needs --run and a number")
-        if run_folder is None and not (rms or config_file or ledger):
+        if self.run_folder is None and not (self.rms or self.config_file or self.ledger):
             raise CallError("nothing to look at", mend="give --rm URL, --config FILE, --ledger FILE or --run DIR")
-        self._rms, self._run, self._at_s, self._access = rms, run_folder, at_s, access
-        self._ledger = Path(ledger) if ledger else None
-        self._config = None
-        if config_file is not None:
+        self._kept_in = Path(self.ledger) if self.ledger else None
+        if self.config_file is not None:
             from harness.control.config import read_config
 
-            self._config = read_config(Path(config_file))
-            self._ledger = self._ledger or self._config.ledger_path()
-        self._client: RmClient | None = None
+            self._config = read_config(Path(self.config_file))
+            self._kept_in = self._kept_in or self._config.ledger_path()
 
     def close(self) -> None:
         if self._client is not None:
@@ -81,18 +76,18 @@ class Source:
 
     def view(self) -> View:
         """How it is now. Raises YarnfairError."""
-        if self._run is not None:
+        if self.run_folder is not None:
             from harness.control.view_run import from_run
 
-            return from_run(Path(self._run), at_s=self._at_s)
+            return from_run(Path(self.run_folder), at_s=self.at_s)
         from harness.control.view import from_ledger, from_rm
         from harness.yarn.queue_answers import in_full
 
         # Without --rm the ledger alone answers, fresh or not.
         kept = None
-        if self._ledger is not None and (self._ledger.exists() or not self._rms):
-            kept = from_ledger(self._ledger, time.time())
-        if not self._rms and kept is not None:
+        if self._kept_in is not None and (self._kept_in.exists() or not self.rms):
+            kept = from_ledger(self._kept_in, time.time())
+        if not self.rms and kept is not None:
             return kept
         client = self._open()
         status = client.rest.scheduler()
@@ -107,8 +102,8 @@ class Source:
             from harness.yarn.rmclient import RmClient
 
             if self._config is not None:
-                self._client = self._config.open_client(self._rms)
+                self._client = self._config.open_client(self.rms)
             else:
-                options = HttpOptions(attempts=2, deadline_s=20.0, **self._access)
-                self._client = RmClient([find_rm(rm, options) for rm in self._rms], options)
+                options = HttpOptions(attempts=2, deadline_s=20.0, **self.access)
+                self._client = RmClient([find_rm(rm, options) for rm in self.rms], options)
         return self._client

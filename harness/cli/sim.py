@@ -21,7 +21,7 @@ from harness.cli import names
 from harness.cli.output import json_option, print_json, scheduler_option
 
 if TYPE_CHECKING:
-    from harness.sim.setup import SchedulerName
+    from harness.model.queues import SchedulerName
 
 #: The ports of a ResourceManager.
 REST_PORT, ADMIN_PORT, CLIENT_PORT = 8088, 8033, 8032

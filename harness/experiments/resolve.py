@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from harness.base.documents import YamlDocument, read_yaml, validated
 from harness.base.errors import CallError, InputError, nearest
@@ -26,11 +26,10 @@ from harness.jobs.workloads.base import Scale
 from harness.model.brought import named, names
 from harness.model.data import data_path
 from harness.model.jobs import JobSpec, NodeSpec
-from harness.model.queues import NEVER_MS, ROOT, AllocationFile, QueueSettings, ResourceLimit
+from harness.model.plan import Mode
+from harness.model.queues import NEVER_MS, ROOT, AllocationFile, QueueSettings, ResourceLimit, SchedulerName
 from harness.model.resources import Resource, increments
 from harness.policies.registry import make_policy, settings_of
-
-Mode = Literal["inside", "outside"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ class Variant:
     seed: int
     in_rm: bool = False
     poll: bool = False
-    scheduler: Literal["fair", "capacity"] = "fair"
+    scheduler: SchedulerName = "fair"
 
     def identity(self) -> dict[str, Any]:
         """As it stands in ``run.json``."""

@@ -11,7 +11,7 @@ from harness.base.errors import CallError, InputError
 from harness.experiments.resolve import jobs_of, load_experiment, variants_of
 from harness.experiments.simulated import setup_of
 from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage
-from harness.model.queues import ROOT, AllocationFile, QueueSettings
+from harness.model.queues import ROOT, AllocationFile, QueueSettings, SchedulerName
 from harness.model.resources import Resource
 from harness.yarn.capacity.convert import render_properties
 from harness.yarn.capacity.properties import PREFIX, parse_configuration
@@ -20,7 +20,7 @@ from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.fair.render import render_allocations
 
 if TYPE_CHECKING:
-    from harness.sim.setup import SchedulerName, SimSetup
+    from harness.sim.setup import SimSetup
 
     _Write = Callable[[SimSetup], tuple[SimSetup, str]]
     _Read = Callable[[SimSetup, str, str], SimSetup]

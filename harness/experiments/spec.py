@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from harness.base.documents import Name, Positive, Seconds, Strict
-from harness.model.queues import BAD_IN_NAME
+from harness.model.plan import Mode
+from harness.model.queues import BAD_IN_NAME, SchedulerName
 
 Weight = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -19,7 +20,6 @@ Slug = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][
 QueueName = Annotated[str, Field(min_length=1, max_length=100, pattern=f"^[^{BAD_IN_NAME}]+$")]
 Scalar = str | int | float | bool
 #: Which of Hadoop's schedulers decides.
-Scheduler = Literal["fair", "capacity"]
 
 
 class NodeGroupSpec(Strict):
@@ -141,7 +141,7 @@ class PolicyUse(Strict):
 
     policy: Name
     """A [policy](policies.md)'s name, or `file.py:Class`. A text alone means this; `NAME@outside` from outside."""
-    mode: Literal["inside", "outside"] = "inside"
+    mode: Mode = "inside"
     """`inside` the scheduler, or from `outside`."""
     period_s: Positive | None = None
     """Control period from outside; none: the experiment's."""
@@ -153,7 +153,7 @@ class PolicyUse(Strict):
     """Name of the variant."""
     in_rm: bool = False
     """On a real cluster [inside its RM](../how-to/inside-the-rm.md); in the simulator inside."""
-    scheduler: Scheduler | None = None
+    scheduler: SchedulerName | None = None
     """Of this variant alone; none: the experiment's."""
     poll: bool = False
     """From outside: the RM finds the file by its own poll every 10 s."""
@@ -306,7 +306,7 @@ class Experiment(Strict):
     min_share_preemption_timeout_s: Seconds | None = None
     """`defaultMinSharePreemptionTimeout`: how long a queue below its minimum share waits before containers of others
     are killed for it. Needs `yarn.scheduler.fair.preemption: true` in `conf`; none: never."""
-    scheduler: Scheduler = "fair"
+    scheduler: SchedulerName = "fair"
     """`fair` or `capacity`: which of Hadoop's [schedulers](scheduler.md) decides. Policy `fair`
     needs the one, `capacity` the other; on the Capacity Scheduler every other policy acts from outside, through
     weights."""

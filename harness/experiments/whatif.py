@@ -21,10 +21,10 @@ from harness.control.view import View
 from harness.control.view_run import from_table
 from harness.experiments.assessing.playing import PHASES, completions, contended, in_phase
 from harness.experiments.assessing.verdict import Band
-from harness.experiments.resolve import LoadedExperiment, Mode, Variant, jobs_of
+from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of
 from harness.experiments.simulated import setup_of, simulate_variant
 from harness.experiments.spec import QueueSpec
-from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
+from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Mode
 from harness.policies.registry import make_policy, settings_of
 from harness.results.summary import allocations_table, jobs_table, summarise
 from harness.sim.compiled import COMPILING, is_compiled

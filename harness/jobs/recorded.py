@@ -21,6 +21,7 @@ from harness.base.errors import InputError
 from harness.base.files import open_whole, read_json
 from harness.jobs.spec import MOST_TASKS, DemandSpec, check_order
 from harness.model.jobs import Duration, JobSpec, Stage
+from harness.model.queues import SchedulerName
 from harness.model.resources import Resource
 from harness.sim.world import MAX_STAGES
 
@@ -89,7 +90,7 @@ class Header(Strict):
     conf: dict[str, str] = Field(default_factory=dict)
     """As in an experiment file. Empty for a run
     [on a cluster that is there](../how-to/run-on-a-real-cluster.md#on-a-cluster-that-is-there)."""
-    scheduler: Literal["fair", "capacity"] | None = None
+    scheduler: SchedulerName | None = None
     """`fair` or `capacity`; none: taken for the Fair Scheduler."""
     capacity: dict[str, str] | None = None
     """The Capacity Scheduler's limits of queues, users and masters, as in an experiment file."""

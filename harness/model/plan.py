@@ -15,6 +15,8 @@ from harness.model.resources import Resource
 ResourceName = Literal["memory", "vcores", "dominant"]
 #: Ordering inside a leaf (between its applications) or below a parent (between its children).
 SchedulingPolicy = Literal["fair", "drf", "fifo", "ltrf"]
+#: Whether a policy decides in the scheduler, or steers it from outside.
+Mode = Literal["inside", "outside"]
 
 #: Fair Scheduler weights stay within these (see docs/decisions/weights.md): beyond them shares go wrong in float32.
 WEIGHT_MIN, WEIGHT_MAX = 1e-3, 1e6

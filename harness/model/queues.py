@@ -17,6 +17,7 @@ from typing import Literal
 from harness.model.resources import UNBOUNDED, ZERO, Resource
 
 QueuePolicy = Literal["fair", "drf", "fifo"]
+SchedulerName = Literal["fair", "capacity"]
 
 #: What a queue name may not contain: white space, dots, and what breaks lists, paths and XML (a class of characters).
 BAD_IN_NAME = r"\s.,/\\<>&\"'\x00-\x1f\x7f-\x9f"

@@ -15,7 +15,7 @@ from harness.base.errors import CallError, InputError, first_sentence, nearest
 from harness.policies.base import Policy, parse_settings
 from harness.policies.user_file import from_user_file
 
-#: name -> "module:class". Imported when asked for.
+#: name -> "module:class", in the order in which they are listed and reported. Imported when asked for.
 POLICIES: dict[str, str] = {
     "static": "harness.policies.static:Static",
     "fair": "harness.policies.fair:Fair",
@@ -25,17 +25,19 @@ POLICIES: dict[str, str] = {
     "ltrf": "harness.policies.ltrf:Ltrf",
     "naive-hltrf": "harness.policies.naive_hltrf:NaiveHltrf",
     "hltrf": "harness.policies.hltrf:Hltrf",
-    "mrorder": "harness.policies.mrorder:MROrder",
-    "dynamicmr": "harness.policies.dynamicmr:DynamicMR",
-    "pi-dhsa": "harness.policies.dynamicmr:PiDhsa",
-    "pd-dhsa": "harness.policies.dynamicmr:PdDhsa",
+    "tetris": "harness.policies.tetris:Tetris",
+    "qknober": "harness.policies.qknober:Qknober",
     "progress-share": "harness.policies.progress_share:ProgressShare",
     "decay-htcondor": "harness.policies.decay_htcondor:DecayHtcondor",
     "decay-slurm": "harness.policies.decay_slurm:DecaySlurm",
     "decay-kueue": "harness.policies.decay_kueue:DecayKueue",
     "decay-kai": "harness.policies.decay_kai:DecayKai",
-    "qknober": "harness.policies.qknober:Qknober",
-    "tetris": "harness.policies.tetris:Tetris",
+    "mrorder": "harness.policies.mrorder:MROrder",
+    "pi-dhsa": "harness.policies.dynamicmr:PiDhsa",
+    "pd-dhsa": "harness.policies.dynamicmr:PdDhsa",
+    "dynamicmr": "harness.policies.dynamicmr:DynamicMR",
+    "fawkes-none": "harness.policies.fawkes:NoPolicy",
+    "fawkes-eq": "harness.policies.fawkes:EqualShares",
     "fawkes-jd": "harness.policies.fawkes:JobDemand",
     "fawkes-dd": "harness.policies.fawkes:DataDemand",
     "fawkes-td": "harness.policies.fawkes:TaskDemand",
@@ -45,8 +47,6 @@ POLICIES: dict[str, str] = {
     "fawkes-js": "harness.policies.fawkes:JobSlowdown",
     "fawkes-jt": "harness.policies.fawkes:JobThroughput",
     "fawkes-tt": "harness.policies.fawkes:TaskThroughput",
-    "fawkes-none": "harness.policies.fawkes:NoPolicy",
-    "fawkes-eq": "harness.policies.fawkes:EqualShares",
 }
 ENTRY_POINT_GROUP = "yarnfair.policies"
 

@@ -19,6 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from harness.base.errors import InputError
+from harness.policies.registry import POLICIES
 from harness.report.curves import longest_true_s
 from harness.report.reading import Floats, column, json_object, parquet_table, task_lengths, text_of
 from harness.results.metrics import fairness_degree
@@ -28,12 +29,6 @@ from harness.results.runs import find_runs, without_seed
 NEEDED_COLUMNS = ("time_s", "queue", "allocated_mb", "demand_mb", "accumulated_mb_s")
 #: Columns that are drawn when they are there.
 FURTHER_COLUMNS = ("fair_share_mb", "weight", "due_mb_s", "running", "share_mb", "counted_mb_s", "quantum_s")
-#: In which order the runs of a folder are shown.
-POLICY_ORDER = (
-    *("static", "fair", "drf", "fifo", "ltrf", "naive-hltrf", "hltrf", "tetris", "qknober", "progress-share"),
-    *("fawkes-none", "fawkes-eq", "fawkes-jd", "fawkes-dd", "fawkes-td", "fawkes-pu", "fawkes-du", "fawkes-ru"),
-    *("fawkes-js", "fawkes-jt", "fawkes-tt"),
-)
 #: The first lines of decisions.jsonl are shown; this many.
 SHOWN_DECISIONS = 12
 #: Of so many runs the tables are kept in memory; those of the others are read again when they are asked for.
@@ -463,8 +458,8 @@ def load_runs(paths: Sequence[Path]) -> list[Run]:
 
 
 def _rank(run: Run) -> tuple[int, bool]:
-    known = run.policy in POLICY_ORDER
-    return (POLICY_ORDER.index(run.policy) if known else len(POLICY_ORDER), run.mode == "outside")
+    known = list(POLICIES)
+    return (known.index(run.policy) if run.policy in known else len(known), run.mode == "outside")
 
 
 def _natural(label: str) -> tuple[tuple[int, float, str], ...]:

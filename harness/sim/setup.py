@@ -10,16 +10,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness.model.jobs import JobSpec, NodeSpec, TaskFaults
-from harness.model.plan import QueueOrder, ResourceName
+from harness.model.plan import Mode, QueueOrder, ResourceName
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from harness.model.queues import AllocationFile
-
-Mode = Literal["inside", "outside"]
-SchedulerName = Literal["fair", "capacity"]
+    from harness.model.queues import AllocationFile, SchedulerName
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from harness.control.settings import MAX_RATIO
 from harness.experiments.assessing.playing import BUDGET_S, Candidate, player
 from harness.experiments.assessing.verdict import Evidence, Played, Verdict, best_of, judge
 from harness.experiments.replaying import write_experiment
 from harness.jobs.recorded import JobLine, Trace
+from harness.model.queues import SchedulerName
 
 #: Half-lives and horizons that are tried, seconds.
 HALF_LIVES_S = (3600.0, 86_400.0)
@@ -36,7 +37,7 @@ def candidates_of(
     *,
     period_s: float,
     max_ratio: float = MAX_RATIO,
-    scheduler: Literal["fair", "capacity"] = "fair",
+    scheduler: SchedulerName = "fair",
     span_s: float,
 ) -> list[Candidate]:
     """What is tried, the simplest first. `hltrf` where queues have queues below them; half-lives that the recording
@@ -68,7 +69,7 @@ def assess(
     *,
     period_s: float = 5.0,
     max_ratio: float = MAX_RATIO,
-    scheduler: Literal["fair", "capacity"] = "fair",
+    scheduler: SchedulerName = "fair",
     missing: Sequence[str] = (),
     budget_s: float = BUDGET_S,
     processes: int | None = None,

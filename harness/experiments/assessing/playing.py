@@ -10,11 +10,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from multiprocessing import get_context
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from harness.control.settings import MAX_RATIO
 from harness.control.virtual_figures import COUNTS_MS
 from harness.experiments.assessing.verdict import Outcome, Played
+from harness.model.plan import Mode
+from harness.model.queues import SchedulerName
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,11 +42,11 @@ class Candidate:
 
     name: str
     policy: str
-    mode: Literal["inside", "outside"] = "outside"
+    mode: Mode = "outside"
     settings: Mapping[str, Any] = None  # type: ignore[assignment]
     period_s: float = 5.0
     max_ratio: float | None = MAX_RATIO
-    scheduler: Literal["fair", "capacity"] = "fair"
+    scheduler: SchedulerName = "fair"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", dict(self.settings or {}))

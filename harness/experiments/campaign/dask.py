@@ -70,6 +70,8 @@ class Dask:
                 f"no Dask scheduler answers ({type(error).__name__})", where=address, mend="check host and port"
             ) from None
         self.room = _AT_A_THREAD * (sum(int(one["nthreads"]) for one in workers.values()) or 1)
+        #: The experiment of the last cell, and it as it goes to the workers.
+        self._experiment: tuple[AnyExperiment | None, bytes] = (None, b"")
         self._futures: dict[str, Any] = {}
         self._folders: dict[str, Path] = {}
         #: Cells that have begun, or ended, since we looked; both are told by Dask's own thread.
@@ -85,8 +87,9 @@ class Dask:
     def start(self, cell: Cell, experiment: AnyExperiment, out: Path) -> None:
         self._folders[cell.id] = cell.directory(out)
         # pure=False: a cell that is tried again is computed again.
-        pickled = pickle.dumps(experiment)
-        future = self._client.submit(_far_cell, pickled, cell, self._topic, pure=False, retries=0)
+        if self._experiment[0] is not experiment:
+            self._experiment = (experiment, pickle.dumps(experiment))
+        future = self._client.submit(_far_cell, self._experiment[1], cell, self._topic, pure=False, retries=0)
         future.add_done_callback(lambda _: self._news.set())
         self._futures[cell.id] = future
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 from harness.experiments.real.curves import JobRun
 from harness.experiments.recording import NODE_HEARTBEAT, UPDATE, scheduler_properties, whole_property
@@ -16,6 +16,7 @@ from harness.experiments.resolve import LoadedExperiment
 from harness.experiments.simulated import texts
 from harness.jobs.recorded import DelaysLine, Header, JobLine, NodeLine, QueueLine, job_line
 from harness.jobs.replay import durations_ms, stages_in_order
+from harness.model.queues import SchedulerName
 
 
 def node_heartbeat_ms(experiment: LoadedExperiment, given: Mapping[str, str] | None) -> int:
@@ -67,7 +68,7 @@ def run_header(
     *,
     nodes: Sequence[NodeLine],
     given: Mapping[str, str] | None,
-    scheduler: Literal["fair", "capacity"] = "fair",
+    scheduler: SchedulerName = "fair",
 ) -> Header:
     """The first line of a run's trace: its cluster as it was (``nodes``, `nodes_of`), the queues as they were set.
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from harness.model.jobs import JobSpec
+from harness.model.queues import SchedulerName
 from harness.sim import world as w
 from harness.sim.capacity.api import Scheduler as CapacityScheduler
 from harness.sim.events import E_LIFETIME, push
@@ -21,7 +22,7 @@ from harness.sim.feed import _in_order
 from harness.sim.serve.capacity import CapacityRoom
 from harness.sim.serve.fair import FairRoom
 from harness.sim.serve.seam import Room
-from harness.sim.setup import SchedulerName, SimSetup
+from harness.sim.setup import SimSetup
 from harness.sim.simulate import Simulation
 from harness.sim.world import J_RUNNING, J_SUBMITTED, NEVER, R_AM
 
