@@ -325,7 +325,7 @@ class Following:
         used = {job.queue for job in jobs} | {_full(seen.queue) for seen in follower.running.values() if seen.ran}
         header, lines = None, []
         if now_s - self._described_s >= DESCRIBE_EVERY_S or rec.header is None or used - rec.header.queues.keys():
-            header = rec.changed(rm_header(self.client, self.entitlements, used))
+            header = rec.changed(rm_header(self.client, self.entitlements, used, by_tasks=self.history is not None))
             self._described_s = now_s
         if header is not None:
             lines.append(write_line(header))

@@ -76,6 +76,17 @@ class History:
         }
         return {"am": am, "stages": stages}
 
+    def began_ms(self, application: str) -> int | None:
+        """When a MapReduce job's master had started and set about its tasks; None where the server does not say it.
+
+        Raises Unreachable, Refused.
+        """
+        job = application.replace("application_", "job_")
+        document = self.http.request("GET", f"{_ROOT}/{job}", repeatable=True).document
+        found = document.get("job") if isinstance(document, dict) else None
+        began = found.get("startTime") if isinstance(found, dict) else None
+        return began if isinstance(began, int) and began > 0 else None
+
     def _settings(self, job: str) -> dict[str, float]:
         found = dict(_DEFAULTS)
         for entry in self._get(f"{_ROOT}/{job}/conf", "conf", "property"):

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 _TASK = Resource(1024, 1)
 #: A master holds its container for a little longer than it lives: so much more is no task of its own, seconds and part.
 _ROUGH_S, _ROUGH_PART = 3.0, 0.02
-
+#: A MapReduce master asks so often by default. It acts on an answer at once (`Delays.am_response_heartbeats` 0).
+_MASTER_HEARTBEAT_S = 1.0
+#: A real NodeManager tells of a container's end so soon: the middle of what was measured (docs/reference/simulator.md).
+_END_HEARTBEAT_MS = 20
 
 #: Parts of fair shares that differ by less are the same, rounded.
 _ALIKE = 0.02
@@ -96,15 +99,23 @@ def record_rm(
         if number % 100 == 0:
             progress(f"{number} of {len(apps)} applications")
     words = ", ".join(f"{count} by {name}" for name, count in sorted(detail.items()))
-    return rm_header(client, entitlements, [job.queue for job in jobs], f"{len(jobs)} applications: {words}"), jobs
+    used, what = [job.queue for job in jobs], f"{len(jobs)} applications: {words}"
+    return rm_header(client, entitlements, used, what, by_tasks=history is not None), jobs
 
 
 def rm_header(
-    client: RmClient, entitlements: Mapping[str, float] | None, used: Iterable[str], words: str = ""
+    client: RmClient,
+    entitlements: Mapping[str, float] | None,
+    used: Iterable[str],
+    words: str = "",
+    *,
+    by_tasks: bool = False,
 ) -> Header:
     """The first line of a trace: the cluster as the ResourceManager shows it now.
 
     ``used``: queues of recorded applications, which may be gone. ``words``: of the source, besides where and which.
+    ``by_tasks``: a history server tells MapReduce's tasks, which are replayed as Hadoop's own nodes and masters run
+    them.
     """
     info, nodes, status = client.rest.info(), client.rest.nodes(), client.rest.scheduler()
     on_capacity = status.type == CAPACITY
@@ -129,7 +140,10 @@ def rm_header(
         scheduler="capacity" if on_capacity else "fair",
         capacity={**client.rest.capacity_limits(), **_calculator(properties)} if on_capacity else None,
         delays=DelaysLine(
-            node_heartbeat_ms=whole_property(properties, NODE_HEARTBEAT), update_ms=whole_property(properties, UPDATE)
+            node_heartbeat_ms=whole_property(properties, NODE_HEARTBEAT),
+            end_heartbeat_ms=_END_HEARTBEAT_MS if by_tasks else None,
+            am_response_heartbeats=0 if by_tasks else None,
+            update_ms=whole_property(properties, UPDATE),
         ),
     )
 
@@ -204,6 +218,7 @@ class App(Protocol):
 
 
 def job_of(app: App, history: History | None, zero_ms: int) -> JobLine:
+    """One application."""
     common: dict[str, Any] = {
         "job": app.id,
         "queue": app.queue if app.queue.startswith("root.") else f"root.{app.queue}",
@@ -216,8 +231,40 @@ def job_of(app: App, history: History | None, zero_ms: int) -> JobLine:
     if history is not None and app.type == "MAPREDUCE":
         found = history.mapreduce(app.id)
         if found is not None:
-            return JobLine(kind="mapreduce", detail="tasks", **found, **common)
+            line = JobLine(kind="mapreduce", detail="tasks", **found, **common)
+            return _with_overheads(line, app, history.began_ms(app.id))
     return JobLine(kind="dag", detail="integrals", **_by_integrals(app), **common)
+
+
+def _with_overheads(line: JobLine, app: App, began_ms: int | None) -> JobLine:
+    """A MapReduce job with what its master and its containers took beside the tasks' times.
+
+    The history does not say when a container was granted, or had exited. But the ResourceManager counts memory and
+    vcores over time: what it counted beyond the master and the tasks is spread evenly over the containers. Of the two
+    the smaller counts, as a scheduler may round a container's memory up. What waiting for the master's heartbeats takes
+    is left out: the simulator has it too.
+    """
+    waits_s, launched_ms = _MASTER_HEARTBEAT_S / 2, app.launched_ms
+    if not app.final or not launched_ms or app.finished_ms < launched_ms:
+        return line
+    lived_s, count = (app.finished_ms - launched_ms) / 1000.0, sum(len(stage.tasks_s) for stage in line.stages)
+    memory = sum(stage.memory_mb * len(stage.tasks_s) for stage in line.stages)
+    worked_mb_s = sum(stage.memory_mb * sum(stage.tasks_s) for stage in line.stages)
+    vcores = sum(stage.vcores * len(stage.tasks_s) for stage in line.stages)
+    worked_vcore_s = sum(stage.vcores * sum(stage.tasks_s) for stage in line.stages)
+    by_memory_s = (app.memory_seconds - line.am.memory_mb * lived_s - worked_mb_s) / memory
+    # It counts whole vcore-seconds, of each container those that are full.
+    counted = app.vcore_seconds + (count + 1) / 2
+    by_vcores_s = (counted - line.am.vcores * lived_s - worked_vcore_s) / vcores
+    more_s = round(max(min(by_memory_s, by_vcores_s) - waits_s, 0.0), 3)
+    changed: dict[str, Any] = {}
+    if more_s:
+        stages = [one.model_copy(update={"starts_s": [more_s] * len(one.tasks_s)}) for one in line.stages]
+        changed["stages"] = stages
+    if began_ms is not None and launched_ms <= began_ms <= app.finished_ms:
+        # It asks for its tasks at the heartbeat after. Another clock than the ResourceManager's is not believed.
+        changed["am_start_s"] = round((began_ms - launched_ms) / 1000.0 + waits_s, 3)
+    return line.model_copy(update=changed)
 
 
 def _by_integrals(app: App) -> dict[str, Any]:

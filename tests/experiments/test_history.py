@@ -51,6 +51,14 @@ def test_a_replayed_job_of_the_history_ends_when_it_did() -> None:
     assert result.makespan_s == pytest.approx(161, abs=5)
 
 
+def test_when_a_jobs_master_set_about_its_work() -> None:
+    with FakeServer(http(200, {"job": {"startTime": 7000, "finishTime": 9000}}), http(200, {"job": {}})) as server:
+        history = History(server.url)
+        assert history.began_ms("application_1700000000000_0007") == 7000
+        assert server.lines()[0] == "GET /ws/v1/history/mapreduce/jobs/job_1700000000000_0007"
+        assert history.began_ms("application_1700000000000_0007") is None
+
+
 def test_a_job_that_the_history_does_not_know() -> None:
     with FakeServer(
         http(404, {"RemoteException": {"exception": "NotFoundException", "message": "not found"}})

@@ -191,3 +191,26 @@ def test_the_masters_part_is_taken_where_all_active_leaves_show_the_same(
         for number, (fair, most) in enumerate(leaves)
     }
     assert am_share_of(cast(Any, SimpleNamespace(queues=queues))) == share
+
+
+def test_what_a_mapreduce_jobs_containers_were_held_besides_is_spread_over_them() -> None:
+    # Master of 1,000 MB for 40 s, which set about its work after 9; four maps of 10 s and a reduce of 20. The
+    # ResourceManager counted 70 s of containers, and rounded their memory up: the vcores' count is the smaller.
+    stages = [
+        {"name": "map", "memory_mb": 1000, "vcores": 1, "tasks_s": [10.0] * 4},
+        {"name": "reduce", "memory_mb": 1000, "vcores": 1, "tasks_s": [20.0], "after": ["map"]},
+    ]
+    told = SimpleNamespace(
+        mapreduce=lambda _: {"am": {"memory_mb": 1000, "vcores": 1}, "stages": stages}, began_ms=lambda _: 10_000
+    )
+    counted = {"memory_seconds": 1024 * 110, "vcore_seconds": 110 - 3}
+    ended = app(type="MAPREDUCE", finished_ms=41_000, final=True, **counted)
+    line = job_of(ended, cast(Any, told), 0)
+    # Half a master's heartbeat goes by in the simulator, too. Three vcore-seconds are of containers' last, cut ones.
+    assert [stage.starts_s for stage in line.stages] == [[1.5] * 4, [1.5]]
+    assert line.am_start_s == 9.5
+    # A master's clock that is off by more than the application lived is not believed.
+    told.began_ms = lambda _: 100_000
+    assert job_of(ended, cast(Any, told), 0).am_start_s is None
+    told.began_ms = lambda _: None
+    assert job_of(ended, cast(Any, told), 0).am_start_s is None

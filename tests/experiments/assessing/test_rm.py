@@ -21,7 +21,7 @@ from harness.model.jobs import NodeSpec
 from harness.sim.serve.live import LiveCluster
 from harness.sim.serve.rest import RestServer
 from harness.sim.serve.rpc import RpcServer
-from harness.sim.setup import SimSetup
+from harness.sim.setup import Delays, SimSetup
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.http import HttpOptions
 from harness.yarn.rest import RestClient
@@ -32,6 +32,8 @@ QUEUES = (
     "<allocations><queueMaxAMShareDefault>-1.0</queueMaxAMShareDefault>"
     "<queue name='steady'/><queue name='bursts'/></allocations>"
 )
+#: As Hadoop's NodeManager and MapReduce's master.
+HADOOP = Delays(end_heartbeat_ms=20, am_response_heartbeats=0)
 
 
 @dataclass
@@ -56,7 +58,11 @@ class Rm:
 
 @contextlib.contextmanager
 def serving(
-    folder: Path, jobs: list[JobLine], scheduler: Literal["fair", "capacity"] = "fair", queues: str = QUEUES
+    folder: Path,
+    jobs: list[JobLine],
+    scheduler: Literal["fair", "capacity"] = "fair",
+    queues: str = QUEUES,
+    delays: Delays = HADOOP,
 ) -> Iterator[Rm]:
     file, now = folder / f"{scheduler}-scheduler.xml", [1.7e9]
     setup = SimSetup(
@@ -64,6 +70,7 @@ def serving(
         allocations=parse_allocations(queues),
         jobs=[job.spec() for job in jobs],
         scheduler=scheduler,
+        delays=delays,
         capacity={"maximum-am-resource-percent": "1000"} if scheduler == "capacity" else {},
     )
     with contextlib.ExitStack() as stack:
@@ -218,7 +225,7 @@ def test_the_configuration_says_the_entitlements_and_the_bound_and_is_only_read(
 def test_it_records_for_as_long_as_it_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Applications that end while it looks are in the trace, and the last look is at the end of the time."""
     jobs = [replace_times(job, n) for n, job in enumerate(as_mapreduce(quiet()))]
-    with serving(tmp_path, jobs) as rm:
+    with serving(tmp_path, jobs, delays=Delays()) as rm:
         rm.later(50)
         stop = threading.Event()
 
