@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from harness.base.errors import InputError
@@ -56,7 +57,30 @@ def held(controlled: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
     twice = [one for one in controlled.values() if "exact" in one]
     exact = {f"exact_{key}": sum(one["exact"][key] for one in twice) for key in ("jobs_inside", "queues_inside")}
-    return {**count(list(controlled.values())), "with_exact": {"runs": len(twice), **count(twice), **exact}}
+    every = count(list(controlled.values()))
+    chance = {
+        what: by_chance([one["further"][f"{what}_inside"] for one in controlled.values()], every[f"{what}_inside"])
+        for what in ("jobs", "queues")
+    }
+    return {**every, "by_chance": chance, "with_exact": {"runs": len(twice), **count(twice), **exact}}
+
+
+def by_chance(further: Sequence[Sequence[int]], inside: int) -> dict[str, float]:
+    """How many a perfect model would hold. ``further``: run by run, of each phase how many lie in the others' band.
+
+    The jobs of one run go together, so a run is one draw: of its phases any, each alike likely. Of the sum over all
+    runs: ``expected``, ``least`` (fewer have a chance of at most 5 %), and ``chance`` of as few as ``inside`` or fewer.
+    """
+    sums = np.ones(1)
+    for counts in further:
+        one = np.bincount(np.asarray(counts, dtype=np.int64))
+        sums = np.convolve(sums, one / one.sum())
+    upto = np.cumsum(sums)
+    return {
+        "expected": round(float(np.arange(len(sums)) @ sums), 1),
+        "least": int(np.searchsorted(upto, 0.05, side="right")),
+        "chance": round(float(upto[min(inside, len(upto) - 1)]), _DIGITS),
+    }
 
 
 def counted(loads: Mapping[str, Mapping[str, Any]], of: Mapping[str, Load]) -> dict[str, int]:
@@ -155,7 +179,8 @@ def in_band(directory: Path, phases: int = PHASES) -> dict[str, Any]:
     """A real run under control, simulated by its own trace under its own policy in many phases: what lies inside.
 
     By job and by queue (mean completion): ``took_s``, the band's ends, and ``inside``. Of twenty phases' bands a
-    further phase lies inside with 19 in 21. ``exact``: the same if the controller saw exact figures, not those that an
+    further phase lies inside with 19 in 21. ``further``: of each phase, and one more, how many of its jobs and queues
+    are in the band of the others. ``exact``: the same if the controller saw exact figures, not those that an
     RM's caches show.
     """
     run = read_json(directory / "run.json")
@@ -168,10 +193,12 @@ def in_band(directory: Path, phases: int = PHASES) -> dict[str, Any]:
         played, exact = (
             [
                 jobs_table(simulate_phase(str(experiment), candidate, seed, asked_s=asked), {}).set_index("job")
-                for seed in range(1, phases + 1)
+                for seed in range(1, phases + (2 if asked == asked_s else 1))
             ]
             for asked in (asked_s, None)
         )
+    further = _further(table, played)
+    del played[phases:]
     jobs, queues = _inside(table, played)
     exact_jobs, exact_queues = _inside(table, exact)
     late = {queue: _late(table, played, queue) for queue in queues}
@@ -179,6 +206,7 @@ def in_band(directory: Path, phases: int = PHASES) -> dict[str, Any]:
         "jobs": len(jobs),
         "jobs_inside": sum(one["inside"] for one in jobs.values()),
         "most_outside": max(one["beyond"] for one in jobs.values()),
+        "further": further,
         "exact": {
             "jobs_inside": sum(one["inside"] for one in exact_jobs.values()),
             "most_outside": max(one["beyond"] for one in exact_jobs.values()),
@@ -199,6 +227,17 @@ def _inside(table: pd.DataFrame, played: Sequence[pd.DataFrame]) -> tuple[dict[s
         for queue, own in table.groupby(table["queue"].astype(str))
     }
     return jobs, queues
+
+
+def _further(table: pd.DataFrame, played: Sequence[pd.DataFrame]) -> dict[str, list[int]]:
+    """Each phase held in the band of the others, as a real run is."""
+    jobs, queues = [], []
+    for at, one in enumerate(played):
+        others = [*played[:at], *played[at + 1 :]]
+        found = _inside(table.assign(completion_s=one["completion_s"].reindex(table.index)), others)
+        jobs.append(sum(row["inside"] for row in found[0].values()))
+        queues.append(sum(row["inside"] for row in found[1].values()))
+    return {"jobs_inside": jobs, "queues_inside": queues}
 
 
 def _held(took_s: float, phases_s: Sequence[float]) -> dict[str, Any]:

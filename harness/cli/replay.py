@@ -84,16 +84,17 @@ def replay(
     """Simulate TRACE (of `yarnfair record`, a run directory, SLS', Rumen's, a folder of job history files) under each
     policy, and compare.
 
-    Each mean completion time has its band: the smallest and largest of twenty phases of heartbeats and control.
+    Each figure is the mean of twenty phases of heartbeats and control, with their smallest and largest.
     Writes the experiment that it runs as replay.yaml into the folder of the run directories: `yarnfair run` takes it.
     """
     from harness.cli.run import split_policies, verdict, write_report
-    from harness.experiments.assessing.bands import band_lines, bands_of
+    from harness.experiments.assessing.bands import band_lines, bands_of, document_of, means_of
     from harness.experiments.assessing.foreign import played_trace
     from harness.experiments.replaying import against as compare_with
     from harness.experiments.replaying import difference_lines, left_out, migration, migration_lines, write_experiment
     from harness.experiments.resolve import load_experiment, variants_of
     from harness.experiments.run import run_experiment
+    from harness.kinds.yarn.run import reference_of
 
     folder = out if out is not None else Path("runs") / f"replay-{name_of(trace)}"
     called = split_policies(policies)
@@ -126,16 +127,18 @@ def replay(
                 "experiment": str(folder / "replay.yaml"),
                 "out": str(folder),
                 "runs": [one.document() for one in ended],
-                "bands": bands,
+                "bands": document_of(bands),
                 "against": differences,
                 **({"migration": moved} if moved else {}),
             }
         )
     else:
-        echo_sentences(loaded.kind.sentences(loaded, ended))
-        for line in loaded.kind.comparison(loaded, ended):
-            click.echo(line)
-        for line in band_lines(bands):
+        echo_sentences(loaded.kind.sentences(loaded, means_of(bands, ended) if bands else ended))
+        # A table of one phase alone only where no band is wanted, or seeds are.
+        if not bands or len(bands) < len(ended):
+            for line in loaded.kind.comparison(loaded, ended):
+                click.echo(line)
+        for line in band_lines(bands, reference_of(ended)):
             click.echo(line)
         for line in migration_lines(moved):
             click.echo(line)

@@ -19,7 +19,7 @@ from harness.control.explain import explain
 from harness.control.settings import MAX_RATIO
 from harness.control.view import View
 from harness.control.view_run import from_table
-from harness.experiments.assessing.playing import PHASES, completions, contended, in_phase
+from harness.experiments.assessing.playing import PHASES, completions, in_phase
 from harness.experiments.assessing.verdict import Band
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of
 from harness.experiments.simulated import setup_of, simulate_variant
@@ -324,7 +324,6 @@ class WhatIf:
             "name": name,
             "time_s": [round(float(value), 2) for value in np.asarray(samples.time_s)[chosen]],
             "curves": curves,
-            "contended": float(np.mean(contended(result))) if len(samples.time_s) else 0.0,
             "stuck": result.stuck,
         }
 

@@ -16,6 +16,8 @@ from harness.results.sentences import SAME, percent
 
 WIDTH = 80
 _LABEL, _CELL, _MOST = 27, 13, 4
+#: The width of a label and of a cell with its band.
+_BESIDE, _BANDED = 26, 27
 #: Where runs are rows: the width of a cell, the most that a queue with a long name gets, and of the names at most.
 _NARROW, _WIDEST, _NAMES = 11, 26, 47
 #: Of so many runs rows show everything; of more what matters most, the report has all.
@@ -127,6 +129,52 @@ def comparison(runs: Sequence[tuple[str, Summary]], reference: str | None = None
     others = known is not None and len(runs) > 1
     legend = ["", f"+ better than {_cut(reference or '', 44)} by over {percent(SAME)}, ! worse"] if others else []
     return [line.rstrip() for line in [*lines, *legend]]
+
+
+def banded(runs: Sequence[tuple[str, Sequence[Summary]]], reference: str | None = None) -> list[str]:
+    """The same table of runs in many phases: each measure's mean, and in brackets the smallest and the largest.
+
+    `runs`: (label, the summaries of its phases). Two at most are columns; of more, or of long figures, each measure has
+    a line a run.
+    """
+    means = [(label, over_seeds(summaries)) for label, summaries in runs]
+    known = next((mean for label, mean in means if label == reference), None)
+
+    def cell(row: _Row, at: int) -> str:
+        values = [_figure(row.of(summary)) for summary in runs[at][1]]
+        found = [value for value in values if value is not None]
+        if len(found) < len(values) or not found:
+            return "- "
+        figure = row.cell(means[at][1], known)
+        low, high = (f"{value:,.{row.digits}f}" for value in (min(found), max(found)))
+        return f"{figure[:-1]} ({low} to {high}){figure[-1]}"
+
+    blocks = [
+        (title, [(row.title, [cell(row, at) for at in range(len(runs))]) for row in rows])
+        for title, rows in _blocks([summary for _, summaries in runs for summary in summaries])
+    ]
+    cells = [text for _, rows in blocks for _, found in rows for text in found]
+    lines: list[str] = []
+    if len(runs) <= 2 and max(map(len, (*cells, *(label for label, _ in runs)))) < _BANDED:
+        lines.append(" " * _BESIDE + "".join(f"{label + ' ':>{_BANDED}}" for label, _ in runs))
+        for title, rows in blocks:
+            lines += [title] if title else []
+            lines += [
+                f"{_cut(of, _BESIDE - 1):<{_BESIDE}}" + "".join(f"{one:>{_BANDED}}" for one in found)
+                for of, found in rows
+            ]
+    else:
+        width = min(max(len(label) for label, _ in runs), _NAMES)
+        for title, rows in blocks:
+            lines += [title] if title else []
+            for of, found in rows:
+                lines.append(of)
+                lines += [
+                    f"    {_cut(label, width):<{width}} {one:>27}" for (label, _), one in zip(runs, found, strict=True)
+                ]
+    if known is not None and len(runs) > 1:
+        lines += ["", f"+ better than {_cut(reference or '', 44)} by over {percent(SAME)}, ! worse"]
+    return [line.rstrip() for line in lines]
 
 
 def _blocks(summaries: Sequence[Summary]) -> list[tuple[str, list[_Row]]]:

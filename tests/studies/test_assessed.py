@@ -15,9 +15,10 @@ from harness.jobs.recorded import read_trace
 from harness.results.summary import jobs_table
 from studies.assessed import file_of, recommended, write_loads
 from studies.assessed_loads import LOADS
-from studies.assessed_measure import in_band, judged
+from studies.assessed_measure import by_chance, in_band, judged
 from tests.experiments.assessing.loads import OTHER_PHASE, contended, recording
 
+ROOT = Path(__file__).resolve().parents[2]
 ROW = {"mean_completion_s": 80.0, "change": -0.2, "change_band": [-0.25, -0.15]}
 
 
@@ -74,9 +75,34 @@ def test_a_run_of_a_further_phase_is_in_its_band_and_a_slower_one_is_not(tmp_pat
     (run / "run.json").write_text(json.dumps({"policy": policy}))
     found = in_band(run, 12)
     assert found["jobs"] == 6
+    assert len(found["further"]["jobs_inside"]) == len(found["further"]["queues_inside"]) == 13
+    # Whatever the run did, most of the phases' own jobs are in the band of the others.
+    assert sum(found["further"]["jobs_inside"]) / (13 * 6) > 0.7
     if factor == 1.0:
         assert found["jobs_inside"] >= 4
         assert found["most_outside"] < 0.02
     else:
         assert found["jobs_inside"] == 0
         assert not any(row["inside"] for row in found["queues"].values())
+
+
+def test_what_chance_holds_is_reckoned_run_by_run() -> None:
+    # Two runs, each with both of its two jobs inside or none, like coins: 0, 2 or 4, with 1/4, 1/2, 1/4.
+    coins = [[0, 2], [2, 0]]
+    assert by_chance(coins, 2) == {"expected": 2.0, "least": 0, "chance": 0.75}
+    assert by_chance(coins, 0)["chance"] == 0.25
+    assert by_chance(coins, 4)["chance"] == 1.0
+    # Jobs that are inside one by one, with 90 % each, are binomial.
+    alone = [[1] * 9 + [0]] * 100
+    found = by_chance(alone, 87)
+    assert found["expected"] == 90.0
+    assert found["least"] == 85
+    assert found["chance"] == pytest.approx(0.1982, abs=1e-4)
+
+
+def test_the_page_says_whether_the_record_differs_from_nine_of_ten() -> None:
+    values = json.loads((ROOT / "docs/records/assessed.json").read_text())["values"]
+    page = " ".join((ROOT / "docs/figures-assess.md").read_text().split())
+    few = values["by_chance"]["jobs"]["chance"] < 0.05
+    assert ("**fewer than chance explains." in page) == few
+    assert ("no fewer than chance explains" in page) != few

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from harness.experiments.assessing.playing import BUDGET_S, Candidate, player
 from harness.experiments.assessing.verdict import Band
-from harness.experiments.kind import without_seed
+from harness.experiments.kind import Ended, without_seed
 from harness.experiments.resolve import Variant, load_experiment
 from harness.jobs.recorded import Trace
+from harness.results.comparison import banded, over_seeds
+from harness.results.summary import add_speedups
 
 #: Figures of a whole run that have a band -> (attribute of `Outcome`, times).
 WHOLE = {
@@ -32,6 +36,7 @@ def bands_of(
     """By variant (whatever its seed) the mean completion time by queue, and of all, over phases, seconds.
 
     Each queue has its ``mean_completion_s`` and ``band`` (smallest, largest); `WHOLE` have ``mean`` and ``band``.
+    ``by_phase``: the summary of each run, which `band_lines` makes a table of.
     ``phases``: None, as many as the budget allows, `PHASES` at most. Applications count
     that ended when they were recorded; all of a trace without ends.
     """
@@ -48,6 +53,7 @@ def bands_of(
             phases = runs.phases_within(BUDGET_S, len(candidates))
         played = runs.play(candidates, phases)
     found: dict[str, Any] = {}
+    static = next((one.outcomes for one in played if one.policy == "static"), [])
     for one in played:
         queues = sorted(set.intersection(*(set(outcome.mean_s) for outcome in one.outcomes)))
         every = [outcome.all_s for outcome in one.outcomes if math.isfinite(outcome.all_s)]
@@ -56,6 +62,10 @@ def bands_of(
             "queues": {queue: _document(one.band(queue)) for queue in queues},
             "all": _document(Band.of(every)) if every else None,
             **{name: _whole([scale * getattr(run, of) for run in one.outcomes]) for name, (of, scale) in WHOLE.items()},
+            "by_phase": [
+                add_speedups(dict(run.summary), alone.summary if alone else None)
+                for run, alone in zip_longest(one.outcomes, static)
+            ],
         }
     return found
 
@@ -69,25 +79,35 @@ def _document(band: Band) -> dict[str, Any]:
     return {"mean_completion_s": band.mean, "band": band.list()}
 
 
-def band_lines(found: Mapping[str, Any]) -> list[str]:
-    """The same in words."""
+def document_of(found: Mapping[str, Any]) -> dict[str, Any]:
+    """The bands for ``--json``: in place of each phase's summary ``figures``, every number's mean and band."""
+    return {
+        name: {**{key: value for key, value in one.items() if key != "by_phase"}, "figures": _figures(one["by_phase"])}
+        for name, one in found.items()
+    }
+
+
+def _figures(values: Sequence[Any]) -> Any:
+    """Of equally built documents: each number's ``mean`` and ``band``. What is none somewhere is left out."""
+    if all(isinstance(value, Mapping) for value in values):
+        found = {key: _figures([value.get(key) for value in values]) for key in values[0] if key != "wall_s"}
+        return {key: value for key, value in found.items() if value is not None}
+    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+    return _whole(values) if numbers else None
+
+
+def band_lines(found: Mapping[str, Any], reference: str | None = None) -> list[str]:
+    """All figures with their bands, as a table. ``reference``: the variant that marks go by."""
     if not found:
         return []
     phases = next(iter(found.values()))["phases"]
-    lines = [f"mean completion over {phases} phases of heartbeats and control (smallest to largest), seconds:"]
-    queues = dict.fromkeys(queue for one in found.values() for queue in one["queues"])
-    for queue in queues:
-        shown = [f"{name} {_words(one['queues'][queue])}" for name, one in found.items() if queue in one["queues"]]
-        lines.append(f"  {queue.removeprefix('root.')}: {', '.join(shown)}")
-    lines.append("of the whole, in the same phases:")
-    for name in WHOLE:
-        words = name.removesuffix("_s").removesuffix("_percent").replace("_", " ")
-        unit = " (%)" if name.endswith("_percent") else " (s)"
-        lines.append(f"  {words}{unit}: {', '.join(f'{of} {_words(one[name])}' for of, one in found.items())}")
-    return lines
+    head = f"means of {phases} phases of heartbeats and control (smallest to largest):"
+    return [head, *banded([(name, one["by_phase"]) for name, one in found.items()], reference)]
 
 
-def _words(figure: Mapping[str, Any]) -> str:
-    low, high = figure["band"]
-    mean = figure["mean"] if "mean" in figure else figure["mean_completion_s"]
-    return f"{mean:.1f} ({low:.1f} to {high:.1f})"
+def means_of(found: Mapping[str, Any], ended: Sequence[Ended]) -> list[Ended]:
+    """The first run of each variant, with the means over the phases as its summary."""
+    first: dict[str, Ended] = {}
+    for run in ended:
+        first.setdefault(without_seed(run.variant), run)
+    return [replace(run, summary=over_seeds(found[name]["by_phase"])) for name, run in first.items() if name in found]

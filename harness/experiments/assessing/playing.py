@@ -132,6 +132,7 @@ def outcome_of(result: SimResult, experiment: LoadedExperiment, ended: frozenset
         utilisation=float(summary["utilisation"]["memory"]),
         wait_s=max((float(queue["max_wait_s"]) for queue in summary["queues"].values()), default=0.0),
         makespan_s=float(summary["makespan_s"]),
+        summary=summary,
     )
 
 

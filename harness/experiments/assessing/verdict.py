@@ -59,6 +59,7 @@ class Outcome:
     utilisation : of memory, a part.
     wait_s : the longest time that a waiting queue went without getting a container.
     makespan_s : until the last application has ended.
+    summary : all figures of the run, as in summary.json.
     """
 
     mean_s: Mapping[str, float]
@@ -68,6 +69,7 @@ class Outcome:
     utilisation: float = 0.0
     wait_s: float = 0.0
     makespan_s: float = 0.0
+    summary: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,9 @@ class Played:
 
     def wait(self) -> Band:
         return Band.of([one.wait_s for one in self.outcomes])
+
+    def contended(self) -> Band:
+        return Band.of([one.contended for one in self.outcomes])
 
     def used(self) -> Band:
         """Of memory, percent."""
@@ -163,15 +168,16 @@ def judge(evidence: Evidence) -> Verdict:
     """The verdict on the evidence."""
     present = evidence.present
     error = reproduction_error(evidence.real_s, present)
-    contended = Band.of([one.contended for one in present.outcomes]).mean
+    contended = present.contended()
+    short = f"queues were short of their share in {_percent(contended.mean)} {_range(contended)} of the time"
     ended = sum(evidence.jobs.values())
     basis = _basis(evidence, error)
     if ended < LEAST_ENDED:
         why = f"too short a time: only {ended} applications have ended (at least {LEAST_ENDED} are needed)"
         lines = [f"unsure: {why}.", "Record for longer: yarnfair record --follow FILE."]
         return Verdict("unsure", why, lines, error, early=True)
-    if contended < LEAST_CONTENDED and evidence.real_wait_s <= 5.0:
-        why = f"queues were short of their share in {_percent(contended)} of the time: there is nothing to give back"
+    if contended.mean < LEAST_CONTENDED and evidence.real_wait_s <= 5.0:
+        why = f"{short}: there is nothing to give back"
         lines = [
             f"no, nothing to gain: {why}.",
             f"Applications waited {evidence.real_wait_s:.1f} s on average for their first container.",
@@ -196,7 +202,7 @@ def judge(evidence: Evidence) -> Verdict:
             why = "how the work divides into tasks is not known"
         lines = [f"unsure: {why}."]
         lines += [f"Missing: {'; '.join(lacks or ['a longer recording, or what else ran on the cluster'])}."]
-        lines += [f"Queues were short of their share in {_percent(contended)} of the time."]
+        lines += [f"{short.capitalize()}."]
         return Verdict("unsure", why, lines, error, early=True)
     floor = max(NOTICEABLE, error / 2)
     best = best_of(present, evidence.candidates)
@@ -211,7 +217,7 @@ def judge(evidence: Evidence) -> Verdict:
         why = f"it hangs on chance whether {best.name} lessens the sharing loss {_range(less)}"
         lines = [
             f"unsure: {why}: phases of heartbeats and control disagree.",
-            f"Queues were short of their share in {_percent(contended)} of the time.",
+            f"{short.capitalize()}.",
             *_dear(evidence, floor),
             basis,
             "Record for longer: yarnfair record --follow FILE.",
@@ -225,7 +231,7 @@ def judge(evidence: Evidence) -> Verdict:
         dear = _dear(evidence, floor)
         lines = [
             f"no: {why}." if dear else f"no, nothing to gain: {why}.",
-            f"Queues were short of their share in {_percent(contended)} of the time.",
+            f"{short.capitalize()}.",
             *dear,
             basis,
         ]

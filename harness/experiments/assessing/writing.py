@@ -91,9 +91,11 @@ def _policy(found: Assessed, played: Played) -> dict[str, Any]:
             "change": change.mean,
             "change_band": change.list(),
         }
-    loss = played.loss()
+    loss, contended = played.loss(), played.contended()
     return {
         "phases": len(played.outcomes),
+        "contended": contended.mean,
+        "contended_band": contended.list(),
         "sharing_loss_integral": loss.mean,
         "sharing_loss_integral_band": loss.list(),
         "mean_completion_change": played.change(present).mean,

@@ -294,7 +294,12 @@ class Yarn(Kind):
         groups = by_variant(ended)
         lines = [f"means over {len(ended) // len(groups)} seeds"] if len(groups) < len(ended) else []
         runs = [(name, over_seeds(summaries)) for name, summaries in groups.items()]
-        return lines + comparison(runs, reference(_ran(ended)))
+        return lines + comparison(runs, reference_of(ended))
+
+
+def reference_of(ended: Sequence[Ended]) -> str | None:
+    """The name of the variant that the others are held against."""
+    return reference(_ran(ended))
 
 
 def _ran(ended: Sequence[Ended]) -> list[Ran]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,8 @@ def test_each_figure_has_its_band(tmp_path: Path, capsys: pytest.CaptureFixture[
             least, most = band[figure]["band"]
             assert least <= band[figure]["mean"] <= most
         assert band["phases"] == 20
+        least, most = band["figures"]["queues"]["root.steady"]["fairness_degree"]["band"]
+        assert least <= band["figures"]["queues"]["root.steady"]["fairness_degree"]["mean"] <= most
         for queue in ("root.steady", "root.bursts"):
             low, high = band["queues"][queue]["band"]
             assert low < band["queues"][queue]["mean_completion_s"] < high
@@ -49,14 +52,16 @@ def test_each_figure_has_its_band(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 def test_it_is_said_in_words_or_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace = recording(tmp_path, contended()[:8])
-    said = replayed(capsys, str(trace), "--policy", "fair", "--phases", "3", "--out", str(tmp_path / "out"))
-    (head,) = [line for line in said.splitlines() if line.startswith("mean completion over")]
-    assert "over 3 phases" in head
-    (steady,) = [line for line in said.splitlines() if line.startswith("  steady: fair ")]
-    assert " to " in steady
-    for figure in ("makespan (s)", "sharing loss integral (s)", "memory used (%)"):
-        (line,) = [line for line in said.splitlines() if line.startswith(f"  {figure}: fair ")]
-        assert " to " in line
+    said = replayed(capsys, str(trace), "--phases", "3", "--out", str(tmp_path / "out"))
+    assert "means of 3 phases of heartbeats and control (smallest to largest):" in said
+    # Every figure of the table has its band; its means are what the sentences above it speak of.
+    table = said[said.index("means of") :].splitlines()
+    rows = [line for line in table if line[:26].strip() and len(line) > 40 and "(smallest" not in line]
+    figures = ("makespan (s)", "sharing loss integral (s)", "memory used (%)", "last sharing loss (s)", "  steady")
+    assert {figure for figure in figures for line in rows if line.startswith(figure)} == set(figures)
+    for line in rows[1:]:
+        assert re.search(r"[0-9.]+ \([-0-9.,]+ to [-0-9.,]+\)[+!]?$|-$", line), line
+    assert max(len(line) for line in table) <= 80
     without = replayed(capsys, str(trace), "--policy", "fair", "--phases", "0", "--out", str(tmp_path / "none"))
     assert "phases" not in without
 
