@@ -246,13 +246,14 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("-o", "--out", type=Path, required=True)
     parser.add_argument("--scheduler", choices=("fair", "capacity"), default="fair", help="of cost")
     parser.add_argument("--repeats", type=int, default=30)
+    parser.add_argument("--ticks", type=int, default=20, help="of cost")
     parser.add_argument("--sizes", default=",".join(f"{q}x{a}" for q, a in SIZES), help="queues x applications")
     given = parser.parse_args(argv)
     if given.what == "effect":
         values = effect(given.repeats)
     else:
         sizes = [tuple(int(part) for part in text.split("x")) for text in given.sizes.split(",")]
-        values = cost(sizes, scheduler=given.scheduler)  # type: ignore[arg-type]
+        values = cost(sizes, given.ticks, given.scheduler)  # type: ignore[arg-type]
     which = " --scheduler capacity" if given.scheduler == "capacity" else ""
     write_times(given.out, f"python -m studies.control_times {given.what}{which} -o {given.out}", values)
     return 0
