@@ -31,7 +31,7 @@ NEEDS: dict[str, list[tuple[str, ...]]] = {
     "sshd": [("sshd", "/usr/sbin/sshd")],
     "acl": [("setfacl",), ("getfacl",)],
     "systemd": [("systemd-analyze",)],
-    "promtool": [("promtool",)],
+    "promtool": [("promtool",), ("prometheus",)],
     "kdc": [(name, f"/usr/sbin/{name}") for name in ("krb5kdc", "kdb5_util", "kadmin.local")],
     "site": [("sphinx-build", str(ROOT / "build/site-venv/bin/sphinx-build"))],
 }

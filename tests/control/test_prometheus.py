@@ -40,7 +40,9 @@ def test_prometheus_itself_runs_the_rules_and_answers_the_board(tmp_path: Path) 
              "--storage.tsdb.path=data"], cwd=tmp_path, stdout=log, stderr=log,
         )  # fmt: skip
     try:
-        until, up, rules = time.monotonic() + 60, [], []
+        until = time.monotonic() + 60
+        up: list[Any] = []
+        rules: list[Any] = []
         while time.monotonic() < until and not (up and rules and all(rule["health"] == "ok" for rule in rules)):
             time.sleep(0.5)
             try:
