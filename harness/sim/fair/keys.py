@@ -10,7 +10,7 @@ from typing import Any
 from harness.sim.fair.limits import may_grow
 from harness.sim.fair.longstate import RULE_ACCUMULATED, RULE_ARRIVAL, RULE_HORIZON, RULE_USER
 from harness.sim.fair.longterm import measured, roll_rounds, sum_up, total_of
-from harness.sim.fair.turns import latest, pass_over, seat_all, seat_late
+from harness.sim.fair.turns import latest, pass_over, seat_keys, seat_late
 from harness.sim.kernel import kernel
 
 #: Key of a queue that is to come last.
@@ -40,7 +40,7 @@ def refresh_keys(s: Any, now: int) -> Any:
         _arrival_keys(s)
     if xg.t_wait_ms >= 0:
         _lift_starved(s, now)
-    seat_all(s)
+    seat_keys(s)
     return -1
 
 

@@ -306,6 +306,22 @@ def seat_all(s: S) -> None:
 
 
 @kernel
+def seat_keys(s: S) -> None:
+    """Every key anew, where nothing but keys has changed since each queue had its place."""
+    g = s.g[0]
+    for i in range(g.n_queues):
+        k = s.order[i]
+        e = s.seat[k]
+        if e.up < 0:
+            continue
+        _set_key(s, k)
+        above = s.seat[e.up]
+        for v in range(g.n_views):
+            if (e.there >> v) & 1 == 1:
+                _mark(s, v * g.span + above.off, above.cap + e.at)
+
+
+@kernel
 def _before(s: S, i: int, j: int) -> bool:
     x, y = s.seat[i], s.seat[j]
     if x.tier != y.tier:
