@@ -60,7 +60,7 @@ class CapacityOwner:
     def read(self, *, words_lost: bool = False) -> list[Foreign]:
         """Looks at the configuration: new queues join the baseline, others' edits are found.
 
-        ``words_lost``: another controller wrote it, and what that said last is lost: a limit may be its own.
+        ``words_lost``: another controller wrote it, and what that said last is lost: a value may be its own.
         Raises InputError or Unreachable when it cannot be read or makes no sense; nothing is remembered then.
         """
         now = self.source.read()
@@ -83,8 +83,13 @@ class CapacityOwner:
                     found.append(Foreign(path, CAPACITY, str(said)))
             known = self.baseline.setdefault(path, {CAPACITY: self._said(path, CAPACITY)})
             if not self.ours.get(path, {}).get(CAPACITY):
-                # Nobody but the administrator has written it: a shadow, a spare or who has released follows it.
-                known[CAPACITY] = self._said(path, CAPACITY)
+                said = self._said(path, CAPACITY)
+                if words_lost and said is not None and said != known[CAPACITY]:
+                    found.append(Foreign(path, CAPACITY, said))
+                    self.ours.setdefault(path, {})[CAPACITY] = [said]
+                else:
+                    # Nobody but the administrator has written it: a shadow, a spare or who has released follows it.
+                    known[CAPACITY] = said
             for key, ours in self.ours.get(path, {}).items():
                 value = self._said(path, key)
                 if value in ours:

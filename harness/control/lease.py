@@ -81,6 +81,8 @@ class Lease:
         self._unsaid = False
         #: Who said that; whether the lease that was read last of another holder, or of nobody, says anything of it.
         self.said_by, self.heard = "", False
+        #: Whether what was read last was somebody's nonsense in place of a lease.
+        self._nonsense = False
         #: Whether it took over with words that are older than what the holder before did: it passes on none.
         self._silent = False
         #: That a guard of the holder's has released (harness.control.released), None: none has.
@@ -268,11 +270,13 @@ class Lease:
         except InputError as error:
             if isinstance(error, HeldByAnother) or not _missing(error):
                 raise
+            self._nonsense = False
             return b"", {}
         try:
             found = json.loads(data)
         except (ValueError, RecursionError):
-            return data, {}
+            found = None
+        self._nonsense = not isinstance(found, dict)
         if not isinstance(found, dict):
             return data, {}
         owner = found.get("owner", "")
@@ -289,8 +293,8 @@ class Lease:
 
     @property
     def words_lost(self) -> bool:
-        """Whether there was another holder, and what it said of the file last may stand here no more."""
-        return self._stood is not None and not self.heard
+        """Whether there was another holder, or may have been, and what it said of the file last stands here no more."""
+        return (self._stood is not None or self._nonsense) and not self.heard
 
     def _take_words(self, found: Mapping[str, Any]) -> None:
         """Take over what the lease says of the file. Not for its holder: somebody else may have written it."""

@@ -101,7 +101,7 @@ class FileOwner:
     def read(self, *, words_lost: bool = False) -> list[Foreign]:
         """Looks at the file: new queues join the baseline, others' edits are found.
 
-        ``words_lost``: another controller wrote the file, and what it said last is lost: a limit may be its own.
+        ``words_lost``: another controller wrote the file, and what it said last is lost: a value may be its own.
         Raises InputError or Unreachable when it cannot be read or the RM would refuse it; nothing is remembered then.
         """
         data = self.place.read()
@@ -129,8 +129,12 @@ class FileOwner:
                 found.append(Foreign(path, "weight", str(said["weight"])))
             known = self.baseline.setdefault(path, {"weight": said["weight"]})
             if not self.ours.get(path, {}).get("weight"):
-                # Nobody but the administrator has written it: a shadow, a spare or who has released follows the file.
-                known["weight"] = said["weight"]
+                if words_lost and said["weight"] != known["weight"]:
+                    found.append(Foreign(path, "weight", "nothing" if said["weight"] is None else str(said["weight"])))
+                    self.ours.setdefault(path, {})["weight"] = [said["weight"]]
+                else:
+                    # Nobody but the administrator wrote it: a shadow, a spare or who has released follows the file.
+                    known["weight"] = said["weight"]
             for attribute, ours in self.ours.get(path, {}).items():
                 value = said[attribute]
                 if value in ours:

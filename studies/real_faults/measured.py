@@ -43,7 +43,8 @@ def run_of(state: dict[str, Any]) -> Values:
 
 def measured(run: Values, hours: float, before: Sequence[Values] = ()) -> Values:
     """A record's values: this run beside those that it has from before. A run that went on replaces what it was."""
-    runs = sorted([*(one for one in before if one["begun"] != run["begun"]), run], key=lambda one: str(one["begun"]))
+    others = [one for one in before if (one["begun"], one["seed"]) != (run["begun"], run["seed"])]
+    runs = sorted([*others, run], key=lambda one: (str(one["begun"]), int(one["seed"])))
     return {
         "of_hours": hours,
         "hours": round(sum(one["hours"] for one in runs), 3),

@@ -129,6 +129,15 @@ def test_a_queue_that_returns_with_another_capacity_is_the_administrators(owner:
     assert owner.configured_weights()["root.a"] == pytest.approx(75.0), "9 of 9 + 3"
 
 
+def test_a_capacity_is_no_entitlement_where_its_writers_words_are_lost(owner: CapacityOwner, path: Path) -> None:
+    before = owner.configured_weights()
+    edit(path, "1.0w", "9w")
+    assert [(f.queue, f.attribute, f.text) for f in owner.read(words_lost=True)] == [("root.a", "capacity", "9w")]
+    assert owner.configured_weights() == before
+    owner.write(owner.original())
+    assert path.read_text() == FILE
+
+
 def test_a_limit_is_no_administrators_where_its_writers_words_are_lost(owner: CapacityOwner, path: Path) -> None:
     owner.max_shares(Resource(1024, 2))
     owner.write(owner.prepare(Attributes(ALL, max_shares={"root.a": Resource(512, 1)})))

@@ -105,6 +105,25 @@ def test_a_holder_without_a_ledger_that_goes_on_keeps_the_entitlements_of_before
         assert owner.configured_weights()["root.a"] == expected
 
 
+@pytest.mark.parametrize("stands", [b"{", b"null", b"\0" * 400, None])
+def test_who_begins_beside_nonsense_in_place_of_a_lease_takes_no_weight_for_an_entitlement(
+    stands: bytes | None, tmp_path: Path
+) -> None:
+    """A spare whose ledger knows of no writing was killed before it kept the holder's words (real faults, seed 404)."""
+    one, two, _ = pair(tmp_path)
+    place = MemoryPlace(b"<allocations><queue name='a'><weight>3</weight></queue></allocations>")
+    if stands is not None:
+        one.place.write(stands)
+    two.hold()
+    owner = FileOwner(place, {"root.a": {"weight": 2.0}})
+    found = owner.read(words_lost=two.words_lost)
+    assert [foreign.text for foreign in found] == ([] if stands is None else ["3.0"])
+    assert owner.configured_weights()["root.a"] == (3.0 if stands is None else 2.0)
+    # Signed, it is a lease again.
+    assert two._read()[1]["owner"] == "two"
+    assert not two.words_lost
+
+
 def test_what_the_holder_says_of_the_file_is_known_to_the_next_one(tmp_path: Path) -> None:
     one, two, time = pair(tmp_path)
     one.hold()
