@@ -131,5 +131,5 @@ REAL = (
 #: Records of how long something takes, and of a search that ends with its time: they are this machine's.
 TIMES = (
     *("lasting-loss", "bench", "control-cost", "control-cost-capacity", "qknober-decisions"),
-    *(name for name in ("first-run", "peers") if (_RECORDS / f"{name}.json").exists()),
+    *(name for name in ("first-run", "largest", "peers") if (_RECORDS / f"{name}.json").exists()),
 )
