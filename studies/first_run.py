@@ -9,7 +9,6 @@ prints to standard output.
 
 from __future__ import annotations
 
-import argparse
 import os
 import resource
 import shutil
@@ -22,8 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import YarnfairError
-from harness.results.store import machine
-from studies.result import in_one_line, write
+from studies.result import main_of
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -72,13 +70,7 @@ def measure() -> dict[str, Any]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@in_one_line("first_run")
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="studies.first_run", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("-o", type=Path, metavar="FILE", help="Where the record goes; without it: printed.")
-    given = parser.parse_args(arguments)
-    write(given.o, "python -m studies.first_run", measure(), machine=machine())
-    return 0
+main = main_of("first_run", __doc__, measure)
 
 
 if __name__ == "__main__":

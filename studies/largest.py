@@ -8,22 +8,18 @@ day has some 100 million of them. Memory and time are taken hour by hour, so tha
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from harness.experiments.bench import engine_load, peak_mb
 from harness.experiments.bench_scale import memory_of
 from harness.model.jobs import Duration
 from harness.policies.registry import make_policy
-from harness.results.store import machine
 from harness.sim.simulate import Simulation
-from studies.result import in_one_line, write
+from studies.result import main_of
 
 NODES, APPLICATIONS, TASK_S, DAY_S = 50_000, 10_000, 620.0, 86_400.0
 
@@ -68,13 +64,7 @@ def measure(nodes: int = NODES, applications: int = APPLICATIONS, hours: int = 2
     }
 
 
-@in_one_line("largest")
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="studies.largest", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("-o", type=Path, metavar="FILE", help="Where the record goes; without it: printed.")
-    given = parser.parse_args(arguments)
-    write(given.o, "python -m studies.largest", measure(), machine=machine())
-    return 0
+main = main_of("largest", __doc__, measure)
 
 
 if __name__ == "__main__":

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec
@@ -32,6 +33,20 @@ def write_times(out: Path, command: str, values: Mapping[str, Any]) -> None:
     """`write` of times that were measured: with how busy this machine was, and its cores."""
     loads = [round(load, 1) for load in os.getloadavg()]
     write(out, command, {**values, "load_average_at_the_end": loads, "cores": machine()["cores"]})
+
+
+def main_of(study: str, about: str | None, measure: Callable[[], Mapping[str, Any]]) -> Callable[..., int]:
+    """The main of a study that is asked nothing but where its record goes. ``about``: its module's docstring."""
+
+    @in_one_line(study)
+    def main(arguments: Sequence[str] | None = None) -> int:
+        parser = argparse.ArgumentParser(prog=f"studies.{study}", description=(about or "").partition("\n")[0])
+        parser.add_argument("-o", type=Path, metavar="FILE", help="Where the record goes; without it: printed.")
+        given = parser.parse_args(arguments)
+        write(given.o, f"python -m studies.{study}", measure(), machine=machine())
+        return 0
+
+    return main
 
 
 def in_one_line(study: str) -> Callable[[Callable[P, int]], Callable[P, int]]:

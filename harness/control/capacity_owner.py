@@ -85,8 +85,8 @@ class CapacityOwner:
             if not self.ours.get(path, {}).get(CAPACITY):
                 said = self._said(path, CAPACITY)
                 if words_lost and said is not None and said != known[CAPACITY]:
-                    found.append(Foreign(path, CAPACITY, said))
-                    self.ours.setdefault(path, {})[CAPACITY] = [said]
+                    # What differs from the entitlement is found foreign below.
+                    self.ours.setdefault(path, {})[CAPACITY] = [known[CAPACITY]]
                 else:
                     # Nobody but the administrator has written it: a shadow, a spare or who has released follows it.
                     known[CAPACITY] = said

@@ -130,8 +130,8 @@ class FileOwner:
             known = self.baseline.setdefault(path, {"weight": said["weight"]})
             if not self.ours.get(path, {}).get("weight"):
                 if words_lost and said["weight"] != known["weight"]:
-                    found.append(Foreign(path, "weight", "nothing" if said["weight"] is None else str(said["weight"])))
-                    self.ours.setdefault(path, {})["weight"] = [said["weight"]]
+                    # What differs from the entitlement is found foreign below.
+                    self.ours.setdefault(path, {})["weight"] = [known["weight"]]
                 else:
                     # Nobody but the administrator wrote it: a shadow, a spare or who has released follows the file.
                     known["weight"] = said["weight"]

@@ -29,6 +29,8 @@ from harness.results.runs import find_runs, without_seed
 NEEDED_COLUMNS = ("time_s", "queue", "allocated_mb", "demand_mb", "accumulated_mb_s")
 #: Columns that are drawn when they are there.
 FURTHER_COLUMNS = ("fair_share_mb", "weight", "due_mb_s", "running", "share_mb", "counted_mb_s", "quantum_s")
+#: In which order the runs of a folder are shown.
+_ORDER = {name: at for at, name in enumerate(POLICIES)}
 #: The first lines of decisions.jsonl are shown; this many.
 SHOWN_DECISIONS = 12
 #: Of so many runs the tables are kept in memory; those of the others are read again when they are asked for.
@@ -458,8 +460,7 @@ def load_runs(paths: Sequence[Path]) -> list[Run]:
 
 
 def _rank(run: Run) -> tuple[int, bool]:
-    known = list(POLICIES)
-    return (known.index(run.policy) if run.policy in known else len(known), run.mode == "outside")
+    return (_ORDER.get(run.policy, len(_ORDER)), run.mode == "outside")
 
 
 def _natural(label: str) -> tuple[tuple[int, float, str], ...]:

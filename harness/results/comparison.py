@@ -126,8 +126,12 @@ def comparison(runs: Sequence[tuple[str, Summary]], reference: str | None = None
         lines = _columns([head or [] for head in heads], runs, known, blocks)
     else:
         lines = _rows(runs, known, blocks)
-    others = known is not None and len(runs) > 1
-    legend = ["", f"+ better than {_cut(reference or '', 44)} by over {percent(SAME)}, ! worse"] if others else []
+    return _ended(lines, reference if known is not None and len(runs) > 1 else None)
+
+
+def _ended(lines: Sequence[str], reference: str | None) -> list[str]:
+    """The lines, and what their marks mean. ``reference``: whom they go by; None: there are none."""
+    legend = ["", f"+ better than {_cut(reference, 44)} by over {percent(SAME)}, ! worse"] if reference else []
     return [line.rstrip() for line in [*lines, *legend]]
 
 
@@ -172,9 +176,7 @@ def banded(runs: Sequence[tuple[str, Sequence[Summary]]], reference: str | None 
                 lines += [
                     f"    {_cut(label, width):<{width}} {one:>27}" for (label, _), one in zip(runs, found, strict=True)
                 ]
-    if known is not None and len(runs) > 1:
-        lines += ["", f"+ better than {_cut(reference or '', 44)} by over {percent(SAME)}, ! worse"]
-    return [line.rstrip() for line in lines]
+    return _ended(lines, reference if known is not None and len(runs) > 1 else None)
 
 
 def _blocks(summaries: Sequence[Summary]) -> list[tuple[str, list[_Row]]]:

@@ -108,6 +108,16 @@ def _mark(s: S, off: int, at: int) -> None:
 
 
 @kernel
+def _mark_place(s: S, k: int) -> None:
+    """The matches above a queue's place are stale in each view that it takes part in."""
+    g, e = s.g[0], s.seat[k]
+    for v in range(g.n_views):
+        if (e.there >> v) & 1 == 1:
+            above = s.seat[e.up]
+            _mark(s, v * g.span + above.off, above.cap + e.at)
+
+
+@kernel
 def _size_of(s: S, mb: int, vcores: int) -> int:
     """The kind of smallest ask; where there are too many kinds, the first one, which every view takes in."""
     g = s.g[0]
@@ -311,14 +321,10 @@ def seat_keys(s: S) -> None:
     g = s.g[0]
     for i in range(g.n_queues):
         k = s.order[i]
-        e = s.seat[k]
-        if e.up < 0:
+        if s.seat[k].up < 0:
             continue
         _set_key(s, k)
-        above = s.seat[e.up]
-        for v in range(g.n_views):
-            if (e.there >> v) & 1 == 1:
-                _mark(s, v * g.span + above.off, above.cap + e.at)
+        _mark_place(s, k)
 
 
 @kernel
@@ -456,9 +462,7 @@ def seat_counted(s: S, leaf: int, amount: float, since_ms: int, rate: float) -> 
         if k != leaf:
             e.amount += more
             e.rate += faster
-        for v in range(s.g[0].n_views):
-            if (e.there >> v) & 1 == 1:
-                _mark(s, v * s.g[0].span + s.seat[e.up].off, s.seat[e.up].cap + e.at)
+        _mark_place(s, k)
         k = s.q[k].parent
 
 
