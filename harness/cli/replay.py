@@ -88,7 +88,7 @@ def replay(
     Writes the experiment that it runs as replay.yaml into the folder of the run directories: `yarnfair run` takes it.
     """
     from harness.cli.run import split_policies, verdict, write_report
-    from harness.experiments.assessing.bands import band_lines, bands_of, document_of, means_of
+    from harness.experiments.assessing.bands import band_lines, bands_of, document_of, keep, means_of
     from harness.experiments.assessing.foreign import played_trace
     from harness.experiments.replaying import against as compare_with
     from harness.experiments.replaying import difference_lines, left_out, migration, migration_lines, write_experiment
@@ -118,6 +118,7 @@ def replay(
     differences = [compare_with(one.path, against) for one in ended] if against is not None else []
     well = all(one.exit_code == 0 for one in ended)
     bands = bands_of(found, path, variants, phases=phases, processes=jobs) if phases != 0 and well else {}
+    keep(bands, ended)
     moved = migration(ended)
     report = None if no_report else write_report(ended, folder)
     if as_json:

@@ -77,7 +77,7 @@ def experiment_text(
     delays = header.delays.model_dump(exclude_none=True)
     document = {
         "experiment": name,
-        "about": f"Replay of {trace_path} ({header.source[:300]})",
+        "about": f"Replay of {trace_path}" + (f" ({header.source[:300]})" if header.source else ""),
         "cluster": {"nodes": [node.model_dump() for node in header.nodes]},
         "conf": dict(header.conf),
         "max_am_share": header.max_am_share,

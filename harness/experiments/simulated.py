@@ -69,6 +69,29 @@ def simulate_variant(setup: SimSetup, on_progress: Callable[[Progress], None] | 
         return simulate_policy(setup, on_progress=on_progress)
 
 
+def of_papers(
+    experiment: LoadedExperiment, policy: str, settings: Mapping[str, Any], result: SimResult
+) -> dict[str, float]:
+    """What only some runs have: the bound of QKnober's Theorem 1 at a given knob; the cost of nodes with prices."""
+    from harness.results.metrics import until
+    from harness.results.papers import Curves, cost_dollars, theorem_1
+
+    found: dict[str, float] = {}
+    end_s = result.makespan_s if result.finished else result.end_s
+    knob = make_policy(policy, settings).knob()
+    if knob is not None:
+        samples = result.samples
+        columns = [samples.queues.index(queue) for queue in experiment.leaves]
+        curves = Curves(samples, columns, until(samples.time_s, end_s))
+        theta = theorem_1(curves, float(knob))
+        if theta is not None:
+            found["theta"] = theta
+    cost = cost_dollars([group.model_dump() for group in experiment.spec.cluster.nodes], end_s)
+    if cost is not None:
+        found["cost_dollars"] = cost
+    return found
+
+
 def held(
     experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobSpec]
 ) -> tuple[Iterable[JobSpec], dict[str, float]]:

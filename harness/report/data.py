@@ -23,6 +23,7 @@ from harness.policies.registry import POLICIES
 from harness.report.curves import longest_true_s
 from harness.report.reading import Floats, column, json_object, parquet_table, task_lengths, text_of
 from harness.results.metrics import fairness_degree
+from harness.results.phases import Phases, read_phases
 from harness.results.runs import find_runs, without_seed
 
 #: Columns of allocations.parquet without which nothing can be drawn. MiB, MiB·s, seconds.
@@ -102,6 +103,8 @@ class Run:
     problems: tuple[str, ...] = ()
     #: The experiment's ``kind`` (harness.results.kinds), which has a page of its own; None: of YARN's.
     kind: str | None = None
+    #: Of a replay: its figures in many phases. ``summary`` is then their mean; everything else is of one phase.
+    phases: Phases | None = None
 
     @property
     def experiment(self) -> str | None:
@@ -376,6 +379,7 @@ def load_run(path: Path, known: dict[str, object] | None = None) -> Run:
     for part, found in parts.items():
         if not isinstance(found, Mapping):
             raise InputError(f"'{part}' is not an object", where=str(summary_path), mend="run it again")
+    phases = read_phases(path) if summary else None
     problems: list[str] = []
     state = _state(info, path / "run.json")
     if state == "finished" and not summary:
@@ -401,7 +405,7 @@ def load_run(path: Path, known: dict[str, object] | None = None) -> Run:
         path=path,
         label=text_of(info, "variant", "label") or name,
         info=info,
-        summary=summary,
+        summary=phases.mean if phases else summary,
         policy=name,
         mode=text_of(described, "mode") or text_of(info, "mode", default="inside"),
         settings=_settings(described.get("settings") or info.get("settings")),
@@ -416,6 +420,7 @@ def load_run(path: Path, known: dict[str, object] | None = None) -> Run:
         decisions=decisions,
         problems=tuple(problems),
         kind=kind if isinstance(kind, str) else None,
+        phases=phases,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 from markupsafe import Markup
@@ -17,23 +17,30 @@ from harness.base.errors import YarnfairError
 from harness.policies.registry import policy_class
 from harness.report.data import Run, short
 from harness.report.svg import COLOURS, WIDTH, nice_ticks, number
-from harness.report.tables import Head, Table, figure_text
+from harness.report.tables import Head, Table, banded, figure_text
 from harness.results.comparison import over_seeds
+from harness.results.phases import Phases, span
 from harness.results.sentences import SAME, Ran, before_and_after, percent, sentences
 
 #: So many queues are drawn: those that moved most. The table has all.
 MOST_QUEUES = 14
+_MEAN = "mean_completion_s"
 _NAMES, _LEFT, _RIGHT, _ROW, _TOP, _BOTTOM = 19, 132, 14, 20, 8, 40
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One queue: a figure before and after. ``better``: -1 worse, 0 the same, 1 better."""
+    """One queue: a figure before and after. ``better``: -1 worse, 0 the same, 1 better.
+
+    Of runs in many phases: the smallest and the largest of the figure after, and of its change as a part.
+    """
 
     queue: str
     before: float
     after: float
     better: int
+    span: tuple[float, float] | None = None
+    changes: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +63,8 @@ def first_of(runs: Sequence[Run]) -> First | None:
     ran = _ran(able)
     pair = before_and_after(ran)
     if pair is not None:
-        return _two(able[0].experiment or "", ran, *pair)
+        phases = {run.variant_without_seed(): run.phases for run in able}
+        return _two(able[0].experiment or "", ran, *pair, [phases[one.label] for one in pair])
     return _one(counted[0]) if len(counted) == 1 else None
 
 
@@ -91,20 +99,23 @@ def _gives_back(policy: str) -> bool:
         return False
 
 
-def _two(name: str, ran: Sequence[Ran], before: Ran, after: Ran) -> First:
-    found = moves(before.summary, after.summary)
+def _two(name: str, ran: Sequence[Ran], before: Ran, after: Ran, phases: Sequence[Phases | None]) -> First:
+    found = [_with_bands(move, *phases) for move in moves(before.summary, after.summary)]
+    was = [span(phases[0], "queues", move.queue, _MEAN) for move in found]
     rows = [
         [
             short(move.queue),
-            figure_text(move.before, 1),
-            figure_text(move.after, 1),
-            figure_text((move.after / move.before - 1) * 100, 1),
-            {1: "sooner", 0: "the same", -1: "later"}[move.better],
+            banded(figure_text(move.before, 1), its, 1),
+            banded(figure_text(move.after, 1), move.span, 1),
+            banded(figure_text((move.after / move.before - 1) * 100, 1), move.changes, 0, 100.0),
+            _word(move),
         ]
-        for move in found
+        for move, its in zip(found, was, strict=True)
     ]
     heads = [Head("queue"), Head(before.label, "s"), Head(after.label, "s"), Head("change", "%"), Head("mean job ends")]
     note = f"Changes of up to {percent(SAME)} count as the same."
+    if (said := next((one.said for one in phases if one is not None), "")) != "":
+        note = f"{said[:1].upper()}{said[1:]}; changes are taken phase by phase. {note}"
     caption = f"Mean completion time of a job by queue: from {before.label} (ring) to {after.label} (dot)"
     return First(
         sentences(name, ran)[:2],
@@ -114,10 +125,31 @@ def _two(name: str, ran: Sequence[Ran], before: Ran, after: Ran) -> First:
     )
 
 
+def _with_bands(move: Move, before: Phases | None, after: Phases | None) -> Move:
+    """With what its figures differ by from phase to phase, where they have phases."""
+    if before is None or after is None:
+        return move
+    keys = ("queues", move.queue, _MEAN)
+    changes = after.changes(before, *keys)
+    return replace(move, span=after.span(*keys), changes=(min(changes), max(changes)) if changes else None)
+
+
+def _word(move: Move) -> str:
+    word = {1: "sooner", 0: "the same", -1: "later"}[move.better]
+    unsure = move.better and move.changes is not None and move.changes[0] < 0 < move.changes[1]
+    return f"{word}, not in every phase" if unsure else word
+
+
 def _one(run: Run) -> First | None:
     degrees = {queue: run.queue_figure(queue, "fairness_degree") for queue in run.summary_queues()}
     found = [
-        Move(queue, 1.0, degree, 0 if abs(degree - 1) <= SAME else 1 if degree > 1 else -1)
+        Move(
+            queue,
+            1.0,
+            degree,
+            0 if abs(degree - 1) <= SAME else 1 if degree > 1 else -1,
+            span(run.phases, "queues", queue, "fairness_degree"),
+        )
         for queue, degree in degrees.items()
         if degree is not None
     ]
@@ -160,7 +192,7 @@ def moves(before: Mapping[str, object], after: Mapping[str, object]) -> list[Mov
     if not isinstance(old, Mapping) or not isinstance(new, Mapping):
         return []
     for queue, own in new.items():
-        was, now = (one.get("mean_completion_s") for one in (old.get(queue) or {}, own))
+        was, now = (one.get(_MEAN) for one in (old.get(queue) or {}, own))
         if isinstance(was, int | float) and isinstance(now, int | float) and was > 0 and now > 0:
             part = now / was - 1
             found.append(Move(str(queue), float(was), float(now), 0 if abs(part) <= SAME else 1 if part < 0 else -1))
@@ -168,10 +200,10 @@ def moves(before: Mapping[str, object], after: Mapping[str, object]) -> list[Mov
 
 
 def changes_chart(found: Sequence[Move], title: str, label: str) -> Markup:
-    """A row a queue: a ring where it was, a dot where it is, a line between them."""
+    """A row a queue: a ring where it was, a dot where it is, a line between them; a broad one from phase to phase."""
     shown = furthest(found)
-    values = [value for move in shown for value in (move.before, move.after)]
-    logarithmic = min(values) > 0 and max(values) / min(values) > 15
+    values = [value for move in shown for value in (move.before, move.after, *(move.span or ()))]
+    logarithmic = min(values) > 0 and max(values) / min(values) > 5
     low = math.log10(min(values) / 1.15) if logarithmic else 0.0
     high = math.log10(max(values) * 1.15) if logarithmic else max(values) * 1.05 or 1.0
     height = _TOP + _ROW * len(shown) + _BOTTOM
@@ -193,6 +225,9 @@ def changes_chart(found: Sequence[Move], title: str, label: str) -> Markup:
         x0, x1 = px(move.before), px(move.after)
         said = f"{short(move.queue)}: {number(float(f'{move.before:.4g}'))} to {number(float(f'{move.after:.4g}'))}"
         words.append(said)
+        if move.span is not None:
+            ends = [px(value) for value in move.span]
+            out.append(f'<path class="band" stroke="{colour}" d="M{ends[0]:.1f} {y:.1f}H{ends[1]:.1f}"/>')
         out.append(
             f'<text class="t" x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end"><title>{escape(said)}</title>'
             f"{escape(_cut(short(move.queue)))}</text>"

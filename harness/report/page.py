@@ -120,6 +120,17 @@ def drawn_queues(runs: Sequence[Run]) -> str:
     )
 
 
+def drawn_phases(runs: Sequence[Run]) -> str:
+    """What to say when figures are means over phases, and curves cannot be; '' where no run has phases."""
+    many = max((run.phases.count for run in runs if run.phases is not None), default=1)
+    if many == 1:
+        return ""
+    return (
+        f"The figures above are means of {many} phases of heartbeats and control. Curves, decisions and times without "
+        "a running task below are of one phase: an example, without a band."
+    )
+
+
 def parts_of(runs: Sequence[Run]) -> list[Part]:
     """The sections with charts, in the order of the page; empty ones are left out."""
     drawn, _ = drawn_runs(runs)
@@ -158,7 +169,7 @@ def part_of(ident: str, title: str, groups: Sequence[figures.Group], tables: Seq
 
 def yarn_content(runs: Sequence[Run]) -> Content:
     """What the page of YARN's runs holds."""
-    said = " ".join(text for text in (drawn_runs(runs)[1], drawn_queues(runs)) if text)
+    said = " ".join(text for text in (drawn_phases(runs), drawn_runs(runs)[1], drawn_queues(runs)) if text)
     return Content(comparison_tables(runs), parts_of(runs), said, sources_of(runs), first_of(runs))
 
 
@@ -187,7 +198,13 @@ def sources_of(runs: Sequence[Run]) -> tuple[tuple[str, str], ...]:
             "Of real clusters they are sums of steps: what the ResourceManager showed at one look holds until the next."
         )
         jobs.append("what the ResourceManager noted")
+    phases = (
+        "Figures with brackets",
+        "phases.json of each run directory: the trace in many phases of heartbeats, of the scheduler's update "
+        "and of control. Mean, and the smallest and largest of them: of twenty, a further one lies between with 90 %.",
+    )
     return (
+        *((phases,) if any(run.phases is not None for run in runs) else ()),
         (
             "Fairness degree, sharing benefit, sharing loss",
             "Equations (3) to (5) of LTYARN (Tang, Lee, He: Fair Resource Allocation for Data-Intensive Computing in "

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.report.data import SHOWN_DECISIONS, Run, short
 from harness.results.catalogue import Key, flat
+from harness.results.phases import FILE, span
 from harness.results.summary import open_jobs
 
 ABSENT = "\u2013"
@@ -59,9 +60,46 @@ def by_queue(caption: str, queues: Sequence[str], unit: str, rows: Sequence[Sequ
     return Table(caption, heads, [[name, *(row[at] for row in rows)] for at, name in enumerate(names, 1)], note)
 
 
+def banded(text: str, between: tuple[float, float] | None, digits: int = 0, scale: float = 1.0) -> str:
+    """A figure with the smallest and the largest over the phases, where it has phases."""
+    if between is None or text == ABSENT:
+        return text
+    low, high = (figure_text(value * scale, digits) for value in between)
+    return f"{text} ({low} to {high})"
+
+
+def _whole(run: Run, name: str, digits: int) -> str:
+    return banded(figure_text(run.figure(name), digits), span(run.phases, name), digits)
+
+
+def _queue(run: Run, queue: str, name: str, digits: int) -> str:
+    text = figure_text(run.queue_figure(queue, name), digits)
+    # Counts are the same in each phase.
+    found = None if name in ("jobs", "failed") else span(run.phases, "queues", queue, name)
+    return banded(text, found, digits)
+
+
+def phases_said(runs: Sequence[Run]) -> str:
+    """A sentence on what figures with brackets are; '' where no run has phases."""
+    said = dict.fromkeys(run.phases.said for run in runs if run.phases is not None)
+    return "".join(f"{text[:1].upper()}{text[1:]}. " for text in said)
+
+
+def one_each(runs: Sequence[Run]) -> list[Run]:
+    """The runs, but one a variant of those that have its phases: these are the same for each of its seeds."""
+    found: dict[object, Run] = {}
+    for run in runs:
+        if run.phases is None:
+            found[run.path] = run
+        else:
+            name = run.variant_without_seed()
+            found.setdefault(name, replace(run, label=name))
+    return list(found.values())
+
+
 def comparison_tables(runs: Sequence[Run]) -> list[Table]:
     """Per policy: makespan, benefit, loss; per queue: fairness degree, mean completion, speed-up over static."""
-    counted = [run for run in runs if run.summary]
+    counted = one_each([run for run in runs if run.summary])
     if not counted:
         return []
     resources = list(
@@ -81,17 +119,17 @@ def comparison_tables(runs: Sequence[Run]) -> list[Table]:
         [
             [
                 run.label,
-                figure_text(run.figure("makespan_s"), 1),
-                figure_text(run.figure("sharing_benefit"), 3),
-                figure_text(run.figure("sharing_loss"), 3),
-                figure_text(run.figure("sharing_loss_integral"), 1),
-                figure_text(run.figure("last_loss_s"), 1),
+                _whole(run, "makespan_s", 1),
+                _whole(run, "sharing_benefit", 3),
+                _whole(run, "sharing_loss", 3),
+                _whole(run, "sharing_loss_integral", 1),
+                _whole(run, "last_loss_s", 1),
                 *(_utilisation(run, name) for name in resources),
             ]
             for run in counted
         ],
-        note="Benefit and loss are means over time, the integral is of the loss' size; the last loss is the last time "
-        "with a loss beyond 0.01 (0: there was none).",
+        note=f"{phases_said(counted)}Benefit and loss are means over time, the integral is of the loss' size; the last "
+        "loss is the last time with a loss beyond 0.01 (0: there was none).",
     )
     tables = [*over_seeds(runs), overall]
     for caption, name, unit, digits, note in (
@@ -117,9 +155,7 @@ def comparison_tables(runs: Sequence[Run]) -> list[Table]:
         ("Failed jobs", "failed", "", 0, ""),
     ):
         queues = list(dict.fromkeys(queue for run in counted for queue in run.summary_queues()))
-        rows = [
-            [run.label, *(figure_text(run.queue_figure(queue, name), digits) for queue in queues)] for run in counted
-        ]
+        rows = [[run.label, *(_queue(run, queue, name, digits) for queue in queues)] for run in counted]
         known = [cell for row in rows for cell in row[1:] if cell != ABSENT]
         if not known or (name == "failed" and all(cell == "0" for cell in known)):
             continue
@@ -136,7 +172,7 @@ def _open_table(runs: Sequence[Run]) -> list[Table]:
         return []
     queues = list(dict.fromkeys(queue for own in found for queue in own))
     rows = [
-        [run.label, *(str(own[q]) if q in own else ABSENT for q in queues)]
+        [run.label, *(f"{own[q]:g}" if q in own else ABSENT for q in queues)]
         for run, own in zip(runs, found, strict=True)
     ]
     note = (
@@ -167,26 +203,33 @@ def _further_tables(runs: Sequence[Run]) -> list[Table]:
     whole = [key for key in new if key.queue is None]
     if whole:
         heads = [Head(key.title(), key.metric.unit) for key in whole]
-        rows = [[run.label, *(_further(found[run.label], key) for key in whole)] for run in runs]
-        tables.append(Table("Further figures of the whole run", [Head("policy"), *heads], rows, "From summary.json."))
+        rows = [[run.label, *(_further(run, found[run.label], key) for key in whole)] for run in runs]
+        tables.append(Table("Further figures of the whole run", [Head("policy"), *heads], rows, f"From {_file(runs)}."))
     for name in dict.fromkeys(key.key for key in new if key.queue is not None):
         of_queues = [key for key in new if key.key == name]
         metric = of_queues[0].metric
-        rows = [[run.label, *(_further(found[run.label], key) for key in of_queues)] for run in runs]
+        rows = [[run.label, *(_further(run, found[run.label], key) for key in of_queues)] for run in runs]
         better = "" if metric.better == "neither" else f", {metric.better} is better"
         caption = metric.title[:1].upper() + metric.title[1:]
         queues = [key.queue or "" for key in of_queues]
-        tables.append(by_queue(caption, queues, metric.unit, rows, f"From summary.json{better}."))
+        tables.append(by_queue(caption, queues, metric.unit, rows, f"From {_file(runs)}{better}."))
     return tables
 
 
-def _further(values: Mapping[Key, float], key: Key) -> str:
-    return figure_text(values.get(key), key.metric.digits)
+def _file(runs: Sequence[Run]) -> str:
+    return FILE if any(run.phases is not None for run in runs) else "summary.json"
+
+
+def _further(run: Run, values: Mapping[Key, float], key: Key) -> str:
+    name = key.key.removeprefix("queues.").split(".")
+    found = span(run.phases, *(name if key.queue is None else ("queues", key.queue, *name)))
+    return banded(figure_text(values.get(key), key.metric.digits), found, key.metric.digits)
 
 
 def _utilisation(run: Run, name: str) -> str:
     value = (run.summary.get("utilisation") or {}).get(name)
-    return figure_text(value * 100, 1) if isinstance(value, int | float) else ABSENT
+    text = figure_text(value * 100, 1) if isinstance(value, int | float) else ABSENT
+    return banded(text, span(run.phases, "utilisation", name), 1, 100.0)
 
 
 def decision_tables(runs: Sequence[Run]) -> list[Table]:
@@ -260,7 +303,7 @@ def over_seeds(runs: Sequence[Run]) -> list[Table]:
     """Each variant over its seeds: mean, least and greatest of what matters. Nothing with one seed."""
     variants: dict[str, list[Run]] = {}
     for run in runs:
-        if run.counts and run.seed is not None:
+        if run.counts and run.seed is not None and run.phases is None:
             variants.setdefault(run.variant_without_seed(), []).append(run)
     if max((len(found) for found in variants.values()), default=0) < 2:
         return []
@@ -305,7 +348,7 @@ def wait_tables(runs: Sequence[Run]) -> list[Table]:
     """The longest waits: for a container while some were asked for, and with demand and no running task."""
     tables = []
     queues = list(dict.fromkeys(queue for run in runs for queue in run.summary_queues()))
-    rows = [[run.label, *(figure_text(run.queue_figure(q, "max_wait_s"), 1) for q in queues)] for run in runs]
+    rows = [[run.label, *(_queue(run, q, "max_wait_s", 1) for q in queues)] for run in one_each(runs)]
     if any(cell != ABSENT for row in rows for cell in row[1:]):
         tables.append(
             by_queue(
@@ -313,7 +356,7 @@ def wait_tables(runs: Sequence[Run]) -> list[Table]:
                 queues,
                 "s",
                 rows,
-                "The longest time that a queue with pending containers went without getting one (summary.json).",
+                f"The longest time that a queue with pending containers went without getting one ({_file(runs)}).",
             )
         )
     return tables + _starvation_table(runs)

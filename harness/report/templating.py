@@ -20,13 +20,22 @@ def breakable(name: object) -> Markup:
     return Markup("<wbr>").join(escape(piece) for piece in _PIECES.findall(str(name)))
 
 
+def two_lines(text: object) -> Markup:
+    """A cell in which ``(smallest to largest)`` may stand below its figure, and nothing else is broken."""
+    figure, found, band = str(text).partition(" (")
+    if not found:
+        return escape(text)
+    return Markup('<span class="whole">{}</span> <span class="whole">({}</span>').format(figure, band)
+
+
 def content_hash(text: str) -> str:
     """How a page's policy names a script or style that it allows."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 def page_templates() -> jinja2.Environment:
-    """The project's templates, with the filter ``breakable``."""
+    """The project's templates, with the filters ``breakable`` and ``two_lines``."""
     environment = templates()
     environment.filters["breakable"] = breakable
+    environment.filters["two_lines"] = two_lines
     return environment

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 FILES = (
     "run.json",
     "summary.json",
+    "phases.json",
     "jobs.parquet",
     "allocations.parquet",
     "tasks.parquet",

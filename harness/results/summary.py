@@ -183,12 +183,15 @@ def _jobs_of(jobs: pd.DataFrame, queue: str) -> dict[str, Any]:
     }
 
 
-def open_jobs(queue: Mapping[str, Any]) -> int:
-    """How many jobs of a queue's summary had neither ended nor failed; 0 where it does not say how many ended."""
+def open_jobs(queue: Mapping[str, Any]) -> float:
+    """How many jobs of a queue's summary had neither ended nor failed; 0 where it does not say how many ended.
+
+    No whole number where the summary is the mean of several.
+    """
     jobs, ended, failed = (queue.get(key) for key in ("jobs", "ended", "failed"))
-    if not (isinstance(jobs, int) and isinstance(ended, int)):
+    if not (isinstance(jobs, int | float) and isinstance(ended, int | float)):
         return 0
-    return jobs - ended - (failed if isinstance(failed, int) else 0)
+    return jobs - ended - (failed if isinstance(failed, int | float) else 0)
 
 
 def _ratio(above: float | None, below: float | None) -> float | None:

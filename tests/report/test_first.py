@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from harness.report.data import load_runs
 from harness.report.figures import FURTHEST, Styles, resource_groups
 from harness.report.first import MOST_QUEUES, changes_chart, first_of, furthest, moves
 from harness.report.svg import AreaChart
+from harness.results.phases import write_phases
 from tests.browser import chromium
 
 LONG = "root.a-department-with-a-long-name.its-team-with-another.queue"
@@ -65,6 +67,28 @@ def test_a_chart_over_decades_is_logarithmic_and_keeps_its_queues_inside() -> No
     assert drawn.count('class="ring"') == MOST_QUEUES
     places = [float(part.split('"')[0]) for part in drawn.split('cx="')[1:]]
     assert all(132 <= place <= 420 for place in places)
+
+
+def test_of_many_phases_the_change_has_a_band_and_may_be_unsure(write_run: Callable[..., Path]) -> None:
+    paths = [write_run("fair", "fair"), write_run("ltrf@outside", "ltrf", mode="outside")]
+    steps = {"root.spark": ([100.0, 200.0], [90.0, 220.0]), "root.tpch": ([100.0, 200.0], [80.0, 170.0])}
+    for at, path in enumerate(paths):
+        summary = json.loads((path / "summary.json").read_text())
+        queues = [{queue: {"mean_completion_s": step[at][k]} for queue, step in steps.items()} for k in (0, 1)]
+        write_phases(path, [{**summary, "queues": own} for own in queues])
+    first = first_of(load_runs(paths))
+    assert first is not None
+    rows = {row[0]: row[1:] for row in first.tables[0].rows}
+    assert rows["spark"] == [
+        *("150.0 (100.0 to 200.0)", "155.0 (90.0 to 220.0)", "3.3 (\u221210 to 10)", "later, not in every phase")
+    ]
+    assert rows["tpch"] == [
+        "150.0 (100.0 to 200.0)",
+        "125.0 (80.0 to 170.0)",
+        "\u221216.7 (\u221220 to \u221215)",
+        "sooner",
+    ]
+    assert first.chart.count('class="band"') == 2
 
 
 def test_one_run_says_who_is_behind(write_run: Callable[..., Path]) -> None:

@@ -15,6 +15,7 @@ from harness.experiments.kind import Ended, without_seed
 from harness.experiments.resolve import Variant, load_experiment
 from harness.jobs.recorded import Trace
 from harness.results.comparison import banded, over_seeds
+from harness.results.phases import write_phases
 from harness.results.summary import add_speedups
 
 #: Figures of a whole run that have a band -> (attribute of `Outcome`, times).
@@ -103,6 +104,13 @@ def band_lines(found: Mapping[str, Any], reference: str | None = None) -> list[s
     phases = next(iter(found.values()))["phases"]
     head = f"means of {phases} phases of heartbeats and control (smallest to largest):"
     return [head, *banded([(name, one["by_phase"]) for name, one in found.items()], reference)]
+
+
+def keep(found: Mapping[str, Any], ended: Sequence[Ended]) -> None:
+    """Writes each variant's figures by phase into its run directories, for the report. InputError: the disk refuses."""
+    for run in ended:
+        if (band := found.get(without_seed(run.variant))) is not None:
+            write_phases(run.path, band["by_phase"])
 
 
 def means_of(found: Mapping[str, Any], ended: Sequence[Ended]) -> list[Ended]:

@@ -115,14 +115,16 @@ def simulate_phase(
     return simulate_variant(replace(setup, sample_s=sample_s or setup.sample_s))
 
 
-def outcome_of(result: SimResult, experiment: LoadedExperiment, ended: frozenset[str]) -> Outcome:
+def outcome_of(result: SimResult, experiment: LoadedExperiment, candidate: Candidate, ended: frozenset[str]) -> Outcome:
     """The numbers of one run. ``ended``: applications that ended in reality; the others' times are not compared."""
     import numpy as np
 
+    from harness.experiments.simulated import of_papers
     from harness.results.summary import jobs_table, summarise
 
     table = jobs_table(result, {})
     summary = summarise(result, table, list(experiment.leaves))
+    summary.update(of_papers(experiment, candidate.policy, candidate.settings, result))
     means, everything = completions(table, ended)
     return Outcome(
         mean_s=means,
@@ -163,7 +165,7 @@ def contended(result: SimResult) -> Any:
 
 
 def _play(experiment: str, candidate: Candidate, seed: int, ended: frozenset[str]) -> Outcome:
-    return outcome_of(simulate_phase(experiment, candidate, seed), _loaded(experiment), ended)
+    return outcome_of(simulate_phase(experiment, candidate, seed), _loaded(experiment), candidate, ended)
 
 
 class Player:

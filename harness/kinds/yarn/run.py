@@ -23,16 +23,15 @@ from harness.experiments.kind import (
 )
 from harness.experiments.orders import check_orders
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of, load_experiment, variants_of
-from harness.experiments.simulated import check_held, held, put_arrivals, setup_of, simulate_variant
+from harness.experiments.simulated import check_held, held, of_papers, put_arrivals, setup_of, simulate_variant
 from harness.jobs.workloads import build_jobs
 from harness.jobs.workloads.programs import ProgramsWorkload
 from harness.model.brought import called
 from harness.model.jobs import JobSpec
 from harness.model.resources import Resource
-from harness.policies.registry import make_policy, policy_class
+from harness.policies.registry import policy_class
 from harness.results.comparison import comparison, over_seeds
-from harness.results.metrics import ideal_alone_s, until
-from harness.results.papers import Curves, cost_dollars, theorem_1
+from harness.results.metrics import ideal_alone_s
 from harness.results.sentences import Ran, reference, sentences
 from harness.results.store import Pace, RunDirectory
 from harness.results.summary import add_speedups, allocations_table, jobs_table, summarise
@@ -113,7 +112,7 @@ def run_variant(
         directory.write_lines(name, found)
     summary, table = _write(experiment, directory, result, alone_s, arrived)
     summary.update(extra)
-    summary.update(of_papers(experiment, variant, result))
+    summary.update(of_papers(experiment, variant.policy, variant.settings, result))
     summary["wall_s"] = round(time.perf_counter() - began, 3)
     directory.write_summary(summary)
     stepped(summary["makespan_s"], int(table["finished_s"].notna().sum()))
@@ -137,25 +136,6 @@ def _write(
     summary = summarise(result, table, list(experiment.leaves))
     directory.write_summary(summary)
     return summary, table
-
-
-def of_papers(experiment: LoadedExperiment, variant: Variant, result: SimResult) -> dict[str, float]:
-    """What only some runs have: the bound of QKnober's Theorem 1 at a given knob; the cost of nodes with prices."""
-    found: dict[str, float] = {}
-    policy = make_policy(variant.policy, variant.settings)
-    end_s = result.makespan_s if result.finished else result.end_s
-    knob = policy.knob()
-    if knob is not None:
-        samples = result.samples
-        columns = [samples.queues.index(queue) for queue in experiment.leaves]
-        curves = Curves(samples, columns, until(samples.time_s, end_s))
-        theta = theorem_1(curves, float(knob))
-        if theta is not None:
-            found["theta"] = theta
-    cost = cost_dollars([group.model_dump() for group in experiment.spec.cluster.nodes], end_s)
-    if cost is not None:
-        found["cost_dollars"] = cost
-    return found
 
 
 def _verdict(experiment: LoadedExperiment, result: SimResult) -> tuple[int, str | None]:

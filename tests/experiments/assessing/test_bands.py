@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from pathlib import Path
@@ -64,6 +65,43 @@ def test_it_is_said_in_words_or_left_out(tmp_path: Path, capsys: pytest.CaptureF
     assert max(len(line) for line in table) <= 80
     without = replayed(capsys, str(trace), "--policy", "fair", "--phases", "0", "--out", str(tmp_path / "none"))
     assert "phases" not in without
+
+
+def test_the_report_shows_the_means_and_bands_of_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace, out = recording(tmp_path, contended()), tmp_path / "out"
+    call = [str(trace), "--phases", "2", "--out", str(out), "--jobs", "1", "--seed", "1-2", "--json"]
+    with pytest.raises(SystemExit):
+        main(["replay", *call])
+    bands = json.loads(capsys.readouterr().out)["bands"]
+    page = html.unescape((out / "report.html").read_text())
+    text = re.sub(r"[ \n]+", " ", re.sub(r"<[^>]*>", " ", page)).replace("\u202f", "").replace("\u2212", "-")
+    for name in ("fair", "ltrf@outside"):
+        whole = bands[name]["figures"]
+        for figure, digits in ((whole["sharing_loss_integral"], 1), (whole["makespan_s"], 1)):
+            assert shown(figure, digits) in text
+        # In the table of completion times and in that of winners and losers; once each, though there are two seeds.
+        assert text.count(shown(whole["queues"]["root.steady"]["mean_completion_s"], 1)) == 2
+    assert "Means of 2 phases of heartbeats and control (smallest to largest)" in text
+    assert "are of one phase: an example, without a band" in text
+    # A run by itself has them, too; without phases it is as any other run's.
+    alone = next(out.glob("fair*")) / "report.html"
+    assert "Means of 2 phases" in alone.read_text()
+    with pytest.raises(SystemExit):
+        main(["replay", *call, "--phases", "0"])
+    assert "phases" not in (out / "report.html").read_text()
+
+
+def shown(figure: dict[str, Any], digits: int) -> str:
+    low, high = figure["band"]
+    assert low < high
+    return f"{figure['mean']:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+
+
+def test_the_bound_of_theorem_1_has_a_band(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = recording(tmp_path, contended()[:8])
+    call = [str(trace), "--policy", "qknober@outside", "--set", "rho=0.5", "--phases", "2"]
+    said = replayed(capsys, *call, "--out", str(tmp_path / "out"))
+    assert re.search(r"by Theorem 1 +[0-9.]+ \([0-9.]+ to [0-9.]+\)", said), said
 
 
 def test_the_phases_have_the_schedulers_update_at_any_moment(tmp_path: Path) -> None:

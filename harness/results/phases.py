@@ -1,0 +1,134 @@
+"""``phases.json`` of a run directory: each number of its summary in every phase of heartbeats and control.
+
+`yarnfair replay` writes it: what it foretells is the mean over the phases, with the smallest and the largest of them as
+its band. The directory's tables and ``summary.json`` are of one phase.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from harness.base.errors import InputError
+from harness.base.files import plain, read_whole, write_text
+
+FILE = "phases.json"
+#: What depends on the machine's clock.
+_NOT_KEPT = "wall_s"
+#: Some 10,000 queues in twenty phases have 60 MB.
+_MOST_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class Phases:
+    """The summaries of one variant, phase by phase; the k-th of each variant has the same phase.
+
+    ``mean``, ``low``, ``high`` are built as a summary is; a number that some phase has not is None.
+    """
+
+    count: int
+    #: As a summary, with a list in place of each number.
+    figures: Mapping[str, Any]
+
+    @cached_property
+    def mean(self) -> dict[str, Any]:
+        return _each(self.figures, _mean)
+
+    @cached_property
+    def low(self) -> dict[str, Any]:
+        return _each(self.figures, min)
+
+    @cached_property
+    def high(self) -> dict[str, Any]:
+        return _each(self.figures, max)
+
+    def span(self, *keys: str) -> tuple[float, float] | None:
+        """The smallest and the largest; None where the number is not known in every phase."""
+        low, high = (_at(found, keys) for found in (self.low, self.high))
+        return None if low is None or high is None else (low, high)
+
+    def changes(self, other: Phases, *keys: str) -> list[float] | None:
+        """By which part a number is more than the other's, phase by phase; None where it is not known or is 0."""
+        pairs = (_at(self.figures, keys), _at(other.figures, keys))
+        if not all(isinstance(values, list) and None not in values for values in pairs) or self.count != other.count:
+            return None
+        return None if 0 in pairs[1] else [mine / its - 1.0 for mine, its in zip(*pairs, strict=True)]
+
+    @property
+    def said(self) -> str:
+        """What figures with brackets are."""
+        return f"means of {self.count} phases of heartbeats and control (smallest to largest)"
+
+
+def span(phases: Phases | None, *keys: str) -> tuple[float, float] | None:
+    """`Phases.span`; None where there are no phases."""
+    return None if phases is None else phases.span(*keys)
+
+
+def write_phases(folder: Path, summaries: Sequence[Mapping[str, Any]]) -> None:
+    """Into a run directory. ``summaries``: of the variant, one a phase. Raises InputError when the disk refuses."""
+    document = {"phases": len(summaries), "figures": _listed(summaries)}
+    write_text(folder / FILE, json.dumps(plain(document), ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_phases(folder: Path) -> Phases | None:
+    """Of a run directory; None where it has none. Raises InputError for a damaged file."""
+    path = folder / FILE
+    if not path.exists():
+        return None
+    try:
+        document = json.loads(read_whole(path, _MOST_BYTES))
+        found = Phases(document["phases"], document["figures"])
+        sound = found.count > 0 and _sound(found.figures, found.count)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        sound = False
+    if not sound:
+        raise InputError("not readable as figures by phase", where=str(path), mend="replay the trace again")
+    return found
+
+
+def _listed(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Equally built documents as one, a list in place of each number; what is no number in any is left out."""
+    found: dict[str, Any] = {}
+    for key in dict.fromkeys(key for summary in summaries for key in summary if key != _NOT_KEPT):
+        values = [summary.get(key) for summary in summaries]
+        if all(isinstance(value, Mapping) for value in values):
+            found[key] = _listed(values)  # type: ignore[arg-type]
+        elif any(map(_number, values)):
+            found[key] = [value if _number(value) else None for value in values]
+    return found
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _sound(figures: Mapping[str, Any], count: int) -> bool:
+    return all(
+        _sound(value, count)
+        if isinstance(value, Mapping)
+        else isinstance(value, list) and len(value) == count and all(one is None or _number(one) for one in value)
+        for value in figures.values()
+    )
+
+
+def _each(figures: Mapping[str, Any], of: Callable[[Sequence[float]], float]) -> dict[str, Any]:
+    return {
+        key: _each(value, of) if isinstance(value, Mapping) else None if None in value else of(value)
+        for key, value in figures.items()
+    }
+
+
+def _mean(values: Sequence[float]) -> float:
+    """A count that is the same in each phase stays a count."""
+    return values[0] if min(values) == max(values) else sum(values) / len(values)
+
+
+def _at(found: Any, keys: Sequence[str]) -> Any:
+    for key in keys:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found
