@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from harness.cli.progress import RunProgress
 
 if TYPE_CHECKING:
     from harness.experiments.kind import Ended, Target
+    from harness.experiments.selection import Selection
     from harness.yarn.http import HttpOptions
 
 
@@ -111,16 +112,15 @@ def run(
     """
     from harness.experiments.kind import Target
     from harness.experiments.run import check_backend
+    from harness.experiments.selection import Selection
 
     check_backend(backend)
     given = named_values(settings)
     target = Target(rm, admin, client, allocations, shared, inventory=inventory, http=_http(access, rm))
     if backend == "sim" and target != Target():
         raise CallError("an option of a real cluster", where="--backend sim", mend="give --backend local")
-    called = [
-        _Called(name, split_policies(policies), given, seeds, backend, None if backend == "sim" else target)
-        for name in experiments
-    ]
+    asked = Selection(split_policies(policies), given, seeds, real=backend != "sim")
+    called = [_Called(name, asked, backend, target if asked.real else None) for name in experiments]
     for one in called:
         one.place(out if out is None or len(called) == 1 else out / one.loaded.name)
         one.run(jobs, resume, quiet=as_json)
@@ -154,15 +154,7 @@ def _http(access: Access, rm: str | None) -> HttpOptions | None:
 class _Called:
     """One experiment of the call. Whatever a user can get wrong is found when it is made, before anything runs."""
 
-    def __init__(
-        self,
-        name: str,
-        policies: Sequence[str],
-        settings: Mapping[str, str],
-        seeds: Sequence[int],
-        backend: str,
-        target: Target | None,
-    ) -> None:
+    def __init__(self, name: str, asked: Selection, backend: str, target: Target | None) -> None:
         from harness.base.documents import read_yaml
         from harness.experiments.kind import kind_of
         from harness.experiments.resolve import experiment_path
@@ -170,9 +162,7 @@ class _Called:
         document = read_yaml(experiment_path(name))
         self.kind, self.backend, self.target = kind_of(document), backend, target
         self.loaded = self.kind.load(document)
-        self.variants = self.kind.variants(
-            self.loaded, policies=policies, settings=settings, seeds=seeds, real=target is not None
-        )
+        self.variants = self.kind.variants(self.loaded, asked)
         self.kind.check(self.loaded, self.variants, backend, target)
         self.folder, self.report = Path(), None  # type: Path, Path | None
         self.ended: Sequence[Ended] = ()

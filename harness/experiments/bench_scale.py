@@ -140,6 +140,7 @@ def _run_cells(before: int, count: int, out: Path, executor: Any) -> tuple[float
     from harness.experiments.campaign.spec import of_one
     from harness.experiments.kind import Target, kind_of
     from harness.experiments.resolve import experiment_path
+    from harness.experiments.selection import Selection
 
     document = read_yaml(experiment_path("demo"))
     document.data["limits"] = {"duration_s": 200}
@@ -149,14 +150,8 @@ def _run_cells(before: int, count: int, out: Path, executor: Any) -> tuple[float
     for setting in count_from(1):
         if len(variants) >= before + count:
             break
-        made = kind.variants(
-            experiment,
-            policies=["ltrf", "ltrf@outside", "naive-hltrf", "naive-hltrf@outside"],
-            settings={"horizon_s": str(40 * setting)},
-            seeds=range(1, 11),
-            real=False,
-        )
-        variants += made
+        policies = ["ltrf", "ltrf@outside", "naive-hltrf", "naive-hltrf@outside"]
+        variants += kind.variants(experiment, Selection(policies, {"horizon_s": str(40 * setting)}, range(1, 11)))
     variants = variants[: before + count]
     ended: list[tuple[float, float]] = []
     watch = Watch(end=lambda cell, told, state: ended.append((time.perf_counter(), told.wall_s or 0.0)))

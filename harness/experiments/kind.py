@@ -14,10 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.base.documents import YamlDocument
 from harness.base.errors import CallError, InputError
+from harness.experiments.selection import EVERYTHING, Selection
 from harness.results import runs
 from harness.results.kinds import KINDS, loaded
 from harness.results.store import RunDirectory
@@ -34,47 +35,27 @@ if TYPE_CHECKING:
 YARN, SLOTS = "harness.kinds.yarn.run:KIND", "harness.kinds.slots.run:KIND"
 
 
-class AnyVariant(Protocol):
-    """One run of an experiment. A kind's own is a frozen dataclass that can be pickled."""
+@dataclass(frozen=True, slots=True)
+class KindVariant:
+    """One run of an experiment, which can be pickled: a policy with its settings, and the seed. A kind adds its own.
 
-    @property
-    def name(self) -> str:
-        """Its run directory's, too."""
+    ``name``: its run directory's, too. ``mode``: where the policy acts, or the kind whose the policy is.
+    """
 
-    @property
-    def policy(self) -> str: ...
+    name: str
+    policy: str
+    mode: str
+    settings: Mapping[str, Any]
+    seed: int
 
-    @property
-    def mode(self) -> str: ...
-
-    @property
-    def settings(self) -> Mapping[str, Any]: ...
-
-    @property
-    def seed(self) -> int: ...
+    def own(self) -> dict[str, Any]:
+        """What its kind adds to its identity."""
+        return {}
 
     def identity(self) -> dict[str, Any]:
-        """As it stands in ``run.json``: ``variant``, ``policy``, ``seed``, and what its kind adds."""
-
-
-class AnyExperiment(Protocol):
-    """An experiment file that has been read, with everything it names. It can be pickled."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def document(self) -> YamlDocument: ...
-
-    @property
-    def hash(self) -> str:
-        """Of all that its figures depend on but policies and seeds."""
-
-    @property
-    def kind(self) -> Kind: ...
-
-    def described(self) -> dict[str, Any]:
-        """What ``run.json`` has of it besides the hash: ``experiment``, and what its kind adds."""
+        """As it stands in ``run.json``."""
+        policy = {"name": self.policy, "mode": self.mode, "settings": dict(self.settings)}
+        return {"variant": self.name, "policy": policy, **self.own(), "seed": self.seed}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +110,7 @@ class Computed:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """An experiment file that has been read (`AnyExperiment`); a kind adds what its file names.
+    """An experiment file that has been read, and can be pickled; a kind adds what its file names.
 
     ``spec``: the file as the kind's model. ``hash``: of all that its figures depend on but policies and seeds.
     """
@@ -147,6 +128,7 @@ class Loaded:
         return kind_of(self.document)
 
     def described(self) -> dict[str, Any]:
+        """What ``run.json`` has of it besides the hash: ``experiment``, and what its kind adds."""
         return {"experiment": self.spec.model_dump(mode="json")}
 
 
@@ -184,7 +166,7 @@ class Ended:
         }
 
 
-def without_seed(variant: AnyVariant) -> str:
+def without_seed(variant: Any) -> str:
     """The name that a variant has with any seed."""
     return runs.without_seed(variant.name, variant.seed)
 
@@ -204,28 +186,21 @@ class Kind:
     name: str
     #: Whether its simulator has to be compiled, once after an installation.
     compiles: ClassVar[bool] = False
-
-    @property
-    def backends(self) -> tuple[str, ...]:
-        """Where it runs."""
-        return ("sim",)
+    #: Where it runs.
+    backends: ClassVar[tuple[str, ...]] = ("sim",)
+    #: ``module:function`` of its comparison, its page and its findings, imported when they are wanted ("": as here).
+    comparing: ClassVar[str] = ""
+    page: ClassVar[str] = ""
+    finding: ClassVar[str] = ""
 
     # --- what is to run ---
 
-    def load(self, document: YamlDocument) -> AnyExperiment:
+    def load(self, document: YamlDocument) -> Loaded:
         """The experiment of a file. InputError with file and line for everything a user can get wrong there."""
         raise NotImplementedError
 
-    def variants(
-        self,
-        experiment: Any,
-        *,
-        policies: Sequence[str] = (),
-        settings: Mapping[str, str] | None = None,
-        seeds: Sequence[int] = (),
-        real: bool = False,
-    ) -> Sequence[Any]:
-        """What is to run: the file's policies or those of the call, times the seeds. ``real``: on a real cluster.
+    def variants(self, experiment: Any, asked: Selection = EVERYTHING) -> Sequence[Any]:
+        """What is to run: the file's policies or those of the call, times the seeds.
 
         Raises CallError for options that do not fit, InputError where the file does not.
         """
@@ -280,14 +255,18 @@ class Kind:
 
     def comparison(self, experiment: Any, ended: Sequence[Ended]) -> Sequence[str]:
         """The comparison for a terminal of 80 columns; means over seeds."""
-        raise NotImplementedError
+        lines: Sequence[str] = loaded(self.comparing)(experiment, ended)
+        return lines
 
     def sentences(self, experiment: Any, ended: Sequence[Ended]) -> Sequence[str]:
         """What came out, in three sentences before any table; none where the kind has nothing to say."""
         return []
 
     def content(self, runs: Sequence[Run]) -> Content:
-        """What the page of these runs holds: here, every number of their summaries, a row a variant."""
+        """What the page of these runs holds: of a kind without one, every number of the summaries, a row a variant."""
+        if self.page:
+            found: Content = loaded(self.page)(runs)
+            return found
         from harness.report.page import Content
         from harness.report.tools import every_number, variants_of
 
@@ -295,7 +274,8 @@ class Kind:
 
     def findings(self, runs: Sequence[Run]) -> Sequence[Finding]:
         """What these runs, which ended well, say about the findings of a paper."""
-        return []
+        found: Sequence[Finding] = loaded(self.finding)(runs) if self.finding else []
+        return found
 
 
 def kind_named(place: str) -> Kind:

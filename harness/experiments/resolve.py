@@ -16,7 +16,7 @@ from typing import Any
 
 from harness.base.documents import YamlDocument, read_yaml, validated
 from harness.base.errors import CallError, InputError, nearest
-from harness.experiments.kind import Kind, kind_of
+from harness.experiments.kind import Loaded, kind_of
 from harness.experiments.loads import QueueLoad, resolved_document, sizes_of
 from harness.experiments.policy_file import is_policy_file, read_policy_file
 from harness.experiments.selection import check_given, check_names, chosen, times_seeds, with_given
@@ -61,24 +61,14 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadedExperiment:
+class LoadedExperiment(Loaded):
     """An experiment file with its workloads read."""
 
     spec: Experiment
-    document: YamlDocument
     loads: tuple[QueueLoad, ...]
     weights: Mapping[str, float]  # by full path, parents too
     leaves: tuple[str, ...]  # full paths, in the order of the file
-    resolved: Mapping[str, Any]  # everything but policies and seeds, defaults written out
-    hash: str  # of `resolved`, sha-256
-
-    @property
-    def name(self) -> str:
-        return self.spec.experiment
-
-    @property
-    def kind(self) -> Kind:
-        return kind_of(self.document)
+    resolved: Mapping[str, Any]  # everything but policies and seeds, defaults written out; `hash` is of it, sha-256
 
     def described(self) -> dict[str, Any]:
         """What ``run.json`` has of it besides the hash."""
@@ -126,7 +116,7 @@ def load_experiment(name: str, document: YamlDocument | None = None) -> LoadedEx
     _check_demands(spec, document, loads)
     resolved = resolved_document(spec, loads)
     digest = hashlib.sha256(json.dumps(resolved, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
-    return LoadedExperiment(spec, document, loads, weights, tuple(leaves), resolved, digest)
+    return LoadedExperiment(spec, document, digest, loads, weights, tuple(leaves), resolved)
 
 
 def _walk(queues: Mapping[str, QueueSpec | None], parent: str, weights: dict[str, float], leaves: list[str]) -> None:

@@ -15,7 +15,7 @@ from harness.experiments.campaign.clusters import Place, backends
 from harness.experiments.campaign.executors import Executor, Here, Processes, Told
 from harness.experiments.campaign.run import Watch, ended_of, run_campaign
 from harness.experiments.campaign.spec import Cell, of_one
-from harness.experiments.kind import AnyExperiment, Ended, Runner, Step, Target
+from harness.experiments.kind import Ended, Loaded, Runner, Step, Target
 
 __all__ = ["Ended", "check_backend", "output_folder", "run_experiment"]
 
@@ -26,7 +26,7 @@ def check_backend(name: str) -> None:
         raise CallError(f"no backend {name[:40]!r}", where="--backend", mend="one of " + ", ".join(backends()))
 
 
-def output_folder(experiment: AnyExperiment, out: Path | None, backend: str = "sim") -> Path:
+def output_folder(experiment: Loaded, out: Path | None, backend: str = "sim") -> Path:
     """Where the run directories go: ``--out``, or ``runs/<experiment>-<hash8>`` below the working directory.
 
     Real backends have their name behind it.
@@ -36,7 +36,7 @@ def output_folder(experiment: AnyExperiment, out: Path | None, backend: str = "s
 
 
 def run_experiment(
-    experiment: AnyExperiment,
+    experiment: Loaded,
     variants: Sequence[Any],
     folder: Path,
     *,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from harness.base.documents import YamlDocument
@@ -11,6 +11,20 @@ from harness.base.errors import CallError, InputError, nearest
 
 U = TypeVar("U")
 V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Policies, settings and seeds of a call (none: the file's). ``real``: what is chosen runs on a real cluster."""
+
+    policies: Sequence[str] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    seeds: Sequence[int] = ()
+    real: bool = False
+
+
+#: All that the file has.
+EVERYTHING = Selection()
 
 
 def chosen(

@@ -12,6 +12,7 @@ from harness.cli import main
 from harness.clusters.accelerators import JoinedNode, NodeType
 from harness.experiments.kind import Ended
 from harness.experiments.resolve import experiment_path
+from harness.experiments.selection import Selection
 from harness.kinds.pools.columns import comparison_pools
 from harness.kinds.pools.containers import Held, demand, node_type
 from harness.kinds.pools.model import PoolsVariant
@@ -70,7 +71,7 @@ def test_a_file_without_containers_is_for_the_model_only(tmp_path: Path) -> None
     with pytest.raises(InputError, match="add docker:"):
         docker_cloud(KIND.load(document))
     with pytest.raises(CallError, match="neither policies"):
-        KIND.variants(KIND.load(read_yaml(experiment_path("cloud-docker"))), policies=("fair",))
+        KIND.variants(KIND.load(read_yaml(experiment_path("cloud-docker"))), Selection(policies=("fair",)))
 
 
 def test_other_backends_and_given_clusters_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -146,5 +147,5 @@ def test_grow_and_shrink_need_a_cluster_and_names(tmp_path: Path, capsys: pytest
 def test_a_time_that_rounds_to_nothing_has_no_speed(tmp_path: Path) -> None:
     loaded = KIND.load(read_yaml(experiment_path("cloud-docker")))
     summary = {"makespan_s": 0.0, "cost_dollars": 1.0, "accelerator_billed_h": 0, "hour_s": 60.0}
-    ended = [Ended(PoolsVariant("2m1", 1), tmp_path, summary, 0)]
+    ended = [Ended(PoolsVariant("2m1", "2m1", "cloud", {}, 1), tmp_path, summary, 0)]
     assert comparison_pools(loaded, ended)[1].split() == ["2m1", "0.00", "-", "-", "1.00", "-"]

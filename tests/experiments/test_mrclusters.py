@@ -12,6 +12,7 @@ import yaml
 from harness.base.documents import YamlDocument, read_yaml
 from harness.cli import main
 from harness.experiments.resolve import experiment_path
+from harness.experiments.selection import Selection
 from harness.kinds.mrclusters.run import load_mr, mr_variants
 from harness.kinds.mrclusters.spec import KINDS, MRExperiment, jobs_of_cluster, read_applications
 
@@ -170,9 +171,9 @@ def test_a_policy_that_the_file_uses_twice_is_both(tmp_path: Path) -> None:
     uses = ["fawkes-none", "fawkes-td", {"policy": "fawkes-td", "growth": "transient"}]
     uses.append({"policy": "fawkes-td", "settings": {"tau": 5}, "name": "soon"})
     loaded = load_mr(read_yaml(Path(write(tmp_path, policies=uses, settings={}))))
-    names = [variant.name for variant in mr_variants(loaded, ["fawkes-td"])]
+    names = [variant.name for variant in mr_variants(loaded, Selection(["fawkes-td"]))]
     assert names == ["fawkes-td", "fawkes-td,growth=transient", "soon"]
-    assert [variant.settings for variant in mr_variants(loaded, ["soon", "fawkes-eq"])] == [{"tau": 5}, {}]
+    assert [variant.settings for variant in mr_variants(loaded, Selection(["soon", "fawkes-eq"]))] == [{"tau": 5}, {}]
 
 
 def test_jobs_that_were_never_submitted_have_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

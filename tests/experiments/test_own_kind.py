@@ -17,13 +17,12 @@ COUNTER = """
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 from harness.base.documents import Strict, YamlDocument, validated
-from harness.experiments.kind import Computed, Ended, Kind, Loaded, by_variant, hash_of
-from harness.experiments.selection import check_given, chosen, times_seeds, with_given
+from harness.experiments.kind import Computed, Ended, Kind, KindVariant, Loaded, by_variant, hash_of
+from harness.experiments.selection import EVERYTHING, Selection, check_given, chosen, times_seeds, with_given
 
 
 class CounterExperiment(Strict):
@@ -32,19 +31,6 @@ class CounterExperiment(Strict):
     people: int = 10
     policies: list[str] = ["patient", "hasty"]
     seed: int | list[int] = 1
-
-
-@dataclass(frozen=True)
-class CounterVariant:
-    name: str
-    policy: str
-    settings: Mapping[str, Any]
-    seed: int = 0
-    mode: str = "counter"
-
-    def identity(self) -> dict[str, Any]:
-        policy = {"name": self.policy, "mode": self.mode, "settings": dict(self.settings)}
-        return {"variant": self.name, "policy": policy, "seed": self.seed}
 
 
 class Shop(Loaded):
@@ -60,12 +46,11 @@ class Counter(Kind):
         spec = validated(CounterExperiment, document)
         return Shop(spec, document, hash_of(spec.model_dump(exclude={"seed", "policies"})))
 
-    def variants(self, experiment, *, policies=(), settings=None, seeds=(), real=False):
-        given = settings or {}
-        check_given(given, ["pace_s"], "pace_s")
-        names = chosen(experiment.spec.policies, policies, str.__eq__, str)
-        made = [CounterVariant(name, name, with_given({}, given, ["pace_s"])) for name in names]
-        return times_seeds(made, seeds, experiment.spec.seed)
+    def variants(self, experiment, asked: Selection = EVERYTHING) -> list[KindVariant]:
+        check_given(asked.settings, ["pace_s"], "pace_s")
+        names = chosen(experiment.spec.policies, asked.policies, str.__eq__, str)
+        made = [KindVariant(name, name, self.name, with_given({}, asked.settings, ["pace_s"]), 0) for name in names]
+        return times_seeds(made, asked.seeds, experiment.spec.seed)
 
     def compute(self, experiment, variant) -> Computed:
         pace_s = float(variant.settings.get("pace_s", {"patient": 4, "hasty": 2}[variant.policy]))

@@ -26,7 +26,7 @@ from harness.base.errors import InputError
 from harness.clusters.backends import BACKENDS, backend_class
 from harness.clusters.inventory import read_inventory
 from harness.clusters.state import default_folder
-from harness.experiments.kind import AnyExperiment, Runner, Target
+from harness.experiments.kind import Loaded, Runner, Target
 from harness.model.data import data_path
 
 Says = Callable[[str], None]
@@ -228,7 +228,7 @@ class OpenCluster:
         self._key: tuple[str, Place] | None = None
         self._runner: Runner | None = None
 
-    def runner(self, experiment: AnyExperiment, coming: Sequence[Any], place: Place, says: Says) -> Runner:
+    def runner(self, experiment: Loaded, coming: Sequence[Any], place: Place, says: Says) -> Runner:
         """What runs variants, of which `coming` are known, on the place's cluster, brought up if it is not there yet.
 
         Waits for its turn. Raises what bringing it up raises.

@@ -18,16 +18,16 @@ from typing import Any
 from harness.base.errors import CallError, YarnfairError
 from harness.experiments.campaign.executors import Told, run_cell, told_afar
 from harness.experiments.campaign.spec import Cell
-from harness.experiments.kind import AnyExperiment
+from harness.experiments.kind import Loaded
 
 #: Cells at each thread of a worker: one runs, one waits.
 _AT_A_THREAD = 2
 
 
 @lru_cache(maxsize=4)
-def _experiment(pickled: bytes) -> AnyExperiment:
+def _experiment(pickled: bytes) -> Loaded:
     """An experiment as long as the next cell is of it too."""
-    found: AnyExperiment = pickle.loads(pickled)
+    found: Loaded = pickle.loads(pickled)
     return found
 
 
@@ -71,7 +71,7 @@ class Dask:
             ) from None
         self.room = _AT_A_THREAD * (sum(int(one["nthreads"]) for one in workers.values()) or 1)
         #: The experiment of the last cell, and it as it goes to the workers.
-        self._experiment: tuple[AnyExperiment | None, bytes] = (None, b"")
+        self._experiment: tuple[Loaded | None, bytes] = (None, b"")
         self._futures: dict[str, Any] = {}
         self._folders: dict[str, Path] = {}
         #: Cells that have begun, or ended, since we looked; both are told by Dask's own thread.
@@ -84,7 +84,7 @@ class Dask:
         self._begun.append(event[1])
         self._news.set()
 
-    def start(self, cell: Cell, experiment: AnyExperiment, out: Path) -> None:
+    def start(self, cell: Cell, experiment: Loaded, out: Path) -> None:
         self._folders[cell.id] = cell.directory(out)
         # pure=False: a cell that is tried again is computed again.
         if self._experiment[0] is not experiment:

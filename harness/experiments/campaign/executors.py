@@ -24,7 +24,7 @@ from typing import Any, Literal, Protocol
 from harness.base.errors import CallError, InputError, YarnfairError
 from harness.experiments.campaign.clusters import OpenCluster
 from harness.experiments.campaign.spec import Cell
-from harness.experiments.kind import AnyExperiment, Runner, Step
+from harness.experiments.kind import Loaded, Runner, Step
 from harness.experiments.real.abandoned import clean_abandoned
 from harness.results.store import RunDirectory
 
@@ -58,7 +58,7 @@ class Executor(Protocol):
     #: Whether a cell may wait at a worker, so that nobody waits for us between two: `told` says when it begins.
     queues: bool
 
-    def start(self, cell: Cell, experiment: AnyExperiment, out: Path) -> None:
+    def start(self, cell: Cell, experiment: Loaded, out: Path) -> None:
         """Begins a cell; its run directory comes to ``cell.directory(out)``."""
 
     def told(self, timeout_s: float) -> list[Told]:
@@ -72,7 +72,7 @@ class Executor(Protocol):
 
 
 def run_cell(
-    experiment: AnyExperiment,
+    experiment: Loaded,
     cell: Cell,
     out: Path,
     on_step: Callable[[Step], None] | None = None,
@@ -147,12 +147,12 @@ class Here:
     def __init__(self, coming: Sequence[Any] = (), runner: Runner | None = None) -> None:
         """``coming``: the variants that will come; ``runner``: as in `run_cell`."""
         self._coming, self._runner = coming, runner
-        self._next: tuple[Cell, AnyExperiment, Path] | None = None
+        self._next: tuple[Cell, Loaded, Path] | None = None
         self._cluster = OpenCluster(turns=False)
         #: Is told of steps and words at once: `told` returns when a cell has ended.
         self.hear: Callable[[Told], None] = lambda told: None
 
-    def start(self, cell: Cell, experiment: AnyExperiment, out: Path) -> None:
+    def start(self, cell: Cell, experiment: Loaded, out: Path) -> None:
         self._next = (cell, experiment, out)
 
     def told(self, timeout_s: float) -> list[Told]:
@@ -281,7 +281,7 @@ class Processes:
         self._workers: list[_Process] = []
         self._context = multiprocessing.get_context("spawn")
 
-    def start(self, cell: Cell, experiment: AnyExperiment, out: Path) -> None:
+    def start(self, cell: Cell, experiment: Loaded, out: Path) -> None:
         name = cell.place.name
         worker = next((one for one in self._workers if one.id is None and one.place == name), None)
         if worker is None:

@@ -24,8 +24,9 @@ import harness
 from harness.base.documents import Positive, Strict, YamlDocument, read_yaml, validated
 from harness.base.errors import CallError, InputError
 from harness.experiments.campaign.clusters import ClusterUse, Place, backends, identity_of, place_of
-from harness.experiments.kind import AnyExperiment, kind_of
+from harness.experiments.kind import Loaded, kind_of
 from harness.experiments.resolve import experiment_path
+from harness.experiments.selection import Selection
 from harness.experiments.spec import Scalar, Seed, Slug
 from harness.results.store import versions
 
@@ -86,7 +87,7 @@ class Cell:
     experiment: str  # its name
     source: str  # the file
     hash: str  # the experiment's
-    variant: Any  # a kind's (harness.experiments.kind.AnyVariant)
+    variant: Any  # a kind's (harness.experiments.kind.KindVariant)
     place: Place
     repeat: int
     #: Where its run directory lies, below the folder of them all ("": there itself, as `yarnfair run` has it).
@@ -123,7 +124,7 @@ class LoadedCampaign:
 
     spec: Campaign
     path: Path
-    experiments: Mapping[str, AnyExperiment]  # by file
+    experiments: Mapping[str, Loaded]  # by file
     cells: tuple[Cell, ...]
     remarks: tuple[str, ...]
 
@@ -158,7 +159,7 @@ def _policy_code(policy: str) -> str | None:
         return None
 
 
-def identity(experiment: AnyExperiment, variant: Any, place: Place, repeat: int) -> str:
+def identity(experiment: Loaded, variant: Any, place: Place, repeat: int) -> str:
     """What a cell is known by: the hash of everything that its figures depend on."""
     document = {
         "experiment": experiment.hash,
@@ -181,7 +182,7 @@ def load_campaign(path: Path) -> LoadedCampaign:
     document = read_yaml(path)
     spec = validated(Campaign, document)
     places = _places(spec, document)
-    experiments: dict[str, AnyExperiment] = {}
+    experiments: dict[str, Loaded] = {}
     cells: list[Cell] = []
     for at, name in enumerate(spec.experiments):
         file = _experiment_file(name, document, at)
@@ -247,9 +248,7 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _cells(
-    spec: Campaign, document: YamlDocument, file: str, loaded: AnyExperiment, places: Sequence[Place]
-) -> list[Cell]:
+def _cells(spec: Campaign, document: YamlDocument, file: str, loaded: Loaded, places: Sequence[Place]) -> list[Cell]:
     varied = {key for key, value in spec.settings.items() if isinstance(value, list) and len(value) > 1}
     out = []
     for settings in _combinations(spec.settings):
@@ -264,7 +263,7 @@ def _cells(
     return out
 
 
-def of_one(loaded: AnyExperiment, variants: Sequence[Any], place: Place) -> LoadedCampaign:
+def of_one(loaded: Loaded, variants: Sequence[Any], place: Place) -> LoadedCampaign:
     """The campaign of one experiment that `yarnfair run` is: its variants in their order, a directory each."""
     file = loaded.document.file
     cells = [
@@ -276,14 +275,14 @@ def of_one(loaded: AnyExperiment, variants: Sequence[Any], place: Place) -> Load
 
 
 def _variants(
-    spec: Campaign, document: YamlDocument, loaded: AnyExperiment, given: Mapping[str, str], *, real: bool
+    spec: Campaign, document: YamlDocument, loaded: Loaded, given: Mapping[str, str], *, real: bool
 ) -> Sequence[Any]:
     """An experiment's variants with these settings; on a real cluster what the stock scheduler has not is from outside.
 
     Raises InputError with the campaign's line.
     """
     try:
-        return loaded.kind.variants(loaded, policies=spec.policies, settings=given, seeds=spec.seed_list(), real=real)
+        return loaded.kind.variants(loaded, Selection(spec.policies, given, spec.seed_list(), real))
     except CallError as error:
         key = "settings" if error.where and error.where.startswith("--set") else "policies"
         where = document.where((key,) if key in document.data else ())

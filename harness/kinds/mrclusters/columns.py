@@ -6,6 +6,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from harness.experiments.kind import Ended, Loaded, by_variant
+
 WIDTH, _LABEL, _CELL = 80, 29, 12
 
 
@@ -45,8 +47,9 @@ def _table(columns: Sequence[Column], rows: Sequence[tuple[str, tuple[str, ...],
     return lines
 
 
-def policies(columns: Sequence[Column]) -> list[str]:
+def policies(_: Loaded, ended: Sequence[Ended]) -> list[str]:
     """The lines of a comparison of policies."""
+    columns = list(by_variant(ended).items())
     clusters = list(columns[0][1][0]["queues"]) if columns else []
     rows: list[tuple[str, tuple[str, ...], int]] = [
         ("makespan (s)", ("makespan_s",), 0),
@@ -74,8 +77,9 @@ def policies(columns: Sequence[Column]) -> list[str]:
     return _table(columns, rows)
 
 
-def layouts(columns: Sequence[Column]) -> list[str]:
+def layouts(_: Loaded, ended: Sequence[Ended]) -> list[str]:
     """The lines of a comparison of layouts, beside their reference."""
+    columns = list(by_variant(ended).items())
     applications = list(columns[0][1][0]["applications"]) if columns else []
     rows: list[tuple[str, tuple[str, ...], int]] = []
     for title, key, digits in (

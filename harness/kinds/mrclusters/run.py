@@ -9,14 +9,22 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from harness.base.documents import YamlDocument
 from harness.base.errors import CallError, InputError
-from harness.experiments.kind import Computed, Ended, Kind, Loaded, by_variant, hash_of
-from harness.experiments.selection import check_given, check_names, chosen, times_seeds, with_given
+from harness.experiments.kind import Computed, Ended, Kind, KindVariant, Loaded, hash_of
+from harness.experiments.selection import (
+    EVERYTHING,
+    Selection,
+    check_given,
+    check_names,
+    chosen,
+    times_seeds,
+    with_given,
+)
 from harness.kinds.mrclusters.spec import (
     Applications,
     LayoutExperiment,
@@ -35,35 +43,19 @@ from harness.results.metrics import percentile
 from harness.sim.mrclusters import ClusterSetup, Constants, MRJob, Profile, Result, Setup, simulate
 from harness.sim.mrclusters.model import Growth
 
-if TYPE_CHECKING:
-    from harness.report.data import Run
-    from harness.report.findings import Finding
-    from harness.report.page import Content
+#: A FAWKES policy acts in no scheduler.
+_MODE = "mr-clusters"
 
 
 @dataclass(frozen=True, slots=True)
-class MRVariant:
+class MRVariant(KindVariant):
     """One run: a policy with its settings and growth (or a layout), and the seed."""
 
-    name: str
-    policy: str
-    settings: Mapping[str, Any]
     growth: Growth
-    seed: int
     layout: LayoutSpec | None = None
 
-    @property
-    def mode(self) -> str:
-        return "mr-clusters"
-
-    def identity(self) -> dict[str, Any]:
-        """As it stands in ``run.json``."""
-        return {
-            "variant": self.name,
-            "policy": {"name": self.policy, "mode": self.mode, "settings": dict(self.settings)},
-            "growth": self.growth,
-            "seed": self.seed,
-        }
+    def own(self) -> dict[str, Any]:
+        return {"growth": self.growth}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,21 +88,17 @@ def load_mr(document: YamlDocument) -> LoadedMR:
     return LoadedMR(spec, document, hash_of(resolved), known)
 
 
-def mr_variants(
-    loaded: LoadedMR,
-    policies: Sequence[str] = (),
-    settings: Mapping[str, str] | None = None,
-    seeds: Sequence[int] = (),
-) -> list[MRVariant]:
+def mr_variants(loaded: LoadedMR, asked: Selection = EVERYTHING) -> list[MRVariant]:
     """What is to run. CallError for policies, settings or options that do not fit, InputError where the file does."""
-    spec = loaded.spec
-    given = dict(settings or {})
+    spec, policies, given = loaded.spec, asked.policies, asked.settings
     found: list[MRVariant] = []
     if isinstance(spec, LayoutExperiment):
         if policies or given:
             raise CallError("layouts have no policy", where="--policy, --set", mend="leave them out")
-        found = [MRVariant(name, "layout", {}, "transient-core", 0, layout) for name, layout in spec.layouts.items()]
-        return times_seeds(found, seeds, spec.seed)
+        found = [
+            MRVariant(name, "layout", _MODE, {}, 0, "transient-core", layout) for name, layout in spec.layouts.items()
+        ]
+        return times_seeds(found, asked.seeds, spec.seed)
     uses: list[tuple[str, Mapping[str, Any], Growth | None, str | None]] = chosen(
         [(use.policy, use.settings, use.growth, use.name) for use in spec.policies],
         policies,
@@ -131,10 +119,10 @@ def mr_variants(
             where = loaded.document.where(("sample_s",))
             raise InputError(what, where=where, mend="give a sample_s of at most the period")
         label = name or (policy if growth is None else f"{policy},growth={growth}")
-        found.append(MRVariant(label, policy, merged, growth or spec.growth, 0))
+        found.append(MRVariant(label, policy, _MODE, merged, 0, growth or spec.growth))
     check_given(given, known, "see docs/reference/fawkes.md")
     check_names([variant.name for variant in found], loaded.document)
-    return times_seeds(found, seeds, spec.seed)
+    return times_seeds(found, asked.seeds, spec.seed)
 
 
 def _policy_of(name: str, settings: Mapping[str, Any], loaded: LoadedMR) -> Weighting:
@@ -329,22 +317,17 @@ class _OfMRClusters(Kind):
     def load(self, document: YamlDocument) -> LoadedMR:
         return load_mr(document)
 
-    def variants(
-        self,
-        experiment: LoadedMR,
-        *,
-        policies: Sequence[str] = (),
-        settings: Mapping[str, str] | None = None,
-        seeds: Sequence[int] = (),
-        real: bool = False,
-    ) -> list[MRVariant]:
-        return mr_variants(experiment, policies, settings, seeds)
+    def variants(self, experiment: LoadedMR, asked: Selection = EVERYTHING) -> list[MRVariant]:
+        return mr_variants(experiment, asked)
 
 
 class MRClusters(_OfMRClusters):
     """Jobs on MR-clusters that grow and shrink."""
 
     name = "mr-clusters"
+    comparing = "harness.kinds.mrclusters.columns:policies"
+    page = "harness.kinds.mrclusters.page:content_clusters"
+    finding = "harness.kinds.mrclusters.page:findings_clusters"
 
     def compute(self, experiment: LoadedMR, variant: MRVariant) -> Computed:
         assert isinstance(experiment.spec, MRExperiment)
@@ -356,26 +339,14 @@ class MRClusters(_OfMRClusters):
         why = f"not ended after {experiment.spec.time_limit_s:g} s of virtual time"
         return Computed(summary, tables, _decisions(result), 5, why)
 
-    def comparison(self, experiment: LoadedMR, ended: Sequence[Ended]) -> list[str]:
-        from harness.kinds.mrclusters.columns import policies
-
-        return policies(list(by_variant(ended).items()))
-
-    def content(self, runs: Sequence[Run]) -> Content:
-        from harness.kinds.mrclusters.page import content_clusters
-
-        return content_clusters(runs)
-
-    def findings(self, runs: Sequence[Run]) -> list[Finding]:
-        from harness.kinds.mrclusters.page import findings_clusters
-
-        return findings_clusters(runs)
-
 
 class MRLayouts(_OfMRClusters):
     """Applications alone on layouts of core and transient nodes."""
 
     name = "mr-layouts"
+    comparing = "harness.kinds.mrclusters.columns:layouts"
+    page = "harness.kinds.mrclusters.page:content_layouts"
+    finding = "harness.kinds.mrclusters.page:findings_layouts"
 
     def compute(self, experiment: LoadedMR, variant: MRVariant) -> Computed:
         return Computed(run_layout(experiment, variant))
@@ -394,21 +365,6 @@ class MRLayouts(_OfMRClusters):
                 alone = references[run.variant.seed]["applications"][name]["runtime_s"]
                 figures["over_reference"] = round(figures["runtime_s"] / alone, 6)
                 figures["speedup"] = round(alone / figures["runtime_s"], 6)
-
-    def comparison(self, experiment: LoadedMR, ended: Sequence[Ended]) -> list[str]:
-        from harness.kinds.mrclusters.columns import layouts
-
-        return layouts(list(by_variant(ended).items()))
-
-    def content(self, runs: Sequence[Run]) -> Content:
-        from harness.kinds.mrclusters.page import content_layouts
-
-        return content_layouts(runs)
-
-    def findings(self, runs: Sequence[Run]) -> list[Finding]:
-        from harness.kinds.mrclusters.page import findings_layouts
-
-        return findings_layouts(runs)
 
 
 MR_CLUSTERS, MR_LAYOUTS = MRClusters(), MRLayouts()

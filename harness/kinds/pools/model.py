@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.base.documents import YamlDocument, read_yaml, validated
 from harness.base.errors import InputError
-from harness.experiments.kind import Loaded
+from harness.experiments.kind import KindVariant, Loaded
 from harness.kinds.pools.spec import CloudExperiment, InstanceSpec
 from harness.model.data import data_path
 from harness.policies.cloud_driver import InstanceType, Pool
@@ -17,32 +17,11 @@ DRIVER = "driver"
 
 
 @dataclass(frozen=True, slots=True)
-class PoolsVariant:
+class PoolsVariant(KindVariant):
     """One run: a configuration of the file, or what the driver chooses."""
 
-    name: str
-    seed: int
-
-    @property
-    def policy(self) -> str:
-        return self.name
-
-    @property
-    def mode(self) -> str:
-        return "cloud"
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        return {}
-
-    def identity(self) -> dict[str, Any]:
-        """As it stands in ``run.json``."""
-        return {
-            "variant": self.name,
-            "policy": {"name": self.policy, "mode": self.mode, "settings": {}},
-            "configuration": self.name,
-            "seed": self.seed,
-        }
+    def own(self) -> dict[str, Any]:
+        return {"configuration": self.name}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,14 @@ By the model here; on containers (``--backend docker``) harness.kinds.pools.real
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.base.documents import YamlDocument, validated
 from harness.base.errors import CallError, InputError
-from harness.experiments.kind import Computed, Ended, Kind, Runner, hash_of
+from harness.experiments.kind import Computed, Kind, Runner, Target, hash_of
+from harness.experiments.selection import EVERYTHING, Selection
 from harness.kinds.pools.model import (
     DRIVER,
     LoadedPools,
@@ -31,12 +32,6 @@ from harness.policies.cloud_driver import (
     hours_of,
     period_cost,
 )
-
-if TYPE_CHECKING:
-    from harness.experiments.kind import Target
-    from harness.report.data import Run
-    from harness.report.findings import Finding
-    from harness.report.page import Content
 
 
 def _ends(spec: CloudExperiment, hours: float, nodes: str) -> float:
@@ -83,10 +78,10 @@ class Pools(Kind):
     """Production queries every period on core nodes with or without accelerators."""
 
     name = "cloud"
-
-    @property
-    def backends(self) -> tuple[str, ...]:
-        return ("sim", "docker")
+    backends = ("sim", "docker")
+    comparing = "harness.kinds.pools.columns:comparison_pools"
+    page = "harness.kinds.pools.page:content_pools"
+    finding = "harness.kinds.pools.page:findings_pools"
 
     def load(self, document: YamlDocument) -> LoadedPools:
         spec = validated(CloudExperiment, document)
@@ -101,24 +96,16 @@ class Pools(Kind):
             loaded.candidates()
         return loaded
 
-    def variants(
-        self,
-        experiment: LoadedPools,
-        *,
-        policies: Sequence[str] = (),
-        settings: Mapping[str, str] | None = None,
-        seeds: Sequence[int] = (),
-        real: bool = False,
-    ) -> list[PoolsVariant]:
+    def variants(self, experiment: LoadedPools, asked: Selection = EVERYTHING) -> list[PoolsVariant]:
         spec = experiment.spec
-        if policies or settings or seeds:
+        if asked.policies or asked.settings or asked.seeds:
             what = "an experiment of pools has neither policies nor seeds"
             raise CallError(what, where=spec.experiment, mend="leave them out")
         names = [*spec.configurations]
         if spec.driver is not None:
             # On containers it comes first: with the rates that it measures, the model says what the others should take.
-            names = [DRIVER, *names] if real else [*names, DRIVER]
-        return [PoolsVariant(name, spec.seed) for name in names]
+            names = [DRIVER, *names] if asked.real else [*names, DRIVER]
+        return [PoolsVariant(name, name, "cloud", {}, spec.seed) for name in names]
 
     def check(
         self, experiment: LoadedPools, variants: Sequence[PoolsVariant], backend: str, target: Target | None
@@ -161,21 +148,6 @@ class Pools(Kind):
         from harness.kinds.pools.real import docker_cloud, open_runner
 
         return open_runner(docker_cloud(experiment), says)
-
-    def comparison(self, experiment: LoadedPools, ended: Sequence[Ended]) -> list[str]:
-        from harness.kinds.pools.columns import comparison_pools
-
-        return comparison_pools(experiment, ended)
-
-    def content(self, runs: Sequence[Run]) -> Content:
-        from harness.kinds.pools.page import content_pools
-
-        return content_pools(runs)
-
-    def findings(self, runs: Sequence[Run]) -> list[Finding]:
-        from harness.kinds.pools.page import findings_pools
-
-        return findings_pools(runs)
 
 
 KIND = Pools()

@@ -6,13 +6,21 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from harness.base.documents import YamlDocument, validated
-from harness.experiments.kind import Computed, Ended, Kind, Loaded, by_variant, hash_of
-from harness.experiments.selection import check_given, check_names, chosen, times_seeds, with_given
+from harness.experiments.kind import Computed, Ended, Kind, KindVariant, Loaded, by_variant, hash_of
+from harness.experiments.selection import (
+    EVERYTHING,
+    Selection,
+    check_given,
+    check_names,
+    chosen,
+    times_seeds,
+    with_given,
+)
 from harness.kinds.rates.spec import RatesExperiment
 from harness.paper.rates import play_rates, slot_chooser
 from harness.policies.base import Policy
@@ -20,34 +28,15 @@ from harness.policies.rates import NodeType, RateJob, RatesScenario
 from harness.policies.registry import make_policy, settings_of
 from harness.sim.durations import exp_portable, job_key, normal_quantile, unit
 
-if TYPE_CHECKING:
-    from harness.report.data import Run
-    from harness.report.findings import Finding
-    from harness.report.page import Content
-
 
 @dataclass(frozen=True, slots=True)
-class RatesVariant:
+class RatesVariant(KindVariant):
     """One run: a policy with its settings on a configuration of nodes, and the seed of the task times."""
 
-    name: str
-    policy: str
-    settings: Mapping[str, Any]
     configuration: str
-    seed: int
 
-    @property
-    def mode(self) -> str:
-        return "computing-rates"
-
-    def identity(self) -> dict[str, Any]:
-        """As it stands in ``run.json``."""
-        return {
-            "variant": self.name,
-            "policy": {"name": self.policy, "mode": self.mode, "settings": dict(self.settings)},
-            "configuration": self.configuration,
-            "seed": self.seed,
-        }
+    def own(self) -> dict[str, Any]:
+        return {"configuration": self.configuration}
 
 
 def rates_scenario(spec: RatesExperiment, types: Mapping[str, int], seed: int) -> RatesScenario:
@@ -125,23 +114,17 @@ class ComputingRates(Kind):
     """Jobs on clusters of several node types, policy by policy."""
 
     name = "computing-rates"
+    page = "harness.kinds.rates.page:content_rates"
+    finding = "harness.kinds.rates.page:findings_rates"
 
     def load(self, document: YamlDocument) -> Loaded:
         spec = validated(RatesExperiment, document)
         return Loaded(spec, document, hash_of(spec.model_dump(mode="json", exclude={"seed", "policies"})))
 
-    def variants(
-        self,
-        experiment: Loaded,
-        *,
-        policies: Sequence[str] = (),
-        settings: Mapping[str, str] | None = None,
-        seeds: Sequence[int] = (),
-        real: bool = False,
-    ) -> list[RatesVariant]:
-        spec, given = experiment.spec, settings or {}
+    def variants(self, experiment: Loaded, asked: Selection = EVERYTHING) -> list[RatesVariant]:
+        spec, given = experiment.spec, asked.settings
         of_file = [(use, {}) if isinstance(use, str) else (use.policy, use.settings) for use in spec.policies]
-        uses = chosen(of_file, policies, lambda use, name: use[0] == name, lambda name: (name, {}))
+        uses = chosen(of_file, asked.policies, lambda use, name: use[0] == name, lambda name: (name, {}))
         made: list[tuple[str, dict[str, Any]]] = []
         for name, own in uses:
             merged = with_given(own, given, settings_of(name))
@@ -152,15 +135,16 @@ class ComputingRates(Kind):
             RatesVariant(
                 ",".join([configuration, name, *(f"{key}={value}" for key, value in sorted(merged.items()))]),
                 name,
+                self.name,
                 merged,
-                configuration,
                 0,
+                configuration,
             )
             for configuration in spec.configurations
             for name, merged in made
         ]
         check_names([variant.name for variant in found], experiment.document)
-        return times_seeds(found, seeds, spec.seed)
+        return times_seeds(found, asked.seeds, spec.seed)
 
     def compute(self, experiment: Loaded, variant: RatesVariant) -> Computed:
         spec = experiment.spec
@@ -184,16 +168,6 @@ class ComputingRates(Kind):
                 texts.append(f"{100 * sum(known) / len(known):.1f} %" if known else "-")
             lines += _named(name, 44, "".join(f"{text:>12}" for text in texts))
         return lines
-
-    def content(self, runs: Sequence[Run]) -> Content:
-        from harness.kinds.rates.page import content_rates
-
-        return content_rates(runs)
-
-    def findings(self, runs: Sequence[Run]) -> list[Finding]:
-        from harness.kinds.rates.page import findings_rates
-
-        return findings_rates(runs)
 
 
 KIND = ComputingRates()

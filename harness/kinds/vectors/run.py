@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -20,16 +20,11 @@ from pydantic import Field, model_validator
 
 from harness.base.documents import Positive, Strict, YamlDocument, validated
 from harness.base.errors import CallError, InputError
-from harness.experiments.kind import Computed, Ended, Kind, Loaded, hash_of
-from harness.experiments.selection import check_given, chosen, times_seeds
+from harness.experiments.kind import Computed, Ended, Kind, KindVariant, Loaded, hash_of
+from harness.experiments.selection import EVERYTHING, Selection, check_given, chosen, times_seeds
 from harness.experiments.spec import Scalar, Seed, Slug
 from harness.jobs.google import WHOLE, Part, read_trace, synthetic
 from harness.sim.vector import RULES, UPDATE_S, WINDOW, VectorLoad, VectorRun, simulate
-
-if TYPE_CHECKING:
-    from harness.report.data import Run
-    from harness.report.findings import Finding
-    from harness.report.page import Content
 
 #: The knob of each rule that has one, by its name as a setting.
 KNOBS: Mapping[str, str] = {"tetris": "f", "qknober": "rho"}
@@ -93,35 +88,16 @@ class VectorExperiment(Strict):
 
 
 @dataclass(frozen=True, slots=True)
-class VectorVariant:
+class VectorVariant(KindVariant):
     """One run: a rule, its knob, the number of users, the window of pending tasks, the seed of the load."""
 
-    name: str
-    policy: str
     knob: float | None
     users: int
-    seed: int
     window: int | Literal["all"] = WINDOW
     remaining: float = 0.0
 
-    @property
-    def mode(self) -> str:
-        return "vectors"
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        knob = {} if self.knob is None else {KNOBS[self.policy]: self.knob}
-        return {**knob, REMAINING: self.remaining} if self.remaining else knob
-
-    def identity(self) -> dict[str, Any]:
-        """As it stands in ``run.json``."""
-        return {
-            "variant": self.name,
-            "policy": {"name": self.policy, "mode": self.mode, "settings": dict(self.settings)},
-            "users": self.users,
-            **({"window": self.window} if self.window != WINDOW else {}),
-            "seed": self.seed,
-        }
+    def own(self) -> dict[str, Any]:
+        return {"users": self.users, **({"window": self.window} if self.window != WINDOW else {})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +124,13 @@ def _use(policy: str, settings: Mapping[str, Any]) -> Use:
     if own is None:
         return policy, None, 0.0
     return policy, _number(own, settings.get(own, 0.5), 1), _number(REMAINING, settings.get(REMAINING, 0.0), 1000)
+
+
+def _shown(use: Use) -> dict[str, float]:
+    """The settings of a rule that differ from what it is without them."""
+    policy, knob, remaining = use
+    found = {} if knob is None else {KNOBS[policy]: knob}
+    return {**found, REMAINING: remaining} if remaining else found
 
 
 def _settings_of(policy: str) -> list[str]:
@@ -277,6 +260,9 @@ class Vectors(Kind):
 
     name = "vectors"
     compiles = True
+    comparing = "harness.kinds.vectors.run:comparison_vectors"
+    page = "harness.kinds.vectors.page:content"
+    finding = "harness.kinds.vectors.page:findings"
 
     def load(self, document: YamlDocument) -> LoadedVectors:
         spec = validated(VectorExperiment, document)
@@ -297,33 +283,26 @@ class Vectors(Kind):
         digest = hash_of(spec.model_dump(mode="json", exclude=left_out))
         return LoadedVectors(spec, document, digest, trace)
 
-    def variants(
-        self,
-        experiment: LoadedVectors,
-        *,
-        policies: Sequence[str] = (),
-        settings: Mapping[str, str] | None = None,
-        seeds: Sequence[int] = (),
-        real: bool = False,
-    ) -> list[VectorVariant]:
-        spec, given = experiment.spec, settings or {}
-        uses = chosen(_uses(spec, experiment.document), policies, lambda use, name: use[0] == name, _called)
+    def variants(self, experiment: LoadedVectors, asked: Selection = EVERYTHING) -> list[VectorVariant]:
+        spec, given = experiment.spec, asked.settings
+        uses = chosen(_uses(spec, experiment.document), asked.policies, lambda use, name: use[0] == name, _called)
         check_given(given, [key for policy, *_ in uses for key in _settings_of(policy)], "f, remaining or rho")
         found = []
         counts = spec.users if isinstance(spec.users, list) else [spec.users]
         for policy, knob, remaining in uses:
             known = {key: given[key] for key in given if key in _settings_of(policy)}
-            own = {} if knob is None else {KNOBS[policy]: knob, **({REMAINING: remaining} if remaining else {})}
-            found.append(_use(policy, {**own, **known}))
+            found.append(_use(policy, {**_shown((policy, knob, remaining)), **known}))
         variants = []
         windows = spec.window if isinstance(spec.window, list) else [spec.window]
-        for users, window, (policy, knob, remaining) in itertools.product(counts, windows, dict.fromkeys(found)):
-            parts = [policy] if knob is None else [policy, f"{KNOBS[policy]}={knob:g}"]
-            parts += [f"{REMAINING}={remaining:g}"] if remaining else []
+        for users, window, use in itertools.product(counts, windows, dict.fromkeys(found)):
+            policy, knob, remaining = use
+            parts = [policy, *(f"{key}={value:g}" for key, value in _shown(use).items())]
             parts += [f"users={users}"] if len(counts) > 1 else []
             parts += [f"window={window}"] if len(windows) > 1 else []
-            variants.append(VectorVariant(",".join(parts), policy, knob, users, 0, window, remaining))
-        return times_seeds(variants, seeds, spec.seed)
+            variants.append(
+                VectorVariant(",".join(parts), policy, self.name, _shown(use), 0, knob, users, window, remaining)
+            )
+        return times_seeds(variants, asked.seeds, spec.seed)
 
     def compute(self, experiment: LoadedVectors, variant: VectorVariant) -> Computed:
         load = _load_of(experiment, variant.users, variant.seed)
@@ -351,19 +330,6 @@ class Vectors(Kind):
             alone = static.get((run.variant.users, run.variant.window, run.variant.seed))
             if alone is not None and run.summary["makespan_s"]:
                 run.summary["speedup_over_static"] = round(alone / run.summary["makespan_s"], 6)
-
-    def comparison(self, experiment: LoadedVectors, ended: Sequence[Ended]) -> list[str]:
-        return comparison_vectors(experiment, ended)
-
-    def content(self, runs: Sequence[Run]) -> Content:
-        from harness.kinds.vectors.page import content
-
-        return content(runs)
-
-    def findings(self, runs: Sequence[Run]) -> list[Finding]:
-        from harness.kinds.vectors.page import findings
-
-        return findings(runs)
 
 
 KIND = Vectors()

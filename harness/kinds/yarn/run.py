@@ -23,6 +23,7 @@ from harness.experiments.kind import (
 )
 from harness.experiments.orders import check_orders
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of, load_experiment, variants_of
+from harness.experiments.selection import EVERYTHING, Selection
 from harness.experiments.simulated import check_held, held, of_papers, put_arrivals, setup_of, simulate_variant
 from harness.jobs.workloads import build_jobs
 from harness.jobs.workloads.programs import ProgramsWorkload
@@ -175,29 +176,18 @@ class Yarn(Kind):
 
     name = "yarn"
     compiles = True
-
-    @property
-    def backends(self) -> tuple[str, ...]:
-        return ("sim", *BACKENDS)
+    backends = ("sim", *BACKENDS)
 
     def load(self, document: YamlDocument) -> LoadedExperiment:
         return load_experiment(document.file, document)
 
-    def variants(
-        self,
-        experiment: LoadedExperiment,
-        *,
-        policies: Sequence[str] = (),
-        settings: Mapping[str, str] | None = None,
-        seeds: Sequence[int] = (),
-        real: bool = False,
-    ) -> list[Variant]:
-        if not real:
-            return variants_of(experiment, policies=policies, settings=settings, seeds=seeds)
+    def variants(self, experiment: LoadedExperiment, asked: Selection = EVERYTHING) -> list[Variant]:
+        if not asked.real:
+            return variants_of(experiment, policies=asked.policies, settings=asked.settings, seeds=asked.seeds)
         from harness.experiments.real.start import real_policies, real_variants
 
-        policies = real_policies(experiment, policies)
-        return real_variants(variants_of(experiment, policies=policies, settings=settings, seeds=seeds))
+        policies = real_policies(experiment, asked.policies)
+        return real_variants(variants_of(experiment, policies=policies, settings=asked.settings, seeds=asked.seeds))
 
     def check(
         self, experiment: LoadedExperiment, variants: Sequence[Variant], backend: str, target: Target | None
