@@ -24,6 +24,9 @@ _NEEDED = (
     "hadoop-mapreduce-client-shuffle-",
     "hadoop-common-",
 )
+_HADOOP = "hadoop-jars"
+#: What resolving a set may take: the largest has 250 MB.
+_TIMEOUT_S = 1800.0
 
 
 def cache_folder() -> Path:
@@ -40,19 +43,18 @@ def missing(folder: Path, needed: tuple[str, ...] = _NEEDED) -> list[str]:
     return [prefix for prefix in needed if not any(name.startswith(prefix) for name in names)]
 
 
-def _target() -> Path:
+def _target(name: str, pom: Path) -> Path:
     # Another list of artefacts is another folder: nothing old is ever mixed in.
-    pom = data_path("docker", "pom.xml").read_bytes()
-    return cache_folder() / f"hadoop-jars-{hashlib.sha256(pom).hexdigest()[:12]}"
+    return cache_folder() / f"{name}-{hashlib.sha256(pom.read_bytes()).hexdigest()[:12]}"
 
 
 def cached() -> bool:
     """Whether the jars are in the cache already."""
-    return not missing(_target())
+    return not missing(_target(_HADOOP, data_path("docker", "pom.xml")))
 
 
-def find(*, timeout_s: float = 900.0, progress: Callable[[str], None] = lambda _: None) -> Path:
-    """The folder with the jars, resolving them first if need be (about a minute). InputError, RunTimedOut."""
+def find(*, progress: Callable[[str], None] = lambda _: None) -> Path:
+    """The folder with Hadoop's jars, resolving them first if need be (about a minute). InputError, RunTimedOut."""
     if given := os.environ.get("HADOOP_LIB"):
         if lacking := missing(Path(given)):
             raise InputError(
@@ -61,50 +63,18 @@ def find(*, timeout_s: float = 900.0, progress: Callable[[str], None] = lambda _
                 mend="let it name a folder with Hadoop's jars, or unset it",
             )
         return Path(given).absolute()
-    pom, target = data_path("docker", "pom.xml"), _target()
-    if not missing(target):
-        return target
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise InputError(
-            "no Maven (mvn) on the PATH", mend="install maven, or set HADOOP_LIB to a folder with the jars"
-        )
-    cache_folder().mkdir(parents=True, exist_ok=True)
-    with (cache_folder() / ".lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if missing(target):
-            progress(f"resolving Hadoop's jars by Maven into {target} (once)")
-            _resolve(maven, pom, target, timeout_s)
-    return target
+    instead = "set HADOOP_LIB to a folder with the jars"
+    return find_set(_HADOOP, data_path("docker", "pom.xml"), _NEEDED, instead=instead, progress=progress)
 
 
-def find_one(
-    prefix: str, pom: Path, *, timeout_s: float = 600.0, progress: Callable[[str], None] = lambda _: None
-) -> Path:
+def find_one(prefix: str, pom: Path, *, progress: Callable[[str], None] = lambda _: None) -> Path:
     """The one jar ``PREFIX*.jar`` that a POM names: of ``HADOOP_LIB`` or the cache, else by Maven. InputError."""
-    given = os.environ.get("HADOOP_LIB")
-    target = cache_folder() / f"{prefix}{hashlib.sha256(pom.read_bytes()).hexdigest()[:12]}"
-
-    def there() -> Path | None:
-        return next((jar for at in (given, target) if at for jar in sorted(Path(at).glob(f"{prefix}*.jar"))), None)
-
-    found = there()
-    if found is not None:
-        return found
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise InputError("no Maven (mvn) on the PATH", mend=f"install maven, or put {prefix}*.jar into HADOOP_LIB")
-    cache_folder().mkdir(parents=True, exist_ok=True)
-    with (cache_folder() / ".lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        found = there()
-        if found is None:
-            progress(f"resolving {prefix}*.jar by Maven into {target} (once)")
-            _resolve(maven, pom, target, timeout_s, (prefix,))
-            found = there()
-    if found is None:
-        raise InputError(f"Maven gave no {prefix}*.jar", where=str(target))
-    return found
+    given, pattern = os.environ.get("HADOOP_LIB"), f"{prefix}*.jar"
+    if given and (there := sorted(Path(given).glob(pattern))):
+        return there[0]
+    instead = f"put {pattern} into HADOOP_LIB"
+    folder = find_set(prefix.removesuffix("-"), pom, (prefix,), instead=instead, progress=progress)
+    return min(folder.glob(pattern))
 
 
 def find_set(
@@ -112,48 +82,44 @@ def find_set(
     pom: Path,
     needed: tuple[str, ...],
     *,
-    timeout_s: float = 1800.0,
+    instead: str = "",
     progress: Callable[[str], None] = lambda _: None,
 ) -> Path:
-    """A folder with all jars of a POM, ``needed`` (prefixes) among them: of the cache, else by Maven. InputError."""
-    target = cache_folder() / f"{name}-{hashlib.sha256(pom.read_bytes()).hexdigest()[:12]}"
+    """A folder with all jars of a POM, ``needed`` (prefixes) among them: of the cache, else by Maven.
+
+    ``instead``: what a user may do without Maven. Raises InputError, RunTimedOut.
+    """
+    target = _target(name, pom)
     if not missing(target, needed):
         return target
     maven = shutil.which("mvn")
     if maven is None:
-        raise InputError("no Maven (mvn) on the PATH", mend=f"install maven, or put the jars into {target}")
+        mend = f"install maven, or {instead or f'put the jars into {target}'}"
+        raise InputError("no Maven (mvn) on the PATH", mend=mend)
     cache_folder().mkdir(parents=True, exist_ok=True)
     with (cache_folder() / ".lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if missing(target, needed):
             progress(f"resolving {name} by Maven into {target} (once)")
-            _resolve(maven, pom, target, timeout_s, needed)
+            _resolve(maven, pom, target, needed)
     return target
 
 
-def _resolve(maven: str, pom: Path, target: Path, timeout_s: float, needed: tuple[str, ...] = _NEEDED) -> None:
+def _resolve(maven: str, pom: Path, target: Path, needed: tuple[str, ...]) -> None:
     with tempfile.TemporaryDirectory(dir=cache_folder(), prefix="resolving-") as work:
         shutil.copy(pom, Path(work) / "pom.xml")
-        command = [
-            maven,
-            "-q",
-            "-B",
-            "dependency:copy-dependencies",
-            "-DincludeScope=runtime",
-            f"-DoutputDirectory={work}/lib",
-        ]
+        command = [maven, "-q", "-B", "dependency:copy-dependencies"]
+        command += ["-DincludeScope=runtime", f"-DoutputDirectory={work}/lib"]
         try:
             done = subprocess.run(
-                command, cwd=work, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout_s
+                command, cwd=work, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_TIMEOUT_S
             )
         except subprocess.TimeoutExpired:
-            raise RunTimedOut(f"Maven had not resolved the jars after {timeout_s:g} s") from None
+            raise RunTimedOut(f"Maven had not resolved the jars after {_TIMEOUT_S:g} s") from None
         if done.returncode or missing(Path(work) / "lib", needed):
-            lines = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line] or [
-                "no reason given"
-            ]
+            errors = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line]
             raise InputError(
-                f"Maven did not resolve Hadoop's jars: {lines[0][:300]}",
+                f"Maven did not resolve Hadoop's jars: {(errors or ['no reason given'])[0][:300]}",
                 mend="check the network and ~/.m2/settings.xml, or set HADOOP_LIB to a folder with the jars",
             )
         shutil.rmtree(target, ignore_errors=True)

@@ -25,6 +25,7 @@ from typing import Any
 from harness.base.errors import InputError, RunTimedOut
 from harness.clusters import jars, processes, site
 from harness.clusters.base import Cluster, Finding
+from harness.clusters.daemon_site import node_properties, rm_properties, site_files
 from harness.clusters.daemons import NM, RM, RM_PORTS, SCHEDULERS, java_program, java_words
 from harness.clusters.shared import LocalFolder, SharedFolder
 from harness.clusters.state import ClusterSpec, ClusterState, not_ended
@@ -239,7 +240,7 @@ class LocalCluster(Cluster):
             self._write_site(conf, spec, ports, class_path, own)
             node_path = os.pathsep.join([str(conf), f"{lib}/*"])
             commands[name] = (java, *java_words(NM, rm_conf, node_path, spec.nm_heap_mb))
-        self._write_site(folder.path("conf"), spec, ports, class_path, None)
+        self._write_site(folder.path("conf"), spec, ports, class_path, folder.folder)
         state = replace(state, ports=ports, commands=commands)
         # Saved before each start: a crash between two lines must leave a trace of what may run.
         folder.save(state)
@@ -267,66 +268,15 @@ class LocalCluster(Cluster):
         """Where a part (rm, nm1 ...) writes its log."""
         return self.folder.path("logs", f"{name}.log")
 
-    def _write_site(
-        self, conf: Path, spec: ClusterSpec, ports: dict[str, int], class_path: str, node: Path | None
-    ) -> None:
-        folder = self.folder
-        core = {
-            "fs.defaultFS": "file:///",
-            "hadoop.tmp.dir": str((node or folder.folder) / "tmp"),
-            # Nodes start beside the RM and ask again until it is there.
-            "ipc.client.connect.retry.interval": "250",
-            "ipc.client.connect.max.retries": "400",
-        }
-        yarn = {
-            "yarn.resourcemanager.hostname": _HOST,
-            "yarn.resourcemanager.webapp.address": f"{_HOST}:{ports['http']}",
-            "yarn.resourcemanager.address": f"{_HOST}:{ports['client']}",
-            "yarn.resourcemanager.admin.address": f"{_HOST}:{ports['admin']}",
-            "yarn.resourcemanager.scheduler.address": f"{_HOST}:{ports['scheduler']}",
-            "yarn.resourcemanager.resource-tracker.address": f"{_HOST}:{ports['tracker']}",
-            "yarn.resourcemanager.scheduler.class": SCHEDULERS[spec.scheduler][0],
-            "yarn.scheduler.fair.allocation.file": str(folder.path("scheduler", "fair-scheduler.xml")),
-            "yarn.scheduler.fair.preemption": str(spec.preemption).lower(),
-            "yarn.scheduler.minimum-allocation-mb": str(spec.minimum_allocation_mb),
-            "yarn.scheduler.increment-allocation-mb": str(spec.minimum_allocation_mb),
-            "yarn.scheduler.maximum-allocation-mb": str(spec.memory_mb),
-            "yarn.scheduler.maximum-allocation-vcores": str(spec.vcores),
-            # By default all ResourceManagers of a user share one folder: two that begin at once break each other.
-            "yarn.node-attribute.fs-store.root-dir": f"file://{folder.path('tmp', 'node-attribute')}",
-            # All nodes have the same host: the port tells them apart.
-            "yarn.scheduler.include-port-in-node-name": "true",
-            "yarn.nm.liveness-monitor.expiry-interval-ms": str(spec.expiry_ms),
-            "yarn.resourcemanager.connect.retry-interval.ms": "500",
-            "yarn.nodemanager.hostname": _HOST,
-            "yarn.nodemanager.localizer.address": f"{_HOST}:0",
-            "yarn.nodemanager.webapp.address": f"{_HOST}:0",
-            "yarn.nodemanager.collector-service.address": f"{_HOST}:0",
-            "yarn.nodemanager.resource.memory-mb": str(spec.memory_mb),
-            "yarn.nodemanager.resource.cpu-vcores": str(spec.vcores),
-            "yarn.nodemanager.aux-services": "mapreduce_shuffle",
-            "yarn.nodemanager.disk-health-checker.enable": str(spec.disk_checks).lower(),
-            "yarn.nodemanager.vmem-check-enabled": "false",
-            "yarn.nodemanager.pmem-check-enabled": "false",
-            "yarn.nodemanager.delete.debug-delay-sec": "0",
-            "yarn.nodemanager.env-whitelist": f"JAVA_HOME,HADOOP_CONF_DIR,PATH,{processes.MARK}",
-            "yarn.application.classpath": class_path,
-        }
-        if node is not None:
-            yarn["yarn.nodemanager.address"] = f"{_HOST}:{ports[node.name]}"
-            # Absolute, or containers die with "Stdout path must be absolute".
-            yarn["yarn.nodemanager.local-dirs"] = str(node / "local")
-            yarn["yarn.nodemanager.log-dirs"] = str(node / "logs")
-        mapred = {
-            "mapreduce.framework.name": "yarn",
-            "yarn.app.mapreduce.am.staging-dir": str(folder.path("staging")),
-            "mapreduce.application.classpath": class_path,
-            "mapreduce.shuffle.port": "0",
-        }
-        site.write(conf / "core-site.xml", site.render(core))
-        site.write(conf / "yarn-site.xml", site.render({**yarn, **spec.properties}))
-        site.write(conf / "mapred-site.xml", site.render(mapred))
-        site.write(conf / "log4j.properties", site.LOG4J)
+    def _write_site(self, conf: Path, spec: ClusterSpec, ports: dict[str, int], class_path: str, own: Path) -> None:
+        """The configuration of a daemon whose folder is ``own``: a node's, or the cluster's for the ResourceManager."""
+        home = str(self.folder.folder)
+        properties = rm_properties(spec, home)
+        if own != self.folder.folder:
+            properties |= node_properties(spec, _HOST, str(own), port=ports[own.name])
+        files = site_files(spec, properties, rm=_HOST, ports=ports, home=home, folder=str(own), class_path=class_path)
+        for name, text in files.items():
+            site.write(conf / name, text)
 
     def _wait(self, state: ClusterState, start: float, timeout_s: float) -> ClusterStatus:
         def check() -> None:

@@ -17,11 +17,11 @@ from typing import Any
 from urllib.parse import quote as url_quote
 
 from harness.base.errors import InputError
-from harness.clusters import processes, site
+from harness.clusters import processes
+from harness.clusters.daemon_site import node_properties, rm_properties, site_files
 from harness.clusters.daemons import LOOPBACK, NM, RM, RM_PORTS, SCHEDULERS, java_words
 from harness.clusters.inventory import Host
 from harness.clusters.remote import Remote, quote
-from harness.clusters.remote_site import node_properties, rm_properties
 from harness.clusters.state import ClusterState
 from harness.clusters.status import last_words
 from harness.model.data import data_path
@@ -128,12 +128,14 @@ def configure(host: Host, rm: Host, state: ClusterState, ports: Mapping[str, int
         for role in host.roles:
             conf = posixpath.join(home, role)
             class_path = _class_path(role, home, lib)
-            make = rm_properties if role == "rm" else node_properties
-            yarn, core, mapred = make(state.spec, host, rm, home, ports, class_path)
-            sites = {"core": core, "yarn": {**yarn, **state.spec.properties}, "mapred": mapred}
-            for name, properties in sites.items():
-                files[posixpath.join(conf, f"{name}-site.xml")] = site.render(properties).encode()
-            files[posixpath.join(conf, "log4j.properties")] = site.LOG4J.encode()
+            if role == "rm":
+                own = rm_properties(state.spec, home)
+            else:
+                own = node_properties(state.spec, host.address, home, memory_mb=host.memory_mb, vcores=host.vcores)
+            made = site_files(
+                state.spec, own, rm=rm.address, ports=ports, home=home, folder=home, class_path=class_path
+            )
+            files.update({posixpath.join(conf, name): text.encode() for name, text in made.items()})
         if "rm" in host.roles:
             given = state.spec.allocations
             name = SCHEDULERS[state.spec.scheduler][1]

@@ -1,6 +1,6 @@
-"""Hadoop's configuration files for a cluster of local processes, and additions to a file that exists.
+"""Hadoop's configuration files: written, read and copied.
 
-The properties themselves are chosen in harness.clusters.local; docker/conf has the image's own.
+The properties themselves are chosen in harness.clusters.daemon_site; docker/conf has the image's own.
 """
 
 from __future__ import annotations

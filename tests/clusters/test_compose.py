@@ -11,10 +11,9 @@ import pytest
 import yaml
 
 from harness.base.errors import InputError
-from harness.clusters import jars, local, remote_site, site
+from harness.clusters import daemon_site, jars, local, site
 from harness.clusters.compose import DockerCluster, why_failed
 from harness.clusters.daemons import SCHEDULERS
-from harness.clusters.inventory import Access, Host
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
 from harness.model.data import data_path
@@ -23,6 +22,7 @@ COMPOSE = data_path("docker", "compose.yaml")
 SERVICES: dict[str, Any] = yaml.safe_load(COMPOSE.read_text())["services"]
 SITE = data_path("docker", "conf", "yarn-site.xml")
 _CLASS = "yarn.resourcemanager.scheduler.class"
+_ATTRIBUTES = "yarn.node-attribute.fs-store.root-dir"
 
 
 def test_whatever_a_cluster_sets_compose_hands_on(tmp_path: Path) -> None:
@@ -59,16 +59,24 @@ def test_the_images_settings_are_those_of_other_clusters(tmp_path: Path) -> None
         "yarn.node-attribute.fs-store.root-dir",
     }
     assert of_local - own - set(of_image) == set()
-    host = Host(Access("rm", "rm", None, None, None, None, 1.0), "rm", ("rm",), "/opt/yf", None, None, None, None)
-    of_remote = {*remote_site.rm_properties(ClusterSpec(), host, host, "/h", ports, "x")[0]}
+    of_remote = {
+        *daemon_site.rm_properties(ClusterSpec(), "/h"),
+        *daemon_site.node_properties(ClusterSpec(), "h", "/h"),
+    }
     assert of_remote - own - set(of_image) - {name for name in of_remote if name.endswith(".address")} == set()
     for scheduler, (kind, _) in SCHEDULERS.items():
         spec = ClusterSpec(scheduler=scheduler)
-        assert remote_site.rm_properties(spec, host, host, "/h", ports, "x")[0][_CLASS] == kind
+        assert daemon_site.rm_properties(spec, "/h")[_CLASS] == kind
         state = ClusterState("docker", "mark", spec, ports={**ports, "client": 2, "admin": 3})
         assert DockerCluster(StateFolder(tmp_path))._environment(state)["SCHEDULER_CLASS"] == kind
     assert of_image[_CLASS] == f"${{env.SCHEDULER_CLASS:-{SCHEDULERS['fair'][0]}}}"
     assert of_image["yarn.scheduler.maximum-allocation-vcores"] == of_image["yarn.nodemanager.resource.cpu-vcores"]
+
+
+def test_two_clusters_on_one_host_share_no_folder_of_node_attributes() -> None:
+    """By Hadoop's default all ResourceManagers of a user have one: two that begin at once break each other."""
+    of_each = [daemon_site.rm_properties(ClusterSpec(), home)[_ATTRIBUTES] for home in ("/opt/one", "/opt/two")]
+    assert of_each == ["file:///opt/one/tmp/node-attribute", "file:///opt/two/tmp/node-attribute"]
 
 
 @pytest.mark.parametrize("name", sorted(SERVICES))

@@ -1,0 +1,102 @@
+"""The configuration folder of Hadoop's daemons: of processes of this machine as of those on other hosts."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+
+from harness.clusters import site
+from harness.clusters.daemons import SCHEDULERS
+from harness.clusters.processes import MARK
+from harness.clusters.state import ClusterSpec
+
+
+def rm_properties(spec: ClusterSpec, home: str) -> dict[str, str]:
+    """What the ResourceManager decides by. ``home``: the cluster's folder."""
+    return {
+        "yarn.resourcemanager.scheduler.class": SCHEDULERS[spec.scheduler][0],
+        "yarn.scheduler.fair.allocation.file": posixpath.join(home, "scheduler", "fair-scheduler.xml"),
+        "yarn.scheduler.fair.preemption": str(spec.preemption).lower(),
+        "yarn.scheduler.minimum-allocation-mb": str(spec.minimum_allocation_mb),
+        "yarn.scheduler.increment-allocation-mb": str(spec.minimum_allocation_mb),
+        "yarn.scheduler.maximum-allocation-mb": str(spec.memory_mb),
+        "yarn.scheduler.maximum-allocation-vcores": str(spec.vcores),
+        # By default all ResourceManagers of a user share one folder: two that begin at once break each other.
+        "yarn.node-attribute.fs-store.root-dir": f"file://{posixpath.join(home, 'tmp', 'node-attribute')}",
+        # Nodes may share an address (those of this machine do): the port tells them apart.
+        "yarn.scheduler.include-port-in-node-name": "true",
+        "yarn.nm.liveness-monitor.expiry-interval-ms": str(spec.expiry_ms),
+    }
+
+
+def node_properties(
+    spec: ClusterSpec,
+    address: str,
+    folder: str,
+    *,
+    port: int = 0,
+    memory_mb: int | None = None,
+    vcores: int | None = None,
+) -> dict[str, str]:
+    """A NodeManager's own. ``folder``: for what containers write; ``port`` 0: a free one; a size of its own."""
+    return {
+        "yarn.nodemanager.hostname": address,
+        "yarn.nodemanager.address": f"{address}:{port}",
+        "yarn.nodemanager.localizer.address": f"{address}:0",
+        "yarn.nodemanager.webapp.address": f"{address}:0",
+        "yarn.nodemanager.collector-service.address": f"{address}:0",
+        "yarn.nodemanager.resource.memory-mb": str(memory_mb or spec.memory_mb),
+        "yarn.nodemanager.resource.cpu-vcores": str(vcores or spec.vcores),
+        "yarn.nodemanager.aux-services": "mapreduce_shuffle",
+        "yarn.nodemanager.disk-health-checker.enable": str(spec.disk_checks).lower(),
+        "yarn.nodemanager.vmem-check-enabled": "false",
+        "yarn.nodemanager.pmem-check-enabled": "false",
+        "yarn.nodemanager.delete.debug-delay-sec": "0",
+        # Absolute, or containers die with "Stdout path must be absolute".
+        "yarn.nodemanager.local-dirs": posixpath.join(folder, "local"),
+        "yarn.nodemanager.log-dirs": posixpath.join(folder, "userlogs"),
+        "yarn.nodemanager.env-whitelist": f"JAVA_HOME,HADOOP_CONF_DIR,PATH,{MARK}",
+    }
+
+
+def site_files(
+    spec: ClusterSpec,
+    own: Mapping[str, str],
+    *,
+    rm: str,
+    ports: Mapping[str, int],
+    home: str,
+    folder: str,
+    class_path: str,
+) -> dict[str, str]:
+    """The files of a daemon's configuration folder, by name.
+
+    ``own``: `rm_properties` or `node_properties`; ``rm``: the ResourceManager's address, ``ports``: its own by name;
+    ``home``: the cluster's folder, ``folder``: this daemon's.
+    """
+    core = {
+        "fs.defaultFS": "file:///",
+        "hadoop.tmp.dir": posixpath.join(folder, "tmp"),
+        # Nodes start beside the RM and ask again until it is there.
+        "ipc.client.connect.retry.interval": "250",
+        "ipc.client.connect.max.retries": "400",
+    }
+    yarn = {
+        "yarn.resourcemanager.hostname": rm,
+        "yarn.resourcemanager.webapp.address": f"{rm}:{ports['http']}",
+        "yarn.resourcemanager.address": f"{rm}:{ports['client']}",
+        "yarn.resourcemanager.admin.address": f"{rm}:{ports['admin']}",
+        "yarn.resourcemanager.scheduler.address": f"{rm}:{ports['scheduler']}",
+        "yarn.resourcemanager.resource-tracker.address": f"{rm}:{ports['tracker']}",
+        "yarn.resourcemanager.connect.retry-interval.ms": "500",
+        "yarn.application.classpath": class_path,
+    }
+    mapred = {
+        "mapreduce.framework.name": "yarn",
+        "yarn.app.mapreduce.am.staging-dir": posixpath.join(home, "staging"),
+        "mapreduce.application.classpath": class_path,
+        "mapreduce.shuffle.port": "0",
+    }
+    sites = {"core": core, "yarn": {**yarn, **own, **spec.properties}, "mapred": mapred}
+    found = {f"{name}-site.xml": site.render(properties) for name, properties in sites.items()}
+    return {**found, "log4j.properties": site.LOG4J}
