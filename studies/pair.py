@@ -15,7 +15,7 @@ from pathlib import Path
 
 from harness.base.errors import InputError, YarnfairError
 from harness.clusters import daemons, jars, processes, site
-from harness.clusters.local import free_ports
+from harness.clusters.daemons import free_ports
 from harness.yarn import rpc
 from harness.yarn.http import HttpOptions
 from harness.yarn.rest import RestClient

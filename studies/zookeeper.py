@@ -11,8 +11,7 @@ from pathlib import Path
 
 from harness.base.errors import InputError
 from harness.clusters import jars, processes, site
-from harness.clusters.daemons import java_words
-from harness.clusters.local import free_ports
+from harness.clusters.daemons import free_ports, java_words
 from studies.pair import none_left
 
 

@@ -5,20 +5,23 @@ A backend is a subclass in a file of its own, and its line in harness.clusters.b
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from harness.base.errors import InputError
-from harness.clusters.daemons import SCHEDULERS
+from harness.clusters.daemons import LOOPBACK, SCHEDULERS, port_taken
 from harness.clusters.inventory import Inventory
 from harness.clusters.shared import SharedFolder
 from harness.clusters.state import ClusterSpec, ClusterState, StateFolder, not_ended
-from harness.clusters.status import ClusterStatus
+from harness.clusters.status import ClusterStatus, Part, look
+from harness.yarn.answers import ClusterInfo
 from harness.yarn.files import AllocationPlace, LocalPlace
+from harness.yarn.rmclient import RmAddress
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,23 +83,42 @@ class Cluster(ABC):
                 self.folder.remove()
             return left
 
-    def _make_way(self, mend: str = "again, or end it by hand") -> None:
+    def _make_way(self, spec: ClusterSpec, mend: str = "again, or end it by hand") -> None:
         """Cleans away what an earlier cluster left in the folder, for `up`.
 
-        Raises InputError where one runs there, or where what is left cannot be ended (``mend``: what to do then).
+        Raises InputError where one runs there, where what is left cannot be ended (``mend``: what to do then), or where
+        a port that the user named is taken.
         """
         before = self.folder.load()
-        if before is None:
-            return
-        if before.running_s is not None and self._runs(before):
-            raise InputError(
-                "a cluster runs here already",
-                where=str(self.folder.folder),
-                mend="run `yarnfair cluster down` first, or give another --state",
-            )
-        self._progress("cleaning away what an earlier cluster left")
-        if left := self._clean(before):
-            raise not_ended(left, self.folder, mend=mend)
+        if before is not None:
+            if before.running_s is not None and self._runs(before):
+                raise InputError(
+                    "a cluster runs here already",
+                    where=str(self.folder.folder),
+                    mend="run `yarnfair cluster down` first, or give another --state",
+                )
+            self._progress("cleaning away what an earlier cluster left")
+            if left := self._clean(before):
+                raise not_ended(left, self.folder, mend=mend)
+        for port in spec.ports.values():
+            if port_taken(port):
+                self.folder.remove()
+                mend = "give another port, or none for a free one"
+                raise InputError(f"port {port} is taken", where=LOOPBACK, mend=mend)
+
+    def _undo(self, state: ClusterState, keep: bool = False) -> None:
+        """Leaves nothing of an `up` that has failed, unless ``keep``, or where it cannot be ended."""
+        if not keep and not self._clean(self.folder.load() or state):
+            self.folder.remove()
+
+    def _came_up(self, state: ClusterState, start: float, info: ClusterInfo) -> ClusterStatus:
+        """Notes that all nodes run, since `start` (monotonic), and by which ResourceManager's word."""
+        state = replace(state, running_s=round(time.monotonic() - start, 2), rm_id=info.id)
+        self.folder.save(state)
+        found = self._status(state)
+        if found is None:
+            raise InputError("what was started is gone", where=state.mark)
+        return found
 
     def _runs(self, state: ClusterState) -> bool:
         """Whether a cluster that came up once still does its work."""
@@ -111,9 +133,40 @@ class Cluster(ABC):
     def _clean(self, state: ClusterState) -> Sequence[object]:
         """Ends everything of it and what it left, but for the folder; what could not be ended."""
 
-    @abstractmethod
     def status(self) -> ClusterStatus | None:
         """How it is now; None when there is no cluster in the folder."""
+        state = self.folder.load()
+        return None if state is None or "http" not in state.ports else self._status(state)
+
+    @abstractmethod
+    def _status(self, state: ClusterState) -> ClusterStatus | None:
+        """How it is now; None when nothing of it is there."""
+
+    def _told(
+        self, state: ClusterState, rm: Part, parts: Sequence[Part], others: Sequence[Part] = (), **more: Any
+    ) -> ClusterStatus:
+        """Its parts, and what its ResourceManager says. ``more``: what is other than of a cluster on this machine."""
+        info, nodes, problem = look(state.rest)
+        rpc = {name: f"{LOOPBACK}:{state.ports[name]}" for name in ("admin", "client") if name in state.ports}
+        of_machine = {
+            "scheduler_folder": str(self.folder.path("scheduler")),
+            "scheduler_file": SCHEDULERS[state.spec.scheduler][1],
+            "wanted": state.spec.nodes,
+        }
+        return ClusterStatus(
+            backend=self.backend,
+            folder=str(self.folder.folder),
+            address=RmAddress.of(state.rest, **rpc),
+            rm=rm,
+            parts=parts,
+            others=others,
+            info=info,
+            nodes=nodes,
+            problem=problem,
+            running_s=state.running_s,
+            recorded_id=state.rm_id,
+            **{**of_machine, **more},
+        )
 
     def place(self) -> AllocationPlace:
         """Where its scheduler's file lies."""

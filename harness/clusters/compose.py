@@ -17,7 +17,6 @@ import subprocess
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +25,11 @@ import yaml
 from harness.base.errors import InputError, RunTimedOut
 from harness.clusters import site
 from harness.clusters.base import Cluster, Finding
-from harness.clusters.daemons import SCHEDULERS
-from harness.clusters.local import check_ports, free_ports, port_taken
+from harness.clusters.daemons import SCHEDULERS, free_ports, port_taken
 from harness.clusters.shared import ContainerFolder, SharedFolder
 from harness.clusters.state import ClusterSpec, ClusterState
-from harness.clusters.status import ClusterStatus, Part, last_words, look, wait_for_nodes
+from harness.clusters.status import ClusterStatus, Part, last_words, wait_for_nodes
 from harness.model.data import data_path
-from harness.yarn.rmclient import RmAddress
 
 _HOST = "127.0.0.1"
 _PORTS = ("http", "client", "admin")
@@ -107,12 +104,7 @@ class DockerCluster(Cluster):
         """
         self._check_tools()
         with self.folder.lock():
-            self._make_way()
-            try:
-                check_ports(spec)
-            except InputError:
-                self.folder.remove()
-                raise
+            self._make_way(spec)
             ports = {**free_ports(name for name in _PORTS if name not in spec.ports), **spec.ports}
             state = ClusterState(
                 self.backend, f"yarnfair-{uuid.uuid4().hex[:12]}", spec, ports=ports, started_at=time.time()
@@ -122,8 +114,7 @@ class DockerCluster(Cluster):
                 self._write(state)
                 self._build(state)
             except BaseException:
-                if not self._clean(state):
-                    self.folder.remove()
+                self._undo(state)
                 raise
             start = time.monotonic()
             try:
@@ -141,21 +132,10 @@ class DockerCluster(Cluster):
                     progress=self._progress,
                     every_s=0.5,
                 )
-                state = replace(state, running_s=round(time.monotonic() - start, 2), rm_id=info.id)
-                self.folder.save(state)
-                status = self._look(state)
+                return self._came_up(state, start, info)
             except BaseException:
-                if not keep and not self._clean(state):
-                    self.folder.remove()
+                self._undo(state, keep)
                 raise
-            if status is None:
-                raise InputError("the containers are gone", where=state.mark)
-            return status
-
-    def status(self) -> ClusterStatus | None:
-        """How it is now; None when there is no cluster in the folder."""
-        state = self.folder.load()
-        return None if state is None else self._look(state)
 
     @contextlib.contextmanager
     def share(self, name: str, beside: Path) -> Iterator[tuple[SharedFolder, str]]:
@@ -218,13 +198,9 @@ class DockerCluster(Cluster):
         return {"image": hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()}
 
     def _check_tools(self) -> None:
-        if shutil.which("docker") is None:
-            raise InputError("no docker on the PATH", mend="install Docker and its compose plugin")
-        found = subprocess.run(["docker", "compose", "version"], capture_output=True, text=True, timeout=60)
-        if found.returncode:
-            raise InputError("no `docker compose`", mend="install the plugin docker-compose-plugin (Compose 2)")
-        with docker_client():
-            pass
+        for found in self.examine(running=False):
+            if found.result == "problem":
+                raise InputError(found.what, mend=found.mend)
 
     def _write(self, state: ClusterState) -> None:
         spec, folder = state.spec, self.folder
@@ -314,7 +290,7 @@ class DockerCluster(Cluster):
         found = client.containers.list(all=True, filters={"label": label}, ignore_removed=True)
         return sorted(found, key=lambda container: container.name)
 
-    def _look(self, state: ClusterState) -> ClusterStatus | None:
+    def _status(self, state: ClusterState) -> ClusterStatus | None:
         with docker_client() as client:
             containers = self.containers(client, state)
             parts = [
@@ -322,25 +298,14 @@ class DockerCluster(Cluster):
             ]
         if not parts:
             return None
-        info, nodes, problem = look(state.rest)
         rm = next((part for service, part in parts if service == "rm"), Part("rm", None, None, ""))
-        return ClusterStatus(
-            backend=self.backend,
-            folder=str(self.folder.folder),
-            scheduler_folder=str(self.folder.path("scheduler")),
-            scheduler_file=SCHEDULERS[state.spec.scheduler][1],
-            address=RmAddress.of(
-                state.rest, admin=f"{_HOST}:{state.ports['admin']}", client=f"{_HOST}:{state.ports['client']}"
-            ),
-            wanted=state.spec.nodes + sum(service == ACCELERATOR for service, _ in parts),
-            rm=rm,
-            parts=[part for service, part in parts if service in ("nm", ACCELERATOR)],
-            others=[part for service, part in parts if service not in ("rm", "nm", ACCELERATOR)],
-            info=info,
-            nodes=nodes,
-            problem=problem,
-            running_s=state.running_s,
-            recorded_id=state.rm_id,
+        joined = sum(service == ACCELERATOR for service, _ in parts)
+        return self._told(
+            state,
+            rm,
+            [part for service, part in parts if service in ("nm", ACCELERATOR)],
+            [part for service, part in parts if service not in ("rm", "nm", ACCELERATOR)],
+            wanted=state.spec.nodes + joined,
         )
 
     def _clean(self, state: ClusterState) -> list[str]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import socket
+from collections.abc import Iterable
+from contextlib import ExitStack
 
 from harness.base.errors import InputError
 
@@ -47,3 +50,26 @@ def java_words(main: str, conf: str, class_path: str, heap_mb: int) -> list[str]
         class_path,
         main,
     ]
+
+
+def port_taken(port: int) -> bool:
+    """Whether somebody listens on this port of the loopback (or the system keeps it)."""
+    with socket.socket() as probe:
+        # As Hadoop's servers do: a port that only waits for its last packets is free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return True
+    return False
+
+
+def free_ports(names: Iterable[str]) -> dict[str, int]:
+    """A free port of the loopback for each name, all different."""
+    found = {}
+    with ExitStack() as held:
+        for name in names:
+            holder = held.enter_context(socket.socket())
+            holder.bind((LOOPBACK, 0))
+            found[name] = int(holder.getsockname()[1])
+    return found

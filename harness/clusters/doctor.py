@@ -19,8 +19,7 @@ from typing import Any
 from harness.base.errors import InputError
 from harness.clusters.backends import backend_class
 from harness.clusters.base import Finding
-from harness.clusters.daemons import SCHEDULERS
-from harness.clusters.local import port_taken
+from harness.clusters.daemons import SCHEDULERS, port_taken
 from harness.clusters.status import ClusterStatus
 from harness.model.data import data_path
 from harness.model.resources import Resource

@@ -10,14 +10,11 @@ import contextlib
 import os
 import re
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,45 +23,13 @@ from harness.base.errors import InputError, RunTimedOut
 from harness.clusters import jars, processes, site
 from harness.clusters.base import Cluster, Finding
 from harness.clusters.daemon_site import node_properties, rm_properties, site_files
-from harness.clusters.daemons import NM, RM, RM_PORTS, SCHEDULERS, java_program, java_words
+from harness.clusters.daemons import LOOPBACK, NM, RM, RM_PORTS, SCHEDULERS, free_ports, java_program, java_words
 from harness.clusters.shared import LocalFolder, SharedFolder
 from harness.clusters.state import ClusterSpec, ClusterState, not_ended
-from harness.clusters.status import ClusterStatus, Part, last_words, look, wait_for_nodes
+from harness.clusters.status import ClusterStatus, Part, last_words, wait_for_nodes
 from harness.model.data import data_path
-from harness.yarn.rmclient import RmAddress
 
-_HOST = "127.0.0.1"
 _PORT_ATTEMPTS = 3
-
-
-def port_taken(port: int) -> bool:
-    """Whether somebody listens on this port of the loopback (or the system keeps it)."""
-    with socket.socket() as probe:
-        # As Hadoop's servers do: a port that only waits for its last packets is free.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((_HOST, port))
-        except OSError:
-            return True
-    return False
-
-
-def check_ports(spec: ClusterSpec) -> None:
-    """InputError when a port that the user named is taken."""
-    for port in spec.ports.values():
-        if port_taken(port):
-            raise InputError(f"port {port} is taken", where=_HOST, mend="give another port, or none for a free one")
-
-
-def free_ports(names: Iterable[str]) -> dict[str, int]:
-    """A free port of the loopback for each name, all different."""
-    found = {}
-    with ExitStack() as held:
-        for name in names:
-            holder = held.enter_context(socket.socket())
-            holder.bind((_HOST, 0))
-            found[name] = int(holder.getsockname()[1])
-    return found
 
 
 class _PortLost(InputError):
@@ -128,13 +93,8 @@ class LocalCluster(Cluster):
         java = java_program()
         lib = jars.find(progress=self._progress)
         with self.folder.lock():
-            self._make_way()
+            self._make_way(spec)
             start = time.monotonic()
-            try:
-                check_ports(spec)
-            except InputError:
-                self.folder.remove()
-                raise
             for attempt in range(_PORT_ATTEMPTS):
                 state = ClusterState(self.backend, uuid.uuid4().hex, spec, started_at=time.time())
                 try:
@@ -148,8 +108,7 @@ class LocalCluster(Cluster):
                         raise
                     self._progress(f"{error.line()}; trying other ports")
                 except BaseException:
-                    if not keep and not self._clean(self.folder.load() or state):
-                        self.folder.remove()
+                    self._undo(state, keep)
                     raise
             raise AssertionError("unreachable")
 
@@ -165,39 +124,6 @@ class LocalCluster(Cluster):
     @classmethod
     def made_of(cls) -> Mapping[str, Any]:
         return {"java": _java_words()}
-
-    def status(self) -> ClusterStatus | None:
-        """How it is now; None when there is no cluster in the folder."""
-        state = self.folder.load()
-        if state is None or "http" not in state.ports:
-            return None
-        return self._status(state)
-
-    def kill_part(self, name: str) -> None:
-        """Kills one part (rm, nm1 ...) without warning, as a crash would; its containers stay. For fault tests."""
-        state = self._state()
-        if name not in state.processes:
-            raise InputError(f"no part {name!r}", mend=f"its parts are {', '.join(state.processes)}")
-        state.processes[name].signal_group(signal.SIGKILL)
-
-    def start_part(self, name: str) -> None:
-        """Starts a part that has ended with the command, ports and folders that it had before."""
-        with self.folder.lock():
-            state = self._state()
-            if name not in state.commands:
-                raise InputError(f"no part {name!r}", mend=f"its parts are {', '.join(state.commands)}")
-            if state.processes[name].alive:
-                raise InputError(f"{name} runs already")
-            started = self._launch(state, name)
-            # A restarted RM has another id: which one, nobody has seen yet.
-            seen = None if name == "rm" else state.rm_id
-            self.folder.save(replace(state, processes={**state.processes, name: started}, rm_id=seen))
-
-    def _state(self) -> ClusterState:
-        state = self.folder.load()
-        if state is None or state.backend != self.backend:
-            raise InputError("no local cluster here", where=str(self.folder.folder))
-        return state
 
     def _runs(self, state: ClusterState) -> bool:
         # Anything less than every part is a crash's remains.
@@ -273,8 +199,10 @@ class LocalCluster(Cluster):
         home = str(self.folder.folder)
         properties = rm_properties(spec, home)
         if own != self.folder.folder:
-            properties |= node_properties(spec, _HOST, str(own), port=ports[own.name])
-        files = site_files(spec, properties, rm=_HOST, ports=ports, home=home, folder=str(own), class_path=class_path)
+            properties |= node_properties(spec, LOOPBACK, str(own), port=ports[own.name])
+        files = site_files(
+            spec, properties, rm=LOOPBACK, ports=ports, home=home, folder=str(own), class_path=class_path
+        )
         for name, text in files.items():
             site.write(conf / name, text)
 
@@ -291,9 +219,7 @@ class LocalCluster(Cluster):
         except RunTimedOut as error:
             words = "; ".join(f"{name}: {self._last_words(name)}" for name in ("rm", "nm1"))
             raise RunTimedOut(f"{error.what} ({words})", where=error.where, mend=error.mend) from None
-        state = replace(state, running_s=round(time.monotonic() - start, 2), rm_id=info.id)
-        self.folder.save(state)
-        return self._status(state)
+        return self._came_up(state, start, info)
 
     def _last_words(self, name: str) -> str:
         """Why a part ended, as its log tells."""
@@ -304,11 +230,6 @@ class LocalCluster(Cluster):
         return last_words(lines)
 
     def _status(self, state: ClusterState) -> ClusterStatus:
-        address = RmAddress.of(
-            state.rest, admin=f"{_HOST}:{state.ports['admin']}", client=f"{_HOST}:{state.ports['client']}"
-        )
-        info, nodes, problem = look(state.rest)
-
         def part(name: str) -> Part:
             process = state.processes.get(name)
             alive = process is not None and process.alive
@@ -321,19 +242,5 @@ class LocalCluster(Cluster):
                 last_words=None if alive else self._last_words(name),
             )
 
-        return ClusterStatus(
-            backend=self.backend,
-            folder=str(self.folder.folder),
-            scheduler_folder=str(self.folder.path("scheduler")),
-            scheduler_file=SCHEDULERS[state.spec.scheduler][1],
-            address=address,
-            wanted=state.spec.nodes,
-            rm=part("rm"),
-            parts=[part(name) for name in state.commands if name != "rm"],
-            others=[],
-            info=info,
-            nodes=nodes,
-            problem=problem,
-            running_s=state.running_s,
-            recorded_id=state.rm_id,
-        )
+        nodes = [part(name) for name in state.commands if name != "rm"]
+        return self._told(state, part("rm"), nodes)

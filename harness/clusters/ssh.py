@@ -22,10 +22,10 @@ from harness.base.errors import CallError, InputError, RunTimedOut
 from harness.clusters import jars, processes, site
 from harness.clusters.backends import check_jars
 from harness.clusters.base import Cluster, Finding
-from harness.clusters.daemons import LOOPBACK, RM_PORTS
+from harness.clusters.daemons import RM_PORTS, free_ports
 from harness.clusters.hosts_folder import HostsFolder
 from harness.clusters.inventory import Host, Inventory, restored
-from harness.clusters.local import examine_jars, free_ports
+from harness.clusters.local import examine_jars
 from harness.clusters.remote import Remote
 from harness.clusters.remote_host import (
     clean,
@@ -42,10 +42,9 @@ from harness.clusters.remote_host import (
 )
 from harness.clusters.shared import SharedFolder
 from harness.clusters.state import ClusterSpec, ClusterState
-from harness.clusters.status import ClusterStatus, Part, last_words, look, scheduler_of, wait_for_nodes
+from harness.clusters.status import ClusterStatus, Part, last_words, scheduler_of, wait_for_nodes
 from harness.yarn.errors import reason
 from harness.yarn.files import MAX_BYTES, AllocationPlace, always
-from harness.yarn.rmclient import RmAddress
 
 #: What an adopted cluster's allocation file held, in the state folder.
 _BEFORE = "allocations-before.xml"
@@ -128,7 +127,7 @@ class SshCluster(Cluster):
             raise InputError(f"no host has the role {missing}", where="--inventory", mend="give roles: [rm], [nm]")
         lib = jars.find(progress=self._progress)
         with self.folder.lock():
-            self._make_way(mend="when the host answers, or end it there")
+            self._make_way(spec, mend="when the host answers, or end it there")
             start = time.monotonic()
             state = ClusterState(
                 self.backend,
@@ -142,10 +141,7 @@ class SshCluster(Cluster):
                 state = self._start(state, inventory, lib)
                 return self._wait(state, inventory, start, timeout_s)
             except BaseException:
-                if not keep:
-                    left = self._clean(self.folder.load() or state)
-                    if not left:
-                        self.folder.remove()
+                self._undo(state, keep)
                 raise
 
     def _start(self, state: ClusterState, inventory: Inventory, lib: Path) -> ClusterState:
@@ -223,9 +219,7 @@ class SshCluster(Cluster):
             assert rm is not None
             words = f"rm: {words_of(rm, 'rm', state)}; nm: {words_of(first, 'nm', state)}"
             raise RunTimedOut(f"{error.what} ({words})", where=error.where, mend=error.mend) from None
-        state = replace(state, running_s=round(time.monotonic() - start, 2), rm_id=info.id)
-        self.folder.save(state)
-        return self._status(state)
+        return self._came_up(state, start, info)
 
     # --- down, status ---
 
@@ -253,21 +247,8 @@ class SshCluster(Cluster):
                 left += told
         return left
 
-    def status(self) -> ClusterStatus | None:
-        """How it is now; None when there is no cluster in the folder."""
-        state = self.folder.load()
-        if state is None or not state.ports:
-            return None
-        return self._status(state)
-
     def _status(self, state: ClusterState) -> ClusterStatus:
         inventory = self._hosts_of(state)
-        address = RmAddress.of(
-            state.rest,
-            admin=f"{LOOPBACK}:{state.ports['admin']}" if "admin" in state.ports else None,
-            client=f"{LOOPBACK}:{state.ports['client']}" if "client" in state.ports else None,
-        )
-        info, nodes, problem = look(state.rest)
         adopted = bool(state.remote.get("adopted"))
         wanted = [(host, role) for host in inventory.hosts for role in host.roles] if not adopted else []
 
@@ -290,24 +271,16 @@ class SshCluster(Cluster):
         roles = [role for _, role in wanted]
         scheduler_file = str(state.remote.get("scheduler_file", ""))
         rm_part = parts[roles.index("rm")] if "rm" in roles else Part("rm", "adopted", None, "", None)
-        return ClusterStatus(
-            backend=self.backend,
-            folder=str(self.folder.folder),
+        return self._told(
+            state,
+            rm_part,
+            [one for one, role in zip(parts, roles, strict=True) if role == "nm"],
             scheduler_folder=posixpath.dirname(scheduler_file),
             scheduler_file=posixpath.basename(scheduler_file),
             scheduler_host=inventory.rm.name if inventory.rm is not None else None,
-            address=address,
             not_forwarded=frozenset({"admin", "client"} - set(state.ports)),
             enforce=for_enforce(state, inventory.rm, scheduler_file) if inventory.rm is not None else None,
             wanted=len(inventory.nodes) if not adopted else 0,
-            rm=rm_part,
-            parts=[one for one, role in zip(parts, roles, strict=True) if role == "nm"],
-            others=[],
-            info=info,
-            nodes=nodes,
-            problem=problem,
-            running_s=state.running_s,
-            recorded_id=state.rm_id,
         )
 
     @contextmanager

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from harness.clusters import processes
-from harness.clusters.local import free_ports
+from harness.clusters.daemons import free_ports
 
 _SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
 

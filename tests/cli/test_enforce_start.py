@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.clusters.local import free_ports
+from harness.clusters.daemons import free_ports
 from harness.ledger.store import LedgerStore
 from tests.yarn.fake_server import FakeServer, http
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from harness.base.errors import YarnfairError
 from harness.clusters import daemons, jars, processes, site
-from harness.clusters.local import free_ports
+from harness.clusters.daemons import free_ports
 from harness.yarn import rpc
 from harness.yarn.errors import Unreachable
 from harness.yarn.http import HttpOptions

@@ -42,6 +42,7 @@ from tests.cluster.enforcing import (
     tmpfs,
     until,
 )
+from tests.cluster.parts import kill_part, start_part
 
 _PAGE = r"http://127\.0\.0\.1:[0-9]+/"
 pytestmark = [pytest.mark.java, pytest.mark.live, pytest.mark.xdist_group("enforce")]
@@ -275,9 +276,9 @@ def test_an_rm_that_is_killed_and_started_again(yarn: Site) -> None:
     until(lambda: sum(app.running_containers for app in load.apps()) >= 6, "containers run")
     time.sleep(3)
     with FileGuard(yarn.file) as guard:
-        yarn.cluster.kill_part("rm")
+        kill_part(yarn.cluster, "rm")
         time.sleep(5)
-        yarn.cluster.start_part("rm")
+        start_part(yarn.cluster, "rm")
         event = until(lambda: service.events("rm"), "the controller notices", 90)
         assert "began anew" in event[0]["text"]
         until(lambda: yarn.client.rest.metrics().active_nodes == 2, "nodes are back", 60)
@@ -296,11 +297,11 @@ def test_a_node_that_is_killed(yarn: Site) -> None:
     load.submit(8, 8, 20)
     time.sleep(3)
     try:
-        yarn.cluster.kill_part("nm2")
+        kill_part(yarn.cluster, "nm2")
         until(lambda: yarn.client.rest.metrics().active_nodes == 1, "the node is lost", 60)
         time.sleep(2)
     finally:
-        yarn.cluster.start_part("nm2")
+        start_part(yarn.cluster, "nm2")
     until(lambda: yarn.client.rest.metrics().active_nodes == 2, "the node is back", 60)
     load.wait()
     service.stop()

@@ -19,7 +19,7 @@ import pytest
 from harness.base.errors import YarnfairError
 from harness.cli import main
 from harness.clusters import jars, site
-from harness.clusters.local import free_ports
+from harness.clusters.daemons import free_ports
 from harness.experiments.history import History
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.engines.base import Request

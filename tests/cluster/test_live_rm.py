@@ -23,6 +23,7 @@ from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.rest import Submission
 from harness.yarn.rmclient import NotEffective
 from tests.cluster.conftest import ALLOCATIONS, ANY, AnyRm, Live
+from tests.cluster.parts import kill_part
 
 pytestmark = pytest.mark.xdist_group("live-rm")
 any_rm = pytest.mark.parametrize("live", ANY, indirect=True, scope="module")
@@ -160,7 +161,7 @@ def test_a_part_that_died_shows_and_nothing_is_left_after_down(live: Live) -> No
             assert time.monotonic() < end
             time.sleep(0.2)
         for name in ("nm1", "nm2"):
-            live.cluster.kill_part(name)
+            kill_part(live.cluster, name)
         time.sleep(0.5)
         status = live.cluster.status()
         assert status is not None

@@ -95,7 +95,7 @@ def test_up_does_not_forget_what_it_could_not_end(
     monkeypatch.setattr(local, "java_program", lambda: "java")
     monkeypatch.setattr(jars, "find", lambda **_: tmp_path)
     monkeypatch.setattr(DockerCluster, "_check_tools", lambda _: None)
-    monkeypatch.setattr(DockerCluster, "_look", lambda *_: None)
+    monkeypatch.setattr(DockerCluster, "_status", lambda *_: None)
     monkeypatch.setattr(kind, "_clean", lambda *_: [4711])
     cluster = kind(StateFolder(tmp_path / "state"))
     before = ClusterState("local" if kind is LocalCluster else "docker", "the-old-mark", ClusterSpec())

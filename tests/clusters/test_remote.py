@@ -20,9 +20,9 @@ import pytest
 
 from harness.base.errors import InputError
 from harness.clusters import jars, site
+from harness.clusters.daemons import free_ports
 from harness.clusters.hosts_folder import HostsFolder
 from harness.clusters.inventory import Host, read_inventory, restored
-from harness.clusters.local import free_ports
 from harness.clusters.remote import Remote
 from harness.clusters.ssh import RemotePlace, SshCluster
 from harness.clusters.state import ClusterSpec, ClusterState, StateFolder

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from prometheus_client import start_http_server
 
-from harness.clusters.local import free_ports
+from harness.clusters.daemons import free_ports
 from harness.control.telemetry import Metrics
 from tests.control.test_monitoring import BOARD, RULES
 

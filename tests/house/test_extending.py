@@ -173,7 +173,7 @@ def test_a_cluster_backend_is_a_class_and_a_line(tmp_path: Path) -> None:
 
         from harness.clusters import processes
         from harness.clusters.base import Cluster
-        from harness.clusters.local import free_ports
+        from harness.clusters.daemons import free_ports
         from harness.clusters.shared import LocalFolder
         from harness.clusters.state import ClusterState
         from harness.clusters.status import ClusterStatus, Part, look, wait_for_nodes

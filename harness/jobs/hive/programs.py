@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import CallError, InputError, RunInvalid
-from harness.clusters.local import free_ports
+from harness.clusters.daemons import free_ports
 from harness.jobs.data.targets import Target
 from harness.jobs.engines.attempts import Attempt, Verdict
 from harness.jobs.engines.base import EnginePrograms, ProgramJob, Site, write_answer
