@@ -227,7 +227,8 @@ def doctor(
         return _report(findings, as_json)
     if access:
         raise click.UsageError("--kerberos, --keytab and --ca-file go with --rm")
-    for name in ("nodes", "memory_mb", "vcores", "minimum_allocation_mb", "rm_heap_mb", "nm_heap_mb"):
+    sizes = ("nodes", "memory_mb", "vcores", "minimum_allocation_mb", "rm_heap_mb", "nm_heap_mb")
+    for name in sizes:
         if settings[name] < 1:
             raise click.UsageError(f"--{name.replace('_', '-')} must be at least 1")
     own = _cluster(backend, state)
@@ -236,26 +237,15 @@ def doctor(
     file: Path | AllocationPlace | None = Path(allocations) if allocations else None
     found = own.status() if known is not None else None
     if known is not None and found is not None:
-        spec = known.spec
-        wanted = Wanted(
-            backend=backend,
-            nodes=spec.nodes,
-            memory_mb=spec.memory_mb,
-            vcores=spec.vcores,
-            minimum_allocation_mb=spec.minimum_allocation_mb,
-            rm_heap_mb=spec.rm_heap_mb,
-            nm_heap_mb=spec.nm_heap_mb,
-            disk_checks=spec.disk_checks,
-            ports={},
-            am_memory_mb=settings["am_memory_mb"],
-        )
+        its = {name: getattr(known.spec, name) for name in (*sizes, "disk_checks")}
+        wanted = replace(wanted, **its, ports={})
         file = own.place()
         if not own.here:
-            sizes = [node.total for node in found.nodes if node.state == "RUNNING"]
-            if sizes:
+            totals = [node.total for node in found.nodes if node.state == "RUNNING"]
+            if totals:
                 # Hosts may have sizes of their own, and an adopted cluster was never asked for any.
-                least_mb = min(size.memory_mb for size in sizes)
-                wanted = replace(wanted, memory_mb=least_mb, capacity=sum(sizes, ZERO))
+                least_mb = min(total.memory_mb for total in totals)
+                wanted = replace(wanted, memory_mb=least_mb, capacity=sum(totals, ZERO))
     findings = list(examine_machine(wanted, own.folder.folder, running=found is not None))
     findings += examine_settings(wanted, file)
     if found is not None:

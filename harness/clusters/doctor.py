@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import email.utils
 import os
-import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from harness.base.errors import InputError
 from harness.clusters.backends import backend_class
 from harness.clusters.base import Finding
 from harness.clusters.daemons import SCHEDULERS, port_taken
+from harness.clusters.processes import free_mb
 from harness.clusters.status import ClusterStatus
 from harness.model.data import data_path
 from harness.model.resources import Resource
@@ -27,6 +27,7 @@ from harness.yarn.answers import NodeStatus
 from harness.yarn.capacity.queues import queue_tree
 from harness.yarn.capacity.source import StoreSource
 from harness.yarn.capacity.traps import find_traps
+from harness.yarn.discover import rm_property
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
 from harness.yarn.files import AllocationPlace, LocalPlace
 from harness.yarn.http import HttpOptions
@@ -85,10 +86,8 @@ def _ports(wanted: Wanted) -> Iterator[Finding]:
 
 def _memory(wanted: Wanted) -> Finding:
     need = wanted.rm_heap_mb + wanted.nodes * wanted.nm_heap_mb + (wanted.nodes + 1) * _JVM_EXTRA_MB
-    try:
-        text = Path("/proc/meminfo").read_text()
-        have = int(re.search(r"MemAvailable:\s+(\d+) kB", text)[1]) // 1024  # type: ignore[index]
-    except (OSError, TypeError, ValueError):
+    have = free_mb()
+    if have is None:
         return Finding("memory", "note", "this system does not say how much memory is free")
     if need > have:
         mend = "take fewer --nodes or smaller heaps, or end other programs"
@@ -323,9 +322,8 @@ def _nodes(nodes: list[NodeStatus], wanted: int | None) -> Iterator[Finding]:
 def _minimum(rest: RestClient, nodes: list[NodeStatus]) -> Iterator[Finding]:
     name = "yarn.scheduler.minimum-allocation-mb"
     try:
-        answer = rest.http.request("GET", "/conf", params={"name": name, "format": "json"}, repeatable=True)
-        least = int(answer.document["property"]["value"])
-    except (Unreachable, Refused, BadAnswer, KeyError, TypeError, ValueError):
+        least = int(rm_property(rest.http, None, name) or "")
+    except (Unreachable, ValueError):
         yield Finding("minimum-allocation", "note", f"the ResourceManager does not tell {name}")
         return
     small = [node for node in nodes if node.state == "RUNNING" and node.total.memory_mb < least]

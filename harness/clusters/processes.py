@@ -8,6 +8,7 @@ killed. Everything that a cluster starts, down to the containers' shells, carrie
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -56,6 +57,15 @@ class Process:
             pass
         except PermissionError:
             raise InputError(f"process {self.pid} is another user's", mend="run as the user who started it") from None
+
+
+def free_mb(meminfo: Path = Path("/proc/meminfo")) -> int | None:
+    """What this machine's memory can still give, MiB; None where a system does not say."""
+    try:
+        found = re.search(r"^MemAvailable:\s+(\d+) kB", meminfo.read_text(), re.MULTILINE)
+    except OSError:
+        return None
+    return int(found[1]) // 1024 if found else None
 
 
 def boot_id() -> str:

@@ -16,6 +16,7 @@ from harness.jobs.replay import NOTHING, JobRecord, ReplayOptions, job_file, rea
 from harness.model.data import data_path
 from harness.model.jobs import JobSpec
 from harness.yarn.answers import AppStatus
+from harness.yarn.discover import rm_property
 from harness.yarn.errors import BadAnswer
 from harness.yarn.rest import RestClient, Submission
 
@@ -38,11 +39,9 @@ def scheduler_address(rest: RestClient) -> str:
     Raises BadAnswer.
     """
     name = "yarn.resourcemanager.scheduler.address"
-    answer = rest.http.request("GET", "/conf", params={"name": name, "format": "json"}, repeatable=True)
-    found = answer.document.get("property", {}) if isinstance(answer.document, dict) else {}
-    value = found.get("value") if isinstance(found, dict) else None
-    if not isinstance(value, str) or ":" not in value or any(character.isspace() for character in value):
-        raise BadAnswer(f"no {name} in its configuration", where=answer.url)
+    value = rm_property(rest.http, None, name)
+    if value is None or ":" not in value or any(character.isspace() for character in value):
+        raise BadAnswer(f"no {name} in its configuration", where=rest.http.current)
     return value
 
 

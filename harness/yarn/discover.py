@@ -19,8 +19,11 @@ _ADMIN, _CLIENT = "yarn.resourcemanager.admin.address", "yarn.resourcemanager.ad
 _FILE = "yarn.scheduler.fair.allocation.file"
 
 
-def rm_property(http: HttpClient, base: str, name: str) -> str | None:
-    """A property of the RM's configuration; None where it has none or does not tell. Raises Unreachable."""
+def rm_property(http: HttpClient, base: str | None, name: str) -> str | None:
+    """A property of an RM's configuration; None where it has none or does not tell. Raises Unreachable.
+
+    ``base``: which RM; None: the one that answers.
+    """
     try:
         answer = http.request("GET", "/conf", params={"name": name}, repeatable=True, only=base)
     except (Refused, BadAnswer):

@@ -90,3 +90,11 @@ def test_a_name_with_brackets_and_blanks_does_not_confuse(tmp_path: Path) -> Non
         assert process.alive
     finally:
         assert processes.stop([process], mark) == []
+
+
+def test_what_the_memory_can_still_give(tmp_path: Path) -> None:
+    (tmp_path / "meminfo").write_text("MemTotal:  100 kB\nMemAvailable:    4096 kB\n")
+    assert processes.free_mb(tmp_path / "meminfo") == 4
+    (tmp_path / "meminfo").write_text("MemTotal: 1 kB\n")
+    assert processes.free_mb(tmp_path / "meminfo") is None
+    assert processes.free_mb(tmp_path / "none") is None

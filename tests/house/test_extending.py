@@ -176,8 +176,7 @@ def test_a_cluster_backend_is_a_class_and_a_line(tmp_path: Path) -> None:
         from harness.clusters.daemons import free_ports
         from harness.clusters.shared import LocalFolder
         from harness.clusters.state import ClusterState
-        from harness.clusters.status import ClusterStatus, Part, look, wait_for_nodes
-        from harness.yarn.rmclient import RmAddress
+        from harness.clusters.status import Part, wait_for_nodes
 
 
         class PretendCluster(Cluster):
@@ -196,24 +195,15 @@ def test_a_cluster_backend_is_a_class_and_a_line(tmp_path: Path) -> None:
                                             folder=self.folder.folder, log=self.folder.path("log"))
                     state = replace(state, processes={"rm": began})
                     self.folder.save(state)
-                    wait_for_nodes(state.rest, 1, time.monotonic() + timeout_s)
-                    self.folder.save(replace(state, running_s=time.time() - state.started_at))
-                return self.status()
+                    start = time.monotonic()
+                    return self._came_up(state, start, wait_for_nodes(state.rest, 1, start + timeout_s))
 
             def _clean(self, state):
                 return processes.stop(list(state.processes.values()), state.mark)
 
-            def status(self):
-                state = self.folder.load()
-                if state is None:
-                    return None
-                info, nodes, problem = look(state.rest)
+            def _status(self, state):
                 runs = state.processes["rm"].alive
-                return ClusterStatus(
-                    self.backend, str(self.folder.folder), str(self.folder.path("scheduler")),
-                    RmAddress.of(state.rest), 1, Part("rm", "sim" if runs else None, None, ""), [], [],
-                    info, nodes, problem, state.running_s, None,
-                )
+                return self._told(state, Part("rm", "sim" if runs else None, None, ""), [], wanted=1)
 
             @contextlib.contextmanager
             def share(self, name, beside):

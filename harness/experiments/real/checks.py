@@ -20,8 +20,8 @@ from harness.policies import make_policy
 _SIM = "use --backend sim"
 
 
-def check_experiment(experiment: LoadedExperiment, backend: str, target: Target, *, free_mb: int | None = None) -> None:
-    """Whether a real cluster can run an experiment. ``free_mb``: what this machine's memory has left.
+def check_experiment(experiment: LoadedExperiment, backend: str, target: Target) -> None:
+    """Whether a real cluster can run an experiment.
 
     Raises InputError: for slots of MRv1, a trace without an end, speculative copies, and more daemons, or containers
     with programs, than this machine holds (if it is to hold them).
@@ -45,7 +45,7 @@ def check_experiment(experiment: LoadedExperiment, backend: str, target: Target,
             f"programs {NO_TOKENS}", where=where(("workloads",)), mend="take out the queues whose kind is programs"
         )
     if target.rm is None and backend_class(backend).here:
-        check_memory(experiment, free_mb=free_mb)
+        check_memory(experiment)
 
 
 def check_policies(variants: Sequence[Variant], backend: str, target: Target) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from harness.base.errors import InputError, YarnfairError
+from harness.clusters import processes
 from harness.clusters.jars import cache_folder
 from harness.experiments.real.cluster import RealCluster
 from harness.experiments.real.curves import JobRun
@@ -23,7 +24,6 @@ from harness.jobs.data.targets import Target, target_of
 from harness.jobs.engines import ENGINES, engine
 from harness.jobs.engines.attempts import Attempt, Verdict
 from harness.jobs.engines.base import EnginePrograms, ProgramJob, Request, Site
-from harness.jobs.engines.cluster import available_mb
 from harness.jobs.recorded import DelaysLine, JobLine
 from harness.jobs.replay import JobRecord, stages_in_order
 from harness.jobs.spec import DataSpec
@@ -71,30 +71,28 @@ def program_jobs(experiment: LoadedExperiment, seed: int) -> list[ProgramJob]:
 # --- before a cluster is there ----------------------------------------------------------------------------------------
 
 
-def check_memory(experiment: LoadedExperiment, *, free_mb: int | None = None) -> None:
+def check_memory(experiment: LoadedExperiment) -> None:
     """Refuses nodes that this machine cannot hold: their daemons, and the containers where programs fill them.
 
-    ``free_mb``: what it has left; where a system does not say, nothing is refused. Raises InputError.
+    Where a system does not say what it has left, nothing is refused. Raises InputError.
     """
-    if free_mb is None:
-        try:
-            free_mb = available_mb(Path("/proc/meminfo").read_text())
-        except (OSError, ValueError):
-            return
+    free = processes.free_mb()
+    if free is None:
+        return
     nodes = experiment.spec.cluster.nodes
     count = sum(group.count for group in nodes)
     # Replayed tasks sleep.
     containers = sum(group.count * group.memory_mb for group in nodes) if has_programs(experiment) else 0
     others = sum(engine(name).beside_mb for name in engines_of(experiment))
     needed = containers + others + _RM_MB + _NODE_MB * count + _LEFT_MB
-    if needed > free_mb:
+    if needed > free:
         if containers:
             what = f"containers of {containers} MB, which programs fill, and the daemons"
             mend = "give the nodes less memory, or wait"
         else:
             what, mend = f"the daemons of {count} nodes", "use --backend sim or fewer nodes, or wait"
         raise InputError(
-            f"memory is short: {what} take {needed} MB, this machine has {free_mb} MB left",
+            f"memory is short: {what} take {needed} MB, this machine has {free} MB left",
             where=experiment.document.where(("cluster", "nodes")),
             mend=mend,
         )

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
 from harness.base.errors import InputError, YarnfairError
+from harness.clusters.processes import free_mb
 from harness.clusters.shared import SharedFolder
 from harness.jobs.data.targets import Target
 from harness.jobs.engines.attempts import Attempt, Verdict
-from harness.jobs.engines.cluster import Sizes, available_mb, check_memory, on_this_machine, told_by_yarn
+from harness.jobs.engines.cluster import Sizes, check_memory, on_this_machine, told_by_yarn
 from harness.jobs.replay import JobRecord
 from harness.jobs.spec import DataSpec, ProgramSpec
 from harness.model.jobs import Duration, JobSpec
@@ -277,8 +278,8 @@ class Engine(ABC):
         """Refuses a program by itself that would not fit into the nodes, or into this machine. Raises InputError."""
         sizing = job.sizing
         sizes = Sizes(sizing.task.memory_mb, sizing.am.memory_mb, job.maps, max(job.reduces, 1))
-        free = available_mb(Path("/proc/meminfo").read_text()) - self.beside_mb if on_this_machine(rest) else None
-        check_memory(sizes, rest, free_mb=free)
+        free = free_mb() if on_this_machine(rest) else None
+        check_memory(sizes, rest, free_mb=None if free is None else free - self.beside_mb)
 
 
 def write_answer(output: Path | Target, content: bytes) -> None:

@@ -53,14 +53,6 @@ def cluster_properties(rest: RestClient) -> dict[str, str]:
     return found
 
 
-def available_mb(meminfo: str) -> int:
-    """What the machine can still give, from /proc/meminfo's text."""
-    for line in meminfo.splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) // 1024
-    raise ValueError("no MemAvailable")
-
-
 def running_nodes(rest: RestClient) -> list[NodeStatus]:
     """The nodes that run. InputError where none does."""
     nodes = [node for node in rest.nodes() if node.state == "RUNNING"]

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import InputError, RunInvalid
-from harness.jobs.engines.cluster import available_mb, last_lines, on_this_machine, running_nodes, told_by_yarn
+from harness.clusters.processes import free_mb
+from harness.jobs.engines.cluster import last_lines, on_this_machine, running_nodes, told_by_yarn
 from harness.jobs.spark.catalogue import SparkProgram, settings_of
 from harness.jobs.spark.plan import Input, Plan, SparkPlace, SparkSizes, fits, plan
 from harness.jobs.spark.site import SparkSite, check_limit, read_input
@@ -111,15 +112,14 @@ class SparkClient:
             raise InputError(why, where=where, mend="ask for fewer or smaller executors, or give the nodes more")
         asked = sizes.am_mb + sizes.executors * sizes.executor_mb
         check_limit(min(asked, max(node.memory_mb for node in nodes)), self.site.node_limit_mb(), where)
-        if on_this_machine(self.rest):
-            free = available_mb(Path("/proc/meminfo").read_text())
-            if asked > free:
-                raise InputError(
-                    f"memory is short: the application master and {sizes.executors} executor(s) take {asked} MB, this "
-                    f"machine has {free} MB left",
-                    where=where,
-                    mend="ask for fewer or smaller executors, or wait",
-                )
+        free = free_mb() if on_this_machine(self.rest) else None
+        if free is not None and asked > free:
+            raise InputError(
+                f"memory is short: the application master and {sizes.executors} executor(s) take {asked} MB, this "
+                f"machine has {free} MB left",
+                where=where,
+                mend="ask for fewer or smaller executors, or wait",
+            )
 
     # --- why it failed ---
 

@@ -14,6 +14,7 @@ import pytest
 
 from harness.base.errors import CallError, InputError
 from harness.cli import main
+from harness.clusters import processes
 from harness.experiments.campaign.clusters import OpenCluster, Place
 from harness.experiments.kind import Target
 from harness.experiments.real import runner as real
@@ -91,13 +92,15 @@ def test_mrv1s_slots_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert not (tmp_path / "out").exists()
 
 
-def test_more_daemons_than_the_machine_holds(tmp_path: Path) -> None:
+def test_more_daemons_than_the_machine_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = load(tmp_path, "count: 2", "count: 200")
+    monkeypatch.setattr(processes, "free_mb", lambda: 24_000)
     with pytest.raises(InputError, match="the daemons of 200 nodes take 60850 MB, this machine has 24000 MB left"):
-        check_experiment(loaded, "local", Target(), free_mb=24_000)
-    check_experiment(loaded, "local", Target(), free_mb=61_000)  # replayed containers sleep
-    check_experiment(loaded, "ssh", Target(inventory="x"), free_mb=24_000)
-    check_experiment(loaded, "local", GIVEN, free_mb=24_000)
+        check_experiment(loaded, "local", Target())
+    check_experiment(loaded, "ssh", Target(inventory="x"))
+    check_experiment(loaded, "local", GIVEN)
+    monkeypatch.setattr(processes, "free_mb", lambda: 61_000)
+    check_experiment(loaded, "local", Target())  # replayed containers sleep
 
 
 def inside(loaded: LoadedExperiment, *policies: str, **settings: str) -> list[Variant]:

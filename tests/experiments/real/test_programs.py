@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import CallError, InputError
+from harness.clusters import processes
 from harness.clusters.compose import DockerCluster
 from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
 from harness.experiments.real.programs import (
@@ -79,11 +80,13 @@ def test_what_the_project_brings_along_is_what_the_paper_says() -> None:
             assert [p.type for p in spec.programs] == names
 
 
-def test_memory_that_is_short_is_refused_with_the_figures(path: Path) -> None:
+def test_memory_that_is_short_is_refused_with_the_figures(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = load_experiment(str(path))
-    check_memory(loaded, free_mb=20_000)
+    monkeypatch.setattr(processes, "free_mb", lambda: 20_000)
+    check_memory(loaded)
+    monkeypatch.setattr(processes, "free_mb", lambda: 8500)
     with pytest.raises(InputError, match="memory is short: containers of 8192 MB") as found:
-        check_memory(loaded, free_mb=8500)
+        check_memory(loaded)
     assert "8500 MB left" in found.value.line()
     assert "two.yaml:3" in found.value.line()
 
@@ -135,7 +138,7 @@ def test_the_others_take_them(path: Path) -> None:
         check_programs(load_experiment(str(path)), backend)
 
 
-def test_hives_queries_run_on_this_machines_processes_alone(path: Path) -> None:
+def test_hives_queries_run_on_this_machines_processes_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = path.read_text()
     text = text.replace("{text: {kind: text, size: 2KB, seed: 3}}", "{d: {kind: tpch, size: 1MB}}")
     path.write_text(text.replace("{application: grep, input: [text],", "{application: hive-q6, input: [d],"))
@@ -145,6 +148,8 @@ def test_hives_queries_run_on_this_machines_processes_alone(path: Path) -> None:
     with pytest.raises(CallError, match="runs programs that compute, by hive; use --backend local"):
         check_programs(loaded, "docker")
     # HiveServer2 and its shells take memory besides.
+    monkeypatch.setattr(processes, "free_mb", lambda: 10_300)
     with pytest.raises(InputError, match="memory is short"):
-        check_memory(loaded, free_mb=10_300)
-    check_memory(loaded, free_mb=12_000)
+        check_memory(loaded)
+    monkeypatch.setattr(processes, "free_mb", lambda: 12_000)
+    check_memory(loaded)

@@ -21,7 +21,7 @@ from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.data.targets import HdfsTarget
 from harness.jobs.engines.attempts import attempts_table, summary
 from harness.jobs.engines.base import Request, Site
-from harness.jobs.engines.cluster import Sizes, available_mb, check_memory, last_lines
+from harness.jobs.engines.cluster import Sizes, check_memory, last_lines
 from harness.jobs.mapreduce import engine
 from harness.jobs.mapreduce.catalogue import APPLICATIONS, Call, settings_of
 from harness.jobs.mapreduce.history import read_history, record_of
@@ -59,12 +59,6 @@ def test_what_runs_at_once_has_to_fit_into_this_machine() -> None:
         # Three vcores beside the master's: they bound it before the maps do.
         check_memory(sizes, cluster, free_mb=2047)
     check_memory(sizes, cluster, free_mb=2048)
-
-
-def test_available_memory() -> None:
-    assert available_mb("MemTotal:  100 kB\nMemAvailable:    4096 kB\n") == 4
-    with pytest.raises(ValueError, match="no MemAvailable"):
-        available_mb("MemTotal: 1 kB\n")
 
 
 def request(folder: Path, *inputs: Path, name: str = "wordcount") -> Request:
