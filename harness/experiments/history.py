@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from harness.yarn.answers import APPLICATION_ID
@@ -20,6 +20,20 @@ _DEFAULTS: Mapping[str, float] = {
     "mapreduce.reduce.cpu.vcores": 1,
     "mapreduce.job.reduce.slowstart.completedmaps": 0.05,
 }
+
+
+def sizes(conf: Iterable[tuple[str, Any]]) -> dict[str, float]:
+    """What a job's containers ask for, by the names of its configuration; Hadoop's defaults where it says nothing."""
+    found = dict(_DEFAULTS)
+    for name, text in conf:
+        if name in found:
+            try:
+                value = float(text)
+            except (TypeError, ValueError):
+                continue
+            if 0 < value < 2**31:
+                found[name] = min(value, 1.0) if name.endswith("completedmaps") else value
+    return found
 
 
 class History:
@@ -88,17 +102,8 @@ class History:
         return began if isinstance(began, int) and began > 0 else None
 
     def _settings(self, job: str) -> dict[str, float]:
-        found = dict(_DEFAULTS)
-        for entry in self._get(f"{_ROOT}/{job}/conf", "conf", "property"):
-            name = str(entry.get("name"))
-            if name in found:
-                try:
-                    value = float(entry.get("value", ""))
-                except (TypeError, ValueError):
-                    continue
-                if 0 < value < 2**31:
-                    found[name] = min(value, 1.0) if name.endswith("completedmaps") else value
-        return found
+        entries = self._get(f"{_ROOT}/{job}/conf", "conf", "property")
+        return sizes((str(entry.get("name")), entry.get("value", "")) for entry in entries)
 
     def _get(self, path: str, outer: str, inner: str) -> list[dict[str, Any]]:
         answer = self.http.request("GET", path, repeatable=True)

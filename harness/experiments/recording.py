@@ -30,7 +30,7 @@ _TASK = Resource(1024, 1)
 #: A master holds its container for a little longer than it lives: so much more is no task of its own, seconds and part.
 _ROUGH_S, _ROUGH_PART = 3.0, 0.02
 #: A MapReduce master asks so often by default. It acts on an answer at once (`Delays.am_response_heartbeats` 0).
-_MASTER_HEARTBEAT_S = 1.0
+MASTER_HEARTBEAT_S = 1.0
 #: A real NodeManager tells of a container's end so soon: the middle of what was measured (docs/reference/simulator.md).
 _END_HEARTBEAT_MS = 20
 
@@ -244,7 +244,7 @@ def _with_overheads(line: JobLine, app: App, began_ms: int | None) -> JobLine:
     the smaller counts, as a scheduler may round a container's memory up. What waiting for the master's heartbeats takes
     is left out: the simulator has it too.
     """
-    waits_s, launched_ms = _MASTER_HEARTBEAT_S / 2, app.launched_ms
+    waits_s, launched_ms = MASTER_HEARTBEAT_S / 2, app.launched_ms
     if not app.final or not launched_ms or app.finished_ms < launched_ms:
         return line
     lived_s, count = (app.finished_ms - launched_ms) / 1000.0, sum(len(stage.tasks_s) for stage in line.stages)

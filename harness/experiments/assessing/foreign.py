@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,14 @@ from harness.base.documents import read_yaml, validated
 from harness.base.errors import InputError
 from harness.base.files import open_whole
 from harness.experiments.assessing.simulated_run import trace_of_run
+from harness.experiments.history import sizes
+from harness.experiments.recording import MASTER_HEARTBEAT_S
 from harness.jobs import sls
 from harness.jobs.recorded import (
     Header,
     JobLine,
     NodeLine,
+    NoteLine,
     QueueLine,
     StageLine,
     Trace,
@@ -35,7 +38,13 @@ from harness.jobs.spec import DemandSpec
 _MAP_MB, _REDUCE_MB, _AM = 1024, 1024, DemandSpec(memory_mb=1536, vcores=1)
 #: A history file's events that matter, without their package.
 _SUBMITTED, _STARTED, _FINISHED, _TASK = "JobSubmitted", "TaskStarted", "JobFinished", "TaskFinished"
+_ATTEMPT, _MASTER, _SCHEMA = "TaskAttemptStarted", "AMStarted", '{"type":"record"'
 _MOST_BYTES = 1 << 30
+#: What a kind of trace cannot know, however it was made: SLS' times are those of containers.
+_LACKING = dict.fromkeys(
+    ("job history", "Rumen"),
+    "what containers took besides the tasks' times (a recording with --history has it)",
+)
 #: The first line of a history file that is no text, and how a compressed file begins.
 _BINARY, _GZIP = "Avro-Binary", b"\x1f\x8b"
 
@@ -86,6 +95,18 @@ def any_trace(path: Path, cluster: Header | None, into: Path) -> Trace | Lacks:
             kind, found = "Rumen", list(_rumen(path))
         elif "job.tasks" in head or "num.nodes" in head or "am.type" in head:
             kind, (found, nodes) = "SLS", _sls(path)
+        elif '"job_classes"' in head:
+            raise InputError(
+                "SLS' description of a synthetic load, which has no jobs of its own",
+                where=str(path),
+                mend="give jobs with their tasks (an SLS trace with job.tasks, or Rumen's)",
+            )
+        elif '"rack"' in head and '"node"' in head:
+            raise InputError(
+                "an SLS topology, which has nodes and no jobs",
+                where=str(path),
+                mend="give the jobs, and the nodes by --cluster FILE (docs/how-to/assess.md shows one)",
+            )
         else:
             # The reader of our own says what is wrong with it.
             return read_trace(path)
@@ -94,7 +115,7 @@ def any_trace(path: Path, cluster: Header | None, into: Path) -> Trace | Lacks:
     if cluster is None and not nodes:
         what = f"the {kind} trace says nothing about the cluster's nodes and the queues' weights"
         return Lacks(what, file=True)
-    return _as_ours(found, nodes, cluster, f"{path} ({kind})", into)
+    return _as_ours(found, nodes, cluster, f"{path} ({kind})", into, _LACKING.get(kind))
 
 
 def played_trace(path: Path, cluster: Path | None, into: Path) -> Trace:
@@ -107,7 +128,12 @@ def played_trace(path: Path, cluster: Path | None, into: Path) -> Trace:
 
 
 def _as_ours(
-    jobs: Sequence[JobLine], nodes: Sequence[NodeLine], cluster: Header | None, source: str, into: Path
+    jobs: Sequence[JobLine],
+    nodes: Sequence[NodeLine],
+    cluster: Header | None,
+    source: str,
+    into: Path,
+    lacking: str | None,
 ) -> Trace:
     """Written and read again: what is no trace is refused as any other."""
     zero = min(job.submit_s for job in jobs)
@@ -126,7 +152,9 @@ def _as_ours(
         header = Header(source=source, nodes=list(nodes), queues=ordered, max_am_share=-1.0)
     else:
         header = cluster.model_copy(update={"source": source, "queues": ordered, "zero_ms": None})
-    return put_trace(into, header, jobs)
+    until_s = max(job.finished_s or job.submit_s for job in jobs)
+    notes = () if lacking is None else (NoteLine(note=lacking, from_s=0.0, until_s=until_s),)
+    return replace(put_trace(into, header, jobs), notes=notes)
 
 
 def _moved(job: JobLine, zero_s: float) -> JobLine:
@@ -225,10 +253,12 @@ def _time(value: Any) -> float | None:
 def _job_history(path: Path) -> JobLine | None:
     """A job of a ``.jhist`` file (Avro-Json: one event a line); None where it has not ended or no task succeeded.
 
-    Avro's binary form, which Hadoop 3 writes by default (``mapreduce.jobhistory.jhist.format``), is an InputError.
+    A task's time is that of its attempt that succeeded: before that it waited for a container. Sizes are those of the
+    job's configuration, which MapReduce writes beside the file. Avro's binary form, which Hadoop 3 writes by default
+    (``mapreduce.jobhistory.jhist.format``), is an InputError.
     """
     submitted: Mapping[str, Any] = {}
-    finished_ms = launched_ms = 0
+    finished_ms = launched_ms = master_ms = 0
     starts: dict[str, int] = {}
     times: dict[str, list[float]] = {"MAP": [], "REDUCE": []}
     if path.stat().st_size > _MOST_BYTES:
@@ -238,18 +268,25 @@ def _job_history(path: Path) -> JobLine | None:
             if number == 1 and line.startswith(_BINARY):
                 mend = "make a Rumen trace of the folder (Hadoop's `rumentrace`, TraceBuilder) and give that"
                 raise InputError("a job history in Avro's binary form", where=str(path), mend=mend)
-            if not line.startswith('{"type":"') or '"event"' not in line:
+            # Before Hadoop 2 an event's line begins with a space. The second line is the events' schema.
+            line = line.lstrip()
+            if not line.startswith('{"type":"') or line.startswith(_SCHEMA):
                 continue
             try:
                 ((name, event),) = json.loads(line)["event"].items()
                 kind = name.rpartition(".")[2]
                 if kind == _SUBMITTED:
                     submitted = event
-                elif kind == _STARTED:
-                    starts[event["taskid"]] = int(event["startTime"])
+                elif kind in (_STARTED, _ATTEMPT):
+                    # By the attempt; and by the task, for a file that does not say which attempt succeeded: the last.
+                    for identity in (event["taskid"], event.get("attemptId")):
+                        starts[identity] = int(event["startTime"])
                 elif kind == _TASK and event["status"] == "SUCCEEDED" and event["taskType"] in times:
-                    began = starts.get(event["taskid"], int(event["finishTime"]))
+                    began = starts.get(_named(event.get("successfulAttemptId")) or event["taskid"])
+                    began = starts.get(event["taskid"], int(event["finishTime"])) if began is None else began
                     times[event["taskType"]].append(max(int(event["finishTime"]) - began, 0) / 1000.0)
+                elif kind == _MASTER:
+                    master_ms = int(event["startTime"])
                 elif kind == "JobInited":
                     launched_ms = int(event.get("launchTime") or 0)
                 elif kind == _FINISHED:
@@ -258,26 +295,64 @@ def _job_history(path: Path) -> JobLine | None:
                 raise InputError(
                     "no event of a job's history", where=f"{path}:{number}", mend="leave this file out"
                 ) from None
+    job = str(submitted.get("jobid"))
+    asked = _configured(path.with_name(f"{job}_conf.xml"))
     stages = [
-        _stage(name.lower(), found, -1, after=name == "REDUCE" and bool(times["MAP"]))
+        _stage(
+            name.lower(),
+            found,
+            int(asked[f"mapreduce.{name.lower()}.memory.mb"]),
+            after=name == "REDUCE" and bool(times["MAP"]),
+        ).model_copy(update={"vcores": int(asked[f"mapreduce.{name.lower()}.cpu.vcores"])})
         for name, found in times.items()
         if found
     ]
     if not stages or not submitted.get("submitTime"):
         return None
+    if stages[-1].after:
+        slow_start = asked["mapreduce.job.reduce.slowstart.completedmaps"]
+        stages[-1] = stages[-1].model_copy(update={"slow_start": slow_start})
     try:
-        return _line(
-            str(submitted.get("jobid")),
+        found_line = _line(
+            job,
             _full(submitted.get("jobQueueName")),
             str(submitted.get("userName") or "unknown"),
             str(submitted.get("jobName") or ""),
             stages,
             float(submitted["submitTime"]) / 1000.0,
-            launched_ms / 1000.0 or None,
+            (master_ms or launched_ms) / 1000.0 or None,
             finished_ms / 1000.0 or None,
         )
     except (ValidationError, TypeError, ValueError):
         raise InputError("no job's history", where=str(path), mend="leave this file out") from None
+    am = DemandSpec(
+        memory_mb=int(asked["yarn.app.mapreduce.am.resource.mb"]),
+        vcores=int(asked["yarn.app.mapreduce.am.resource.cpu-vcores"]),
+    )
+    changed: dict[str, Any] = {"am": am}
+    if 0 < master_ms <= launched_ms:
+        # As of a recording: it asks for its tasks at the heartbeat after.
+        changed["am_start_s"] = round((launched_ms - master_ms) / 1000.0 + MASTER_HEARTBEAT_S / 2, 3)
+    return found_line.model_copy(update=changed)
+
+
+def _named(value: Any) -> str | None:
+    """A text of Avro's JSON that may be null: it stands below its type."""
+    found = value.get("string") if isinstance(value, Mapping) else value
+    return found if isinstance(found, str) else None
+
+
+def _configured(path: Path) -> dict[str, float]:
+    """What containers ask for by a job's configuration; Hadoop's defaults where there is none."""
+    from lxml import etree
+
+    if not path.is_file():
+        return sizes(())
+    try:
+        root = etree.parse(str(path), etree.XMLParser(resolve_entities=False, no_network=True)).getroot()
+    except (OSError, etree.XMLSyntaxError):
+        raise InputError("no configuration of a job", where=str(path), mend="leave this file out") from None
+    return sizes((str(one.findtext("name")), one.findtext("value")) for one in root.iter("property"))
 
 
 def _stage(name: str, times: Sequence[float], memory_mb: int, *, after: bool) -> StageLine:

@@ -67,7 +67,9 @@ def jhist(number: int) -> str:
         return json.dumps({"type": kind, "event": {name + word: fields}}, separators=(",", ":"))
 
     begin = DAY + 5000 * number
-    lines = ["Avro-Json", '{"type":"record","name":"Event"}']
+    # As Hadoop writes it, the second line is the events' schema, which has a field "event".
+    lines = ["Avro-Json", '{"type":"record","name":"Event","fields":[{"name":"type"},{"name":"event","type":[]}]}', ""]
+    lines.append(event("AM_STARTED", "AMStarted", applicationAttemptId="x", startTime=begin + 1000))
     lines.append(
         event("JOB_SUBMITTED", "JobSubmitted", jobid=f"job_1_{number:04d}", submitTime=begin, jobQueueName="b",
               userName="bob", jobName="sort")
@@ -75,10 +77,14 @@ def jhist(number: int) -> str:
     lines.append(event("JOB_INITED", "JobInited", jobid="x", launchTime=begin + 1500))
     for kind, at in (("MAP", 2000), ("REDUCE", 9000)):
         task = f"task_{kind}"
-        lines.append(event("TASK_STARTED", "TaskStarted", taskid=task, taskType=kind, startTime=begin + at))
+        # It is scheduled 3 s before it has a container; a second attempt, killed, begins later.
+        lines.append(event("TASK_STARTED", "TaskStarted", taskid=task, taskType=kind, startTime=begin + at - 3000))
+        for number_, later in ((0, 0), (1, 4000)):
+            attempt = {"attemptId": f"attempt_{kind}_{number_}", "startTime": begin + at + later}
+            lines.append(event(f"{kind}_ATTEMPT_STARTED", "TaskAttemptStarted", taskid=task, taskType=kind, **attempt))
         lines.append(
             event("TASK_FINISHED", "TaskFinished", taskid=task, taskType=kind, finishTime=begin + at + 6000,
-                  status="SUCCEEDED")
+                  status="SUCCEEDED", successfulAttemptId={"string": f"attempt_{kind}_0"})
         )  # fmt: skip
     lines.append(event("JOB_FINISHED", "JobFinished", jobid="x", finishTime=begin + 17_000))
     return "\n".join(lines) + "\n"
@@ -125,10 +131,46 @@ def test_a_folder_of_job_history_files(tmp_path: Path) -> None:
     found = any_trace(tmp_path / "history", CLUSTER, tmp_path / "trace.jsonl")
     assert isinstance(found, Trace)
     job = found.jobs[2]
-    assert (job.queue, job.user, job.submit_s, job.started_s, job.finished_s) == ("root.b", "bob", 10, 11.5, 27)
-    assert [stage.tasks_s for stage in job.stages] == [[6.0], [6.0]]
+    assert (job.queue, job.user, job.submit_s, job.started_s, job.finished_s) == ("root.b", "bob", 10, 11, 27)
+    assert [stage.tasks_s for stage in job.stages] == [[6.0], [6.0]], "neither the wait before, nor the later attempt"
+    assert job.am_start_s == 1.0, "half a second, and half a heartbeat"
+    assert [note.note for note in found.notes] == [
+        "what containers took besides the tasks' times (a recording with --history has it)"
+    ]
+    maps, reduces = job.stages
+    assert (job.am.memory_mb, maps.memory_mb, reduces.memory_mb, reduces.slow_start) == (1536, 1024, 1024, 0.05)
     lacks = any_trace(tmp_path / "history", None, tmp_path / "other.jsonl")
     assert isinstance(lacks, Lacks)
+
+
+def test_sizes_are_of_the_configuration_beside_a_job_history_file(tmp_path: Path) -> None:
+    (tmp_path / "job_1_0001-x.jhist").write_text(jhist(1))
+    conf = {
+        "yarn.app.mapreduce.am.resource.mb": 2048,
+        "mapreduce.map.memory.mb": 3072,
+        "mapreduce.reduce.cpu.vcores": 4,
+        "mapreduce.job.reduce.slowstart.completedmaps": 0.8,
+        "mapreduce.reduce.memory.mb": "much",
+    }
+    text = "".join(f"<property><name>{name}</name><value>{value}</value></property>" for name, value in conf.items())
+    (tmp_path / "job_1_0001_conf.xml").write_text(f"<configuration>{text}</configuration>")
+    found = any_trace(tmp_path, CLUSTER, tmp_path / "made" / "trace.jsonl")
+    assert isinstance(found, Trace)
+    ((job,), (maps, reduces)) = found.jobs, found.jobs[0].stages
+    assert (job.am.memory_mb, maps.memory_mb, reduces.memory_mb) == (2048, 3072, 1024)
+    assert (maps.vcores, reduces.vcores, reduces.slow_start) == (1, 4, 0.8)
+    (tmp_path / "job_1_0001_conf.xml").write_text("<configuration>")
+    with pytest.raises(InputError, match="no configuration of a job"):
+        any_trace(tmp_path, CLUSTER, tmp_path / "made" / "t")
+
+
+def test_an_old_job_history_file_has_a_space_before_each_event(tmp_path: Path) -> None:
+    old = "\n".join(line if k < 2 else f" {line}" for k, line in enumerate(jhist(1).splitlines()))
+    (tmp_path / "job_1_0001-x.jhist").write_text(old.replace(',"successfulAttemptId":{"string":"attempt_MAP_0"}', ""))
+    found = any_trace(tmp_path, CLUSTER, tmp_path / "trace.jsonl")
+    assert isinstance(found, Trace)
+    # Of the map it does not say which attempt succeeded: the last.
+    assert [stage.tasks_s for stage in found.jobs[0].stages] == [[2.0], [6.0]]
 
 
 def test_what_is_none_of_these_is_told(tmp_path: Path) -> None:
@@ -151,10 +193,16 @@ def test_what_is_none_of_these_is_told(tmp_path: Path) -> None:
         ("trace.json.gz", b"\x1f\x8b\x08\x00", "compressed by gzip; unpack it"),
         ("empty.json", b" \n", "the trace is empty"),
         ("cut.json", json.dumps(sls_job(1)).encode()[:-40], "the file is truncated"),
+        (
+            "syn.json",
+            b'{"workloads": [{"job_classes": [{"type": "mapreduce"}]}]}',
+            "a synthetic load, which has no jobs",
+        ),
+        ("nodes.json", b'{"rack": "r", "nodes": [{"node": "n1"}]}', "nodes and no jobs; give the jobs"),
         ("picture.png", b"\x89PNG\r\n\x1a\n\x00", "not a line of JSON"),
         ("fair-scheduler.xml", b"<allocations/>", "is it a trace of `yarnfair record`"),
     ],
-    ids=["binary", "cut-history", "gzip", "empty", "cut", "picture", "xml"],
+    ids=["binary", "cut-history", "gzip", "empty", "cut", "synthetic", "topology", "picture", "xml"],
 )
 def test_odd_files_are_told_in_one_line(tmp_path: Path, name: str, content: bytes, says: str) -> None:
     (tmp_path / name).write_bytes(content)
