@@ -53,7 +53,6 @@ class QueueRow:
     part_before: float | None = None
     #: What it was owed by the accounts of that decision (negative: it owed).
     deficit_then: float | None = None
-    accumulated_before: float | None = None
     reason: str | None = None
     #: What the RM computed as its fair share; on the Capacity Scheduler its effective capacity.
     fair_mb: int | None = None
@@ -177,7 +176,6 @@ def with_changes(view: View, decisions: Iterable[Mapping[str, Any]]) -> View:
                 part=now.get(path),
                 part_before=was.get(path),
                 deficit_then=owed.get(path),
-                accumulated_before=before.get("counted", {}).get(path),
                 reason=decision.get("reasons", {}).get(path),
             )
             open_.discard(path)

@@ -78,12 +78,11 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What the history says of a query: runs an hour, mean and largest work, measured rates by instance type."""
+    """What the history says of a query: runs an hour, mean work, measured rates by instance type."""
 
     runs: int
     per_hour: float
     work_cu_h: float
-    largest_cu_h: float
     rates: Mapping[str, float]
 
 
@@ -120,11 +119,6 @@ def core_nodes(storage_gb: float, kind: InstanceType, *, replicas: int = 3, disk
         raise ValueError(f"{storage_gb} GB cannot be stored")
     nodes = math.ceil(round(storage_gb * replicas / (kind.disk_gb * disk_part), 9))
     return max(nodes, min(replicas, 1) if storage_gb == 0 else replicas)
-
-
-def cheapest_storage(types: Sequence[InstanceType]) -> InstanceType:
-    """The type whose disk costs least a GB and month (Table 1: m1.large)."""
-    return min(types, key=lambda kind: (kind.disk_price_month, kind.name))
 
 
 def hours_of(queries: Sequence[Query], nodes: Sequence[Pool]) -> float:
@@ -398,7 +392,6 @@ def estimate(history: Sequence[Run], query: str, now_h: float, window_h: float =
         runs=len(runs),
         per_hour=len(runs) / span if span > 0 else float(len(runs)),
         work_cu_h=math.fsum(works) / len(works),
-        largest_cu_h=max(works),
         rates={kind: work_by_type[kind] / hours for kind, hours in hours_by_type.items() if hours > 0},
     )
 

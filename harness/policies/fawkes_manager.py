@@ -58,7 +58,6 @@ class Member:
     name: str
     core: int
     state: State
-    requested_s: Number
     nodes: int = 0
     target: int = 0
     weight: Number = Fraction(0)
@@ -116,7 +115,7 @@ class Manager:
     def request(self, name: str, core: int, now_s: Number) -> list[Command]:
         """An MR-cluster of `core` nodes is to be deployed. Queued (FIFO) while the minimum shares exceed the system."""
         self._advance(now_s)
-        self.members[name] = Member(name, core, "queued", now_s)
+        self.members[name] = Member(name, core, "queued")
         self.queue.append(name)
         return self._admit()
 

@@ -42,46 +42,6 @@ def least_loss(due: ArrayLike, served: ArrayLike, most: ArrayLike | None = None)
     return lost
 
 
-def freed(time_s: ArrayLike, ends_s: ArrayLike, sizes: ArrayLike, arrival_s: float) -> Floats:
-    """sum_k theta_k (t - max(e_k, a))^+: what containers that end at e_k can have given up to t to whoever came at a.
-
-    Parameters
-    ----------
-    time_s : (times,).
-    ends_s, sizes : of the containers that run at the arrival, and of what is free (end: the arrival itself).
-    arrival_s : when the first of those whom it may serve came.
-    """
-    t = np.asarray(time_s, dtype=np.float64)
-    begins = np.maximum(np.asarray(ends_s, dtype=np.float64), arrival_s)
-    weight = np.asarray(sizes, dtype=np.float64)
-    order = np.argsort(begins)
-    begins, weight = begins[order], weight[order]
-    # Of the k that have ended by t: t x sum(theta) - sum(theta e).
-    count = np.searchsorted(begins, t, side="right")
-    sums = np.concatenate([[0.0], np.cumsum(weight)])
-    moments = np.concatenate([[0.0], np.cumsum(weight * begins)])
-    given: Floats = np.maximum(t * sums[count] - moments[count], 0.0)
-    return given
-
-
-def first_contention_loss(
-    time_s: ArrayLike, ends_s: ArrayLike, sizes: ArrayLike, arrivals_s: ArrayLike, shares: ArrayLike
-) -> Floats:
-    """The least abs(Omega) after queues came to a cluster that others hold, for any scheduler that kills nothing.
-
-    Parameters
-    ----------
-    time_s : (times,), all within the window in which each newcomer asks for at least its share whatever it has got.
-    ends_s, sizes : of the containers that run when the first newcomer comes (what is free: that moment).
-    arrivals_s, shares : a_j and S_j of the newcomers, (queues,).
-    """
-    t = np.asarray(time_s, dtype=np.float64)
-    arrivals, share = np.asarray(arrivals_s, dtype=np.float64), np.asarray(shares, dtype=np.float64)
-    due = np.maximum(t[:, None] - arrivals, 0.0) * share
-    most = np.stack([freed(t, ends_s, sizes, float(at)) for at in arrivals], axis=1)
-    return least_loss(due, freed(t, ends_s, sizes, float(arrivals.min())), most)
-
-
 def last_unavoidable_s(time_s: ArrayLike, least: ArrayLike) -> float:
     """The last time at which even the best division loses more than 0.01; 0 when there is none."""
     late = np.flatnonzero(np.asarray(least, dtype=np.float64) > -LOSS_THRESHOLD)

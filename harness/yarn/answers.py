@@ -201,18 +201,8 @@ class ClusterMetrics:
     reserved: Resource
     containers_allocated: int
     containers_pending: int
-    containers_reserved: int
-    apps_submitted: int
-    apps_pending: int
-    apps_running: int
-    apps_completed: int
     apps_failed: int
-    apps_killed: int
     active_nodes: int
-    lost_nodes: int
-    unhealthy_nodes: int
-    decommissioned_nodes: int
-    total_nodes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,11 +211,9 @@ class NodeStatus:
 
     id: str
     host: str
-    http_address: str
     rack: str
     state: str
     health_report: str
-    last_health_update_ms: int
     version: str
     containers: int
     used: Resource
@@ -264,7 +252,6 @@ class AppStatus:
     memory_seconds: int
     vcore_seconds: int
     preempted_memory_seconds: int
-    preempted_vcore_seconds: int
     diagnostics: str
     master_at: str = ""
     elapsed_ms: int | None = None
@@ -330,18 +317,8 @@ def cluster_metrics(document: Any, where: str) -> ClusterMetrics:
         reserved=pair("reserved"),
         containers_allocated=sums.integer("containersAllocated"),
         containers_pending=sums.integer("containersPending"),
-        containers_reserved=sums.integer("containersReserved"),
-        apps_submitted=sums.integer("appsSubmitted"),
-        apps_pending=sums.integer("appsPending"),
-        apps_running=sums.integer("appsRunning"),
-        apps_completed=sums.integer("appsCompleted"),
         apps_failed=sums.integer("appsFailed"),
-        apps_killed=sums.integer("appsKilled"),
         active_nodes=sums.integer("activeNodes"),
-        lost_nodes=sums.integer("lostNodes"),
-        unhealthy_nodes=sums.integer("unhealthyNodes"),
-        decommissioned_nodes=sums.integer("decommissionedNodes"),
-        total_nodes=sums.integer("totalNodes"),
     )
 
 
@@ -351,11 +328,9 @@ def nodes(document: Any, where: str) -> list[NodeStatus]:
         NodeStatus(
             id=node.text("id"),
             host=node.text("nodeHostName"),
-            http_address=node.text("nodeHTTPAddress", ""),
             rack=node.text("rack", ""),
             state=node.text("state"),
             health_report=node.text("healthReport", ""),
-            last_health_update_ms=node.integer("lastHealthUpdate", 0),
             version=node.text("version", ""),
             containers=node.integer("numContainers"),
             used=Resource(node.integer("usedMemoryMB"), node.integer("usedVirtualCores")),
@@ -441,7 +416,6 @@ def _app(fields: Fields, where: str) -> AppStatus:
         memory_seconds=fields.count("memorySeconds"),
         vcore_seconds=fields.count("vcoreSeconds"),
         preempted_memory_seconds=fields.spare_count("preemptedMemorySeconds"),
-        preempted_vcore_seconds=fields.spare_count("preemptedVcoreSeconds"),
         diagnostics=fields.spare_text("diagnostics"),
         master_at=fields.text("amHostHttpAddress", ""),
         elapsed_ms=_spare(fields.length, "elapsedTime", None),

@@ -36,7 +36,6 @@ class QueueStatus:
     minimum: Resource
     maximum: Resource
     used: Resource
-    am_used: Resource
     am_maximum: Resource
     demand: Resource
     steady_share: Resource
@@ -44,7 +43,6 @@ class QueueStatus:
     reserved: Resource
     containers_allocated: int
     containers_pending: int
-    containers_reserved: int
     max_apps: int
     pending_apps: int  # leaves only; 0 for parents
     active_apps: int  # leaves only; 0 for parents
@@ -127,7 +125,6 @@ def _queue(fields: Fields, parent: str | None) -> QueueStatus:
         minimum=fields.resource("minResources"),
         maximum=fields.resource("maxResources"),
         used=fields.resource("usedResources"),
-        am_used=fields.resource("amUsedResources"),
         am_maximum=fields.resource("amMaxResources"),
         demand=fields.resource("demandResources"),
         steady_share=fields.resource("steadyFairResources"),
@@ -135,7 +132,6 @@ def _queue(fields: Fields, parent: str | None) -> QueueStatus:
         reserved=fields.resource("reservedResources"),
         containers_allocated=fields.integer("allocatedContainers"),
         containers_pending=fields.integer("pendingContainers"),
-        containers_reserved=fields.integer("reservedContainers"),
         max_apps=fields.integer("maxApps"),
         pending_apps=fields.integer("numPendingApps") if leaf else 0,
         active_apps=fields.integer("numActiveApps") if leaf else 0,
@@ -244,7 +240,6 @@ def _capacity_queue(fields: Fields, parent: str | None) -> QueueStatus:
         maximum=own.resource("effectiveMaxResource") if own is not None else nothing,
         # A reservation holds nothing yet.
         used=used - reserved,
-        am_used=usage.resource("amUsed") if leaf and usage is not None else nothing,
         am_maximum=usage.resource("amLimit") if leaf and usage is not None else nothing,
         demand=used - reserved + pending,
         steady_share=guaranteed,
@@ -252,7 +247,6 @@ def _capacity_queue(fields: Fields, parent: str | None) -> QueueStatus:
         reserved=reserved,
         containers_allocated=fields.count("allocatedContainers", 0),
         containers_pending=fields.count("pendingContainers", 0),
-        containers_reserved=fields.count("reservedContainers", 0),
         max_apps=fields.integer("maxApplications") if leaf else JAVA_INT_MAX,
         pending_apps=fields.count("numPendingApplications") if leaf else 0,
         active_apps=fields.count("numActiveApplications") if leaf else 0,

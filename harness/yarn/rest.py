@@ -53,7 +53,6 @@ class Submission:
     environment: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, LocalFile] = field(default_factory=dict)
     max_attempts: int = 1
-    keep_containers: bool = False
     unmanaged: bool = False
 
     def document(self, identity: str) -> dict[str, Any]:
@@ -85,7 +84,7 @@ class Submission:
             },
             "unmanaged-AM": self.unmanaged,
             "max-app-attempts": self.max_attempts,
-            "keep-containers-across-application-attempts": self.keep_containers,
+            "keep-containers-across-application-attempts": False,
             "resource": {"memory": self.resource.memory_mb, "vCores": self.resource.vcores},
         }
 

@@ -230,7 +230,6 @@ class RmModel:
                 minimum=self.file.min_resources(path),
                 maximum=CAPACITY,
                 used=held,
-                am_used=ZERO,
                 am_maximum=CAPACITY,
                 demand=held + Resource(1024, 1) * pending,
                 steady_share=ZERO,
@@ -238,7 +237,6 @@ class RmModel:
                 reserved=ZERO,
                 containers_allocated=sum(len(a.live()) for a in inside),
                 containers_pending=pending,
-                containers_reserved=0,
                 max_apps=100,
                 pending_apps=0,
                 active_apps=len(inside),
@@ -281,7 +279,6 @@ class RmModel:
                     memory_seconds=memory,
                     vcore_seconds=vcores,
                     preempted_memory_seconds=0,
-                    preempted_vcore_seconds=0,
                     diagnostics="",
                     elapsed_ms=round(((app.finished_s if app.final else self.now_s) - app.submitted_s) * 1000),
                 )

@@ -46,7 +46,7 @@ def experiment(tmp_path: Path) -> LoadedExperiment:
 def node(name: str, memory_mb: int, vcores: int, state: str = "RUNNING") -> NodeStatus:
     half = Resource(memory_mb // 2, vcores // 2)
     return NodeStatus(
-        f"{name}:1", name, "", "", state, "", 0, "3.4.2", 1, half, Resource(memory_mb, vcores) - half
+        f"{name}:1", name, "", state, "", "3.4.2", 1, half, Resource(memory_mb, vcores) - half
     )  # fmt: skip
 
 

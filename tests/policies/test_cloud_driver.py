@@ -19,7 +19,6 @@ from harness.policies.cloud_driver import (
     Query,
     Run,
     billed_hours,
-    cheapest_storage,
     choose_accelerators,
     choose_pools,
     core_nodes,
@@ -46,7 +45,7 @@ def test_table_1s_derived_columns(types: dict[str, InstanceType]) -> None:
     cores = {"m1.small": 1.7, "m1.large": 3.75, "m2.2xlarge": 8.55, "c1.medium": 0.85, "cc1.4xlarge": 2.88}
     for name, memory in cores.items():
         assert types[name].memory_gb_core == pytest.approx(memory, abs=0.006)
-    assert cheapest_storage(list(types.values())).name == "m1.large"
+    assert min(types.values(), key=lambda kind: kind.disk_price_month).name == "m1.large"
 
 
 @pytest.mark.parametrize(("hours", "billed"), [(0.0, 0), (0.2, 1), (1.0, 1), (1.88, 2), (2 + 1e-13, 2), (2.01, 3)])
@@ -265,7 +264,7 @@ def test_history_says_how_often_how_much_and_how_fast() -> None:
     history = [Run("q", 4.0 * i, 10.0 + i, {"m1.large": 2.5} if i % 2 else {}) for i in range(6)]
     seen = estimate(history, "q", 24.0)
     assert seen is not None
-    assert (seen.runs, seen.per_hour, seen.work_cu_h, seen.largest_cu_h) == (6, 0.25, 12.5, 15.0)
+    assert (seen.runs, seen.per_hour, seen.work_cu_h) == (6, 0.25, 12.5)
     assert seen.rates == {"m1.large": pytest.approx((11 + 13 + 15) / 7.5)}
     assert estimate(history, "other", 24.0) is None
     recent = estimate(history, "q", 24.0, window_h=5.0)

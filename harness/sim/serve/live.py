@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.base.errors import InputError, YarnfairError
+from harness.base.errors import YarnfairError
 from harness.model.jobs import JobSpec
 from harness.model.queues import ensure_root_prefix
 from harness.sim.serve.simulation import Application, Limits, LiveSimulation
@@ -64,8 +64,6 @@ class LiveCluster:
         self._loaded_mtime = self._mtime()
         self._next_poll_ms = POLL_MS
         self._failed_before = False
-        self.behind_ms = 0
-        self.reloads = 0
         self._sleepers: list[Application] = []
         self._halted = False
         self._stop = threading.Event()
@@ -108,7 +106,6 @@ class LiveCluster:
                 # A job of the input that cannot be (its queue has become a parent): what runs can still be asked for.
                 self._halted = True
                 self._log(f"virtual time stands still: {error.line()}")
-            self.behind_ms = max(target - self.sim.now_ms, 0)
             return self.sim.now_ms
 
     def epoch(self, at_ms: int) -> int:
@@ -162,7 +159,6 @@ class LiveCluster:
                 return False
             self._failed_before = False
             self._loaded_mtime = mtime
-            self.reloads += 1
             return True
 
     def refresh(self) -> None:
@@ -257,11 +253,3 @@ def _sums(keys: Any, values: Any, size: int) -> list[int]:
     np.add.at(total, keys, values)
     found: list[int] = total.tolist()
     return found
-
-
-def open_allocations(file: Path) -> str:
-    """The text of the allocation file that a cluster starts with; InputError if it cannot be read."""
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {error}", where=str(file), mend="give a readable allocation file") from None

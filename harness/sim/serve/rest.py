@@ -31,7 +31,6 @@ _BAD = "org.apache.hadoop.yarn.webapp.BadRequestException"
 _MISSING = "org.apache.hadoop.yarn.webapp.NotFoundException"
 _UNDECLARED = "java.lang.reflect.UndeclaredThrowableException"
 _APPLICATION = re.compile(r"application_(\d{1,19})_(\d{1,10})")
-_FINAL = ("FINISHED", "FAILED", "KILLED")
 _NODE_STATES = ("NEW", "RUNNING", "UNHEALTHY", "DECOMMISSIONED", "LOST", "REBOOTED", "DECOMMISSIONING", "SHUTDOWN")
 #: The largest body of a request; a submission is a few kilobytes.
 _MOST_BYTES = 4 << 20

@@ -194,8 +194,8 @@ def test_an_option_of_a_given_cluster_needs_one(tmp_path: Path) -> None:
 def queue(path: str, used: int, demand: int, pending: int, containers: int) -> QueueStatus:
     r = Resource
     return QueueStatus(
-        path, "root" if path != "root" else None, path != "root", "fair", ZERO, r(4096, 4), r(used, 1), ZERO, ZERO,
-        r(demand, 1), ZERO, r(2048, 0), ZERO, containers, pending, 0, 100, 0, 1, True,
+        path, "root" if path != "root" else None, path != "root", "fair", ZERO, r(4096, 4), r(used, 1), ZERO,
+        r(demand, 1), ZERO, r(2048, 0), ZERO, containers, pending, 100, 0, 1, True,
     )  # fmt: skip
 
 
@@ -261,7 +261,7 @@ def job_run() -> JobRun:
     job = JobRun(JobSpec("a-1", "root.a", "mapreduce", Resource(1024, 1), (stage,)), 0.0)
     job.status = AppStatus(
         "application_1_0001", "u", "a-1", "root.a", "FINISHED", "SUCCEEDED", "REPLAY", frozenset(), 100.0, 1000, 1100,
-        9000, ZERO, ZERO, 0, 16384, 16, 0, 0, "",
+        9000, ZERO, ZERO, 0, 16384, 16, 0, "",
     )  # fmt: skip
     job.record, job.ended = record_of(3600, 3700), True
     job.submitted_s, job.started_s, job.finished_s = 0.0, 0.1, 8.0

@@ -16,7 +16,7 @@ from harness.yarn.errors import Unreachable
 
 STALE = AppStatus(
     "application_1_0001", "u", "a-1", "root.a", "FINISHED", "SUCCEEDED", "REPLAY", frozenset(), 100.0, 1000, 1100,
-    9000, ZERO, ZERO, 0, 5000, 5, 0, 0, "",
+    9000, ZERO, ZERO, 0, 5000, 5, 0, "",
 )  # fmt: skip
 
 

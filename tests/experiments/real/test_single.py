@@ -55,8 +55,6 @@ class Rest(StubRm):
             finished_ms=now_ms,
             memory_seconds=0,
             vcore_seconds=0,
-            preempted_memory_seconds=0,
-            preempted_vcore_seconds=0,
         )
 
 
