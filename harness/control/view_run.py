@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from harness.base.errors import InputError
 from harness.control.view import QueueRow, View, of_policy, with_changes, with_sums
+from harness.results.runs import decision_lines, run_info
 
 
 def from_run(folder: Path, *, at_s: float | None = None) -> View:
     """The last sample at or before ``at_s`` (None: the latest). InputError for a folder that is no run's."""
     import pandas as pd
 
-    identity = _identity(folder)
+    identity = run_info(folder)
     path = folder / "allocations.parquet"
     try:
         # Samples of all queues at one moment stand together.
@@ -28,9 +27,8 @@ def from_run(folder: Path, *, at_s: float | None = None) -> View:
         raise InputError(
             f"no samples of queues: {error}", where=str(path), mend="let the run end, or run it again"
         ) from None
-    return from_table(
-        table, identity, _lines(folder / "decisions.jsonl"), source=str(folder), at_s=at_s, path=str(path)
-    )
+    said = (entry for _, entry in decision_lines(folder) if entry and isinstance(entry.get("time_s"), int | float))
+    return from_table(table, identity, said, source=str(folder), at_s=at_s, path=str(path))
 
 
 def from_table(
@@ -89,18 +87,6 @@ def _weight(value: Any) -> float | None:
     return weight if weight == weight else None
 
 
-def _identity(folder: Path) -> dict[str, Any]:
-    path = folder / "run.json"
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "not JSON"
-        raise InputError(f"no run directory ({reason})", where=str(path), mend="give one run's directory") from None
-    if not isinstance(found, dict):
-        raise InputError("no run directory", where=str(path), mend="give one run's directory")
-    return found
-
-
 def _entitlements(identity: Mapping[str, Any]) -> dict[str, float]:
     found: dict[str, float] = {}
 
@@ -116,19 +102,6 @@ def _entitlements(identity: Mapping[str, Any]) -> dict[str, float]:
     experiment = identity.get("experiment")
     walk(experiment.get("queues") if isinstance(experiment, dict) else None, "root")
     return found
-
-
-def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Decisions and alarms as they were written. A last line that is half written is passed over."""
-    try:
-        with path.open(encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                with contextlib.suppress(ValueError):
-                    said = json.loads(line)
-                    if isinstance(said, dict) and isinstance(said.get("time_s"), int | float):
-                        yield said
-    except OSError:
-        return
 
 
 def _until(lines: Iterable[Mapping[str, Any]], until_s: float) -> tuple[list[Mapping[str, Any]], list[tuple[str, str]]]:

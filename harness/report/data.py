@@ -6,7 +6,6 @@ A directory whose run did not end is read as far as it goes and carries its stat
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,12 +18,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from harness.base.errors import InputError
+from harness.base.files import read_json
 from harness.policies.registry import POLICIES
 from harness.report.curves import longest_true_s
-from harness.report.reading import Floats, column, json_object, parquet_table, task_lengths, text_of
+from harness.report.reading import Floats, column, parquet_table, task_lengths, text_of
 from harness.results.metrics import fairness_degree
 from harness.results.phases import Phases, read_phases
-from harness.results.runs import find_runs, without_seed
+from harness.results.runs import decision_lines, find_runs, kind_of, run_info, without_seed
 
 #: Columns of allocations.parquet without which nothing can be drawn. MiB, MiB·s, seconds.
 NEEDED_COLUMNS = ("time_s", "queue", "allocated_mb", "demand_mb", "accumulated_mb_s")
@@ -290,33 +290,18 @@ class _Read(Mapping[str, Series]):
         return len(self._all())
 
 
-def _decisions(path: Path) -> Decisions:
-    """Reads decisions.jsonl line by line: it may be long, and its last line may be half written."""
-    if not path.exists():
-        return Decisions()
+def _decisions(folder: Path) -> Decisions:
     count = unreadable = 0
     first: list[Mapping[str, Any]] = []
     kinds: dict[str, int] = {}
-    try:
-        with path.open(encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                if not line.strip():
-                    continue
-                try:
-                    entry = json.loads(line)
-                except (json.JSONDecodeError, RecursionError):
-                    unreadable += 1
-                    continue
-                if not isinstance(entry, dict):
-                    unreadable += 1
-                    continue
-                count += 1
-                kind = str(entry.get("kind") or entry.get("action") or entry.get("event") or "decision")
-                kinds[kind] = kinds.get(kind, 0) + 1
-                if len(first) < SHOWN_DECISIONS:
-                    first.append(entry)
-    except OSError as error:
-        raise InputError(f"not readable: {error}", where=str(path), mend="check its permissions") from None
+    for _, entry in decision_lines(folder):
+        if entry is None:
+            unreadable += 1
+            continue
+        count += 1
+        kinds[kind_of(entry)] = kinds.get(kind_of(entry), 0) + 1
+        if len(first) < SHOWN_DECISIONS:
+            first.append(entry)
     return Decisions(count, tuple(first), kinds, unreadable)
 
 
@@ -370,9 +355,9 @@ def load_run(path: Path, known: dict[str, object] | None = None) -> Run:
         raise InputError(
             "no such run directory", where=str(path), mend="give directories that `yarnfair run` has written"
         )
-    info = json_object(path / "run.json")
+    info = run_info(path)
     summary_path = path / "summary.json"
-    summary = json_object(summary_path) if summary_path.exists() else {}
+    summary = read_json(summary_path) if summary_path.exists() else {}
     queues = summary.get("queues", {})
     parts = {"queues": queues, "utilisation": summary.get("utilisation") or {}}
     parts |= {f"queues.{str(name)[:80]}": own for name, own in (queues.items() if isinstance(queues, Mapping) else ())}
@@ -396,7 +381,7 @@ def load_run(path: Path, known: dict[str, object] | None = None) -> Run:
     series: Mapping[str, Series] = _Read(path / "allocations.parquet") if kind is None else {}
     if kind is None and not (path / "allocations.parquet").exists():
         problems.append("allocations.parquet is missing: nothing is drawn of it.")
-    decisions = _decisions(path / "decisions.jsonl")
+    decisions = _decisions(path)
     if decisions.unreadable:
         problems.append(f"decisions.jsonl: {decisions.unreadable} line(s) could not be read.")
     parents, leaves = _tree(series, summary)
@@ -434,21 +419,6 @@ def read_table(path: Path, needed: Sequence[str]) -> pd.DataFrame | None:
     if lacking:
         raise InputError(f"columns {', '.join(lacking)} are missing", where=str(path), mend="run it again")
     return table
-
-
-def read_decisions(path: Path) -> list[dict[str, Any]]:
-    """Every decision of a run that can be read; a half-written last line is left out."""
-    found: list[dict[str, Any]] = []
-    if path.exists():
-        with path.open(encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                try:
-                    entry = json.loads(line)
-                except (json.JSONDecodeError, RecursionError):
-                    continue
-                if isinstance(entry, dict):
-                    found.append(entry)
-    return found
 
 
 def load_runs(paths: Sequence[Path]) -> list[Run]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,22 +14,6 @@ from numpy.typing import NDArray
 from harness.base.errors import InputError
 
 Floats = NDArray[np.float64]
-
-
-def json_object(path: Path) -> dict[str, Any]:
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(
-            "not a run directory (it has no run.json)",
-            where=str(path.parent),
-            mend="give directories that `yarnfair run` has written",
-        ) from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise InputError(f"not readable: {error}", where=str(path), mend="run it again") from None
-    if not isinstance(document, dict):
-        raise InputError("not a JSON object", where=str(path), mend="run it again")
-    return document
 
 
 def parquet_table(path: Path) -> pd.DataFrame | None:

@@ -19,9 +19,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from harness.base.errors import CallError, InputError
-from harness.base.files import plain, replace_file
-from harness.report.reading import json_object
-from harness.results.runs import find_runs
+from harness.base.files import plain, read_json, replace_file
+from harness.results.runs import decision_lines, find_runs, kind_of, run_info
 
 Event = dict[str, Any]
 
@@ -56,13 +55,13 @@ class _Trace:
 
     def __init__(self, run: Path) -> None:
         self.run = run
-        info = json_object(run / "run.json")
+        info = run_info(run)
         experiment = info.get("experiment")
         kind = experiment.get("kind") if isinstance(experiment, Mapping) else None
         if kind is not None:
             mend = "give a run of YARN's queues; `yarnfair report` without --trace makes the page"
             raise InputError(f"no trace of runs of kind {str(kind)[:60]}", where=str(run), mend=mend)
-        summary = json_object(run / "summary.json") if (run / "summary.json").exists() else {}
+        summary = read_json(run / "summary.json") if (run / "summary.json").exists() else {}
         end = summary.get("makespan_s")
         self.makespan_s = float(end) if isinstance(end, int | float) else math.inf
         self.end_s = 0.0
@@ -151,25 +150,12 @@ class _Trace:
                 yield {**slice_, "name": "waits", "cat": "waiting", "dur": _us(waits_s)}
 
     def _decisions(self) -> Iterator[Event]:
-        path = self.run / "decisions.jsonl"
-        if not path.exists():
-            return
-        try:
-            with path.open(encoding="utf-8", errors="replace") as lines:
-                for line in lines:
-                    try:
-                        entry = json.loads(line)
-                    except (ValueError, RecursionError):
-                        continue  # the last line of a run that was broken off; the page counts them
-                    time_s = _number(entry.get("time_s")) if isinstance(entry, dict) else None
-                    if time_s is None:
-                        continue
-                    name = str(entry.get("kind") or entry.get("action") or entry.get("event") or "decision")
-                    said = {key: value for key, value in entry.items() if key != "time_s"}
-                    instant = {"ph": "i", "s": "t", "cat": "decision", "pid": _CONTROLLER, "tid": 1}
-                    yield {**instant, "name": name, "ts": _us(time_s), "args": said}
-        except OSError as error:
-            raise InputError(f"not readable: {error}", where=str(path), mend="check its permissions") from None
+        for _, entry in decision_lines(self.run):
+            time_s = _number(entry.get("time_s")) if entry is not None else None
+            if entry is not None and time_s is not None:
+                said = {key: value for key, value in entry.items() if key != "time_s"}
+                instant = {"ph": "i", "s": "t", "cat": "decision", "pid": _CONTROLLER, "tid": 1}
+                yield {**instant, "name": kind_of(entry), "ts": _us(time_s), "args": said}
 
 
 def _number(value: object) -> float | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import glob
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -148,6 +148,44 @@ def find_runs(path: Path) -> list[Path]:
     return sorted(found)
 
 
+def run_info(folder: Path) -> dict[str, Any]:
+    """What ``run.json`` of a run directory says. InputError when it is none, or damaged."""
+    if not (folder / "run.json").exists():
+        raise InputError(
+            "not a run directory (it has no run.json)",
+            where=str(folder),
+            mend="give directories that `yarnfair run` has written",
+        )
+    return read_json(folder / "run.json")
+
+
+def decision_lines(folder: Path) -> Iterator[tuple[str, dict[str, Any] | None]]:
+    """The lines of a run's ``decisions.jsonl``, each with what it says; None: it cannot be read.
+
+    The last line of a run that goes on, or was broken off, may be half written. InputError when the disk refuses.
+    """
+    path = folder / "decisions.jsonl"
+    if not path.exists():
+        return
+    try:
+        with path.open(encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if not line.strip():
+                    continue
+                try:
+                    entry = json.loads(line)
+                except (ValueError, RecursionError):
+                    entry = None
+                yield line.rstrip("\n"), entry if isinstance(entry, dict) else None
+    except OSError as error:
+        raise InputError(f"not readable: {error}", where=str(path), mend="check its permissions") from None
+
+
+def kind_of(decision: Mapping[str, Any]) -> str:
+    """What kind of decision it is."""
+    return str(decision.get("kind") or decision.get("action") or decision.get("event") or "decision")
+
+
 def read_run(path: Path) -> RunRecord:
     """One run directory, or one file that `yarnfair bench --json` has printed.
 
@@ -155,9 +193,8 @@ def read_run(path: Path) -> RunRecord:
     """
     if path.is_file():
         return _read_bench(path)
-    info = read_json(path / "run.json")
     summary_path = path / "summary.json"
-    return RunRecord(path, info, read_json(summary_path) if summary_path.is_file() else {})
+    return RunRecord(path, run_info(path), read_json(summary_path) if summary_path.is_file() else {})
 
 
 def _read_bench(path: Path) -> RunRecord:

@@ -14,7 +14,6 @@ Each has the columns ``run`` (a short, unique name), ``experiment``, ``variant``
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +22,7 @@ from typing import Any
 import pandas as pd
 
 from harness.base.errors import CallError, InputError
-from harness.results.runs import RunRecord, read_runs
+from harness.results.runs import RunRecord, decision_lines, kind_of, read_runs
 
 #: What every table begins with.
 IDENTITY = ("run", "experiment", "variant", "policy", "mode", "backend", "seed", "repeat")
@@ -147,17 +146,9 @@ class Results:
         """Every decision of the controllers; a line that cannot be read (a run that was killed) is left out."""
         rows = []
         for at, run in enumerate(self.records):
-            path = run.path / "decisions.jsonl"
-            if not path.is_file():
-                continue
-            for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-                try:
-                    entry = json.loads(line)
-                except ValueError:
-                    continue
-                if isinstance(entry, dict):
-                    kind = entry.get("kind") or entry.get("action") or entry.get("event") or "decision"
-                    more = {"time_s": entry.get("time_s"), "kind": str(kind), "decision": line}
+            for line, entry in decision_lines(run.path):
+                if entry is not None:
+                    more = {"time_s": entry.get("time_s"), "kind": kind_of(entry), "decision": line}
                     rows.append({**self._identity(at), **more})
         return pd.DataFrame(rows, columns=[*IDENTITY, "time_s", "kind", "decision"])
 

@@ -245,7 +245,7 @@ def test_the_command_explains_a_run(tmp_path: Path, capsys: pytest.CaptureFixtur
         (["explain", "a", "--run", "RUN", "--rm", "x"], 2, "--run goes with none"),
         (["explain", "a", "--ledger", "l", "--at", "3"], 2, "--at needs --run"),
         (["explain", "nobody", "--run", "RUN"], 2, "no queue 'nobody'"),
-        (["explain", "a", "--run", "none"], 1, "no run directory"),
+        (["explain", "a", "--run", "none"], 1, "not a run directory"),
         (["explain", "a", "--run", "RUN", "--at", "-1"], 1, "no sample that early"),
         (["explain", "a", "--ledger", "none.db"], 1, "no such ledger"),
         (["top", "--ledger", "none.db", "--once"], 1, "no such ledger"),

@@ -11,13 +11,14 @@ import numpy as np
 import pandas as pd
 
 from harness.report.curves import Curve, bucket_means, steps
-from harness.report.data import Run, read_decisions, read_table
+from harness.report.data import Run, read_table
 from harness.report.figures import BUCKETS, Group, Legend, averaging, shared
 from harness.report.findings import Finding, verdict
 from harness.report.page import Content, Part, part_of
 from harness.report.svg import AreaChart, Line, LineChart
 from harness.report.tables import Head, Table, decision_tables, figure_text
 from harness.report.tools import Column, Variant, bars, first_seed, number_at, per_cent, table_of, variants_of
+from harness.results.runs import decision_lines
 
 NONE, TD = "fawkes-none", "fawkes-td"
 #: "Not much changed" (section 7.3), as a rule: the mean slowdown by less than this part.
@@ -180,9 +181,7 @@ def _demand_groups(runs: Sequence[Run], clusters: Sequence[str]) -> list[Group]:
 
 
 def _updates(run: Run) -> list[dict[str, Any]]:
-    return [
-        entry for entry in read_decisions(run.path / "decisions.jsonl") if isinstance(entry.get("weights"), Mapping)
-    ]
+    return [entry for _, entry in decision_lines(run.path) if entry and isinstance(entry.get("weights"), Mapping)]
 
 
 def _balance(runs: Sequence[Run], clusters: Sequence[str]) -> Part:
