@@ -22,7 +22,6 @@ from harness.model.resources import Resource
 from harness.sim.serve.live import LiveCluster
 from harness.sim.serve.rest import RestServer
 from harness.sim.serve.rpc import RpcServer
-from harness.sim.serve.simulation import Limits
 from harness.sim.setup import SimSetup
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.http import HttpOptions
@@ -170,7 +169,7 @@ class World:
     def rm(self, load: list[JobSpec], completed: int = 1000) -> Iterator[None]:
         nodes = (NodeSpec("n1", 65536, 64), NodeSpec("n2", 65536, 64))
         setup = SimSetup(nodes=nodes, allocations=parse_allocations(ALLOCATIONS), jobs=load)
-        self.cluster = LiveCluster(setup, self.file, limits=Limits(completed), clock=lambda: self.now)
+        self.cluster = LiveCluster(setup, self.file, completed=completed, clock=lambda: self.now)
         rest, admin, client = self.ports
         servers = [
             RestServer(self.cluster, "127.0.0.1", rest),

@@ -124,23 +124,19 @@ class CapacityRoom(Room):
     def properties(self, file: Path) -> dict[str, str]:
         return {}
 
-    def _need_store(self, what: str) -> None:
-        if not self._stored:
-            raise Answer(400, what)
-
     def stored(self) -> Document:
-        self._need_store(
-            "This API only supports to retrieve scheduler configuration from a mutable-conf scheduler, "
-            "underneath scheduler CapacityScheduler is not an instance of MutableConfScheduler"
-        )
+        if not self._stored:
+            return super().stored()
         return {"property": [{"name": name, "value": value} for name, value in sorted(self._values.items())]}
 
     def version(self) -> Document:
-        self._need_store("Configuration Version only supported by MutableConfScheduler.")
+        if not self._stored:
+            return super().version()
         return {"versionID": str(self._version)}
 
     def change(self, body: Mapping[str, Any]) -> str:
-        self._need_store("Configuration change only supported by mutable configuration store.")
+        if not self._stored:
+            raise Answer(400, "Configuration change only supported by mutable configuration store.")
         try:
             values = {**self._values}
             for name, value in _changes(body):

@@ -54,9 +54,7 @@ class Documents:
 
     def metrics(self) -> Document:
         """``/metrics``."""
-        with self.cluster.lock:
-            self.cluster.catch_up()
-            sim = self.cluster.sim
+        with self.cluster.now() as sim:
             S = sim.scheduler.S
             g, apps, nodes = S.g[0], S.a[S.a["alive"] == 1], S.n
             up = nodes["alive"] == 1
@@ -120,24 +118,21 @@ class Documents:
 
     def scheduler(self) -> Document:
         """``/scheduler``."""
-        with self.cluster.lock:
-            self.cluster.catch_up()
-            return {"scheduler": {"schedulerInfo": self.cluster.sim.room.info()}}
+        with self.cluster.now() as sim:
+            return {"scheduler": {"schedulerInfo": sim.room.info()}}
 
     # --- nodes ---
 
     def nodes(self, states: Iterable[str] = ()) -> Document:
         """``/nodes``; without states all but the lost ones."""
-        with self.cluster.lock:
-            self.cluster.catch_up()
+        with self.cluster.now():
             wanted = {state.upper() for state in states} or {"RUNNING"}
             found = [self._node(i) for i in self._nodes_seen() if self._node_state(i) in wanted]
             return {"nodes": {"node": found} if found else {}}
 
     def node(self, name: str) -> Document | None:
         """``/nodes/{id}``; None: there is no such node."""
-        with self.cluster.lock:
-            self.cluster.catch_up()
+        with self.cluster.now():
             for i in self._nodes_seen():
                 if self._node_id(i) == name:
                     return {"node": self._node(i)}
@@ -199,8 +194,7 @@ class Documents:
 
     def apps(self, keep: Callable[[Application, str], bool], *, limit: int | None, requests: bool) -> Document:
         """``/apps``: those that `keep` (application, state) wants, the youngest first."""
-        with self.cluster.lock:
-            self.cluster.catch_up()
+        with self.cluster.now():
             states = self.cluster.app_states()
             applications = self.cluster.sim.applications
             wanted = [
@@ -214,21 +208,18 @@ class Documents:
 
     def app(self, app: Application, *, requests: bool) -> Document:
         """``/apps/{id}``."""
-        with self.cluster.lock:
-            self.cluster.catch_up()
+        with self.cluster.now():
             state = self.state(app)
             return {"app": AppWriter(self.cluster, self.base, self.cluster.held(), requests).document(app, state)}
 
     def state(self, app: Application) -> str:
         """An application's state now."""
-        with self.cluster.lock:
-            self.cluster.catch_up()
+        with self.cluster.now():
             return app.state or self.cluster.app_states().get(app.number, "ACCEPTED")
 
     def statistics(self, states: Iterable[str], types: Iterable[str]) -> Document:
         """``/appstatistics``."""
-        with self.cluster.lock:
-            self.cluster.catch_up()
+        with self.cluster.now():
             wanted = {state.upper() for state in states}
             of_types = [name.lower() for name in types] or ["*"]
             counts = dict.fromkeys([s for s in _COUNTED if s in wanted or not wanted], 0)
@@ -241,8 +232,7 @@ class Documents:
 
     def attempts(self, app: Application) -> Document:
         """``/apps/{id}/appattempts``: the current one."""
-        with self.cluster.lock:
-            self.cluster.catch_up()
+        with self.cluster.now():
             state = self.state(app)
             return {"appAttempts": {"appAttempt": [self._attempt(app, state, app.node)]}}
 

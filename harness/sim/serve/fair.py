@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from harness.model.queues import JAVA_LONG_MAX, ensure_root_prefix
 from harness.sim import world as w
 from harness.sim.fair.move import move_app
 from harness.sim.fair.state import NEED_ROOM
 from harness.sim.loop import run_at
-from harness.sim.serve.seam import Answer, Room
+from harness.sim.serve.seam import Room
 from harness.sim.serve.values import Document, resource
 from harness.yarn import rpc
 from harness.yarn.fair.parse import parse_allocations
@@ -104,19 +103,6 @@ class FairRoom(Room):
 
     def properties(self, file: Path) -> dict[str, str]:
         return {"yarn.scheduler.fair.allocation.file": str(file)}
-
-    def stored(self) -> Document:
-        raise Answer(
-            400,
-            "This API only supports to retrieve scheduler configuration from a mutable-conf scheduler, "
-            "underneath scheduler FairScheduler is not an instance of MutableConfScheduler",
-        )
-
-    def version(self) -> Document:
-        raise Answer(400, "Configuration Version only supported by MutableConfScheduler.")
-
-    def change(self, body: Mapping[str, Any]) -> str:
-        raise Answer(400, "Configuration change only supported by MutableConfScheduler.")
 
     # --- how it is shown ---
 

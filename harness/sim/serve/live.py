@@ -6,11 +6,12 @@ looked at every 10 s (AllocationFileLoaderService of Hadoop 3.4.2), empty ad hoc
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import numpy as np
 from harness.base.errors import YarnfairError
 from harness.model.jobs import JobSpec
 from harness.model.queues import ensure_root_prefix
-from harness.sim.serve.simulation import Application, Limits, LiveSimulation
+from harness.sim.serve.simulation import MOST_COMPLETED, Application, LiveSimulation
 from harness.sim.setup import SimSetup
 from harness.sim.world import J_RUNNING, NEVER
 
@@ -43,6 +44,7 @@ class LiveCluster:
     setup : the cluster, its jobs and what decides in its scheduler.
     file : the allocation file, which is there already and is what ``setup.allocations`` says.
     speed : seconds of virtual time in one of the wall clock.
+    completed : how many ended applications are retained.
     clock : seconds since 1970; for tests.
     log : what the RM would write into its log.
     """
@@ -53,14 +55,14 @@ class LiveCluster:
         file: Path,
         *,
         speed: float = 1.0,
-        limits: Limits | None = None,
+        completed: int = MOST_COMPLETED,
         clock: Callable[[], float] = time.time,
         log: Callable[[str], None] = _say,
     ) -> None:
         self.setup, self.file, self.speed = setup, file, speed
         self._clock, self._log = clock, log
         self.lock = threading.RLock()
-        self.sim = LiveSimulation(setup, limits=limits)
+        self.sim = LiveSimulation(setup, completed)
         self._loaded_mtime = self._mtime()
         self._next_poll_ms = POLL_MS
         self._failed_before = False
@@ -107,6 +109,13 @@ class LiveCluster:
                 self._halted = True
                 self._log(f"virtual time stands still: {error.line()}")
             return self.sim.now_ms
+
+    @contextlib.contextmanager
+    def now(self) -> Iterator[LiveSimulation]:
+        """The cluster brought up to date, and held there meanwhile."""
+        with self.lock:
+            self.catch_up()
+            yield self.sim
 
     def epoch(self, at_ms: int) -> int:
         """A time as a client sees it: ms since 1970."""
@@ -163,8 +172,8 @@ class LiveCluster:
 
     def refresh(self) -> None:
         """What ``refreshQueues`` does. JavaError: refused."""
-        with self.lock:
-            self.sim.room.refresh(self.reload)
+        with self.now() as sim:
+            sim.room.refresh(self.reload)
 
     # --- applications ---
 
@@ -174,15 +183,13 @@ class LiveCluster:
 
     def new_number(self) -> int:
         """A number for an application that a client is about to submit."""
-        with self.lock:
-            self.catch_up()
-            return self.sim.new_number()
+        with self.now() as sim:
+            return sim.new_number()
 
     def submit(self, number: int, job: JobSpec, change: Callable[[Application], None]) -> Application:
         """Submit a job now. `change` completes the application as the RM knows it. InputError: nothing can hold it."""
-        with self.lock:
-            self.catch_up()
-            app = self.sim.submit(number, job, change)
+        with self.now() as sim:
+            app = sim.submit(number, job, change)
             if app.am_runs_s is not None:
                 self._sleepers.append(app)
                 self._masters_that_end()
@@ -190,15 +197,13 @@ class LiveCluster:
 
     def kill(self, app: Application, user: str) -> None:
         """Kill it at once."""
-        with self.lock:
-            self.catch_up()
-            self.sim.end(app, killed_by=user)
+        with self.now() as sim:
+            sim.end(app, killed_by=user)
 
     def move(self, app: Application, queue: str) -> bool:
         """Move it to a leaf queue; False: the scheduler refuses."""
-        with self.lock:
-            self.catch_up()
-            return self.sim.move(app, ensure_root_prefix(queue))
+        with self.now() as sim:
+            return sim.move(app, ensure_root_prefix(queue))
 
     def app_states(self) -> dict[int, str]:
         """Number -> state of every application that is known."""

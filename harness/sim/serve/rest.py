@@ -24,7 +24,7 @@ from harness.sim.serve.live import LiveCluster
 from harness.sim.serve.seam import Answer
 from harness.sim.serve.simulation import Application
 from harness.sim.serve.submission import job_of
-from harness.sim.serve.values import resource, timeouts
+from harness.sim.serve.values import FINAL_STATUS, resource, timeouts
 
 _ROOT = "/ws/v1/cluster"
 _BAD = "org.apache.hadoop.yarn.webapp.BadRequestException"
@@ -87,9 +87,8 @@ class Face:
         if method == "POST" and rest == ["apps"]:
             return self._submit(_json(body), _user(query))
         if method == "PUT" and rest == ["scheduler-conf"]:
-            with self.cluster.lock:
-                self.cluster.catch_up()
-                return 200, self.cluster.sim.room.change(_json(body, strict=True)), None
+            with self.cluster.now() as sim:
+                return 200, sim.room.change(_json(body, strict=True)), None
         if method == "PUT" and len(rest) == 3 and rest[0] == "apps":
             return (*self._change(rest[1], rest[2], _json(body), _user(query)), None)
         raise Refusal(503, "javax.ws.rs.WebApplicationException")
@@ -156,13 +155,12 @@ class Face:
             high = _whole(query, f"{what}TimeEnd", f"{what}TimeEnd must be a number!")
             if low is not None or high is not None:
                 spans.append((at, low or 0, high if high is not None else 1 << 62))
-        ended_as = {"FINISHED": "SUCCEEDED", "FAILED": "FAILED", "KILLED": "KILLED"}
         epoch = self.cluster.epoch
 
         def keep(app: Application, state: str) -> bool:
             return (
                 (not states or state in states)
-                and (not final or ended_as.get(state, "UNDEFINED") in final)
+                and (not final or FINAL_STATUS.get(state, "UNDEFINED") in final)
                 and (not users or app.user in users)
                 and (not kinds or app.type.lower() in kinds)
                 and (not tags or not tags.isdisjoint(app.tags))

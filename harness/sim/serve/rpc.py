@@ -29,16 +29,8 @@ _MOST_BYTES = 4 << 20
 _VERSION = 9
 
 
-class Exceptional(Exception):
-    """An answer that is a Java exception: its class and message."""
-
-    def __init__(self, java_class: str, message: str, code: int) -> None:
-        super().__init__(message)
-        self.java_class, self.message, self.code = java_class, message, code
-
-
 # RpcErrorCodeProto
-_ERROR_APPLICATION, _ERROR_NO_SUCH_METHOD, _ERROR_NO_SUCH_PROTOCOL = 1, 2, 3
+_ERROR_NO_SUCH_METHOD, _ERROR_NO_SUCH_PROTOCOL = 2, 3
 
 Method = Callable[[bytes], bytes]
 
@@ -52,11 +44,7 @@ def methods(cluster: LiveCluster) -> dict[str, dict[str, Method]]:
     """Protocol -> method -> what it does."""
 
     def refresh_queues(request: bytes) -> bytes:
-        cluster.catch_up()
-        try:
-            cluster.refresh()
-        except JavaError as error:
-            raise Exceptional(error.java_class, error.message, _ERROR_APPLICATION) from None
+        cluster.refresh()
         return b""
 
     def get_queue_info(request: bytes) -> bytes:
@@ -64,12 +52,11 @@ def methods(cluster: LiveCluster) -> dict[str, dict[str, Method]]:
             asked = dict(rpc.fields(request))
             name = rpc.text(asked.get(1, b"root"))
         except ValueError as error:
-            raise Exceptional("java.io.IOException", str(error), _ERROR_APPLICATION) from None
+            raise JavaError("java.io.IOException", str(error)) from None
         recursive = asked.get(4) == 1
         children = recursive or asked.get(3) == 1
-        with cluster.lock:
-            cluster.catch_up()
-            found = cluster.sim.room.queue_info(ensure_root_prefix(name), children, recursive)
+        with cluster.now() as sim:
+            found = sim.room.queue_info(ensure_root_prefix(name), children, recursive)
         return rpc.field(1, found) if found is not None else b""
 
     def service_status(request: bytes) -> bytes:
@@ -122,13 +109,13 @@ class _Connection(socketserver.BaseRequestHandler):
         try:
             known = self.methods.get(declared)
             if known is None:
-                raise Exceptional(
+                raise JavaError(
                     "org.apache.hadoop.ipc.RpcNoSuchProtocolException",
                     f"Unknown protocol: {declared}",
                     _ERROR_NO_SUCH_PROTOCOL,
                 )
             if name not in known:
-                raise Exceptional(
+                raise JavaError(
                     "org.apache.hadoop.ipc.RpcNoSuchMethodException",
                     f"Unknown method {name} called on {declared} protocol.",
                     _ERROR_NO_SUCH_METHOD,
@@ -136,7 +123,7 @@ class _Connection(socketserver.BaseRequestHandler):
             answer = known[name](body[at : at + size])
             header = rpc.field(1, call) + rpc.field(2, _SUCCESS) + rpc.field(3, _VERSION)
             self._send(header + self._trailer(client), answer)
-        except Exceptional as error:
+        except JavaError as error:
             header = rpc.field(1, call) + rpc.field(2, _ERROR) + rpc.field(3, _VERSION)
             header += rpc.field(4, error.java_class) + rpc.field(5, error.message) + rpc.field(6, error.code)
             self._send(header + self._trailer(client), None)

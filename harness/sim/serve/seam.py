@@ -39,11 +39,11 @@ class Answer(Exception):
 
 
 class JavaError(Exception):
-    """What a call of the RPC throws: Java's class, and its message."""
+    """What a call of the RPC throws: Java's class, its message, and an RpcErrorCodeProto (1: the application's)."""
 
-    def __init__(self, java_class: str, message: str) -> None:
+    def __init__(self, java_class: str, message: str, code: int = 1) -> None:
         super().__init__(message)
-        self.java_class, self.message = java_class, message
+        self.java_class, self.message, self.code = java_class, message, code
 
 
 class Room(ABC):
@@ -113,17 +113,21 @@ class Room(ABC):
     def properties(self, file: Path) -> dict[str, str]:
         """What ``/conf`` tells of the scheduler."""
 
-    @abstractmethod
     def stored(self) -> Document:
         """GET ``/scheduler-conf``. Answer: there is no store."""
+        raise Answer(
+            400,
+            "This API only supports to retrieve scheduler configuration from a mutable-conf scheduler, "
+            f"underneath scheduler {self.java_class.rpartition('.')[2]} is not an instance of MutableConfScheduler",
+        )
 
-    @abstractmethod
     def version(self) -> Document:
         """GET ``/scheduler-conf/version``. Answer: there is no store."""
+        raise Answer(400, "Configuration Version only supported by MutableConfScheduler.")
 
-    @abstractmethod
     def change(self, body: Mapping[str, Any]) -> str:
         """PUT ``/scheduler-conf``; the RM's words. Answer: refused, nothing is changed."""
+        raise Answer(400, "Configuration change only supported by MutableConfScheduler.")
 
     # --- how it is shown ---
 

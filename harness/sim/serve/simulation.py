@@ -28,6 +28,8 @@ from harness.sim.world import J_RUNNING, J_SUBMITTED, NEVER, R_AM
 
 #: What a job's kind is called as an application's type.
 APPLICATION_TYPES = {"mapreduce": "MAPREDUCE", "spark": "SPARK", "dag": "TEZ", "service": "YARN"}
+#: How many ended applications are retained (``yarn.resourcemanager.max-completed-applications``).
+MOST_COMPLETED = 1000
 #: Virtual time is advanced in steps of at most this, so that applications are numbered as they come.
 _STEP_MS = 5000
 _ROOMS: Mapping[SchedulerName, type[Room]] = {"fair": FairRoom, "capacity": CapacityRoom}
@@ -67,13 +69,6 @@ class Application:
     cached_vc_s: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How many ended applications are retained (``yarn.resourcemanager.max-completed-applications``)."""
-
-    completed: int = 1000
-
-
 class LiveSimulation(Simulation):
     """A cluster that goes on for ever. Not for use from several threads at once (`harness.sim.serve.live` is).
 
@@ -81,7 +76,7 @@ class LiveSimulation(Simulation):
     may be reloaded, submissions make ad hoc queues.
     """
 
-    def __init__(self, setup: SimSetup, *, limits: Limits | None = None) -> None:
+    def __init__(self, setup: SimSetup, completed: int = MOST_COMPLETED) -> None:
         jobs = setup.jobs
         #: Jobs that have been read and have not ended, by row.
         self._specs: dict[int, JobSpec] = {}
@@ -94,7 +89,7 @@ class LiveSimulation(Simulation):
                 time_limit_s=1e12,
             )
         )
-        self.limits = limits or Limits()
+        self._most_completed = completed
         #: The RM's time stamp, ms since 1970, which its applications' ids carry.
         self.cluster_ts = 0
         self.room = _ROOMS[setup.scheduler](self)
@@ -261,7 +256,7 @@ class LiveSimulation(Simulation):
     def _retain(self, app: Application) -> None:
         self.counts[app.state] += 1
         self.completed.append(app.number)
-        while len(self.completed) > self.limits.completed:
+        while len(self.completed) > self._most_completed:
             self.applications.pop(self.completed.pop(0), None)
 
     def name_of(self, app: Application) -> str:
@@ -361,9 +356,3 @@ class LiveSimulation(Simulation):
             win[fresh] = 0.0
         self.scheduler.S = S._replace(x=x, win=win)
         settle_all(self.scheduler.S, self.now_ms)
-
-
-def weights_of(simulation: LiveSimulation) -> Mapping[str, float]:
-    """Queue -> weight that is in force."""
-    weights = simulation.scheduler.S.q["weight"]
-    return {path: float(weights[slot]) for path, slot in simulation.scheduler.queue_slots.items()}

@@ -10,8 +10,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Literal
 
+from pydantic import Field
+
+from harness.base.documents import Seconds, Strict, YamlDocument, validated
 from harness.base.errors import InputError
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
@@ -21,86 +25,86 @@ from harness.sim.serve.simulation import Application
 JOB_VARIABLE = "YARNFAIR_JOB"
 _SLEEP = re.compile(r"^\s*(?:exec\s+)?sleep\s+(\d+(?:\.\d+)?)\s*$")
 _EXIT = re.compile(r"^\s*(?:exit\s+\d+|true|false)\s*$")
-_KINDS = ("mapreduce", "spark", "dag", "service")
 
 
-def _object(value: Any, what: str) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise InputError(f"{what} is not an object", where="the submission")
-    return value
+Count = Annotated[int, Field(ge=0, le=1 << 30)]
+Megabytes = Annotated[int, Field(ge=1, le=1 << 40)]
 
 
-def _number(value: Any, what: str, least: float, most: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-        raise InputError(f"{what} is {str(value)[:40]!r}", where=JOB_VARIABLE, mend=f"from {least:g} to {most:g}")
-    return value
+class Size(Strict):
+    """Of a container; what is left out is the master's."""
+
+    memory_mb: Megabytes | None = None
+    vcores: Count | None = None
+
+    def resource(self, otherwise: Resource) -> Resource:
+        return Resource(
+            otherwise.memory_mb if self.memory_mb is None else self.memory_mb,
+            otherwise.vcores if self.vcores is None else self.vcores,
+        )
 
 
-def _stage(given: Any, at: int, size: Resource) -> Stage:
-    where = f"stage {at}"
-    fields = _object(given, where)
-    unknown = set(fields) - {"name", "tasks", "memory_mb", "vcores", "duration_s", "durations_s", "after", "slow_start"}
-    if unknown:
-        raise InputError(f"{where} has an unknown key {sorted(unknown)[0]!r}", where=JOB_VARIABLE)
-    durations = fields.get("durations_s")
-    if durations is not None:
-        if not isinstance(durations, list) or not durations:
-            raise InputError(f"durations_s of {where} is not a list", where=JOB_VARIABLE)
-        values = tuple(float(_number(value, f"a duration of {where}", 0, 1e9)) for value in durations)
-        duration, tasks = Duration("listed", values_s=values), len(values)
-    else:
-        value_s = float(_number(fields.get("duration_s", 0), f"duration_s of {where}", 0, 1e9))
-        duration = Duration("constant", value_s=value_s)
-        tasks = int(_number(fields.get("tasks", 1), f"tasks of {where}", 0, 1 << 30))
-    after = fields.get("after", [])
-    if not isinstance(after, list) or not all(isinstance(name, str) for name in after):
-        raise InputError(f"after of {where} is not a list of names", where=JOB_VARIABLE)
-    return Stage(
-        name=str(fields.get("name", f"s{at}")),
-        tasks=tasks,
-        demand=Resource(
-            int(_number(fields.get("memory_mb", size.memory_mb), f"memory_mb of {where}", 1, 1 << 40)),
-            int(_number(fields.get("vcores", size.vcores), f"vcores of {where}", 0, 1 << 30)),
-        ),
-        duration=duration,
-        after=tuple(after),
-        slow_start=float(_number(fields.get("slow_start", 1.0), f"slow_start of {where}", 0, 1)),
-        priority=at + 1,
-    )
+class StageGiven(Size):
+    """A stage: so many tasks of one length, or a task a length that is listed."""
+
+    name: str | None = None
+    tasks: Count = 1
+    duration_s: Seconds = 0.0
+    durations_s: Annotated[list[Seconds], Field(min_length=1)] | None = None
+    after: list[str] = Field(default_factory=list)
+    slow_start: Annotated[float, Field(ge=0, le=1)] = 1.0
+
+    def stage(self, at: int, am: Resource) -> Stage:
+        duration, tasks = Duration("constant", value_s=self.duration_s), self.tasks
+        if self.durations_s is not None:
+            duration, tasks = Duration("listed", values_s=tuple(self.durations_s)), len(self.durations_s)
+        return Stage(
+            name=self.name or f"s{at}",
+            tasks=tasks,
+            demand=self.resource(am),
+            duration=duration,
+            after=tuple(self.after),
+            slow_start=self.slow_start,
+            priority=at + 1,
+        )
+
+
+class JobGiven(Strict):
+    """What the variable says."""
+
+    keys_page: ClassVar[str] = "docs/how-to/simulated-rm.md"
+
+    kind: Literal["mapreduce", "spark", "dag", "service"] = "dag"
+    stages: list[StageGiven] = Field(default_factory=list)
+    executors: Count = 0
+    executor: Size = Size()
+    executor_slots: Annotated[int, Field(ge=1, le=4096)] = 1
+    lifetime_s: Seconds | None = None
 
 
 def _described(text: str, base: JobSpec) -> JobSpec:
     try:
-        fields = _object(json.loads(text), JOB_VARIABLE)
+        said = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"is not JSON ({error})", where=JOB_VARIABLE) from None
-    unknown = set(fields) - {"kind", "stages", "executors", "executor", "executor_slots", "lifetime_s"}
-    if unknown:
-        raise InputError(f"an unknown key {sorted(unknown)[0]!r}", where=JOB_VARIABLE)
-    kind = fields.get("kind", "dag")
-    if kind not in _KINDS:
-        raise InputError(f"no kind {str(kind)[:40]!r}", where=JOB_VARIABLE, mend=f"one of {', '.join(_KINDS)}")
-    stages = fields.get("stages", [])
-    if not isinstance(stages, list):
-        raise InputError("stages is not a list", where=JOB_VARIABLE)
-    executor = _object(fields.get("executor", {}), "executor")
-    lifetime = fields.get("lifetime_s")
-    return JobSpec(
-        id=base.id,
-        queue=base.queue,
-        kind=kind,
-        am=base.am,
-        stages=tuple(_stage(stage, at, base.am) for at, stage in enumerate(stages)),
-        user=base.user,
-        name=base.name,
-        executors=int(_number(fields.get("executors", 0), "executors", 0, 1 << 30)),
-        executor_demand=Resource(
-            int(_number(executor.get("memory_mb", base.am.memory_mb), "memory_mb of the executor", 1, 1 << 40)),
-            int(_number(executor.get("vcores", base.am.vcores), "vcores of the executor", 0, 1 << 30)),
-        ),
-        executor_slots=int(_number(fields.get("executor_slots", 1), "executor_slots", 1, 4096)),
-        lifetime_s=None if lifetime is None else float(_number(lifetime, "lifetime_s", 0, 1e9)),
+    if not isinstance(said, dict):
+        raise InputError("is not an object", where=JOB_VARIABLE)
+    given = validated(JobGiven, YamlDocument(JOB_VARIABLE, said, {}))
+    return replace(
+        base,
+        kind=given.kind,
+        stages=tuple(stage.stage(at, base.am) for at, stage in enumerate(given.stages)),
+        executors=given.executors,
+        executor_demand=given.executor.resource(base.am),
+        executor_slots=given.executor_slots,
+        lifetime_s=given.lifetime_s,
     )
+
+
+def _amount(value: Any, what: str, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
+        raise InputError(f"{what} is {str(value)[:40]!r}", where="the submission", mend=f"from 0 to {most:g}")
+    return int(value)
 
 
 def _entries(value: Any) -> list[Mapping[str, Any]]:
@@ -125,8 +129,8 @@ def job_of(
     size = body.get("resource")
     size = size if isinstance(size, dict) else {}
     am = Resource(
-        int(_number(size.get("memory", smallest.memory_mb), "memory", 0, 1 << 40)),
-        int(_number(size.get("vCores", smallest.vcores), "vCores", 0, 1 << 30)),
+        _amount(size.get("memory", smallest.memory_mb), "memory", 1 << 40),
+        _amount(size.get("vCores", smallest.vcores), "vCores", 1 << 30),
     )
     unmanaged = body.get("unmanaged-AM") is True or str(body.get("unmanaged-AM")).lower() == "true"
     if unmanaged:

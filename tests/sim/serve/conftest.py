@@ -15,7 +15,6 @@ from harness.model.jobs import NodeSpec
 from harness.sim.serve.live import LiveCluster
 from harness.sim.serve.rest import RestServer
 from harness.sim.serve.rpc import RpcServer
-from harness.sim.serve.simulation import Limits
 from harness.sim.setup import SimSetup
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.http import HttpOptions
@@ -94,7 +93,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
     nodes = tuple(NodeSpec(f"n{i}", 4096, 4) for i in (1, 2))
     setup = SimSetup(nodes=nodes, allocations=parse_allocations(text), jobs=[], conf=CONF)
     now, log = [1.7e9], []
-    cluster = LiveCluster(setup, file, limits=Limits(completed=20), clock=lambda: now[0], log=log.append)
+    cluster = LiveCluster(setup, file, completed=20, clock=lambda: now[0], log=log.append)
     rest, admin, client = RestServer(cluster), RpcServer(cluster), RpcServer(cluster)
     for server in (rest, admin, client):
         server.start()
