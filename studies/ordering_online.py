@@ -16,7 +16,7 @@ import click
 
 from harness.jobs.swim import read_swim
 from harness.model.data import data_path
-from harness.policies.ordering import MapReduceJob, estimate_released
+from harness.policies.ordering import MapReduceJob, estimate
 from harness.policies.ordering.engines import engine
 from harness.policies.ordering.online import Dispatching, Submission, When, dispatch
 from studies.ordering import EC2, MAP_MS, REDUCE_MS, testbed
@@ -63,7 +63,7 @@ def sums(submissions: Sequence[tuple[MapReduceJob, Fraction, Fraction]]) -> dict
 
     Completion is counted from 0 (equation of section 3.3.1.1), flow from each job's arrival.
     """
-    found = estimate_released([job for job, _, _ in submissions], [at for _, _, at in submissions], EC2)
+    found = estimate([job for job, _, _ in submissions], EC2, [at for _, _, at in submissions])
     flow = sum((end - came for end, (_, came, _) in zip(found.completions, submissions, strict=True)), Fraction(0))
     return {
         "makespan_s": round(float(found.makespan), 3),

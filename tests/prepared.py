@@ -13,7 +13,7 @@ from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
 from harness.policies.ordering.jobs import MapReduceJob, Slots
 from harness.policies.tree import tree_of
-from harness.policies.weights import compiled_shares
+from harness.policies.weights import Basis, compiled_shares
 from harness.sim.vector import VectorLoad, simulate
 
 
@@ -26,7 +26,7 @@ def main() -> None:
     optimal(jobs, Slots(2, 2), "tct")
     queues = {"root": QueueView("root", None, False), "root.a": QueueView("root.a", "root", True)}
     tree = tree_of(Snapshot(0.0, Resource(1, 1), queues))
-    compiled_shares(tree, [0.0, 0.0], 1.0, 1.0, 0.3, [1.0, 1.0], [True, True])
+    compiled_shares(tree, Basis([0.0, 0.0], 1.0, 1.0, [1.0, 1.0], [True, True]), 0.3)
     one = np.zeros(1, np.int64)
     task = np.ones((1, 1))
     simulate(

@@ -342,14 +342,7 @@ class ControlCore:
         resource, capacity = ledger.settings.resource, snapshot.capacity
         claims: dict[str, float] = {}
         for leaf, _ in self._leaf_weights:
-            demand = snapshot.queues[leaf].demand
-            if resource == "memory":
-                wanted = float(demand.memory_mb)
-            elif resource == "vcores":
-                wanted = float(demand.vcores)
-            else:
-                wanted = demand.dominant_share(capacity)
-            claims[leaf] = min(wanted, ledger.share(leaf))
+            claims[leaf] = min(snapshot.queues[leaf].demand.amount(resource, capacity), ledger.share(leaf))
         before, self._claims = self._claims, claims
         return np.array([(claim + before.get(leaf, claim)) / 2 * seconds for leaf, claim in claims.items()])
 

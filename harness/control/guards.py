@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harness.model.snapshot import QueueView, Snapshot
+from harness.policies.tree import tree_of
 
 #: So many answers in a row must be too slow: one is a pause of the RM's memory.
 SLOW_LOOKS = 3
@@ -106,16 +107,6 @@ class GuardWatch:
 
 def entitled_shares(snapshot: Snapshot, *, flat: bool) -> dict[str, float]:
     """Leaf -> the part of the cluster that it is entitled to, whether or not the others are there."""
-    queues = snapshot.queues
-    leaves = snapshot.leaves()
-    if flat:
-        total = sum(leaf.weight for leaf in leaves) or 1.0
-        return {leaf.name: leaf.weight / total for leaf in leaves}
-    sums: dict[str | None, float] = {}
-    for queue in queues.values():
-        sums[queue.parent] = sums.get(queue.parent, 0.0) + queue.weight
-    share: dict[str, float] = {}
-    for queue in queues.values():  # parents come first
-        above = 1.0 if queue.parent is None else share[queue.parent]
-        share[queue.name] = above if queue.parent is None else above * queue.weight / (sums[queue.parent] or 1.0)
-    return {leaf.name: share[leaf.name] for leaf in leaves}
+    tree = tree_of(snapshot)
+    part = tree.flat_share if flat else tree.share
+    return {tree.names[leaf]: part[leaf] for leaf in tree.leaves}

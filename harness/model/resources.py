@@ -41,6 +41,12 @@ class Resource:
         vcores = self.vcores / capacity.vcores if capacity.vcores else 0.0
         return max(memory, vcores)
 
+    def amount(self, resource: str, capacity: Resource) -> float:
+        """In the unit of a ledger's resource: MiB (``memory``), ``vcores``, or the dominant share (``dominant``)."""
+        if resource == "dominant":
+            return self.dominant_share(capacity)
+        return float(self.memory_mb if resource == "memory" else self.vcores)
+
 
 ZERO = Resource(0, 0)
 #: What Hadoop calls Resources.unbounded(): no limit.

@@ -20,7 +20,7 @@ from harness.model.snapshot import QueueView, Snapshot
 from harness.paper.steps import Allocation, ScenarioQueue, StepsScenario
 from harness.policies.base import CountedLedger, Policy
 from harness.policies.tree import Tree, entitled_tree
-from harness.policies.weights import leaf_parts, long_term_shares
+from harness.policies.weights import Basis, leaf_parts, long_term_shares
 
 #: A runaway scenario ends with an error, in about a minute at most: UNIT_LOOKS a unit and one for each queue that
 #: is compared, and steps.
@@ -125,10 +125,11 @@ class _Paper:
             affinity = self.policy.exact.get("affinity", _exactly(self.order.affinity))
             used: list[float] = [Fraction(amount) for amount in self.used]  # type: ignore[misc]
             capacity: float = Fraction(self.capacity)  # type: ignore[assignment]
+            basis = Basis(used, capacity, self.horizon)  # type: ignore[arg-type]
             if self.order.flat:
-                shares = leaf_parts(self.tree, used, capacity, self.horizon)  # type: ignore[arg-type]
+                shares = leaf_parts(self.tree, basis)
             else:
-                shares = long_term_shares(self.tree, used, capacity, self.horizon, affinity)  # type: ignore[arg-type]
+                shares = long_term_shares(self.tree, basis, affinity)  # type: ignore[arg-type]
             self.fills = [Fraction(part) for part in shares]
         choose = self._chooser()
         for _ in range(self.capacity):

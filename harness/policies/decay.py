@@ -74,15 +74,8 @@ class DecayPolicy(Policy):
 
     def _held(self, tree: Tree, snapshot: Snapshot) -> list[float]:
         held = [0.0] * len(tree.names)
-        resource = self.settings.resource
         for q in tree.leaves:
-            allocated = snapshot.queues[tree.names[q]].allocated
-            if resource == "memory":
-                held[q] = float(allocated.memory_mb)
-            elif resource == "vcores":
-                held[q] = float(allocated.vcores)
-            else:
-                held[q] = allocated.dominant_share(snapshot.capacity)
+            held[q] = snapshot.queues[tree.names[q]].allocated.amount(self.settings.resource, snapshot.capacity)
         return tree.sum_up(held)
 
     def _smoothed(self, counted: float) -> float:

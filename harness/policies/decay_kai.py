@@ -180,14 +180,7 @@ class DecayKai(DecayPolicy):
         for q in tree.leaves:
             view = snapshot.queues[tree.names[q]]
             within = view.demand.within(limit_of(view, snapshot.capacity))
-            resource = self.settings.resource
-            asks[q] = (
-                float(within.memory_mb)
-                if resource == "memory"
-                else float(within.vcores)
-                if resource == "vcores"
-                else within.dominant_share(snapshot.capacity)
-            )
+            asks[q] = within.amount(self.settings.resource, snapshot.capacity)
         return tree.sum_up(asks)
 
     def _weights(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float]) -> list[float]:

@@ -19,7 +19,7 @@ from harness.ledger.decay import half_life_factor
 from harness.model.snapshot import Snapshot
 from harness.policies.base import number
 from harness.policies.decay import DecayPolicy, DecaySettings
-from harness.policies.longterm import HORIZON_TASKS, capacity_of, demands, mean_task_s
+from harness.policies.longterm import HORIZON_TASKS, basis_of, mean_task_s
 from harness.policies.tree import Tree
 from harness.policies.weights import long_term_shares, share_weights
 
@@ -64,8 +64,6 @@ class DecayKueue(DecayPolicy):
 
     def _weights(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float]) -> list[float]:
         # Least usage first is the long-term rule with a memory that fades: from outside the same horizon law serves.
-        resource = self.settings.resource
         horizon_s = max(HORIZON_TASKS * mean_task_s(snapshot), snapshot.period_s)
-        demand, waiting = demands(tree, snapshot, resource)
-        shares = long_term_shares(tree, list(counted), capacity_of(snapshot, resource), horizon_s, 1.0, demand, waiting)
-        return share_weights(tree, shares)
+        basis = basis_of(tree, snapshot, counted, self.settings.resource, horizon_s)
+        return share_weights(tree, long_term_shares(tree, basis, 1.0))

@@ -85,7 +85,9 @@ class FawkesPolicy(Policy):
         tree = tree_of(snapshot)
         weights = self._weights(snapshot, tree)
         configured = {name: _configured(view) for name, view in snapshot.queues.items()}
-        ideal = self._ideal(tree, weights, {name: _dominant(configured[name], snapshot.capacity) for name in weights})
+        ideal = self._ideal(
+            tree, weights, {name: configured[name].dominant_share(snapshot.capacity) for name in weights}
+        )
         ideal = _limited(ideal, weights, _most(snapshot, weights), hand_on=self.resizes)
         present = _present_parts(snapshot, tree)
         reasons = {}
@@ -130,7 +132,7 @@ class FawkesPolicy(Policy):
         for name, part in ideal.items():
             leaf = tree.index[name]
             parts[leaf] = float(part)
-            used[leaf] = _dominant(snapshot.queues[name].allocated, capacity)
+            used[leaf] = snapshot.queues[name].allocated.dominant_share(capacity)
         parts, used = tree.sum_up(parts), tree.sum_up(used)
         return {
             name: use / part if part > 0 else 1e200 + use
@@ -152,11 +154,6 @@ class FawkesPolicy(Policy):
 
 def _above(tree: Tree, queue: int) -> list[int]:
     return [q for q in tree.path(queue) if q != queue]
-
-
-def _dominant(amount: Resource, capacity: Resource) -> float:
-    memory = amount.memory_mb / capacity.memory_mb if capacity.memory_mb > 0 else 0.0
-    return max(memory, amount.vcores / capacity.vcores if capacity.vcores > 0 else 0.0)
 
 
 def _configured(view: QueueView) -> Resource:

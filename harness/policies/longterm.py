@@ -36,6 +36,7 @@ from harness.policies.tree import Tree, entitled_tree, entitled_tree_by
 from harness.policies.weights import (
     GRID_MAX,
     GRID_MIN,
+    Basis,
     leaf_parts,
     lift,
     long_term_shares,
@@ -218,8 +219,7 @@ class LongTermPolicy(Policy):
         horizon = self.horizon_s(snapshot)
         used = used_by_queue(tree, ledger)
         resource = self.settings.resource
-        demand, waiting = demands(tree, snapshot, resource)
-        shares = self._shares(tree, snapshot, ledger, used, horizon, affinity, demand, waiting)
+        shares = self._shares(tree, snapshot, ledger, basis_of(tree, snapshot, used, resource, horizon), affinity)
         weights = share_weights(tree, shares)
         reasons: dict[str, str] = {}
         min_shares: Mapping[str, Resource] = {}
@@ -280,20 +280,9 @@ class LongTermPolicy(Policy):
         fixed = (*columns, float(max(total, 1)), horizon, *means, float(self.affinity()))
         return made, fixed, None if t_wait == math.inf else float(t_wait)
 
-    def _shares(
-        self,
-        tree: Tree,
-        snapshot: Snapshot,
-        ledger: LedgerView,
-        used: list[float],
-        horizon_s: float,
-        affinity: float,
-        demand: list[float],
-        waiting: list[bool],
-    ) -> list[float]:
+    def _shares(self, tree: Tree, snapshot: Snapshot, ledger: LedgerView, basis: Basis, affinity: float) -> list[float]:
         """Each queue's part of its parent's, from outside."""
-        capacity = capacity_of(snapshot, self.settings.resource)
-        return long_term_shares(tree, used, capacity, horizon_s, affinity, demand, waiting)
+        return long_term_shares(tree, basis, affinity)
 
     def _lift(self, tree: Tree, snapshot: Snapshot, weights: list[float], late: list[int]) -> None:
         dominant = self.settings.resource == "dominant"
@@ -317,14 +306,8 @@ def parts_over_horizon(order: Order, snapshot: Snapshot, ledger: LedgerView) -> 
     all leaves. The same parts that are written as weights from outside, before these are rounded.
     """
     tree = entitled_tree(snapshot, order.ledger.shares)
-    resource = order.ledger.resource
-    used = used_by_queue(tree, ledger)
-    demand, waiting = demands(tree, snapshot, resource)
-    capacity = capacity_of(snapshot, resource)
-    if order.flat:
-        parts = leaf_parts(tree, used, capacity, order.horizon_s, demand, waiting)
-    else:
-        parts = long_term_shares(tree, used, capacity, order.horizon_s, order.affinity, demand, waiting)
+    basis = basis_of(tree, snapshot, used_by_queue(tree, ledger), order.ledger.resource, order.horizon_s)
+    parts = leaf_parts(tree, basis) if order.flat else long_term_shares(tree, basis, order.affinity)
     return dict(zip(tree.names, parts, strict=True))
 
 
@@ -341,28 +324,24 @@ def used_by_queue(tree: Tree, ledger: LedgerView) -> list[float]:
 
 def capacity_of(snapshot: Snapshot, resource: str) -> float:
     """R in the ledger's unit: MiB, vcores, or 1 for the dominant resource; at least 1 (an empty cluster)."""
-    if resource == "dominant":
-        return 1.0
-    amount = snapshot.capacity.memory_mb if resource == "memory" else snapshot.capacity.vcores
-    return float(max(amount, 1))
+    return 1.0 if resource == "dominant" else max(snapshot.capacity.amount(resource, snapshot.capacity), 1.0)
 
 
 def demands(tree: Tree, snapshot: Snapshot, resource: str) -> tuple[list[float], list[bool]]:
     """Each queue's demand in the ledger's unit, and whether it wants more than it holds."""
-    by_memory = resource == "memory"
     if isinstance(snapshot.queues, LateViews) and resource != "dominant":
-        held, pending = (MB, PENDING_MB) if by_memory else (VC, PENDING_VC)
+        held, pending = (MB, PENDING_MB) if resource == "memory" else (VC, PENDING_VC)
         rows = snapshot.queues.rows
         found = [float(row[held] + row[pending]) for row in rows]
         return found, [row[PENDING_MB] > 0 or row[PENDING_VC] > 0 for row in rows]
     pairs = [(queue.demand, queue.allocated) for queue in map(snapshot.queues.__getitem__, tree.names)]
-    if by_memory:
-        found = [float(demand.memory_mb) for demand, _ in pairs]
-    elif resource == "vcores":
-        found = [float(demand.vcores) for demand, _ in pairs]
-    else:
-        found = [demand.dominant_share(snapshot.capacity) for demand, _ in pairs]
+    found = [demand.amount(resource, snapshot.capacity) for demand, _ in pairs]
     return found, [demand.memory_mb > held.memory_mb or demand.vcores > held.vcores for demand, held in pairs]
+
+
+def basis_of(tree: Tree, snapshot: Snapshot, used: Sequence[float], resource: str, horizon_s: float) -> Basis:
+    """What a filling goes by, of what queues have used and want now."""
+    return Basis(used, capacity_of(snapshot, resource), horizon_s, *demands(tree, snapshot, resource))
 
 
 def mean_task_s(snapshot: Snapshot) -> float:

@@ -10,10 +10,10 @@ from harness.base.errors import CallError
 from harness.model.plan import LedgerSettings
 from harness.model.snapshot import Figures, Snapshot
 from harness.policies.base import CountedLedger, LedgerView, number
-from harness.policies.longterm import LongTermPolicy, LongTermSettings, capacity_of, mean_task_s
+from harness.policies.longterm import LongTermPolicy, LongTermSettings, mean_task_s
 from harness.policies.reserve import reserve_shares
 from harness.policies.tree import Tree
-from harness.policies.weights import long_term_shares
+from harness.policies.weights import Basis, long_term_shares
 
 #: ``reserve_s=auto``: one mean task length, about as long as a burst waits for others' containers, and four periods
 #: more, because dues are known only from looks and a weight stands until the next tick; at most so many task lengths.
@@ -65,32 +65,21 @@ class Ltrf(LongTermPolicy):
             raise CallError("a reserve goes with no sliding window", where="--set", mend="drop window or reserve_s")
         return replace(base, count_due=True)
 
-    def _shares(
-        self,
-        tree: Tree,
-        snapshot: Snapshot,
-        ledger: LedgerView,
-        used: list[float],
-        horizon_s: float,
-        affinity: float,
-        demand: list[float],
-        waiting: list[bool],
-    ) -> list[float]:
-        capacity = capacity_of(snapshot, self.settings.resource)
+    def _shares(self, tree: Tree, snapshot: Snapshot, ledger: LedgerView, basis: Basis, affinity: float) -> list[float]:
         known = ledger.surplus if isinstance(ledger, CountedLedger) else {}
         if self.settings.reserve_s == 0 or not known:
-            return long_term_shares(tree, used, capacity, horizon_s, affinity, demand, waiting)
-        surplus = [0.0] * len(used)
+            return long_term_shares(tree, basis, affinity)
+        surplus = [0.0] * len(tree.names)
         for q in tree.leaves:
             value = known.get(tree.names[q], 0.0)
             surplus[q] = value if -math.inf < value < math.inf else 0.0
         task_s = mean_task_s(snapshot)
         given = self.settings.reserve_s
         if given == "auto" and snapshot.period_s > LONGEST_PERIOD_TASKS * task_s:
-            return long_term_shares(tree, used, capacity, horizon_s, affinity, demand, waiting)
+            return long_term_shares(tree, basis, affinity)
         reserve_s = reserve_for(snapshot.period_s, task_s) if given == "auto" else float(given)
         refill_s = REFILL_TASKS * task_s
-        return reserve_shares(tree, used, surplus, capacity, horizon_s, reserve_s, refill_s, demand, waiting)
+        return reserve_shares(tree, basis, surplus, reserve_s, refill_s)
 
 
 def reserve_for(period_s: float, task_s: float) -> float:

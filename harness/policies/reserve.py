@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from harness.base.sums import added
 from harness.policies.filling import Joining, bounded_fill
 from harness.policies.tree import Tree
-from harness.policies.weights import MOST_FOR_IDLE, flat_shares, parts_of_fill
+from harness.policies.weights import MOST_FOR_IDLE, Basis, flat_shares, parts_of_fill
 
 #: A queue that asks for less than this many times its share will pause before a longer backlog is half done: with
 #: tasks of one mean length it is through within so many task lengths. The same as HORIZON_TASKS.
@@ -25,15 +25,7 @@ ALL_OF_IT = 1e-9
 
 
 def reserve_shares(
-    tree: Tree,
-    used: Sequence[float],
-    surplus: Sequence[float],
-    capacity: float,
-    horizon_s: float,
-    reserve_s: float,
-    refill_s: float,
-    demand: Sequence[float],
-    waiting: Sequence[bool],
+    tree: Tree, basis: Basis, surplus: Sequence[float], reserve_s: float, refill_s: float
 ) -> list[float]:
     """Parts of the parent's for flat long-term fairness with a reserve (NaN as in `flat_shares`).
 
@@ -50,17 +42,19 @@ def reserve_shares(
 
     Parameters
     ----------
-    used, surplus : u of every queue, and of every leaf what it got beyond its due (negative: less), resource-seconds.
+    basis : with demands.
+    surplus : of every leaf what it got beyond its due (negative: less), resource-seconds.
     reserve_s : reserve, in seconds of the leaf's own share.
     refill_s : within which time it is to be filled, seconds, above 0.
-    demand, waiting : of every queue, as in `flat_shares`; demand in resource units.
     """
+    used, capacity, horizon_s, demand, waiting = basis
+    assert demand is not None
     share = {q: capacity * tree.flat_share[q] for q in tree.leaves}
     short = [q for q in tree.leaves if waiting[q]]
     others = [q for q in tree.leaves if not waiting[q]]
     left = max(capacity - added(demand[q] for q in others), capacity / MOST_FOR_IDLE)
     if not short or added(demand[q] for q in short) <= left:
-        return flat_shares(tree, used, capacity, horizon_s, demand, waiting)
+        return flat_shares(tree, basis)
     missing = {}
     for q in tree.leaves:
         pauses = not waiting[q] or demand[q] < PAUSES_WITHIN * share[q]
@@ -90,7 +84,7 @@ def reserve_shares(
             if missing[q] > 0:
                 part = max(part, (share[q] + missing[q] / refill_s) / capacity)
             ratios[q] = min(part / (1 - part), MOST_FOR_IDLE) if part < 1 else MOST_FOR_IDLE
-    return parts_of_fill(tree, dict(zip(short, amounts, strict=True)), ratios, capacity, demand)
+    return parts_of_fill(tree, dict(zip(short, amounts, strict=True)), ratios, basis)
 
 
 def _claims(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.base.sums import added
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
@@ -74,14 +74,21 @@ def rank_weight(rank: int) -> float:
 MOST_FOR_IDLE = 100
 
 
+class Basis(NamedTuple):
+    """What a filling goes by: u of every queue (a parent's the sum of its leaves'), R, H, and with demands who waits.
+
+    Of every queue what it demands, and whether it wants more than it holds. ``demand`` None: everybody wants all.
+    """
+
+    used: Sequence[float]
+    capacity: float
+    horizon_s: float
+    demand: Sequence[float] | None = None
+    waiting: Sequence[bool] = ()
+
+
 def fill(
-    members: Sequence[int],
-    used: Sequence[float],
-    entitlement: Sequence[float],
-    room: float,
-    horizon_s: float,
-    demand: Sequence[float] | None,
-    waiting: Sequence[bool],
+    members: Sequence[int], entitlement: Sequence[float], room: float, basis: Basis
 ) -> tuple[dict[int, float], dict[int, float]]:
     """(x of those who wait for more than they hold, ratio of the others to all of those) among some queues.
 
@@ -89,6 +96,7 @@ def fill(
     without those whose demand is smaller than their x; each of the others gets p / (1 - p) of the weight of all who
     wait, p being its part if it alone joined them with demand without end.
     """
+    used, _, horizon_s, demand, waiting = basis
     everyone = list(members)
     if demand is None:
         x = water_fill([used[q] for q in everyone], [entitlement[q] for q in everyone], room, horizon_s)
@@ -127,21 +135,14 @@ def fill(
     return dict(zip(short, x, strict=True)), ratios
 
 
-def level_shares(
-    tree: Tree,
-    used: Sequence[float],
-    capacity: float,
-    horizon_s: float,
-    demand: Sequence[float] | None = None,
-    waiting: Sequence[bool] = (),
-) -> list[float]:
+def level_shares(tree: Tree, basis: Basis) -> list[float]:
     """Level by level: each queue's part (0..1) of what its parent hands on, by water-filling among its siblings.
 
-    ``used`` is u of every queue (a parent's the sum of its leaves'). A level fills what its parent was filled with,
-    at least the parent's own share: a group that owes would otherwise have nothing to divide, and its children's
-    order would fall back to horizon 0. With demands, the parts of those who wait sum to 1, and the others' are ratios
-    to these.
+    A level fills what its parent was filled with, at least the parent's own share: a group that owes would otherwise
+    have nothing to divide, and its children's order would fall back to horizon 0. With demands, the parts of those who
+    wait sum to 1, and the others' are ratios to these.
     """
+    capacity = basis.capacity
     part: list[float] = [1] * len(tree.names)
     filled = [capacity] * len(tree.names)
     for above in tree.parents:
@@ -150,7 +151,7 @@ def level_shares(
             filled[siblings[0]] = filled[above]
             continue
         room = max(filled[above], tree.share[above] * capacity)
-        x, ratios = fill(siblings, used, tree.entitlement, room, horizon_s, demand, waiting)
+        x, ratios = fill(siblings, tree.entitlement, room, basis)
         total = added(x.values())
         if total <= 0:  # far down under tiny weights the room is less than a float holds: as with horizon 0
             own = [tree.entitlement[q] for q in siblings]
@@ -167,31 +168,22 @@ def level_shares(
     return part
 
 
-def flat_shares(
-    tree: Tree,
-    used: Sequence[float],
-    capacity: float,
-    horizon_s: float,
-    demand: Sequence[float] | None = None,
-    waiting: Sequence[bool] = (),
-) -> list[float]:
+def flat_shares(tree: Tree, basis: Basis) -> list[float]:
     """Leaves filled against each other by their own weights; a parent has the sum of its leaves'. Parts of the parent's
     (NaN below a parent that got nothing: it says nothing about how to divide it)."""
-    x, ratios = fill(tree.leaves, used, tree.entitlement, capacity, horizon_s, demand, waiting)
-    return parts_of_fill(tree, x, ratios, capacity, demand)
+    x, ratios = fill(tree.leaves, tree.entitlement, basis.capacity, basis)
+    return parts_of_fill(tree, x, ratios, basis)
 
 
-def parts_of_fill(
-    tree: Tree, x: dict[int, float], ratios: dict[int, float], capacity: float, demand: Sequence[float] | None
-) -> list[float]:
+def parts_of_fill(tree: Tree, x: dict[int, float], ratios: dict[int, float], basis: Basis) -> list[float]:
     """Parts of the parent's of all queues, from what leaves are filled with (see `fill`); NaN as in `flat_shares`."""
     filled: list[float] = [0] * len(tree.names)
     for q, amount in x.items():
         filled[q] = amount
-    if demand is not None:
+    if basis.demand is not None:
         # What the others want or hold flows through their parents too.
         for q in ratios:
-            filled[q] = min(demand[q], capacity)
+            filled[q] = min(basis.demand[q], basis.capacity)
     if len(tree.parents) == 1:
         return _one_level(tree, filled, x, ratios)
     parent = tree.parent
@@ -233,24 +225,16 @@ def _one_level(tree: Tree, filled: list[float], x: dict[int, float], ratios: dic
     return part
 
 
-def long_term_shares(
-    tree: Tree,
-    used: Sequence[float],
-    capacity: float,
-    horizon_s: float,
-    affinity: float,
-    demand: Sequence[float] | None = None,
-    waiting: Sequence[bool] = (),
-) -> list[float]:
+def long_term_shares(tree: Tree, basis: Basis, affinity: float) -> list[float]:
     """Each queue's part of its parent's under long-term fairness: 1 level by level, 0 flat, in between their mixture.
 
     The mixture is taken of the parts below each parent, affinity x level + (1 - affinity) x flat, so that both ends
-    are exact and every part stays between them. ``used`` is u of every queue. Exact on fractions.
+    are exact and every part stays between them. Exact on fractions.
     """
-    floats = type(capacity) is float and type(tree.entitlement[0]) is float  # fractions on paper
-    if _kernel and floats and demand is not None and 0 < horizon_s < math.inf:
-        return compiled_shares(tree, used, capacity, horizon_s, affinity, demand, waiting)
-    return plain_shares(tree, used, capacity, horizon_s, affinity, demand, waiting)
+    floats = type(basis.capacity) is float and type(tree.entitlement[0]) is float  # fractions on paper
+    if _kernel and floats and basis.demand is not None and 0 < basis.horizon_s < math.inf:
+        return compiled_shares(tree, basis, affinity)
+    return plain_shares(tree, basis, affinity)
 
 
 def use_compiled() -> None:
@@ -286,20 +270,12 @@ def _tables(tree: Tree) -> tuple[Any, Any]:
     return integers, reals
 
 
-def compiled_shares(
-    tree: Tree,
-    used: Sequence[float],
-    capacity: float,
-    horizon_s: float,
-    affinity: float,
-    demand: Sequence[float],
-    waiting: Sequence[bool],
-) -> list[float]:
+def compiled_shares(tree: Tree, basis: Basis, affinity: float) -> list[float]:
     from harness.policies import weights_kernel as kernel
 
     integers, reals = _tables(tree)
-    reals[kernel.USED], reals[kernel.DEMAND], reals[kernel.WAITING] = used, demand, waiting
-    kernel.parts_of_tree(integers, reals, float(capacity), float(horizon_s), float(affinity))
+    reals[kernel.USED], reals[kernel.DEMAND], reals[kernel.WAITING] = basis.used, basis.demand, basis.waiting
+    kernel.parts_of_tree(integers, reals, float(basis.capacity), float(basis.horizon_s), float(affinity))
     found: list[float] = reals[kernel.LEVELS].tolist()
     return found
 
@@ -312,41 +288,26 @@ def weighing(tree: Tree) -> tuple[Any, ...] | None:
     return kernel.weigh, integers, reals, reals[kernel.WEIGHTS]
 
 
-def plain_shares(
-    tree: Tree,
-    used: Sequence[float],
-    capacity: float,
-    horizon_s: float,
-    affinity: float,
-    demand: Sequence[float] | None = None,
-    waiting: Sequence[bool] = (),
-) -> list[float]:
+def plain_shares(tree: Tree, basis: Basis, affinity: float) -> list[float]:
     """`long_term_shares` without compiled code."""
     if affinity >= 1:
-        return level_shares(tree, used, capacity, horizon_s, demand, waiting)
-    flat = flat_shares(tree, used, capacity, horizon_s, demand, waiting)
+        return level_shares(tree, basis)
+    flat = flat_shares(tree, basis)
     if affinity <= 0 and not any(f != f for f in flat):
         return flat
-    level = level_shares(tree, used, capacity, horizon_s, demand, waiting)
+    level = level_shares(tree, basis)
     if affinity <= 0:
         return [f if f == f else v for f, v in zip(flat, level, strict=True)]
     rest = 1 - affinity
     return [affinity * v + rest * f if f == f else v for f, v in zip(flat, level, strict=True)]
 
 
-def leaf_parts(
-    tree: Tree,
-    used: Sequence[float],
-    capacity: float,
-    horizon_s: float,
-    demand: Sequence[float] | None = None,
-    waiting: Sequence[bool] = (),
-) -> list[float]:
+def leaf_parts(tree: Tree, basis: Basis) -> list[float]:
     """Leaves filled against each other whatever tree stands above: each one's part of R (0 for parents).
 
     Of those who wait the parts of what they are filled with, of the others the ratio to all who wait.
     """
-    x, ratios = fill(tree.leaves, used, tree.entitlement, capacity, horizon_s, demand, waiting)
+    x, ratios = fill(tree.leaves, tree.entitlement, basis.capacity, basis)
     total = added(x.values())
     part: list[float] = [0] * len(tree.names)
     for q, amount in x.items():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from harness.base.errors import CallError, InputError
 from harness.policies import make_policy
-from harness.policies.ordering import GREEDY, MapReduceJob, Slots, estimate, estimate_released, estimate_tasks
+from harness.policies.ordering import GREEDY, MapReduceJob, Slots, estimate, estimate_tasks
 from harness.policies.ordering.engines import engine, named
 from harness.policies.ordering.greedy import processing_times
 from harness.policies.ordering.online import Dispatcher, Dispatching, dispatch
@@ -160,7 +160,7 @@ def test_tasks_followed_one_by_one_end_as_jobs_whose_tasks_are_alike(
     arrivals = arrivals_of(drawn)
     jobs, times = [one for one, _ in arrivals], [at for _, at in arrivals]
     maps, reduces = [[one.map_s] * one.maps for one in jobs], [[one.reduce_s] * one.reduces for one in jobs]
-    assert estimate_tasks(maps, reduces, SLOTS, times) == estimate_released(jobs, times, SLOTS)
+    assert estimate_tasks(maps, reduces, SLOTS, times) == estimate(jobs, SLOTS, times)
 
 
 @settings(max_examples=60, deadline=None)
@@ -169,18 +169,18 @@ def test_released_estimate_is_the_offline_one_when_all_are_there(
     drawn: list[tuple[tuple[int, int, int, int], int]],
 ) -> None:
     jobs = [one for one, _ in arrivals_of(drawn)]
-    assert estimate_released(jobs, [Fraction(0)] * len(jobs), SLOTS) == estimate(jobs, SLOTS)
-    shifted = estimate_released(jobs, [Fraction(7, 2)] * len(jobs), SLOTS)
+    assert estimate(jobs, SLOTS, [Fraction(0)] * len(jobs)) == estimate(jobs, SLOTS)
+    shifted = estimate(jobs, SLOTS, [Fraction(7, 2)] * len(jobs))
     assert shifted.completions == tuple(end + Fraction(7, 2) for end in estimate(jobs, SLOTS).completions)
 
 
 def test_released_estimate_by_hand() -> None:
     """8 map slots: J1's ten maps of 4 s from 0 (two waves, the second on two slots), J3 at 5 s on free slots."""
-    found = estimate_released((FOUR[0], FOUR[2]), (Fraction(0), Fraction(5)), SLOTS)
+    found = estimate((FOUR[0], FOUR[2]), SLOTS, (Fraction(0), Fraction(5)))
     assert found.map_completions == (8, 11)
     assert found.completions == (16, 26)  # four reduces: two of J1's slots until 16, J3's from 11 on two, then 16
     with pytest.raises(ValueError, match="out of order"):
-        estimate_released(FOUR[:2], (Fraction(5), Fraction(0)), SLOTS)
+        estimate(FOUR[:2], SLOTS, (Fraction(5), Fraction(0)))
 
 
 def test_engine_searches_few_and_is_greedy_beyond() -> None:

@@ -57,9 +57,10 @@ def test_the_same_parts_and_weights(seed: int) -> None:
         for q in reversed(range(size)):
             waiting[q] = waiting[q] or any(waiting[child] for child in tree.children[q])
         idle += not all(waiting)
+        basis = weights.Basis(used, capacity, horizon, demand, waiting)
         for affinity in (0.0, 1.0, 0.3):
-            plain = weights.plain_shares(tree, used, capacity, horizon, affinity, demand, waiting)
-            found = weights.compiled_shares(tree, used, capacity, horizon, affinity, demand, waiting)
+            plain = weights.plain_shares(tree, basis, affinity)
+            found = weights.compiled_shares(tree, basis, affinity)
             assert np.array_equal(plain, found, equal_nan=True)
             many = [*found, *[float("nan"), 0.0, math.inf, 1e-9, 1e9] * 4]
             of_many = weights.share_weights(tree, many)
@@ -81,5 +82,5 @@ def test_it_is_used_where_somebody_says_so(monkeypatch: pytest.MonkeyPatch) -> N
     for used, horizon, times in ((False, 80.0, 0), (True, 0.0, 0), (True, math.inf, 0), (True, 80.0, 1)):
         if used:
             weights.use_compiled()
-        weights.long_term_shares(tree, [0.0] * size, 1.0, horizon, 0.0, [1.0] * size, [True] * size)
+        weights.long_term_shares(tree, weights.Basis([0.0] * size, 1.0, horizon, [1.0] * size, [True] * size), 0.0)
         assert len(called) == times

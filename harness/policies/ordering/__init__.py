@@ -4,7 +4,7 @@ The search (numba) is imported from harness.policies.ordering.search by who need
 """
 
 from harness.policies.ordering.bounds import lower_bound, upper_bound, upper_bound_as_printed
-from harness.policies.ordering.estimator import Estimate, estimate, estimate_released, estimate_tasks, executed
+from harness.policies.ordering.estimator import Estimate, estimate, estimate_tasks, executed
 from harness.policies.ordering.greedy import GREEDY
 from harness.policies.ordering.jobs import MapReduceJob, Slots, parse_jobs
 
@@ -14,7 +14,6 @@ __all__ = [
     "MapReduceJob",
     "Slots",
     "estimate",
-    "estimate_released",
     "estimate_tasks",
     "executed",
     "lower_bound",

@@ -111,41 +111,20 @@ def _waves(free: int, until: int, duration: int) -> int:
     return -((free - until) // duration) if until > free else 0
 
 
-def estimate(jobs: Sequence[MapReduceJob], slots: Slots) -> Estimate:
-    """Completion times of `jobs` executed in the order given.
+def estimate(jobs: Sequence[MapReduceJob], slots: Slots, released_s: Sequence[Fraction] | None = None) -> Estimate:
+    """Completion times of `jobs` executed in the order given by a FIFO queue.
 
-    A job without maps has its reduces ready at 0, one without reduces ends with its last map. Raises CallError where
-    there are tasks and no slot for them.
+    ``released_s``: when each is submitted, never falling; None: all are there at 0. A job's maps begin no earlier;
+    whoever stands before it in the order goes first. A job without maps has its reduces ready then, one without reduces
+    ends with its last map. Raises CallError where there are tasks and no slot for them, ValueError for falling times.
     """
     jobs = tuple(jobs)
     slots.check(jobs)
-    times = scaled(jobs)
-    # All maps are there at 0 and the first job in the order comes first, so the map slots never see the reduces.
+    begins = _never_falling(released_s, len(jobs))
+    per_second = lcm(scaled(jobs).per_second, *(time.denominator for time in begins))
     pool = SlotPool(slots.maps)
     maps_end: list[int] = []
-    for job, time in zip(jobs, times.map_times, strict=True):
-        maps_end.append(pool.start(job.maps, time)[1] + time if job.maps else 0)
-    ends = _reduce_ends([job.reduces for job in jobs], times.reduce_times, maps_end, slots.reduces)
-    return Estimate(
-        tuple(Fraction(end, times.per_second) for end in maps_end),
-        tuple(Fraction(end, times.per_second) for end in ends),
-    )
-
-
-def estimate_released(jobs: Sequence[MapReduceJob], released_s: Sequence[Fraction], slots: Slots) -> Estimate:
-    """Completion times of jobs that are submitted one after another to a FIFO queue, in the order given.
-
-    ``released_s``: when each is submitted, never falling. A job's maps begin no earlier; whoever stands before it in
-    the order goes first. Raises CallError where there are tasks and no slot for them, ValueError for falling times.
-    """
-    jobs = tuple(jobs)
-    slots.check(jobs)
-    if any(later < earlier for earlier, later in pairwise(released_s)):
-        raise ValueError("submissions out of order")
-    per_second = lcm(scaled(jobs).per_second, *(time.denominator for time in released_s))
-    pool = SlotPool(slots.maps)
-    maps_end: list[int] = []
-    for job, at in zip(jobs, released_s, strict=True):
+    for job, at in zip(jobs, begins, strict=True):
         release, time = int(at * per_second), int(job.map_s * per_second)
         if not job.maps:
             maps_end.append(release)
@@ -157,6 +136,13 @@ def estimate_released(jobs: Sequence[MapReduceJob], released_s: Sequence[Fractio
     return Estimate(
         tuple(Fraction(end, per_second) for end in maps_end), tuple(Fraction(end, per_second) for end in ends)
     )
+
+
+def _never_falling(released_s: Sequence[Fraction] | None, count: int) -> Sequence[Fraction]:
+    begins = [Fraction(0)] * count if released_s is None else released_s
+    if any(later < earlier for earlier, later in pairwise(begins)):
+        raise ValueError("submissions out of order")
+    return begins
 
 
 def _reduce_ends(reduces: list[int], times: Sequence[int], released: list[int], slots: int) -> list[int]:
@@ -187,12 +173,12 @@ def _reduce_ends(reduces: list[int], times: Sequence[int], released: list[int], 
 def executed(jobs: Sequence[MapReduceJob], slots: Slots, released_s: Sequence[Fraction] | None = None) -> Estimate:
     """How long the jobs take in the order given: by each task's own time where jobs have them, else by the averages.
 
-    ``released_s`` as in `estimate_released`; None: all jobs are there at 0. Raises CallError where there are too many
+    ``released_s`` as in `estimate`. Raises CallError where there are too many
     tasks to be followed one by one, and as `estimate`.
     """
     jobs = tuple(jobs)
     if not any(job.varies for job in jobs):
-        return estimate(jobs, slots) if released_s is None else estimate_released(jobs, released_s, slots)
+        return estimate(jobs, slots, released_s)
     slots.check(jobs)
     count = sum(job.maps + job.reduces for job in jobs)
     if count > MAX_FOLLOWED:
@@ -217,9 +203,7 @@ def estimate_tasks(
     Tasks of a job start in the order given. For the effect of varying task times (section 3.3.6.4).
     ``released_s``: when each job is submitted, never falling (ValueError); None: all are there at 0.
     """
-    begins = [Fraction(0)] * len(map_s) if released_s is None else released_s
-    if any(later < earlier for earlier, later in pairwise(begins)):
-        raise ValueError("submissions out of order")
+    begins = _never_falling(released_s, len(map_s))
     maps_free = [Fraction(0)] * slots.maps
     maps_end = []
     for tasks, begin in zip(map_s, begins, strict=True):
