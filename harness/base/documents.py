@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -157,19 +157,30 @@ def validated(model: type[M], document: YamlDocument, *, data: Any = None, at: K
         raise InputError("nested too deeply", where=document.where(at), mend="flatten the file") from None
 
 
-def _keys_at(model: type[BaseModel], location: KeyPath) -> list[str]:
+def keys_at(model: type[BaseModel], location: KeyPath) -> list[str]:
     """The keys that may stand where the last part of a location stands."""
-    here = [model]
+    here: list[Any] = [model]
     for part in location[:-1]:
-        inner = [one.model_fields[str(part)].annotation for one in here if str(part) in one.model_fields]
+        if all(get_origin(one) is dict for one in here):
+            # A name that the user gave, in a mapping: it may be called like a key.
+            here = [found for one in here for found in _models_in(get_args(one)[1])]
+            continue
+        inner = [one.model_fields[str(part)].annotation for one in here if str(part) in _keys_of(one)]
         if inner:
             here = [found for annotation in inner for found in _models_in(annotation)]
-    return [key for one in here for key in one.model_fields]
+    return [key for one in here for key in _keys_of(one)]
 
 
-def _models_in(annotation: Any) -> list[type[BaseModel]]:
+def _keys_of(one: Any) -> list[str]:
+    return list(getattr(one, "model_fields", ()))
+
+
+def _models_in(annotation: Any) -> list[Any]:
+    """The models in an annotation, and its mappings of models."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
+    if get_origin(annotation) is dict:
+        return [annotation] if _models_in(get_args(annotation)[1]) else []
     return [found for part in get_args(annotation) for found in _models_in(part)]
 
 
@@ -193,7 +204,7 @@ def input_error(
     page = getattr(model, "keys_page", Strict.keys_page)
     mend = f"correct it ({page} lists the keys)"
     if kind == "extra_forbidden":
-        close = nearest(str(location[-1]), _keys_at(model, first["loc"])) if model is not None else ""
+        close = nearest(str(location[-1]), keys_at(model, first["loc"])) if model is not None else ""
         message, mend = "unknown key", f"did you mean {close!r}?" if close else "remove it or correct its spelling"
     elif kind == "missing":
         message, mend = "a key is missing", "add it"

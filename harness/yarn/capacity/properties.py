@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from xml.parsers import expat
+from typing import NoReturn
 from xml.sax.saxutils import escape
 
 from harness.base.errors import InputError
-from harness.yarn.files import MAX_BYTES
+from harness.yarn.fair.dom import Element, empty_tag, parse_xml, start_tag_end
 
 PREFIX = "yarn.scheduler.capacity."
 #: From here on a user-limit-factor, and a maximum-am-resource-percent, hold a lone user to nothing at any usual share.
@@ -72,77 +72,34 @@ class ConfigurationFile:
 
 def parse_configuration(data: bytes, *, source: str) -> ConfigurationFile:
     """The properties in a configuration file. InputError for what Hadoop would refuse, or an edit could not keep."""
-    if len(data) > MAX_BYTES:
-        raise InputError("too large for a configuration file", where=source)
-    reader = _Reader(data, source)
-    try:
-        reader.parser.Parse(data, True)
-    except expat.ExpatError as error:
-        raise InputError(f"no XML ({expat.ErrorString(error.code)})", where=f"{source}:{error.lineno}") from None
-    return ConfigurationFile(
-        data, {name: place.value for name, place in reader.found.items()}, reader.found, reader.end
-    )
+    root = parse_xml(data, source=source)
+    if b"\x00" in data:
+        raise InputError("the file is not in UTF-8", where=source, mend="save it as UTF-8")
 
+    def refuse(element: Element, what: str, mend: str) -> NoReturn:
+        raise InputError(what, where=f"{source}:{element.line}", mend=mend)
 
-class _Reader:
-    """Follows expat through one file."""
-
-    def __init__(self, data: bytes, source: str) -> None:
-        self.data, self.source = data, source
-        self.found: dict[str, _Place] = {}
-        self.end = len(data)
-        self.parser = parser = expat.ParserCreate()
-        parser.buffer_text = False
-        parser.StartElementHandler, parser.EndElementHandler = self._start, self._close
-        parser.CharacterDataHandler = self._text
-        parser.StartDoctypeDeclHandler = self._doctype
-        self._path: list[str] = []
-        self._texts: dict[str, list[str]] = {}
-        self._outer = self._inner = 0
-        self._value: tuple[int, int] | None = None
-
-    def _fail(self, what: str, mend: str) -> InputError:
-        return InputError(what, where=f"{self.source}:{self.parser.CurrentLineNumber}", mend=mend)
-
-    def _doctype(self, *_: object) -> None:
-        raise self._fail("a document type", "take it out: Hadoop refuses it as well")
-
-    def _start(self, name: str, attributes: Mapping[str, str]) -> None:
-        if not self._path and name != "configuration":
-            raise self._fail(f"the root element is <{name[:40]}>", "a Hadoop configuration begins with <configuration>")
-        if name.endswith("include"):
-            raise self._fail("an included file", "write its properties into this one: they could not be given back")
-        self._path.append(name)
-        if self._path == ["configuration", "property"]:
-            if attributes:
-                raise self._fail("a property as attributes", "write <property><name>...</name><value>...</value>")
-            self._outer, self._texts, self._value = self.parser.CurrentByteIndex, {}, None
-        elif len(self._path) == 3:
-            self._texts[name] = []
-            self._inner = self._behind_tag()
-
-    def _behind_tag(self) -> int:
-        """The byte behind the tag that begins here."""
-        return self.data.index(b">", self.parser.CurrentByteIndex) + 1
-
-    def _text(self, text: str) -> None:
-        if len(self._path) == 3:
-            self._texts[self._path[2]].append(text)
-
-    def _close(self, name: str) -> None:
-        at = self.parser.CurrentByteIndex
-        if len(self._path) == 3 and name == "value":
+    if root.tag != "configuration":
+        refuse(root, f"the root element is <{root.tag[:40]}>", "a Hadoop configuration begins with <configuration>")
+    for item in root.below():
+        if item.tag.endswith("include"):
+            refuse(item, "an included file", "write its properties into this one: they could not be given back")
+    found: dict[str, _Place] = {}
+    for item in root.elements():
+        if item.tag != "property":
+            continue
+        if item.attributes:
+            refuse(item, "a property as attributes", "write <property><name>...</name><value>...</value>")
+        said = {part.tag: part for part in item.elements()}
+        key = said["name"].all_text().strip() if "name" in said else ""
+        if not key or "value" not in said:
+            continue
+        value = said["value"]
+        begin, end = start_tag_end(data, value), value.end
+        if empty_tag(data, begin):
             # <value/> has no content to write into.
-            empty = self.data[self._inner - 2 : self._inner] == b"/>"
-            self._value = None if empty else (self._inner, at)
-        elif self._path == ["configuration", "property"]:
-            key = "".join(self._texts.get("name", [])).strip()
-            if key and "value" in self._texts:
-                if self._value is None and key.startswith(PREFIX) and key.endswith(("capacity", "policy")):
-                    raise self._fail(f"{key} has an empty value", "give it a value, or take it out")
-                begin, end = self._value or (0, 0)
-                value = "".join(self._texts["value"])
-                self.found[key] = _Place(value, begin, end, self._outer, self._behind_tag())
-        elif self._path == ["configuration"]:
-            self.end = at
-        self._path.pop()
+            if key.startswith(PREFIX) and key.endswith(("capacity", "policy")):
+                refuse(value, f"{key} has an empty value", "give it a value, or take it out")
+            begin, end = 0, 0
+        found[key] = _Place(value.all_text(), begin, end, item.start, data.index(b">", item.end) + 1)
+    return ConfigurationFile(data, {name: place.value for name, place in found.items()}, found, root.end)

@@ -1,4 +1,4 @@
-"""The XML of an allocation file as a small tree with line numbers, read as the ResourceManager's parser reads it.
+"""The XML of a scheduler's file as a small tree with line numbers, read as the ResourceManager's parser reads it.
 
 Comments vanish, CDATA stays apart, a DOCTYPE is refused (as Hadoop refuses it; no entity is ever expanded, nothing is
 fetched). What the elements mean is not known here.
@@ -6,6 +6,7 @@ fetched). What the elements mean is not known here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from xml.parsers import expat
@@ -14,6 +15,7 @@ from harness.base.errors import InputError
 
 MAX_BYTES = 64 * 2**20
 MAX_DEPTH = 256
+_START_TAG = re.compile(rb"<[^\"'>]*(?:\"[^\"]*\"[^\"'>]*|'[^']*'[^\"'>]*)*>")
 
 
 @dataclass(slots=True)
@@ -46,6 +48,12 @@ class Element:
     def elements(self) -> Iterator[Element]:
         """The child elements."""
         return (child for child in self.children if isinstance(child, Element))
+
+    def below(self) -> Iterator[Element]:
+        """All elements inside, at any depth."""
+        for child in self.elements():
+            yield child
+            yield from child.below()
 
     def name(self) -> str:
         """The attribute ``name``, as DOM gives it: empty when it is missing."""
@@ -127,3 +135,15 @@ def parse_xml(document: str | bytes, *, source: str) -> Element:
     except (UnicodeError, LookupError, ValueError) as error:
         raise InputError(f"the text cannot be decoded: {error}", where=source, mend="save the file as UTF-8") from error
     return roots[0]
+
+
+def start_tag_end(document: bytes, element: Element) -> int:
+    """The first byte behind an element's start tag."""
+    match = _START_TAG.match(document, element.start)
+    assert match is not None, "expat found a start tag here"
+    return match.end()
+
+
+def empty_tag(document: bytes, after: int) -> bool:
+    """Whether the start tag that ends here is an element of its own (``<x/>``)."""
+    return document[after - 2 : after] == b"/>"

@@ -14,12 +14,11 @@ from harness.base.errors import InputError
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import AllocationFile, QueuePolicy, QueueSettings, ResourceLimit
 from harness.model.resources import Resource
-from harness.yarn.fair.dom import Element, parse_xml
+from harness.yarn.fair.dom import Element, empty_tag, parse_xml, start_tag_end
 from harness.yarn.fair.javanum import float32
 from harness.yarn.fair.parse import parse_allocations, trim_queue_name
 from harness.yarn.fair.render import resource_text, weight_text
 
-_START_TAG = re.compile(rb"<[^\"'>]*(?:\"[^\"]*\"[^\"'>]*|'[^']*'[^\"'>]*)*>")
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 
 
@@ -222,18 +221,6 @@ def _collect(element: Element, parent: str | None, places: dict[str, list[Elemen
         # Hadoop takes <ueue> for <queue> too.
         if child.tag == "pool" or "queue".endswith(child.tag):
             _collect(child, path, places)
-
-
-def start_tag_end(document: bytes, element: Element) -> int:
-    """The first byte behind an element's start tag."""
-    match = _START_TAG.match(document, element.start)
-    assert match is not None, "expat found a start tag here"
-    return match.end()
-
-
-def empty_tag(document: bytes, after: int) -> bool:
-    """Whether the start tag that ends here is an element of its own (``<x/>``)."""
-    return document[after - 2 : after] == b"/>"
 
 
 def _replacement(document: bytes, element: Element, text: bytes) -> tuple[int, int, bytes]:

@@ -12,8 +12,8 @@ from xml.sax.saxutils import quoteattr
 
 from harness.base.errors import InputError
 from harness.model.queues import ROOT, AllocationFile
-from harness.yarn.fair.dom import Element, parse_xml
-from harness.yarn.fair.edit import Edited, collect_queues, empty_tag, removal, start_tag_end
+from harness.yarn.fair.dom import Element, empty_tag, parse_xml, start_tag_end
+from harness.yarn.fair.edit import Edited, collect_queues, removal
 from harness.yarn.fair.parse import parse_allocations
 
 #: What an element holds that nobody but the controller has touched.

@@ -69,28 +69,13 @@ ACL_ELEMENTS = (
     "aclListReservations",
     "aclSubmitReservations",
 )
-#: What may stand inside a queue; anything else is ignored without a word.
-QUEUE_ELEMENTS = frozenset(
-    {
-        "minResources",
-        "maxResources",
-        "maxChildResources",
-        "maxRunningApps",
-        "maxAMShare",
-        "maxContainerAllocation",
-        "weight",
-        "minSharePreemptionTimeout",
-        "fairSharePreemptionTimeout",
-        "fairSharePreemptionThreshold",
-        "schedulingPolicy",
-        "schedulingMode",
-        "reservation",
-        "allowPreemptionFrom",
-        "queue",
-        "pool",
-        *ACL_ELEMENTS,
-    }
-)
+#: Resources that a queue may have -> the fields of its settings.
+LIMITS = {
+    "minResources": "min_resources",
+    "maxResources": "max_resources",
+    "maxChildResources": "max_child_resources",
+    "maxContainerAllocation": "max_container_allocation",
+}
 _POLICY_CLASSES = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.policies."
 _POLICIES: dict[str, QueuePolicy] = {
     _POLICY_CLASSES + "FairSharePolicy": "fair",
@@ -229,19 +214,16 @@ class _Reader:
 
         # Defaults that only root would take are not even read when root says the same itself.
         root_values = self.queues.setdefault(ROOT, _QueueInFile()).values
-        if root_values.get("min_share_preemption_timeout_ms") is None:
-            root_values["min_share_preemption_timeout_ms"] = default(
-                "defaultMinSharePreemptionTimeout", _seconds, "whole seconds", NEVER_MS
-            )
-        if root_values.get("fair_share_preemption_timeout_ms") is None:
-            tag = "defaultFairSharePreemptionTimeout"
-            root_values["fair_share_preemption_timeout_ms"] = default(
-                tag if tag in texts else "fairSharePreemptionTimeout", _seconds, "whole seconds", NEVER_MS
-            )
-        if root_values.get("fair_share_preemption_threshold") is None:
-            root_values["fair_share_preemption_threshold"] = default(
-                "defaultFairSharePreemptionThreshold", _threshold, "a number from 0 to 1", 0.5
-            )
+        fair = "defaultFairSharePreemptionTimeout"
+        defaults: tuple[tuple[str, str, Any], ...] = (
+            ("minSharePreemptionTimeout", "defaultMinSharePreemptionTimeout", NEVER_MS),
+            ("fairSharePreemptionTimeout", fair if fair in texts else "fairSharePreemptionTimeout", NEVER_MS),
+            ("fairSharePreemptionThreshold", "defaultFairSharePreemptionThreshold", 0.5),
+        )
+        for of_root, tag, otherwise in defaults:
+            name, parse, kind = PLAIN[of_root]
+            if root_values.get(name) is None:
+                root_values[name] = default(tag, parse, kind, otherwise)
 
         def text_of(tag: str) -> str | None:
             return trim(self.raw_text(texts[tag])) if tag in texts else None
@@ -331,28 +313,15 @@ class _Reader:
                 )
                 values["min_resources"] = minimum.absolute
                 values["minimum_dropped"] = minimum.absolute is None
-            case "maxResources":
-                values["max_resources"] = self.value(item, self.resources, "a resource", path)
-            case "maxChildResources":
-                values["max_child_resources"] = self.value(item, self.resources, "a resource", path)
+            case "maxResources" | "maxChildResources":
+                values[LIMITS[item.tag]] = self.value(item, self.resources, "a resource", path)
             case "maxContainerAllocation":
                 maximum = self.value(item, self.resources, "a resource", path)
                 values["max_container_allocation"] = maximum.absolute
                 values["container_maximum_dropped"] = maximum.absolute is None
-            case "maxRunningApps":
-                values["max_running_apps"] = self.value(item, parse_int, "an integer", path)
-            case "maxAMShare":
-                values["max_am_share"] = self.value(item, _am_share, "a number up to 1", path)
-            case "weight":
-                values["weight"] = self.value(item, lambda text: float32(parse_double(text)), "a number", path)
-            case "minSharePreemptionTimeout":
-                values["min_share_preemption_timeout_ms"] = self.value(item, _seconds, "whole seconds", path)
-            case "fairSharePreemptionTimeout":
-                values["fair_share_preemption_timeout_ms"] = self.value(item, _seconds, "whole seconds", path)
-            case "fairSharePreemptionThreshold":
-                values["fair_share_preemption_threshold"] = self.value(item, _threshold, "a number from 0 to 1", path)
-            case "schedulingPolicy" | "schedulingMode":
-                values["scheduling_policy"] = self.value(item, parse_policy, "fair, drf or fifo", path)
+            case tag if tag in PLAIN:
+                name, parse, kind = PLAIN[tag]
+                values[name] = self.value(item, parse, kind, path)
             case "allowPreemptionFrom":
                 if trim(self.raw_text(item, path)).lower() != "true":
                     values["preemptable"] = False
@@ -441,6 +410,20 @@ def _am_share(text: str) -> float:
     value = parse_float(text)
     return value if value != value else min(value, 1.0)
 
+
+#: A queue's elements that say one thing -> the field of its settings, how the text is read, what it should be.
+PLAIN: dict[str, tuple[str, Callable[[str], Any], str]] = {
+    "weight": ("weight", lambda text: float32(parse_double(text)), "a number"),
+    "maxRunningApps": ("max_running_apps", parse_int, "an integer"),
+    "maxAMShare": ("max_am_share", _am_share, "a number up to 1"),
+    "minSharePreemptionTimeout": ("min_share_preemption_timeout_ms", _seconds, "whole seconds"),
+    "fairSharePreemptionTimeout": ("fair_share_preemption_timeout_ms", _seconds, "whole seconds"),
+    "fairSharePreemptionThreshold": ("fair_share_preemption_threshold", _threshold, "a number from 0 to 1"),
+    "schedulingPolicy": ("scheduling_policy", parse_policy, "fair, drf or fifo"),
+    "schedulingMode": ("scheduling_policy", parse_policy, "fair, drf or fifo"),
+}
+#: What may stand inside a queue; anything else is ignored without a word.
+QUEUE_ELEMENTS = frozenset({*PLAIN, *LIMITS, "reservation", "allowPreemptionFrom", "queue", "pool", *ACL_ELEMENTS})
 
 __all__ = [
     "parse_allocations",

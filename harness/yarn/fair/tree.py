@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
+from harness.base.documents import KeyPath, keys_at
 from harness.base.errors import InputError, nearest
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import (
@@ -31,19 +33,8 @@ from harness.model.resources import Resource
 from harness.yarn.fair.javanum import float32
 from harness.yarn.fair.manager import queue_tree
 from harness.yarn.fair.parse import PLACEMENT_RULES
-from harness.yarn.fair.spec import (
-    Amount,
-    Defaults,
-    Limit,
-    QueueEntry,
-    ReservationSpec,
-    RootSpec,
-    RuleSpec,
-    TreeSpec,
-    UserSpec,
-)
+from harness.yarn.fair.spec import Amount, Limit, QueueEntry, RootSpec, RuleSpec, TreeSpec
 
-KeyPath = tuple[str | int, ...]
 Where = Callable[[KeyPath], str]
 
 BAD_NAME = re.compile(f"[{BAD_IN_NAME}]")
@@ -106,17 +97,8 @@ class _Builder:
         threshold = 0.5
         if defaults.fair_share_preemption_threshold is not None:
             threshold = float32(defaults.fair_share_preemption_threshold)
-        said = self.settings.get(ROOT, QueueSettings(ROOT))
-        self.settings[ROOT] = QueueSettings(
-            ROOT,
-            min_resources=said.min_resources,
-            max_resources=said.max_resources,
-            max_child_resources=said.max_child_resources,
-            max_container_allocation=said.max_container_allocation,
-            max_running_apps=said.max_running_apps,
-            preemptable=said.preemptable,
-            scheduling_policy=said.scheduling_policy,
-            acls=said.acls,
+        self.settings[ROOT] = replace(
+            self.settings.get(ROOT, QueueSettings(ROOT)),
             min_share_preemption_timeout_ms=minimum,
             fair_share_preemption_timeout_ms=fair,
             fair_share_preemption_threshold=threshold,
@@ -322,35 +304,6 @@ def _maximum(amount: Amount | None) -> Resource | None:
     return Resource(_or(amount.memory_mb, JAVA_LONG_MAX), _or(amount.vcores, JAVA_INT_MAX))
 
 
-def _fields_at(location: KeyPath) -> list[str]:
-    """The keys that are known where an unknown one was found."""
-    model: type[BaseModel] = TreeSpec
-    steps: dict[str, type[BaseModel]] = {
-        "root": RootSpec,
-        "defaults": Defaults,
-        "reservations": ReservationSpec,
-        "placement": RuleSpec,
-        "parent": RuleSpec,
-        "queues": QueueEntry,
-        "children": QueueEntry,
-        "users": UserSpec,
-        "queue_max_resources": Limit,
-        "min_resources": Amount,
-        "max_resources": Limit,
-        "max_child_resources": Limit,
-        "max_container_allocation": Amount,
-    }
-    previous: str | int = ""
-    for part in location[:-1]:
-        # A queue may be called like a key: names follow 'queues', 'children' and 'users'.
-        if previous not in ("queues", "children", "users") and part in steps:
-            model = steps[str(part)]
-            previous = part
-        else:
-            previous = ""
-    return list(model.model_fields)
-
-
 def _finding(error: ValidationError, where: Where) -> InputError:
     """The first finding of pydantic in the words that users see."""
     findings = error.errors(include_url=False, include_context=False)
@@ -367,7 +320,7 @@ def _finding(error: ValidationError, where: Where) -> InputError:
     mend = "see docs/reference/allocation-file.md"
     key = str(location[-1]) if location else "the file"
     if kind == "extra_forbidden":
-        known = _fields_at(location)
+        known = keys_at(TreeSpec, location)
         close = nearest(key, known)
         message, mend = "unknown key", f"write {close}" if close else f"known here are {', '.join(known)}"
     elif kind == "missing":

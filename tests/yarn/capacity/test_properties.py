@@ -69,10 +69,12 @@ def test_what_is_written_is_read_back(changes: dict[str, str | None]) -> None:
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (b"", "no XML"),
-        (b"<configuration><property>", "no XML"),
+        (b"", "not well-formed XML"),
+        (b"<configuration><property>", "not well-formed XML"),
         (b"<allocations/>", "root element"),
-        (b'<!DOCTYPE x [<!ENTITY a "b">]><configuration/>', "document type"),
+        (b'<!DOCTYPE x [<!ENTITY a "b">]><configuration/>', "DOCTYPE"),
+        (b'<configuration><property><xi:include href="x"/></property></configuration>', "included file"),
+        ("<configuration/>".encode("utf-16"), "not in UTF-8"),
         (b'<configuration><xi:include href="/etc/passwd"/></configuration>', "included file"),
         (b'<configuration><property name="a" value="b"/></configuration>', "as attributes"),
         (f"<configuration><property><name>{A}</name><value/></property></configuration>".encode(), "empty value"),
