@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, PrivateAttr
 
 from harness.base.documents import Strict, read_yaml, validated
 from harness.base.errors import InputError
@@ -23,35 +22,31 @@ def _day(text: str) -> str:
         raise ValueError("write a day as YYYY-MM-DD") from None
 
 
-class _One(Strict):
+class Acknowledgement(Strict):
+    """One accepted change. Metric, experiment and variant are patterns (``*``, ``?``)."""
+
     metric: Annotated[str, Field(min_length=1, max_length=300)]
-    reason: Annotated[str, Field(min_length=3, max_length=2000)]
+    reason: Annotated[str, Field(min_length=3, max_length=2000), AfterValidator(lambda text: " ".join(text.split()))]
     expires: Annotated[str, AfterValidator(_day)]
     experiment: str = "*"
     variant: str = "*"
     #: The worst value that is accepted; absent: any.
     up_to: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    #: Its file and line.
+    _where: str = PrivateAttr("")
 
-
-class _File(Strict):
-    acknowledge: list[_One]
-
-
-@dataclass(frozen=True, slots=True)
-class Acknowledgement:
-    """One accepted change. Metric, experiment and variant are patterns (``*``, ``?``)."""
-
-    where: str
-    metric: str
-    reason: str
-    expires: str
-    experiment: str
-    variant: str
-    up_to: float | None
+    @property
+    def where(self) -> str:
+        """Where it stands: file and line."""
+        return self._where
 
     def expired(self, today: str) -> bool:
         """Whether the day is past; on the day itself it still holds."""
         return today > self.expires
+
+
+class _File(Strict):
+    acknowledge: list[Acknowledgement]
 
 
 def _fits(pattern: str, text: str) -> bool:
@@ -87,16 +82,7 @@ def read_acknowledgements(path: Path) -> list[Acknowledgement]:
     document = read_yaml(path)
     if document.data == {"acknowledge": None}:
         raise InputError("no acknowledgements in it", where=str(path), mend="write a list below acknowledge:")
-    found = validated(_File, document)
-    return [
-        Acknowledgement(
-            document.where(("acknowledge", at)),
-            one.metric,
-            " ".join(one.reason.split()),
-            one.expires,
-            one.experiment,
-            one.variant,
-            one.up_to,
-        )
-        for at, one in enumerate(found.acknowledge)
-    ]
+    found = validated(_File, document).acknowledge
+    for at, one in enumerate(found):
+        one._where = document.where(("acknowledge", at))
+    return found

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from harness.model.resources import Resource
 from harness.yarn import rpc
 from harness.yarn.errors import BadAnswer, Refused
+from harness.yarn.fair.javanum import float32
 from harness.yarn.kerberos import Login
 from harness.yarn.queue_answers import MAX_QUEUE_DEPTH
 from harness.yarn.rpc import RpcAddress
@@ -121,6 +122,6 @@ def weights_differ(wanted: Mapping[str, float], effective: Mapping[str, Effectiv
         queue = effective.get(path)
         if queue is None:
             wrong[path] = "the RM has no such queue"
-        elif not math.isfinite(weight) or rpc.as_float32(weight) != queue.weight:
+        elif not math.isfinite(weight) or float32(weight) != queue.weight:
             wrong[path] = f"the RM has weight {queue.weight:g}, wanted {weight:g}"
     return wrong

@@ -14,7 +14,7 @@ from harness.yarn.errors import Refused
 from harness.yarn.files import TEMPORARY, AllocationPlace, LocalPlace, always, left_by
 from harness.yarn.http import HttpOptions
 from harness.yarn.sftp import SftpPlace
-from harness.yarn.webhdfs import WebHdfs
+from harness.yarn.webhdfs import WebHdfs, open_hdfs
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,6 @@ def open_place(text: str, options: HttpOptions | None = None) -> AllocationPlace
     if parts.scheme == "sftp":
         return SftpPlace(parts.hostname, path, port, parts.username)
     if parts.scheme in ("webhdfs", "swebhdfs"):
-        scheme, usual = ("http", 9870) if parts.scheme == "webhdfs" else ("https", 9871)
-        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-        given = options or HttpOptions()
-        if parts.username:
-            given = replace(given, user=parts.username)
-        return WebHdfsPlace(f"{scheme}://{host}:{port or usual}", path, given)
+        hdfs, path = open_hdfs(text, options)
+        return WebHdfsPlace(hdfs.base, path, hdfs.options)
     raise CallError(f"{text!r} is not a place for an allocation file", mend=mend)

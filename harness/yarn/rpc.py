@@ -6,7 +6,6 @@ there are is harness.yarn.adminrpc's business.
 
 from __future__ import annotations
 
-import math
 import socket
 import struct
 import time
@@ -121,15 +120,6 @@ def float32(value: Value) -> float:
     if not isinstance(value, bytes) or len(value) != 4:
         raise ValueError("no float")
     (found,) = struct.unpack("<f", value)
-    return float(found)
-
-
-def as_float32(value: float) -> float:
-    """The float32 nearest to `value` (infinite beyond their range), which is what the RM makes of a weight."""
-    try:
-        (found,) = struct.unpack("<f", struct.pack("<f", value))
-    except OverflowError:
-        return math.copysign(math.inf, value)
     return float(found)
 
 

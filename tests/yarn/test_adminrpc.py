@@ -21,6 +21,7 @@ from harness.model.resources import Resource
 from harness.yarn import rpc
 from harness.yarn.adminrpc import EffectiveQueue, effective_queues, refresh_queues, weights_differ
 from harness.yarn.errors import BadAnswer, NoActiveRm, Refused, Unreachable
+from harness.yarn.fair.javanum import float32
 from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import NotEffective, RmAddress, RmClient
 from harness.yarn.rpc import RpcAddress
@@ -193,13 +194,13 @@ def test_what_is_no_address(given: str) -> None:
 
 
 def test_weights_are_compared_as_the_float32_that_the_rm_keeps() -> None:
-    has = {"root.a": EffectiveQueue("root.a", "root", rpc.as_float32(0.1), Resource(), 1)}
+    has = {"root.a": EffectiveQueue("root.a", "root", float32(0.1), Resource(), 1)}
     assert has["root.a"].weight != 0.1
     assert weights_differ({"root.a": 0.1}, has) == {}
     assert "wanted 0.2" in weights_differ({"root.a": 0.2}, has)["root.a"]
     assert "no such queue" in weights_differ({"root.b": 1.0}, has)["root.b"]
     assert weights_differ({"root.a": math.nan}, has)
-    assert rpc.as_float32(1e300) == math.inf
+    assert float32(1e300) == math.inf
 
 
 def queue_info(weight: float) -> bytes:
