@@ -246,9 +246,9 @@ def test_a_metric_is_a_rule_and_a_line(tmp_path: Path) -> None:
         ),
         (
             "harness.results.catalogue",
-            """    _m("theta",""",
-            """    _m("most_held", "most of the cluster held at once", "", "higher", 3, 0.01),
-    _m("theta",""",
+            """    Metric("theta",""",
+            """    Metric("most_held", "most of the cluster held at once", "", "higher", 3, 0.01),
+    Metric("theta",""",
         ),
     )
     write(tmp_path, "half.yaml", HALF)

@@ -144,8 +144,8 @@ def test_dhsa_leaves_no_slot_idle_while_tasks_wait(jobs: tuple[SlotJob, ...], sh
         def _plan_fetch(self) -> None:
             super()._plan_fetch()
             waiting = sum(job.maps_waiting + job.reduces_waiting for job in self.active)
-            maps = sum(job.maps_waiting + job.running_maps for job in self.active)
-            reduces = sum(job.reduces_waiting + job.running_reduces for job in self.active)
+            maps = sum(job.maps_waiting + job.running[0] for job in self.active)
+            reduces = sum(job.reduces_waiting + job.running[1] for job in self.active)
             busy = sum(pool.held for pool in self.pools)
             if sharing == "dependent":
                 assert not waiting or busy == sum(self.capacity)

@@ -65,8 +65,8 @@ class Accounts:
         self.samples.append(
             SlotSample(
                 now,
-                [pool.maps for pool in self.pools],
-                [pool.reduces for pool in self.pools],
+                [pool.running[MAP] for pool in self.pools],
+                [pool.running[REDUCE] for pool in self.pools],
                 [pool.held for pool in self.pools],
                 [self.demand(pool) for pool in self.pools],
                 [pool.accumulated for pool in self.pools],

@@ -37,8 +37,8 @@ def loads(e: Running) -> Loads:
     need as many more.
     """
     rules = e.rules
-    map_demand = sum(job.maps_waiting + job.running_maps for job in e.active) * e.weight[MAP]
-    reduce_demand = sum(job.reduces_waiting + job.running_reduces for job in e.active) * e.weight[REDUCE]
+    map_demand = sum(job.maps_waiting + job.running[MAP] for job in e.active) * e.weight[MAP]
+    reduce_demand = sum(job.reduces_waiting + job.running[REDUCE] for job in e.active) * e.weight[REDUCE]
     map_cap, reduce_cap = e.capacity
     # A kind without slots is overloaded by any demand.
     maps = map_demand / map_cap if map_cap else (2.0 if map_demand else 0.0)
@@ -165,8 +165,8 @@ def _preschedule(e: Running, node: Node, job: Job, allow_map: int) -> bool:
 def _dependent(e: Running, node: Node) -> None:
     """Algorithm 7, with the cases P1 to P3 of Fig. 4.8 where they stand there."""
     total = sum(
-        (job.maps_waiting + job.running_maps) * e.weight[MAP]
-        + (job.reduces_waiting + job.running_reduces) * e.weight[REDUCE]
+        (job.maps_waiting + job.running[MAP]) * e.weight[MAP]
+        + (job.reduces_waiting + job.running[REDUCE]) * e.weight[REDUCE]
         for job in e.active
     )
     load = total / sum(e.capacity)
@@ -239,8 +239,8 @@ def _container(e: Running, node: Node, job: Job, room: int) -> bool:
             return False
         e.launch_master(job, node)
         return True
-    more_maps = not e.rules.map_limit or job.running_maps < e.rules.map_limit
-    more_reduces = not e.rules.reduce_limit or job.running_reduces < e.rules.reduce_limit
+    more_maps = not e.rules.map_limit or job.running[MAP] < e.rules.map_limit
+    more_reduces = not e.rules.reduce_limit or job.running[REDUCE] < e.rules.reduce_limit
     if more_reduces and job.reduces_waiting and e.weight[REDUCE] <= room and _ramped_up(e, job):
         task = e.take_reduce(job)
         if task is not None:
@@ -256,7 +256,7 @@ def _ramped_up(e: Running, job: Job) -> bool:
     if not job.maps_waiting:
         return True
     part = min(e.rules.ramp_up, job.maps_done / job.maps if job.maps else 1.0)
-    return job.running_reduces + 1 <= part * (job.running_maps + job.running_reduces + 1)
+    return job.running[REDUCE] + 1 <= part * (job.running[MAP] + job.running[REDUCE] + 1)
 
 
 # --- pools and jobs ---------------------------------------------------------------------------------------------------

@@ -196,8 +196,6 @@ class SlotJobEnd:
     task_ms: int = 0  # sum over attempts that ended well
     tasks_ended: int = 0
     unit_ms: int = 0  # slot weight x time held, in the cluster's units
-    node_local: int = 0
-    maps_started: int = 0
 
 
 @dataclass(slots=True)

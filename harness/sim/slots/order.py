@@ -19,10 +19,7 @@ def pools_in_order(e: Running, kind: int | None) -> list[Pool]:
 
 def _place(e: Running, pool: Pool, kind: int | None) -> tuple[bool, float, str]:
     """By what a pool is sorted. Below its minimum: by the part of the minimum that it has."""
-    if kind is None:
-        runs = pool.held
-    else:
-        runs = pool.maps if kind == MAP else pool.reduces
+    runs = pool.held if kind is None else pool.running[kind]
     if any(pool.least):
         least = _least(e, pool, kind)
         if runs < least:
@@ -32,8 +29,8 @@ def _place(e: Running, pool: Pool, kind: int | None) -> tuple[bool, float, str]:
 
 def _least(e: Running, pool: Pool, kind: int | None) -> int:
     """A pool's minimum, no more than it asks for: tasks of the kind, or (None) units of both."""
-    maps = min(pool.least[MAP], sum(job.running_maps + job.maps_waiting for job in pool.jobs))
-    reduces = min(pool.least[REDUCE], sum(job.running_reduces + job.reduces_waiting for job in pool.jobs))
+    maps = min(pool.least[MAP], sum(job.running[MAP] + job.maps_waiting for job in pool.jobs))
+    reduces = min(pool.least[REDUCE], sum(job.running[REDUCE] + job.reduces_waiting for job in pool.jobs))
     if kind is None:
         return maps * e.weight[MAP] + reduces * e.weight[REDUCE]
     return maps if kind == MAP else reduces
@@ -47,10 +44,8 @@ def jobs_of(e: Running, pool: Pool, kind: int | None) -> list[Job]:
         return pool.jobs
     if kind is None:
         maps, reduces = e.weight
-        return sorted(pool.jobs, key=lambda job: (job.running_maps * maps + job.running_reduces * reduces, job.index))
-    if kind == MAP:
-        return sorted(pool.jobs, key=lambda job: (job.running_maps, job.index))
-    return sorted(pool.jobs, key=lambda job: (job.running_reduces, job.index))
+        return sorted(pool.jobs, key=lambda job: (job.running[MAP] * maps + job.running[REDUCE] * reduces, job.index))
+    return sorted(pool.jobs, key=lambda job: (job.running[kind], job.index))
 
 
 def jobs_in_order(e: Running, kind: int | None) -> list[Job]:

@@ -136,30 +136,29 @@ class Running:
         job.attempts.setdefault(key, []).append(attempt)
         if job.out.started_ms < 0:
             job.out.started_ms = self.now
-        rate, sums = 1.0 / attempt.duration, job.rates[kind]
-        sums[0] += 1
-        sums[1] += rate
-        sums[2] += rate * rate
+        self._rate(attempt, 1)
         self.running[kind] += 1
         if speculative:
             self.copies[kind] += 1
+        job.running[kind] += 1
+        job.pool.running[kind] += 1
         if is_map:
-            job.running_maps += 1
-            job.pool.maps += 1
-            job.out.maps_started += 1
-            self._count_locality(job, locality)
+            self._count_locality(locality)
             self.counts.most_maps = max(self.counts.most_maps, self.running[MAP])
             self.counts.speculative_maps += speculative
-            attempt.begun = self.now
-            attempt.end = self.now + attempt.duration
-            self._push(attempt.end, END, attempt)
+            self._begin(attempt)
         else:
-            job.running_reduces += 1
-            job.pool.reduces += 1
             self.counts.most_reduces = max(self.counts.most_reduces, self.running[REDUCE])
             self.counts.speculative_reduces += speculative
             self._fetch(attempt)
         return attempt
+
+    def _rate(self, attempt: Attempt, sign: int) -> None:
+        """Its progress rate counts among its job's, or no longer."""
+        rate, sums = 1.0 / attempt.duration, attempt.job.rates[MAP if attempt.is_map else REDUCE]
+        sums[0] += sign
+        sums[1] += sign * rate
+        sums[2] += sign * rate * rate
 
     def launch_master(self, job: Job, node: Node) -> None:
         """The job's application master, in a container of a map's size."""
@@ -203,10 +202,9 @@ class Running:
         # Whole factors keep whole times exact.
         return max(1, round(work * factor) if factor != 1.0 else work), fails
 
-    def _count_locality(self, job: Job, locality: int) -> None:
+    def _count_locality(self, locality: int) -> None:
         if locality == NODE:
             self.counts.node_local += 1
-            job.out.node_local += 1
         elif locality == RACK:
             self.counts.rack_local += 1
         else:
@@ -286,11 +284,7 @@ class Running:
     def give_back(self, attempt: Attempt) -> None:
         """Ends an attempt; its task is done again, before all others of its job, unless another attempt goes on."""
         job, key = attempt.job, (attempt.is_map, attempt.task)
-        kind = MAP if attempt.is_map else REDUCE
-        rate, sums = 1.0 / attempt.duration, job.rates[kind]
-        sums[0] -= 1
-        sums[1] -= rate
-        sums[2] -= rate * rate
+        self._rate(attempt, -1)
         self._release(attempt)
         if key not in job.attempts:
             (job.failed_maps if attempt.is_map else job.failed_reduces).append(attempt.task)
@@ -315,12 +309,8 @@ class Running:
         kind = MAP if attempt.is_map else REDUCE
         self.running[kind] -= 1
         self.copies[kind] -= attempt.speculative
-        if attempt.is_map:
-            job.running_maps -= 1
-            job.pool.maps -= 1
-        else:
-            job.running_reduces -= 1
-            job.pool.reduces -= 1
+        job.running[kind] -= 1
+        job.pool.running[kind] -= 1
         key = (attempt.is_map, attempt.task)
         job.attempts[key].remove(attempt)
         if not job.attempts[key]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from harness.sim.slots.model import SlotCluster, SlotJob, SlotJobEnd, SlotNode
 
@@ -12,45 +13,29 @@ from harness.sim.slots.model import SlotCluster, SlotJob, SlotJobEnd, SlotNode
 NODE, RACK, ANY = 0, 1, 2
 
 
+@dataclass(slots=True, eq=False)
 class Attempt:
     """One attempt of one task, in slots of one kind of one node."""
 
-    __slots__ = (
-        "alive",
-        "begun",
-        "duration",
-        "end",
-        "fails",
-        "fetched",
-        "id",
-        "is_map",
-        "job",
-        "lent",
-        "locality",
-        "node",
-        "on_map_slots",
-        "speculative",
-        "start",
-        "task",
-        "units",
-    )
-
-    def __init__(self, number: int, job: Job, is_map: bool, task: int, node: Node, on_map_slots: bool) -> None:
-        self.id, self.job, self.is_map, self.task, self.node = number, job, is_map, task, node
-        self.on_map_slots = on_map_slots
-        self.units = 0
-        self.start = 0
-        #: When its own work began: a reduce's after its input has come. -1: not yet.
-        self.begun = -1
-        self.duration = 0
-        self.end = -1
-        self.speculative = False
-        self.alive = True
-        self.fails = False
-        self.locality = NODE
-        #: A map that Slot PreScheduling put on reduce slots (case P2).
-        self.lent = False
-        self.fetched = 0.0
+    id: int
+    job: Job
+    is_map: bool
+    task: int
+    node: Node
+    on_map_slots: bool
+    units: int = 0
+    start: int = 0
+    #: When its own work began: a reduce's after its input has come. -1: not yet.
+    begun: int = -1
+    duration: int = 0
+    end: int = -1
+    speculative: bool = False
+    alive: bool = True
+    fails: bool = False
+    locality: int = NODE
+    #: A map that Slot PreScheduling put on reduce slots (case P2).
+    lent: bool = False
+    fetched: float = 0.0
 
 
 class Node:
@@ -67,36 +52,24 @@ class Node:
         self.attempts: dict[int, Attempt] = {}
 
 
+@dataclass(slots=True, eq=False)
 class Pool:
     """A pool of the Fair Scheduler: its weight, its active jobs, what it holds."""
 
-    __slots__ = (
-        "accumulated",
-        "due",
-        "fifo",
-        "held",
-        "index",
-        "jobs",
-        "least",
-        "maps",
-        "name",
-        "reduces",
-        "share",
-        "waits_since",
-        "weight",
-    )
-
-    def __init__(
-        self, index: int, name: str, weight: float, fifo: bool = False, least: tuple[int, int] = (0, 0)
-    ) -> None:
-        self.index, self.name, self.weight, self.fifo = index, name, weight, fifo
-        #: Its minimum of maps and of reduces.
-        self.least = least
-        self.jobs: list[Job] = []
-        self.maps = self.reduces = self.held = 0
-        self.share = 0.0
-        self.accumulated = self.due = 0.0
-        self.waits_since = -1
+    index: int
+    name: str
+    weight: float
+    fifo: bool = False
+    #: Its minimum of maps and of reduces.
+    least: tuple[int, int] = (0, 0)
+    jobs: list[Job] = field(default_factory=list)
+    #: Its maps and its reduces.
+    running: list[int] = field(default_factory=lambda: [0, 0])
+    held: int = 0
+    share: float = 0.0
+    accumulated: float = 0.0
+    due: float = 0.0
+    waits_since: int = -1
 
 
 class Job:
@@ -122,8 +95,7 @@ class Job:
         self.pending_reduces: deque[int] = deque(range(self.reduces))
         self.failed_reduces: deque[int] = deque()
         self.maps_done = self.reduces_done = 0
-        self.running_maps = self.running_reduces = 0
-        self.done: set[tuple[bool, int]] = set()
+        self.running = [0, 0]
         self.attempts: dict[tuple[bool, int], list[Attempt]] = {}
         #: Attempts of a task that were started, and those of them that failed (not those that were killed).
         self.tries: dict[tuple[bool, int], int] = {}
