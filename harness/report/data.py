@@ -22,6 +22,7 @@ from harness.base.files import read_json
 from harness.policies.registry import POLICIES
 from harness.report.curves import longest_true_s
 from harness.report.reading import Floats, column, parquet_table, task_lengths, text_of
+from harness.results.catalogue import number
 from harness.results.metrics import fairness_degree
 from harness.results.phases import Phases, read_phases
 from harness.results.runs import decision_lines, find_runs, kind_of, run_info, without_seed
@@ -126,8 +127,7 @@ class Run:
 
     def figure(self, name: str) -> float | None:
         """A number of the summary; None when it is absent or null."""
-        value = self.summary.get(name)
-        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+        return number(self.summary.get(name))
 
     @property
     def resource(self) -> str:
@@ -153,8 +153,7 @@ class Run:
 
     def queue_figure(self, queue: str, name: str) -> float | None:
         """A number of one queue's summary; None when it is absent or null."""
-        value = self.summary.get("queues", {}).get(queue, {}).get(name)
-        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+        return number(self.summary.get("queues", {}).get(queue, {}).get(name))
 
     def summary_queues(self) -> list[str]:
         """Names of the queues in the summary, in its order."""

@@ -18,6 +18,7 @@ from harness.policies.registry import policy_class
 from harness.report.data import Run, short
 from harness.report.svg import COLOURS, WIDTH, nice_ticks, number
 from harness.report.tables import Head, Table, banded, figure_text
+from harness.report.tools import variants_of
 from harness.results.comparison import over_seeds
 from harness.results.phases import Phases, span
 from harness.results.sentences import SAME, Ran, before_and_after, percent, sentences
@@ -75,19 +76,16 @@ def _origin(run: Run) -> tuple[object, ...]:
 
 def _ran(runs: Sequence[Run]) -> list[Ran]:
     """The variants, each over its seeds."""
-    groups: dict[str, list[Run]] = {}
-    for run in runs:
-        groups.setdefault(run.variant_without_seed(), []).append(run)
     return [
         Ran(
-            label,
-            _gives_back(own[0].policy),
-            own[0].mode == "outside",
-            over_seeds([run.summary for run in own]),
-            "horizon_s" in own[0].settings,
-            ":" in own[0].policy,
+            variant.name,
+            _gives_back(variant.runs[0].policy),
+            variant.runs[0].mode == "outside",
+            over_seeds([run.summary for run in variant.runs]),
+            "horizon_s" in variant.runs[0].settings,
+            ":" in variant.runs[0].policy,
         )
-        for label, own in groups.items()
+        for variant in variants_of(runs)
     ]
 
 

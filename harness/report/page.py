@@ -38,9 +38,8 @@ from harness.report.tables import (
     wait_tables,
 )
 from harness.report.templating import content_hash, page_templates
+from harness.report.tools import MOST_DRAWN, first_seed, seed_tables
 
-#: Curves of more runs than this would not be told apart.
-MOST_DRAWN = 8
 #: A page about a thousand runs is read, not searched through: of longer tables and lists the first so many are shown.
 MOST_ROWS, MOST_LINES = 100, 20
 
@@ -94,23 +93,9 @@ def _draw(chart: LineChart | AreaChart | BarChart, ident: str) -> str:
     return area_chart(chart, ident) if isinstance(chart, AreaChart) else line_chart(chart, ident)
 
 
-def drawn_runs(runs: Sequence[Run]) -> tuple[list[Run], str]:
-    """The runs whose curves are drawn (one seed, at most MOST_DRAWN), and what to say when these are not all."""
-    able = [run for run in runs if run.leaves]
-    first = dict.fromkeys(run.seed for run in able)
-    of_one_seed = [run for run in able if run.seed == next(iter(first))]
-    shown = of_one_seed[:MOST_DRAWN]
-    if len(shown) == len(able):
-        return shown, ""
-    said = f"Curves are drawn of {len(shown)} of the {len(able)} runs"
-    said += f", those with seed {shown[0].seed}" if len(first) > 1 else ""
-    said += f", the first {MOST_DRAWN} of them" if len(first) > 1 and len(of_one_seed) > MOST_DRAWN else ""
-    return shown, said + ". Findings are drawn from all."
-
-
 def drawn_queues(runs: Sequence[Run]) -> str:
-    """What to say when a run has more queues than can be told apart; '' when every queue is drawn."""
-    most = max((len(run.leaves) for run in drawn_runs(runs)[0]), default=0)
+    """What to say when a drawn run has more queues than can be told apart; '' when every queue is drawn."""
+    most = max((len(run.leaves) for run in runs), default=0)
     if most <= figures.MOST_QUEUES:
         return ""
     return (
@@ -131,9 +116,13 @@ def drawn_phases(runs: Sequence[Run]) -> str:
     )
 
 
+def _drawn(runs: Sequence[Run]) -> tuple[list[Run], str]:
+    return first_seed([run for run in runs if run.leaves])
+
+
 def parts_of(runs: Sequence[Run]) -> list[Part]:
     """The sections with charts, in the order of the page; empty ones are left out."""
-    drawn, _ = drawn_runs(runs)
+    drawn, _ = _drawn(runs)
     styles = figures.Styles.of(drawn)
     weights = figures.weight_groups(drawn, styles)
     found: list[tuple[str, str, list[figures.Group], list[Table]]] = [
@@ -169,8 +158,11 @@ def part_of(ident: str, title: str, groups: Sequence[figures.Group], tables: Seq
 
 def yarn_content(runs: Sequence[Run]) -> Content:
     """What the page of YARN's runs holds."""
-    said = " ".join(text for text in (drawn_phases(runs), drawn_runs(runs)[1], drawn_queues(runs)) if text)
-    return Content(comparison_tables(runs), parts_of(runs), said, sources_of(runs), first_of(runs))
+    drawn, all_runs = _drawn(runs)
+    said = " ".join(text for text in (drawn_phases(runs), all_runs, drawn_queues(drawn)) if text)
+    return Content(
+        [*seed_tables(runs), *comparison_tables(runs)], parts_of(runs), said, sources_of(runs), first_of(runs)
+    )
 
 
 #: The unit of the integrals, by what an experiment measures fairness in (`resource`).

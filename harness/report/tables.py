@@ -131,7 +131,7 @@ def comparison_tables(runs: Sequence[Run]) -> list[Table]:
         note=f"{phases_said(counted)}Benefit and loss are means over time, the integral is of the loss' size; the last "
         "loss is the last time with a loss beyond 0.01 (0: there was none).",
     )
-    tables = [*over_seeds(runs), overall]
+    tables = [overall]
     for caption, name, unit, digits, note in (
         (
             "Fairness degree at the end",
@@ -297,51 +297,6 @@ def _why(entry: Mapping[str, Any], resource: str) -> str:
         listed = ", ".join(f"{short(str(queue))} {figure_text(value / size)}" for queue, value in counted.items())
         return f"accumulated so far ({unit}): {listed}"
     return ABSENT
-
-
-def over_seeds(runs: Sequence[Run]) -> list[Table]:
-    """Each variant over its seeds: mean, least and greatest of what matters. Nothing with one seed."""
-    variants: dict[str, list[Run]] = {}
-    for run in runs:
-        if run.counts and run.seed is not None and run.phases is None:
-            variants.setdefault(run.variant_without_seed(), []).append(run)
-    if max((len(found) for found in variants.values()), default=0) < 2:
-        return []
-
-    def spread(found: Sequence[Run], name: str, digits: int) -> str:
-        values = [value for run in found if (value := run.figure(name)) is not None]
-        if not values:
-            return ABSENT
-        mean = figure_text(math.fsum(values) / len(values), digits)
-        return f"{mean} ({figure_text(min(values), digits)} to {figure_text(max(values), digits)})"
-
-    return [
-        Table(
-            "Each policy over its seeds",
-            [
-                Head("policy"),
-                Head("seeds", ""),
-                Head("loss integral", "s"),
-                Head("last loss", "s"),
-                Head("sharing loss", ""),
-                Head("sharing benefit", ""),
-                Head("makespan", "s"),
-            ],
-            [
-                [
-                    name,
-                    str(len(found)),
-                    spread(found, "sharing_loss_integral", 1),
-                    spread(found, "last_loss_s", 0),
-                    spread(found, "sharing_loss", 3),
-                    spread(found, "sharing_benefit", 3),
-                    spread(found, "makespan_s", 0),
-                ]
-                for name, found in variants.items()
-            ],
-            "Mean (least to greatest).",
-        )
-    ]
 
 
 def wait_tables(runs: Sequence[Run]) -> list[Table]:

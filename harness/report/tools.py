@@ -11,6 +11,7 @@ from harness.report.data import Run
 from harness.report.figures import Legend
 from harness.report.svg import BarChart
 from harness.report.tables import ABSENT, Head, Table, figure_text
+from harness.results.catalogue import number
 
 #: Curves or bars of more runs than this would not be told apart.
 MOST_DRAWN = 8
@@ -41,8 +42,7 @@ class Variant:
 
     def setting(self, name: str) -> float | None:
         """A setting that is a finite number."""
-        value = self.runs[0].settings.get(name)
-        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+        return number_at(self.runs[0].settings, name)
 
 
 def number_at(summary: Mapping[str, Any], *keys: str) -> float | None:
@@ -50,9 +50,7 @@ def number_at(summary: Mapping[str, Any], *keys: str) -> float | None:
     found: Any = summary
     for key in keys:
         found = found.get(key) if isinstance(found, Mapping) else None
-    if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
-        return None
-    return float(found)
+    return number(found)
 
 
 def variants_of(runs: Sequence[Run]) -> list[Variant]:
@@ -68,14 +66,13 @@ def first_seed(runs: Sequence[Run]) -> tuple[list[Run], str]:
     """The runs whose courses are drawn (one seed, at most MOST_DRAWN), and what to say when these are not all."""
     if not runs:
         return [], ""
-    seed = runs[0].seed
-    own = [run for run in runs if run.seed == seed]
+    own = [run for run in runs if run.seed == runs[0].seed]
     shown = own[:MOST_DRAWN]
     if len(shown) == len(runs):
         return shown, ""
     said = f"Courses over time are drawn of {len(shown)} of the {len(runs)} runs"
-    said += f" (seed {seed})" if len(own) < len(runs) else ""
-    return shown, said + ". Tables, bars and findings have all, as means over the seeds."
+    said += f" (seed {runs[0].seed})" if len(own) < len(runs) else ""
+    return shown, said + ". Tables, bars and findings are of all of them."
 
 
 def spread_text(variant: Variant, digits: int, *keys: str, scale: float = 1.0) -> str:
@@ -115,6 +112,24 @@ def table_of(caption: str, first: str, variants: Sequence[Variant], columns: Seq
         [[v.name, *(spread_text(v, c.digits, *c.keys, scale=c.scale) for c in known)] for v in variants],
         seeds_note(variants) + note,
     )
+
+
+#: What matters of a run of YARN's, over its seeds.
+_OF_SEEDS = (
+    Column("loss integral", "s", 1, ("sharing_loss_integral",)),
+    Column("last loss", "s", 0, ("last_loss_s",)),
+    Column("sharing loss", "", 3, ("sharing_loss",)),
+    Column("sharing benefit", "", 3, ("sharing_benefit",)),
+    Column("makespan", "s", 0, ("makespan_s",)),
+)
+
+
+def seed_tables(runs: Sequence[Run]) -> list[Table]:
+    """Each variant over its seeds: mean, least and greatest of what matters. Nothing with one seed."""
+    variants = variants_of([run for run in runs if run.counts and run.seed is not None and run.phases is None])
+    if max((len(variant.runs) for variant in variants), default=0) < 2:
+        return []
+    return [table_of("Each policy over its seeds", "policy", variants, _OF_SEEDS)]
 
 
 def every_number(caption: str, variants: Sequence[Variant]) -> Table:

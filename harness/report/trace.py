@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from harness.base.errors import CallError, InputError
 from harness.base.files import plain, read_json, replace_file
+from harness.results.catalogue import number
 from harness.results.runs import decision_lines, find_runs, kind_of, run_info
 
 Event = dict[str, Any]
@@ -126,12 +127,12 @@ class _Trace:
     def _jobs(self) -> Iterator[Event]:
         needed = ("job", "queue", "submitted_s", "finished_s")
         for job in self._rows("jobs.parquet", needed, _JOB_COLUMNS):
-            begin_s = _number(job["submitted_s"])
+            begin_s = number(job["submitted_s"])
             if begin_s is None:
                 continue  # a run that was cut never submitted it
             yield from self._queue(job["queue"])
             queue = self.queues[job["queue"]]
-            finished_s, started_s = _number(job["finished_s"]), _number(job.get("started_s"))
+            finished_s, started_s = number(job["finished_s"]), number(job.get("started_s"))
             end_s = finished_s if finished_s is not None else max(self.end_s, begin_s)
             if queue.free and queue.free[0][0] <= begin_s:
                 row = heapq.heappop(queue.free)[1]
@@ -151,15 +152,11 @@ class _Trace:
 
     def _decisions(self) -> Iterator[Event]:
         for _, entry in decision_lines(self.run):
-            time_s = _number(entry.get("time_s")) if entry is not None else None
+            time_s = number(entry.get("time_s")) if entry is not None else None
             if entry is not None and time_s is not None:
                 said = {key: value for key, value in entry.items() if key != "time_s"}
                 instant = {"ph": "i", "s": "t", "cat": "decision", "pid": _CONTROLLER, "tid": 1}
                 yield {**instant, "name": kind_of(entry), "ts": _us(time_s), "args": said}
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 def _us(seconds: float) -> float:

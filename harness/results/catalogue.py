@@ -222,5 +222,11 @@ def _numbers(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, 
     for name, value in values.items():
         if isinstance(value, Mapping):
             yield from _numbers(value, f"{above}{name}.")
-        elif isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-            yield f"{above}{name}", float(value)
+        elif (found := number(value)) is not None:
+            yield f"{above}{name}", found
+
+
+def number(value: object) -> float | None:
+    """A finite number as it is; None for all else that a file may hold."""
+    known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return float(value) if known else None  # type: ignore[arg-type]

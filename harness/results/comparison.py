@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.results.catalogue import Metric, metric_of
+from harness.results.catalogue import Metric, metric_of, number
 from harness.results.sentences import SAME, percent
 
 WIDTH = 80
@@ -41,15 +41,11 @@ class _Row:
 
     def cell(self, summary: Summary, reference: Summary | None) -> str:
         """The value with its mark; a blank mark keeps the figures in line."""
-        value = _figure(self.of(summary))
+        value = number(self.of(summary))
         if value is None:
             return "- "
-        before = None if reference is None or reference is summary else _figure(self.of(reference))
+        before = None if reference is None or reference is summary else number(self.of(reference))
         return f"{value:,.{self.digits}f}{_mark(metric_of(self.key), before, value)}"
-
-
-def _figure(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _mark(metric: Metric, before: float | None, value: float) -> str:
@@ -109,9 +105,7 @@ def over_seeds(summaries: Sequence[Summary]) -> dict[str, Any]:
 def _mean_of(values: Sequence[Any]) -> Any:
     if all(isinstance(value, Mapping) for value in values):
         return {key: _mean_of([value.get(key) for value in values]) for key in values[0]}
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
-        return sum(values) / len(values)
-    return None
+    return None if any(number(value) is None for value in values) else sum(values) / len(values)
 
 
 def comparison(runs: Sequence[tuple[str, Summary]], reference: str | None = None) -> list[str]:
@@ -145,7 +139,7 @@ def banded(runs: Sequence[tuple[str, Sequence[Summary]]], reference: str | None 
     known = next((mean for label, mean in means if label == reference), None)
 
     def cell(row: _Row, at: int) -> str:
-        values = [_figure(row.of(summary)) for summary in runs[at][1]]
+        values = [number(row.of(summary)) for summary in runs[at][1]]
         found = [value for value in values if value is not None]
         if len(found) < len(values) or not found:
             return "- "
@@ -183,7 +177,7 @@ def _blocks(summaries: Sequence[Summary]) -> list[tuple[str, list[_Row]]]:
     """(title, its rows) of what has a value somewhere; the first block has no title."""
 
     def told(rows: Sequence[_Row]) -> list[_Row]:
-        return [row for row in rows if any(_figure(row.of(summary)) is not None for summary in summaries)]
+        return [row for row in rows if any(number(row.of(summary)) is not None for summary in summaries)]
 
     queues = list(dict.fromkeys(name for summary in summaries for name in summary.get("queues") or {}))
     blocks = [("", told(_WHOLE))]
@@ -200,7 +194,7 @@ def _blocks(summaries: Sequence[Summary]) -> list[tuple[str, list[_Row]]]:
 
 def _change(row: _Row, summaries: Sequence[Summary]) -> float:
     """By what factor a measure changes from the first run to the one that is furthest from it."""
-    values = [value for value in (_figure(row.of(summary)) for summary in summaries) if value is not None]
+    values = [value for value in (number(row.of(summary)) for summary in summaries) if value is not None]
     if len(values) < 2 or values[0] <= 0:
         return 1.0
     return max((value / values[0] for value in values[1:]), key=lambda factor: abs(factor - 1.0))

@@ -216,7 +216,7 @@ def test_seeds_that_are_not_drawn_are_said(
 ) -> None:
     runs = [write_run("fair", "fair", seed=seed) for seed in (1, 2)]
     assert call("plot", *runs, "--figure", "benefit-loss", "-o", tmp_path / "fig.svg") == 0
-    assert "warning: Curves are drawn of 1 of the 2 runs" in capsys.readouterr().err
+    assert "warning: Courses over time are drawn of 1 of the 2 runs" in capsys.readouterr().err
 
 
 def test_a_name_and_a_place_that_cannot_be_are_one_line(three_policies: list[Path], tmp_path: Path) -> None:

@@ -267,7 +267,7 @@ def test_several_seeds_are_summed_up_and_one_is_drawn(write_run: Callable[..., P
         ]
     report = render_report(runs, tmp_path / "report.html")
     html = (tmp_path / "report.html").read_text()
-    assert "Curves are drawn of 2 of the 6 runs, those with seed 1." in html
+    assert "Courses over time are drawn of 2 of the 6 runs (seed 1)." in html
     assert "30.0 (10.0 to 60.0)" in html.replace('</span> <span class="whole">', " "), (
         "the band may stand below the figure"
     )

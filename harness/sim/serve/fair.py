@@ -115,7 +115,7 @@ class FairRoom(Room):
         g = S.g[0]
         cluster = (int(g["cluster_mb"]), int(g["cluster_vcores"]))
         least = (int(g["min_mb"]), int(g["conf_max_mb"]), int(g["min_vcores"]), int(g["conf_max_vcores"]))
-        columns = {name: S.q[name].tolist() for name in _QUEUE_COLUMNS}
+        columns = {name: S.q[name].tolist() for name in S.q.dtype.names}
         size = len(S.q)
         sums = {name: [0] * size for name in ("containers", "asks", "reserved_n", "reserved_mb", "reserved_vc", "idle")}
         parent = columns["parent"]
@@ -219,29 +219,3 @@ class FairRoom(Room):
 
 _ANY = (0, JAVA_LONG_MAX, 0, JAVA_LONG_MAX)
 _POLICY_NAMES: Mapping[int, str] = {0: "fair", 1: "drf", 2: "fifo", 3: "fair"}
-_QUEUE_COLUMNS = (
-    "leaf",
-    "parent",
-    "policy",
-    "max_apps",
-    "min_mb",
-    "min_vcores",
-    "max_mb",
-    "max_vcores",
-    "max_c_mb",
-    "max_c_vcores",
-    "usage_mb",
-    "usage_vcores",
-    "am_mb",
-    "am_vcores",
-    "demand_mb",
-    "demand_vcores",
-    "steady_mb",
-    "steady_vcores",
-    "fair_mb",
-    "fair_vcores",
-    "max_am_share",
-    "preemptable",
-    "n_run",
-    "n_nonrun",
-)
