@@ -157,8 +157,7 @@ def _frame(story: Story, at: int, most: float) -> list[Line]:
         [],
         [(_weights(left).ljust(_HALF), "dim"), (_weights(right), "dim")],
         [],
-        [(text, "bold") for text in [_caption(story, at)]],
-        [(text, "bold") for text in [_caption_2(story, at)]],
+        *([(text, "bold")] for text in _captions(story, at)),
         [],
     ]
     return lines[:HEIGHT]
@@ -176,28 +175,25 @@ def _weights(now: Moment) -> str:
     return f"weights  {parts['batch']:.0f} % : {parts['reports']:.0f} %"
 
 
-def _caption(story: Story, at: int) -> str:
+def _captions(story: Story, at: int) -> tuple[str, str]:
+    """What is to be said of a moment, of the left side and of the right one."""
     time_s, paid_s = story.times[at], story.paid_s()
     if time_s < story.burst_s:
-        return "reports is idle, and lends its half to batch."
+        return "reports is idle, and lends its half to batch.", "Right: yarnfair keeps count of what was lent."
     if paid_s is None or time_s < paid_s:
-        return "reports bursts. Left: it gets its half, and nothing of what it lent."
+        return (
+            "reports bursts. Left: it gets its half, and nothing of what it lent.",
+            "Right: its weight is raised until it has got back what it lent.",
+        )
     if story.ended_s[1] is None or time_s <= story.ended_s[1]:
-        return f"Right: {100 - 100 * REST:.0f} % of the debt is paid, and the halves are nearly even again."
+        return (
+            f"Right: {100 - 100 * REST:.0f} % of the debt is paid, and the halves are nearly even again.",
+            "batch gets the rest: the cluster is full on both sides.",
+        )
+    lends = "Right: reports is idle again, and lends anew."
     if story.ended_s[0] is None or time_s <= story.ended_s[0]:
-        return f"Right: the burst is over after {story.took(1)}. Left: it goes on."
-    return f"The burst took {story.took(0)} without memory, {story.took(1)} with it."
-
-
-def _caption_2(story: Story, at: int) -> str:
-    time_s, paid_s = story.times[at], story.paid_s()
-    if time_s < story.burst_s:
-        return "Right: yarnfair keeps count of what was lent."
-    if paid_s is None or time_s < paid_s:
-        return "Right: its weight is raised until it has got back what it lent."
-    if story.ended_s[1] is not None and time_s > story.ended_s[1]:
-        return "Right: reports is idle again, and lends anew."
-    return "batch gets the rest: the cluster is full on both sides."
+        return f"Right: the burst is over after {story.took(1)}. Left: it goes on.", lends
+    return f"The burst took {story.took(0)} without memory, {story.took(1)} with it.", lends
 
 
 def key_frames(story: Story) -> list[int]:

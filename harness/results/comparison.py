@@ -115,9 +115,12 @@ def comparison(runs: Sequence[tuple[str, Summary]], reference: str | None = None
     """
     known = next((summary for label, summary in runs if label == reference), None)
     blocks = _blocks([summary for _, summary in runs])
-    heads = [_wrapped(label) for label, _ in runs]
-    if len(runs) <= _MOST and all(head is not None for head in heads):
-        lines = _columns([head or [] for head in heads], runs, known, blocks)
+    heads = [_wrapped(label.split(","), ",", _CELL) for label, _ in runs]
+    if len(runs) <= _MOST and all(len(line) < _CELL for head in heads for line in head):
+        cells = [
+            (title, [(row.title, [row.cell(one, known) for _, one in runs]) for row in rows]) for title, rows in blocks
+        ]
+        lines = _columns(heads, cells, _LABEL, _CELL)
     else:
         lines = _rows(runs, known, blocks)
     return _ended(lines, reference if known is not None and len(runs) > 1 else None)
@@ -154,13 +157,7 @@ def banded(runs: Sequence[tuple[str, Sequence[Summary]]], reference: str | None 
     cells = [text for _, rows in blocks for _, found in rows for text in found]
     lines: list[str] = []
     if len(runs) <= 2 and max(map(len, (*cells, *(label for label, _ in runs)))) < _BANDED:
-        lines.append(" " * _BESIDE + "".join(f"{label + ' ':>{_BANDED}}" for label, _ in runs))
-        for title, rows in blocks:
-            lines += [title] if title else []
-            lines += [
-                f"{_cut(of, _BESIDE - 1):<{_BESIDE}}" + "".join(f"{one:>{_BANDED}}" for one in found)
-                for of, found in rows
-            ]
+        lines = _columns([[label] for label, _ in runs], blocks, _BESIDE, _BANDED)
     else:
         width = min(max(len(label) for label, _ in runs), _NAMES)
         for title, rows in blocks:
@@ -200,33 +197,32 @@ def _change(row: _Row, summaries: Sequence[Summary]) -> float:
     return max((value / values[0] for value in values[1:]), key=lambda factor: abs(factor - 1.0))
 
 
-def _wrapped(label: str) -> list[str] | None:
-    """A label in lines that fit a column, broken at its commas; None: it is too long."""
+def _wrapped(parts: Sequence[str], between: str, cell: int) -> list[str]:
+    """Parts of a name in lines that fit a column of that width, as far as each part does."""
     lines: list[str] = []
-    for part in label.split(","):
-        if lines and len(lines[-1]) + 1 + len(part) < _CELL:
-            lines[-1] += f",{part}"
+    for part in parts:
+        if lines and len(lines[-1]) + 1 + len(part) < cell:
+            lines[-1] += f"{between}{part}"
         else:
             lines.append(part)
-    return lines if all(len(line) < _CELL for line in lines) else None
+    return lines
+
+
+def _heads(heads: Sequence[Sequence[str]], cell: int) -> list[str]:
+    """Heads of some lines each, side by side, their last lines beside each other."""
+    height = max(len(head) for head in heads)
+    filled = [[""] * (height - len(head)) + list(head) for head in heads]
+    return ["".join(f"{head[at] + ' ':>{cell}}" for head in filled) for at in range(height)]
 
 
 def _columns(
-    heads: Sequence[Sequence[str]],
-    runs: Sequence[tuple[str, Summary]],
-    reference: Summary | None,
-    blocks: Sequence[tuple[str, Sequence[_Row]]],
+    heads: Sequence[Sequence[str]], blocks: Sequence[tuple[str, Sequence[tuple[str, list[str]]]]], label: int, cell: int
 ) -> list[str]:
-    height = max(len(head) for head in heads)
-    lines = []
-    for at in range(height):
-        words = [([""] * (height - len(head)) + list(head))[at] for head in heads]
-        lines.append(" " * _LABEL + "".join(f"{word + ' ':>{_CELL}}" for word in words))
+    """A column a run: blocks of (title, (a measure's title, a cell a run)), and the widths of both kinds of columns."""
+    lines = [" " * label + line for line in _heads(heads, cell)]
     for title, rows in blocks:
         lines += [title] if title else []
-        for row in rows:
-            cells = "".join(f"{row.cell(summary, reference):>{_CELL}}" for _, summary in runs)
-            lines.append(f"{_cut(row.title, _LABEL - 1):<{_LABEL}}{cells}")
+        lines += [f"{_cut(of, label - 1):<{label}}" + "".join(f"{one:>{cell}}" for one in cells) for of, cells in rows]
     return lines
 
 
@@ -243,33 +239,21 @@ def _rows(
         at_once = max(1, (WIDTH - width) // cell)
         for first in range(0, len(rows), at_once):
             part = rows[first : first + at_once]
-            heads = [_head(row.head, cell) for row in part]
-            height = max(len(head) for head in heads)
+            heads = _heads(
+                [_wrapped([_cut(word, cell - 1) for word in row.head.split()], " ", cell) for row in part], cell
+            )
             lines += [""] if lines else []
             if len(title) > width:
                 lines.append(title)
                 title = ""
-            for at in range(height):
-                words = [([""] * (height - len(head)) + head)[at] for head in heads]
-                label = title if at == height - 1 else ""
-                lines.append(f"{_cut(label, width):<{width}}" + "".join(f"{word + ' ':>{cell}}" for word in words))
+            lines += [" " * width + line for line in heads[:-1]]
+            lines.append(f"{_cut(title, width):<{width}}{heads[-1]}")
             for label, summary in runs:
                 *above, last = [label[at : at + WIDTH] for at in range(0, len(label), WIDTH)]
                 if len(last) > width:
                     above, last = [*above, last], ""
                 lines += above
                 lines.append(f"{last:<{width}}" + "".join(f"{row.cell(summary, reference):>{cell}}" for row in part))
-    return lines
-
-
-def _head(words: str, cell: int) -> list[str]:
-    """A measure's name in lines that fit a column of that width."""
-    lines: list[str] = []
-    for word in words.split():
-        if lines and len(lines[-1]) + 1 + len(word) < cell:
-            lines[-1] += f" {word}"
-        else:
-            lines.append(_cut(word, cell - 1))
     return lines
 
 
