@@ -47,27 +47,36 @@ def parts(weights: Mapping[str, float]) -> dict[str, float]:
     return {queue: weight / (sums[queue.rpartition(".")[0]] or 1.0) for queue, weight in weights.items()}
 
 
+def shares(queues: Mapping[str, Entitled], *, flat: bool) -> dict[str, float]:
+    """Queue -> the part of the cluster that it is entitled to; ``flat``: leaves' by their own weights alone."""
+    found: dict[str, float] = {"root": 1.0}
+    if flat:
+        leaves = {path: queue.weight for path, queue in queues.items() if queue.leaf}
+        total = sum(leaves.values()) or 1.0
+        below = summed({leaf: weight / total for leaf, weight in leaves.items()})
+        return below | found
+    own = parts({path: queue.weight for path, queue in queues.items() if path != "root"})
+    for path in sorted(own, key=lambda path: path.count(".")):
+        found[path] = found.get(path.rpartition(".")[0], 0.0) * own[path]
+    return found
+
+
+def summed(of_leaves: Mapping[str, float]) -> dict[str, float]:
+    """Figures of leaves, and of the queues above them what these sum to."""
+    found: dict[str, float] = {}
+    for leaf, figure in of_leaves.items():
+        for path in _upwards(leaf):
+            found[path] = found.get(path, 0.0) + figure
+    return found
+
+
 def debts(counted: Mapping[str, float], queues: Mapping[str, Entitled], *, flat: bool) -> dict[str, float]:
     """Queue -> what it is owed (negative: owes), in the unit of ``counted`` (leaf -> accumulated resources).
 
     Its entitled share of all that was counted, less its own; ``flat``: leaves' shares by their own weights alone.
     """
-    own: dict[str, float] = {}
-    share: dict[str, float] = {"root": 1.0}
-    leaves = [queue for queue in counted if queue in queues and queues[queue].leaf]
-    for leaf in leaves:
-        for path in _upwards(leaf):
-            own[path] = own.get(path, 0.0) + counted[leaf]
-    if flat:
-        total = sum(queues[leaf].weight for leaf in leaves) or 1.0
-        for leaf in leaves:
-            for path in _upwards(leaf):
-                if path != "root":
-                    share[path] = share.get(path, 0.0) + queues[leaf].weight / total
-    else:
-        named = {path: queues[path].weight for path in own if path in queues and path != "root"}
-        for path, part in sorted(parts(named).items(), key=lambda item: item[0].count(".")):
-            share[path] = share.get(path.rpartition(".")[0], 0.0) * part
+    own = summed({queue: used for queue, used in counted.items() if queue in queues and queues[queue].leaf})
+    share = shares({path: queues[path] for path in own if path in queues}, flat=flat)
     everything = own.get("root", 0.0)
     return {path: share.get(path, 0.0) * everything - amount for path, amount in own.items() if path != "root"}
 

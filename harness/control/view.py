@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import InputError, YarnfairError
-from harness.control.changes import SAME, Entitled, debts, parts
+from harness.control.changes import SAME, Entitled, debts, parts, shares, summed
 from harness.ledger.store import read_decisions, read_documents
 from harness.policies.registry import make_policy
 from harness.yarn.answers import AppStatus
@@ -105,30 +105,11 @@ def standing(view: View) -> dict[str, Any]:
 
 def with_sums(view: View) -> View:
     """The view with shares, parents' sums and deficits filled in."""
-    queues = view.queues
-    children: dict[str, list[str]] = {}
-    for path, row in queues.items():
-        if row.parent is not None:
-            children.setdefault(row.parent, []).append(path)
-    leaves = [path for path, row in queues.items() if row.leaf and row.parent is not None]
-    share: dict[str, float] = {"root": 1.0}
-    if view.flat:
-        total = sum(queues[leaf].entitlement for leaf in leaves) or 1.0
-        share.update({path: 0.0 for path in queues if path != "root"})
-        for leaf in leaves:
-            for path in _path(leaf, queues):
-                if path != "root":
-                    share[path] += queues[leaf].entitlement / total
-    else:
-        for path, below in children.items():
-            total = sum(queues[child].entitlement for child in below) or 1.0
-            for child in below:
-                share[child] = share.get(path, 0.0) * queues[child].entitlement / total
-    known = [leaf for leaf in leaves if queues[leaf].accumulated is not None]
-    accumulated: dict[str, float] = {}
-    for leaf in known:
-        for path in _path(leaf, queues):
-            accumulated[path] = accumulated.get(path, 0.0) + (queues[leaf].accumulated or 0.0)
+    leaves = {path: row for path, row in view.queues.items() if row.leaf and row.parent is not None}
+    entitled = {path: Entitled(row.entitlement, path in leaves) for path, row in view.queues.items()}
+    share = shares(entitled, flat=view.flat)
+    known = {path: row.accumulated for path, row in leaves.items() if row.accumulated is not None}
+    accumulated = summed(known)
     all_of_it = accumulated.get("root", 0.0)
     rows = {
         path: replace(
@@ -137,16 +118,9 @@ def with_sums(view: View) -> View:
             accumulated=accumulated.get(path, 0.0) if known else None,
             deficit=share.get(path, 0.0) * all_of_it - accumulated.get(path, 0.0) if known else None,
         )
-        for path, row in queues.items()
+        for path, row in view.queues.items()
     }
     return replace(view, queues=rows)
-
-
-def _path(leaf: str, queues: Mapping[str, QueueRow]) -> Iterable[str]:
-    at: str | None = leaf
-    while at is not None and at in queues:
-        yield at
-        at = queues[at].parent
 
 
 def with_changes(view: View, decisions: Iterable[Mapping[str, Any]]) -> View:

@@ -25,7 +25,6 @@ from harness.control.events import (
     Action,
     Actuated,
     Attributes,
-    Event,
     ObservationFailed,
     Observe,
     RaiseAlarm,
@@ -143,7 +142,7 @@ class Controller(Tenure):
         self._tick = tick = _Tick(self.clock())
         self._hold()
         self._told_to_go_on()
-        actions: list[Action] = self._handle(Tick(tick.started_s))
+        actions: list[Action] = self.core.handle(Tick(tick.started_s))
         while actions:
             actions = self._carry_out(actions)
         if not any(alarm.kind in _BLIND for alarm in tick.alarms):
@@ -171,9 +170,6 @@ class Controller(Tenure):
 
     def _alarm(self, kind: str, text: str) -> None:
         self._tick.alarms.append(Alarm(kind, text))
-
-    def _handle(self, event: Event) -> list[Action]:
-        return self.core.handle(event)
 
     def _carry_out(self, actions: list[Action]) -> list[Action]:
         """Does what the core wants; what it wants next."""
@@ -205,7 +201,7 @@ class Controller(Tenure):
         except YarnfairError as error:
             if not self.owner.baseline:
                 # Without the file nobody's entitlement is known.
-                return self._handle(ObservationFailed(self.clock(), error.line()))
+                return self.core.handle(ObservationFailed(self.clock(), error.line()))
             # What is in force stays; accounts go on.
             self._alarm("file", error.line())
             foreign = []
@@ -218,7 +214,7 @@ class Controller(Tenure):
             observed = self._look.look(self.owner)
         except YarnfairError as error:
             self._guard(self.clock(), self._guards.answered(self._look.answer_s), seen=False)
-            return self._handle(ObservationFailed(self.clock(), error.line()))
+            return self.core.handle(ObservationFailed(self.clock(), error.line()))
         self._tick.snapshot = snapshot = observed.snapshot
         look = self._look
         passed = self._guards.look(snapshot, look.refused, look.latest_end_ms, look.answer_s)
@@ -235,7 +231,7 @@ class Controller(Tenure):
             self._alarm("app", f"{len(skipped)} of the RM's applications are not valid and were skipped: {shown}")
         if self.holds or self.shadow or self.dry_run:
             self._tell_traps()
-        actions = [*self._settle(), *self._handle(observed)]
+        actions = [*self._settle(), *self.core.handle(observed)]
         if not any(isinstance(action, Write) for action in actions):
             self._keep()
             if self._verification_due():
@@ -270,7 +266,7 @@ class Controller(Tenure):
         tick.decided_s = self.clock()
         if self.shadow and not self.dry_run:
             # Taken for written, so that it is said again only when it changes.
-            self._handle(Actuated(self.clock()))
+            self.core.handle(Actuated(self.clock()))
             self._keep(tick.record)
             return []
         if not self.holds and not self.dry_run:
@@ -286,7 +282,9 @@ class Controller(Tenure):
                 return self._passive()
             # Known to the ledger before it is in the file: a killed controller must not take its own for another's.
             if not self._keep(look=False):
-                return self._handle(Actuated(self.clock(), ok=False, reason="not written: the ledger cannot be kept"))
+                return self.core.handle(
+                    Actuated(self.clock(), ok=False, reason="not written: the ledger cannot be kept")
+                )
             if self._lease is not None and not self._told(self._lease):
                 return self._passive()
             self.owner.write(prepared, self._lease.lasts if self._lease is not None else always)
@@ -296,17 +294,17 @@ class Controller(Tenure):
                 self.owner.load(self.client)
         except YarnfairError as error:
             tick.record = None
-            following = self._handle(Actuated(self.clock(), ok=False, reason=error.line()))
+            following = self.core.handle(Actuated(self.clock(), ok=False, reason=error.line()))
             self._keep()
             return following
-        following = self._handle(Actuated(self.clock()))
+        following = self.core.handle(Actuated(self.clock()))
         self._keep(tick.record)
         return following
 
     def _passive(self) -> list[Action]:
         """Nothing is written: it is not this controller's to do, or it is only to show what it would."""
         self._tick.record = self._tick.record if self.dry_run else None
-        self._handle(Actuated(self.clock()))
+        self.core.handle(Actuated(self.clock()))
         self.core.forget_written()
         self._keep()
         return []
@@ -353,7 +351,7 @@ class Controller(Tenure):
             self._tick.effect_s = now - self._tick.decided_s
         if poll and wrong and self.holds:
             self._touch()
-        return self._handle(Shown(now, shown))
+        return self.core.handle(Shown(now, shown))
 
     def _touch(self) -> None:
         """The file once more as it is. An RM that was loading when the file was replaced takes it for loaded, and looks

@@ -59,17 +59,9 @@ def _table(comparison: Comparison, label: str) -> Table:
                 own.words,
             ]
         )
-    heads = [
-        Head("metric"),
-        Head("better"),
-        Head(f"median, {comparison.groups[0].label}", ""),
-        Head(f"median, {label}", ""),
-        Head("difference", ""),
-        Head("95 % interval", ""),
-        Head("p", ""),
-        Head("p, corrected", ""),
-        Head("in words", ""),
-    ]
+    medians = (f"median, {comparison.groups[0].label}", f"median, {label}")
+    numbers = (*medians, "difference", "95 % interval", "p", "p, corrected", "in words")
+    heads = [Head("metric"), Head("better"), *(Head(text, "") for text in numbers)]
     paired = any(own.pairs is not None for _, own in _of(comparison, label))
     note = (
         f"{'Paired by seed: the median of the differences' if paired else 'The difference of the medians'}, its "

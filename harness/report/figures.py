@@ -156,13 +156,13 @@ def _normalised(value: Floats, share: Floats | None) -> Floats | None:
 
 def fairness_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
     """Fairness degree per queue (Figs. 7b, d), benefit and loss (Figs. 7a, c), and both over all policies."""
-    groups = []
 
     def degree(series: Series) -> Curve | None:
         rho = series.fairness_degree()
         return None if rho is None else _sampled(Curve(series.time_s, rho))
 
-    charts = [
+    even = ((0.0, "static partition"),)
+    degrees = [
         LineChart(
             run.label,
             "time (s)",
@@ -172,69 +172,56 @@ def fairness_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
         )
         for run in runs
     ]
-    charts = [chart for chart in charts if chart.lines]
-    if charts:
-        groups.append(
-            Group(
-                "fairness-degree",
-                "Fairness degree of each queue",
-                "What a queue has got so far over what its own partition would have given it (LTYARN eq. 3; Figs. 7b, "
-                "7d). Above 1 the queue gains by sharing, below 1 it loses. 1 while nothing was due. Early values "
-                "beyond the axis are drawn at its border.",
-                styles.legend(q for run in runs for q in styles.leaves(run)),
-                shared(charts, y_range=late_range(charts, (0.0, 1.0))),
-            )
+    both_of = [(k, run, both) for k, run in enumerate(runs) if (both := benefit_and_loss(run)) is not None]
+    both_names = [("sharing benefit \u03a8", 2), ("sharing loss \u03a9", 1)]
+    each = [
+        LineChart(
+            run.label,
+            "time (s)",
+            "\u03a8 and \u03a9",
+            [Line(name, _sampled(curve), style) for (name, style), curve in zip(both_names, both, strict=True)],
+            levels=even,
         )
-    charts = []
-    for run in runs:
-        both = benefit_and_loss(run)
-        if both is not None:
-            lines = [
-                Line("sharing benefit \u03a8", _sampled(both[0]), 2),
-                Line("sharing loss \u03a9", _sampled(both[1]), 1),
-            ]
-            charts.append(
-                LineChart(run.label, "time (s)", "\u03a8 and \u03a9", lines, levels=((0.0, "static partition"),))
-            )
-    if charts:
-        groups.append(
-            Group(
-                "benefit-loss",
-                "Sharing benefit and sharing loss",
-                "Sums over the queues of what their fairness degrees exceed 1 by (benefit, LTYARN eq. 4) and fall "
-                "short of it by (loss, eq. 5); Figs. 7a, 7c. A good policy first brings the loss to zero, then "
-                "raises the benefit. Early values beyond the axis are drawn at its border.",
-                Legend([("sharing benefit \u03a8", 2), ("sharing loss \u03a9", 1)]),
-                shared(charts, y_range=late_range(charts, (0.0,))),
-            )
+        for _, run, both in both_of
+    ]
+    overlays = [
+        LineChart(
+            both_names[which][0],
+            "time (s)",
+            both_names[which][0],
+            [Line(run.label, _sampled(both[which]), k) for k, run, both in both_of],
+            levels=even,
         )
-    if len(charts) > 1:
-        both_of = [(run, benefit_and_loss(run)) for run in runs]
-        names = [(run.label, k) for k, (run, both) in enumerate(both_of) if both is not None]
-        overlays = [
-            LineChart(
-                title,
-                "time (s)",
-                title,
-                [
-                    Line(run.label, _sampled(both[which]), k)
-                    for k, (run, both) in enumerate(both_of)
-                    if both is not None
-                ],
-                levels=((0.0, "static partition"),),
-            )
-            for which, title in ((1, "sharing loss \u03a9"), (0, "sharing benefit \u03a8"))
-        ]
-        groups.append(
-            Group(
-                "policies",
-                "The policies against each other",
-                "The same two curves, one line a policy.",
-                Legend(names),
-                [replace(chart, y_range=late_range([chart], (0.0,))) for chart in overlays],
-            )
-        )
-    return groups
+        for which in (1, 0)
+    ]
+    groups = [
+        Group(
+            "fairness-degree",
+            "Fairness degree of each queue",
+            "What a queue has got so far over what its own partition would have given it (LTYARN eq. 3; Figs. 7b, 7d). "
+            "Above 1 the queue gains by sharing, below 1 it loses. 1 while nothing was due. Early values beyond the "
+            "axis are drawn at its border.",
+            styles.legend(q for run in runs for q in styles.leaves(run)),
+            shared(degrees, y_range=late_range(degrees, (0.0, 1.0))),
+        ),
+        Group(
+            "benefit-loss",
+            "Sharing benefit and sharing loss",
+            "Sums over the queues of what their fairness degrees exceed 1 by (benefit, LTYARN eq. 4) and fall short of "
+            "it by (loss, eq. 5); Figs. 7a, 7c. A good policy first brings the loss to zero, then raises the benefit. "
+            "Early values beyond the axis are drawn at its border.",
+            Legend(both_names),
+            shared(each, y_range=late_range(each, (0.0,))),
+        ),
+        Group(
+            "policies",
+            "The policies against each other",
+            "The same two curves, one line a policy.",
+            Legend([(run.label, k) for k, run, _ in both_of]),
+            [replace(chart, y_range=late_range([chart], (0.0,))) for chart in overlays if len(both_of) > 1],
+        ),
+    ]
+    return [group for group in groups if group.charts]
 
 
 def benefit_and_loss(run: Run) -> tuple[Curve, Curve] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.report.curves import bucket_means
-from harness.report.data import Run, Series, short
+from harness.report.data import Run, short
 from harness.report.figures import BUCKETS, Group, Legend, Styles, allocation_charts, averaging, mean_width
 from harness.report.findings import starved_s
 from harness.report.svg import Line, LineChart
@@ -31,28 +31,30 @@ def hierarchy_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
     return [Group("groups", "Allocation of the groups", text + averaging(mean_width(trees)), legend, charts)]
 
 
-def _running(run: Run, leaf: str) -> Series | None:
-    series = run.series.get(leaf)
-    return series if series is not None and series.running is not None and len(series.time_s) else None
+def _chart(runs: Sequence[Run], leaf: str, buckets: int, window: tuple[float, float]) -> tuple[LineChart, float]:
+    """A leaf's running tasks under each policy within a span of time, and the width of the means in seconds."""
+    lines, width = [], 0.0
+    for k, run in enumerate(runs):
+        series = run.series.get(leaf)
+        if series is None or series.running is None:
+            continue
+        inside = (series.time_s >= window[0]) & (series.time_s <= window[1])
+        if inside.sum() >= 2:
+            curve, own = bucket_means(series.time_s[inside], series.running[inside], buckets)
+            lines.append(Line(run.label, curve, k))
+            width = max(width, own)
+    return LineChart(short(leaf), "time (s)", "running tasks", lines, x_range=window), width
 
 
 def running_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
     """Running tasks of each leaf under each policy (Figs. 10c, 11b): one chart a queue, one curve a policy."""
     leaves = list(dict.fromkeys(leaf for run in runs for leaf in styles.leaves(run)))
-    charts, width = [], 0.0
     end = max((run.end_s() for run in runs), default=1.0)
-    for leaf in leaves:
-        lines = []
-        for k, run in enumerate(runs):
-            series = _running(run, leaf)
-            if series is not None and series.running is not None:
-                curve, own = bucket_means(series.time_s, series.running, COARSE)
-                lines.append(Line(run.label, curve, k))
-                width = max(width, own)
-        if lines:
-            charts.append(LineChart(short(leaf), "time (s)", "running tasks", lines, x_range=(0.0, end)))
+    drawn = [_chart(runs, leaf, COARSE, (0.0, end)) for leaf in leaves]
+    charts = [chart for chart, _ in drawn if chart.lines]
     if not charts:
         return []
+    width = max(own for _, own in drawn)
     text = "Containers that run tasks, application masters not counted (the quantity of Figs. 10c and 11b)."
     legend = Legend([(run.label, k) for k, run in enumerate(runs)])
     return [
@@ -69,25 +71,13 @@ def starvation_groups(runs: Sequence[Run]) -> list[Group]:
         if run.policy != "naive-hltrf" or leaf is None or spans[leaf][0] < starved_s(run):
             continue
         _, start, end = spans[leaf]
-        after_s = max(AROUND_S, end - start)
-        window = (max(0.0, start - AROUND_S), end + after_s)
-        lines, width = [], 0.0
-        for k, other in enumerate(runs):
-            series = _running(other, leaf)
-            if series is None or series.running is None:
-                continue
-            inside = (series.time_s >= window[0]) & (series.time_s <= window[1])
-            if inside.sum() < 2:
-                continue
-            curve, own = bucket_means(series.time_s[inside], series.running[inside], BUCKETS)
-            lines.append(Line(other.label, curve, k))
-            width = max(width, own)
-        chart = LineChart(short(leaf), "time (s)", "running tasks", lines, x_range=window)
+        window = (max(0.0, start - AROUND_S), end + max(AROUND_S, end - start))
+        chart, width = _chart(runs, leaf, BUCKETS, window)
         text = (
             f"Fig. 10c: {short(leaf)} asks and runs no task from {start:.0f} s to {end:.0f} s under {run.label}; "
             "the same time under the others."
         )
-        legend = Legend([(line.name, line.style) for line in lines])
+        legend = Legend([(line.name, line.style) for line in chart.lines])
         title = f"{short(leaf)} while it starves under {run.label}"
         return [Group("starvation", title, text + averaging(width), legend, [chart])]
     return []

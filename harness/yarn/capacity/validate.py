@@ -289,9 +289,7 @@ class _Check(ValueCheck):
         elif name == "resource-calculator" and not words.startswith(_CALCULATOR):
             self.warn(line, queue, f"resource-calculator {words[:80]} is not Hadoop's own", "check the class's name")
         elif name.startswith("acl_"):
-            _, _, groups = text.partition(" ")
-            if any(char in text for char in "\t\r\n") or " " in groups.strip(" "):
-                self.error(line, queue, f"{name}: {text[:60]!r} is not 'users groups'", "write 'u1,u2 g1,g2'")
+            self.acl(line, name, text, queue)
 
     def _number(self, text: str, line: int, queue: str | None, name: str, parse: Callable[[str], float]) -> None:
         try:

@@ -86,9 +86,8 @@ class _Builder:
             raise self.fail(("queues",), "there are no queues", "name at least one under 'queues'")
         for name, queue in spec.queues.items():
             self.queue(name, queue, ROOT, ("queues", name))
-        root = spec.root
-        if root is not None:
-            self.settings[ROOT] = self.root(root)
+        if spec.root is not None:
+            self.settings[ROOT] = self.common(spec.root, ("root",), ROOT)
             self.parents.append(ROOT)
         defaults = spec.defaults
         am_share = self.am_share(defaults.queue_max_am_share, ("defaults", "queue_max_am_share"), None)
@@ -161,43 +160,35 @@ class _Builder:
                 )
             if spec.reservation:
                 raise self.fail((*at, "reservation"), "a parent cannot have reservation", "give it to a leaf", path)
-        self.settings[path] = QueueSettings(
-            path,
+        self.settings[path] = replace(
+            self.common(spec, at, path),
             weight=self.weight(spec.weight, (*at, "weight"), path),
-            min_resources=_minimum(spec.min_resources),
-            max_resources=self.limit(spec.max_resources, (*at, "max_resources"), path),
-            max_child_resources=self.limit(spec.max_child_resources, (*at, "max_child_resources"), path),
-            max_container_allocation=_maximum(spec.max_container_allocation),
-            max_running_apps=spec.max_running_apps,
             max_am_share=self.am_share(spec.max_am_share, (*at, "max_am_share"), path),
             min_share_preemption_timeout_ms=_ms(spec.min_share_preemption_timeout_s, None),
             fair_share_preemption_timeout_ms=_ms(spec.fair_share_preemption_timeout_s, None),
             fair_share_preemption_threshold=None
             if spec.fair_share_preemption_threshold is None
             else float32(spec.fair_share_preemption_threshold),
-            preemptable=spec.allow_preemption_from,
-            scheduling_policy=spec.scheduling_policy,
             reservable=spec.reservation,
-            acls=self.acls(spec, at, path),
         )
-        self.minimum_fits(self.settings[path], at, path)
         for child, child_spec in (spec.children or {}).items():
             self.queue(child, child_spec, path, (*at, "children", child))
         (self.leaves if leaf and not spec.reservation else self.parents).append(path)
 
-    def root(self, spec: RootSpec) -> QueueSettings:
+    def common(self, spec: QueueEntry | RootSpec, at: KeyPath, path: str) -> QueueSettings:
+        """What any queue may say, the root too."""
         settings = QueueSettings(
-            ROOT,
+            path,
             min_resources=_minimum(spec.min_resources),
-            max_resources=self.limit(spec.max_resources, ("root", "max_resources"), ROOT),
-            max_child_resources=self.limit(spec.max_child_resources, ("root", "max_child_resources"), ROOT),
+            max_resources=self.limit(spec.max_resources, (*at, "max_resources"), path),
+            max_child_resources=self.limit(spec.max_child_resources, (*at, "max_child_resources"), path),
             max_container_allocation=_maximum(spec.max_container_allocation),
             max_running_apps=spec.max_running_apps,
             preemptable=spec.allow_preemption_from,
             scheduling_policy=spec.scheduling_policy,
-            acls=self.acls(spec, ("root",), ROOT),
+            acls=self.acls(spec, at, path),
         )
-        self.minimum_fits(settings, ("root",), ROOT)
+        self.minimum_fits(settings, at, path)
         return settings
 
     def weight(self, weight: float | None, at: KeyPath, queue: str) -> float | None:

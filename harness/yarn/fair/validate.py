@@ -327,7 +327,7 @@ class _Check(ValueCheck):
                     self.error(item.line, path, f"{trim(text)!r} counts as false here", "write true or false")
             case _:
                 assert tag in ACL_ELEMENTS
-                self.acl(item, text, path)
+                self.acl(item.line, f"<{tag}>", text, path)
 
     # ---- placement rules
 

@@ -132,12 +132,10 @@ class ValueCheck:
             self.error(item.line, queue, f"<{item.tag}>: {error}", "write fair, drf or fifo")
             return None
 
-    def acl(self, item: Element, text: str, path: str) -> None:
+    def acl(self, line: int, name: str, text: str, path: str | None) -> None:
         _, _, groups = text.partition(" ")
         if any(char in text for char in "\t\r\n") or " " in groups.strip(" "):
-            self.error(
-                item.line, path, f"<{item.tag}>: {text[:60]!r} is not 'users groups'", "write 'u1,u2 g1,g2': one space"
-            )
+            self.error(line, path, f"{name}: {text[:60]!r} is not 'users groups'", "write 'u1,u2 g1,g2': one space")
 
     def resources(
         self, item: Element, text: str, queue: str | None, *, percent: bool, minimum: bool = False
