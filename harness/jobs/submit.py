@@ -16,7 +16,7 @@ from harness.jobs.replay import NOTHING, JobRecord, ReplayOptions, job_file, rea
 from harness.model.data import data_path
 from harness.model.jobs import JobSpec
 from harness.yarn.answers import AppStatus
-from harness.yarn.discover import rm_property
+from harness.yarn.discover import told_property
 from harness.yarn.errors import BadAnswer
 from harness.yarn.rest import RestClient, Submission
 
@@ -36,10 +36,10 @@ NODE_PROPERTIES: Mapping[str, str] = {
 def scheduler_address(rest: RestClient) -> str:
     """Where application masters reach the ResourceManager, as its configuration says it: HOST:PORT.
 
-    Raises BadAnswer.
+    Raises Refused, BadAnswer, Unreachable.
     """
     name = "yarn.resourcemanager.scheduler.address"
-    value = rm_property(rest.http, None, name)
+    value = told_property(rest.http, None, name)
     if value is None or ":" not in value or any(character.isspace() for character in value):
         raise BadAnswer(f"no {name} in its configuration", where=rest.http.current)
     return value

@@ -25,10 +25,14 @@ def rm_property(http: HttpClient, base: str | None, name: str) -> str | None:
     ``base``: which RM; None: the one that answers.
     """
     try:
-        answer = http.request("GET", "/conf", params={"name": name}, repeatable=True, only=base)
+        return told_property(http, base, name)
     except (Refused, BadAnswer):
         return None
-    document = answer.document
+
+
+def told_property(http: HttpClient, base: str | None, name: str) -> str | None:
+    """As rm_property, where one cannot do without: raises Refused and BadAnswer, too, which say why it is not told."""
+    document = http.request("GET", "/conf", params={"name": name}, repeatable=True, only=base).document
     found = document.get("property") if isinstance(document, dict) else None
     value = found.get("value") if isinstance(found, dict) else None
     return well_formed(value) if isinstance(value, str) else None
