@@ -227,7 +227,8 @@ class RealRun:
             given=self.given,
             scheduler=self.variant.scheduler,
         )
-        jobs = run_jobs(self.jobs, self.variant.seed)
+        lag_ms = (header.delays.am_response_heartbeats or 0) * (header.delays.am_heartbeat_ms or 0)
+        jobs = run_jobs(self.jobs, self.variant.seed, lag_ms / 1000.0)
         if self.load is not None:
             jobs = self.load.lines(jobs, self.jobs, header.delays)
         self.directory.write_text("trace.jsonl", trace_text(header, jobs))

@@ -112,12 +112,13 @@ def _queue_specs(queues: Mapping[str, Any], above: str) -> Iterable[tuple[str, A
             yield from _queue_specs(queue.children, f"{above}.{name}")
 
 
-def run_jobs(jobs: Sequence[JobRun], seed: int) -> list[JobLine]:
+def run_jobs(jobs: Sequence[JobRun], seed: int, lag_s: float = 0.0) -> list[JobLine]:
     """The jobs of a run that were submitted: the time that each task worked, what its container and the job's master
     took to start.
 
     A task that never ended (a run that was cut) has the time that it was to take; so has one that may begin before what
-    it waits for has ended, because its own time would hold its waiting.
+    it waits for has ended, because its own time would hold its waiting. ``lag_s``: how long after it has heard of a
+    container a master starts it; the simulator's masters do so, too (`Delays.am_response_heartbeats`).
     """
     lines = []
     for job in jobs:
@@ -132,7 +133,7 @@ def run_jobs(jobs: Sequence[JobRun], seed: int) -> list[JobLine]:
             if task.outcome == "finished" and not (stage.after and stage.slow_start < 1):
                 times[stage.name][task.task] = max(task.ended_ms - task.started_ms, 0) / 1000.0
             if task.outcome == "finished" and job.spec.kind != "spark":
-                starts[stage.name][task.task] = max(task.started_ms - task.heard_ms, 0) / 1000.0
+                starts[stage.name][task.task] = max((task.started_ms - task.heard_ms) / 1000.0 - lag_s, 0.0)
         spec = job.spec
         lines.append(
             job_line(

@@ -430,6 +430,9 @@ def test_what_the_parts_took_becomes_the_simulators_delays(tmp_path: Path) -> No
     assert line.stages[0].tasks_s == [2.0, 2.1]
     assert line.stages[0].starts_s == [0.2, 0.2]
     assert line.spec().stages[0].duration.values_s == pytest.approx((2.2, 2.3))
+    # A master that acts on an answer a heartbeat later: the simulator's does, too, so it is counted once.
+    (lagging,) = run_jobs([job_run()], 1, 0.15)
+    assert lagging.stages[0].starts_s == pytest.approx([0.05, 0.05])
     assert (line.started_s, line.finished_s) == (0.1, 8.0)
 
 
