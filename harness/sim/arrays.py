@@ -12,34 +12,68 @@ array out of it by name (``s.q``). No references are counted there: whoever call
 from __future__ import annotations
 
 import hashlib
+import operator
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import types
-from numba.core.imputils import impl_ret_borrowed, lower_getattr_generic
-from numba.core.typing.templates import AttributeTemplate, infer_getattr
+from numba.core.imputils import (
+    impl_ret_borrowed,
+    lower_builtin,
+    lower_getattr,
+    lower_getattr_generic,
+    lower_setattr_generic,
+)
+from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr, infer_global, signature
 from numba.core.typing.typeof import typeof_impl
 from numba.extending import NativeValue, intrinsic, models, register_model, unbox
 from numba.np.arrayobj import populate_array
 from numba.np.numpy_support import from_dtype
 
-_WORD = ir.IntType(64)
+_WORD, _BYTE = ir.IntType(64), ir.IntType(8)
 
 
 class ArraysType(types.Type):
     """The compiled type: names, element types and dimensions of the arrays. Its name changes when a layout does."""
 
     def __init__(self, label: str, layout: Mapping[str, tuple[np.dtype[Any], int]]) -> None:
-        self.arrays = {name: types.Array(from_dtype(dtype), ndim, "C") for name, (dtype, ndim) in layout.items()}
-        self.slots: dict[str, int] = {}
-        at = 0
-        for name, (_, ndim) in layout.items():
-            self.slots[name] = at
-            at += 1 + ndim
         text = repr([(name, dtype.descr, dtype.itemsize, ndim) for name, (dtype, ndim) in layout.items()])
         super().__init__(name=f"{label}_{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}")
+        self.arrays: dict[str, Any] = {}
+        self.slots: dict[str, int] = {}
+        at = 0
+        for name, (dtype, ndim) in layout.items():
+            self.slots[name] = at
+            if ndim <= 2:
+                self.arrays[name] = ColumnType(f"{self.name}.{name}", dtype, ndim, at)
+            else:
+                self.arrays[name] = types.Array(from_dtype(dtype), ndim, "C")
+            at += 1 + ndim
+
+
+class RowType(types.Type):
+    """A record of an array, where it stands in memory."""
+
+    def __init__(self, name: str, dtype: np.dtype[Any]) -> None:
+        super().__init__(name=f"row of {name}")
+        assert dtype.fields is not None
+        self.fields = {field: (from_dtype(kind[0]), kind[1]) for field, kind in dtype.fields.items()}
+        self.itemsize = dtype.itemsize
+
+
+class ColumnType(types.Type):
+    """An array of records or numbers in one or two dimensions: taken element by element, from 0 on.
+
+    numba's own arrays know their shape and strides and count negative indices from the end, at each access. Here an
+    element is an address and an offset, and where it lies in the table never changes while compiled code runs.
+    """
+
+    def __init__(self, name: str, dtype: np.dtype[Any], ndim: int, slot: int) -> None:
+        super().__init__(name=name)
+        self.ndim, self.slot, self.itemsize = ndim, slot, dtype.itemsize
+        self.element = from_dtype(dtype) if dtype.fields is None else RowType(name, dtype)
 
 
 class Arrays:
@@ -108,13 +142,23 @@ class _Attributes(AttributeTemplate):  # type: ignore[misc]
         return compiled.arrays.get(name)
 
 
+def _word(builder: Any, table: Any, index: int) -> Any:
+    """A word of the table, which stays as it is."""
+    found = builder.load(builder.gep(table, [ir.Constant(_WORD, index)], inbounds=True))
+    found.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return found
+
+
 @lower_getattr_generic(ArraysType)
 def _getattr(context: Any, builder: Any, compiled: ArraysType, value: Any, name: str) -> Any:
     kind = compiled.arrays[name]
     slot = compiled.slots[name]
 
+    if isinstance(kind, ColumnType):
+        return value
+
     def word(index: int) -> Any:
-        return builder.load(builder.gep(value, [ir.Constant(_WORD, index)]))
+        return _word(builder, value, index)
 
     array = context.make_array(kind)(context, builder)
     size = context.get_abi_sizeof(context.get_data_type(kind.dtype))
@@ -133,6 +177,140 @@ def _getattr(context: Any, builder: Any, compiled: ArraysType, value: Any, name:
         parent=None,
     )
     return impl_ret_borrowed(context, builder, kind, array._getvalue())
+
+
+@register_model(ColumnType)
+class _ColumnModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, column: ColumnType) -> None:
+        super().__init__(manager, column, _WORD.as_pointer())
+
+
+@register_model(RowType)
+class _RowModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, row: RowType) -> None:
+        super().__init__(manager, row, _BYTE.as_pointer())
+
+
+def _index(column: ColumnType, index: Any) -> Any:
+    """The type that an index is taken as, or None."""
+    if column.ndim == 1:
+        return types.intp if isinstance(index, types.Integer) else None
+    kinds = index.types if isinstance(index, types.Tuple | types.UniTuple) else ()
+    pair = [isinstance(one, types.Integer) for one in kinds] == [True, True]
+    return types.UniTuple(types.intp, 2) if pair else None
+
+
+@infer_global(operator.getitem)
+class _GetItem(AbstractTemplate):  # type: ignore[misc]
+    def generic(self, args: Any, kws: Any) -> Any:
+        column, index = args
+        if isinstance(column, ColumnType) and (taken := _index(column, index)) is not None:
+            return signature(column.element, column, taken)
+        return None
+
+
+@infer_global(operator.setitem)
+class _SetItem(AbstractTemplate):  # type: ignore[misc]
+    def generic(self, args: Any, kws: Any) -> Any:
+        column, index, _ = args
+        numbers = isinstance(column, ColumnType) and isinstance(column.element, types.Number)
+        taken = _index(column, index) if numbers else None
+        return None if taken is None else signature(types.none, column, taken, column.element)
+
+
+@infer_global(len)
+class _Len(AbstractTemplate):  # type: ignore[misc]
+    def generic(self, args: Any, kws: Any) -> Any:
+        return signature(types.intp, args[0]) if len(args) == 1 and isinstance(args[0], ColumnType) else None
+
+
+@infer_getattr
+class _Shape(AttributeTemplate):  # type: ignore[misc]
+    key = ColumnType
+
+    def resolve_shape(self, column: ColumnType) -> Any:
+        return types.UniTuple(types.intp, column.ndim)
+
+
+@lower_getattr(ColumnType, "shape")
+def _shape(context: Any, builder: Any, column: ColumnType, table: Any) -> Any:
+    words = [_word(builder, table, column.slot + 1 + axis) for axis in range(column.ndim)]
+    return context.make_tuple(builder, types.UniTuple(types.intp, column.ndim), words)
+
+
+@lower_builtin(len, ColumnType)
+def _length(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return _word(builder, args[0], sig.args[0].slot + 1)
+
+
+def _element(builder: Any, column: ColumnType, table: Any, index: Any) -> Any:
+    """Where an element stands, as an address of bytes."""
+    if column.ndim == 2:
+        first, second = (builder.extract_value(index, axis) for axis in range(2))
+        index = builder.add(builder.mul(first, _word(builder, table, column.slot + 2)), second)
+    base = builder.inttoptr(_word(builder, table, column.slot), _BYTE.as_pointer())
+    return builder.gep(base, [builder.mul(index, ir.Constant(_WORD, column.itemsize))], inbounds=True)
+
+
+def _tagged(builder: Any, access: Any, kind: str) -> Any:
+    """Say of a load or store which column or field it touches: those of different names are different memory."""
+    module = builder.module
+    root = module.add_metadata([ir.MetaDataString(module, "yarnfair")])
+    node = module.add_metadata([ir.MetaDataString(module, kind), root, ir.Constant(_WORD, 0)])
+    access.set_metadata("tbaa", module.add_metadata([node, node, ir.Constant(_WORD, 0)]))
+    return access
+
+
+def _load(context: Any, builder: Any, element: Any, address: Any, kind: str) -> Any:
+    data = context.get_data_type(element)
+    found = builder.load(builder.bitcast(address, data.as_pointer()))
+    return context.data_model_manager[element].from_data(builder, _tagged(builder, found, kind))
+
+
+def _store(context: Any, builder: Any, element: Any, value: Any, address: Any, kind: str) -> None:
+    stored = context.data_model_manager[element].as_data(builder, value)
+    _tagged(builder, builder.store(stored, builder.bitcast(address, stored.type.as_pointer())), kind)
+
+
+@lower_builtin(operator.getitem, ColumnType, types.Any)
+def _get_item(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    column = sig.args[0]
+    address = _element(builder, column, *args)
+    if isinstance(column.element, RowType):
+        return address
+    return _load(context, builder, column.element, address, column.name)
+
+
+@lower_builtin(operator.setitem, ColumnType, types.Any, types.Any)
+def _set_item(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    column = sig.args[0]
+    _store(context, builder, column.element, args[2], _element(builder, column, *args[:2]), column.name)
+    return context.get_dummy_value()
+
+
+@infer_getattr
+class _Fields(AttributeTemplate):  # type: ignore[misc]
+    key = RowType
+
+    def generic_resolve(self, row: RowType, name: str) -> Any:  # type: ignore[override]
+        return row.fields[name][0] if name in row.fields else None
+
+
+def _field(builder: Any, row: RowType, address: Any, name: str) -> Any:
+    return builder.gep(address, [ir.Constant(_WORD, row.fields[name][1])], inbounds=True)
+
+
+@lower_getattr_generic(RowType)
+def _get_field(context: Any, builder: Any, row: RowType, address: Any, name: str) -> Any:
+    return _load(context, builder, row.fields[name][0], _field(builder, row, address, name), f"{row.name}.{name}")
+
+
+@lower_setattr_generic(RowType)
+def _set_field(context: Any, builder: Any, sig: Any, args: Any, name: str) -> Any:
+    row, kind = sig.args
+    value = context.cast(builder, args[1], kind, row.fields[name][0])
+    _store(context, builder, row.fields[name][0], value, _field(builder, row, args[0], name), f"{row.name}.{name}")
+    return context.get_dummy_value()
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -73,7 +73,9 @@ def fill(S: Any, W: Any, ints: Any, reals: Any, now: int, jobs: int) -> Any:
     """`look_at`; without ``jobs`` what is known of those is left out."""
     n = S.xg[0].n
     roll_rounds(S, now)
-    ints[:, :] = 0
+    for i in range(len(ints)):
+        for k in range(_COLUMNS):
+            ints[i, k] = 0
     ints[len(ints) - 1, 0] = S.g[0].cluster_mb
     ints[len(ints) - 1, 1] = S.g[0].cluster_vcores
     for i in range(n):

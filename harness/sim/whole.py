@@ -95,14 +95,29 @@ class Whole(JITCodeLibrary):
     """What Python calls, with all that it calls."""
 
     def finalize(self) -> None:
+        own = {function.name for function in self._final_module.functions if not function.is_declaration}
         for library in _below(self._linking_libraries):
             self._reload_init.update(library._reload_init)
             self._final_module.link_in(_code_of(library), preserve=True)
         self._linking_libraries = []
+        # Only what is below calls what is below: the compiler may change how, and need not keep it. Under a name of its
+        # own: LLVM's loader finds local functions by name too, and would call one of these for another's.
+        here = hashlib.blake2b(" ".join(sorted(own)).encode(), digest_size=8).hexdigest()
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.name not in own:
+                function.name = f"{function.name}.{here}"
+                function.linkage = ll.Linkage.internal
         super().finalize()
         for variable in self._final_module.global_variables:
             if variable.name.startswith(_ENVIRONMENT) and (found := lookup_environment(variable.name)) is not None:
                 self.codegen.set_env(variable.name, found)
+
+    def _optimize_final_module(self) -> None:
+        # numba does this twice, for references that it counts: there are none. Loops here are short.
+        options = ll.create_pipeline_tuning_options(3)
+        options.loop_vectorization = options.slp_vectorization = False
+        builder = ll.create_pass_builder(self.codegen._tm, options)
+        builder.getModulePassManager().run(self._final_module, builder)
 
     def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, bytes]]:
         """Machine code; of the rest only the names, since nobody links a whole into another."""

@@ -1,0 +1,113 @@
+"""Arrays under one name, as compiled code sees them: the same values at the same places as Python has."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import pytest
+from numba import njit
+
+from harness.sim.arrays import Arrays, at_address
+
+_ROW = np.dtype([("whole", "i8"), ("real", "f8"), ("single", "f4"), ("last", "i8")], align=True)
+
+
+class _Given(NamedTuple):
+    rows: Any
+    grid: Any
+    pairs: Any
+    reals: Any
+    cube: Any
+
+
+class Given(Arrays, _Given):  # type: ignore[misc]
+    layout: ClassVar = {
+        "rows": (_ROW, 1),
+        "grid": (_ROW, 2),
+        "pairs": (np.dtype("i8"), 2),
+        "reals": (np.dtype("f8"), 1),
+        "cube": (np.dtype("i8"), 3),
+    }
+
+
+def given() -> Given:
+    return Given(
+        np.zeros(3, _ROW), np.zeros((2, 5), _ROW), np.zeros((4, 3), np.int64), np.zeros(7), np.zeros((2, 2, 2), "i8")
+    )
+
+
+@njit
+def _write(t: Any, i: int, k: int) -> Any:
+    row = t.rows[i]
+    row.whole, row.real, row.single, row.last = 5, 0.5, 0.1, -1
+    t.grid[i, k].last += 7
+    t.pairs[i, k] = 11
+    t.pairs[i, k] += 1
+    t.reals[k] = row.whole / 2
+    t.cube[1][0, 1] = 3
+    row.whole = row.whole + (row.last < 0)
+    return len(t.rows), len(t.grid), t.grid.shape[1], t.pairs.shape[0], row.single
+
+
+def test_an_element_is_where_python_has_it() -> None:
+    t = given()
+    assert _write(t, 1, 2) == (3, 2, 5, 4, pytest.approx(0.1))
+    assert t.rows[1].tolist() == (6, 0.5, pytest.approx(0.1), -1)
+    assert t.grid["last"].tolist() == [[0] * 5, [0, 0, 7, 0, 0]]
+    assert t.pairs.tolist() == [[0, 0, 0], [0, 0, 12], [0, 0, 0], [0, 0, 0]]
+    assert t.reals.tolist() == [0, 0, 2.5, 0, 0, 0, 0]
+    assert t.cube[1, 0, 1] == 3
+    assert t.cube.sum() == 3
+    assert t.rows[[0, 2]].tolist() == [(0, 0.0, 0.0, 0)] * 2
+
+
+def test_a_number_that_a_record_cannot_hold_is_rounded_to_its_kind() -> None:
+    t = given()
+
+    @njit
+    def rounds(t: Any) -> None:
+        t.rows[0].single = 0.1
+        t.rows[0].real = 0.1
+
+    rounds(t)
+    assert t.rows[0]["single"] == np.float32(0.1)
+    assert t.rows[0]["real"] == 0.1
+
+
+def test_what_is_written_under_one_name_is_read_under_it_and_not_under_another() -> None:
+    """The compiler is told that fields of other names, or of other arrays, are other memory."""
+    t = given()
+
+    @njit
+    def mixes(t: Any, i: int, j: int) -> Any:
+        x, y = t.rows[i], t.rows[j]
+        x.whole = 1
+        y.whole = 2
+        seen = x.whole  # the same record if i == j
+        y.last = x.whole
+        t.grid[0, 0].whole = 9
+        return seen * 100 + x.whole * 10 + y.last
+
+    assert mixes(t, 0, 0) == 222
+    assert mixes(t, 0, 1) == 111
+
+
+def test_the_tables_address_is_enough_and_another_table_is_another() -> None:
+    taken = at_address(Given)
+
+    @njit
+    def first(address: int) -> Any:
+        return taken(address).reals[0]
+
+    one, other = given(), given()
+    one.reals[0], other.reals[0] = 1.0, 2.0
+    assert first(one.address) == 1.0
+    assert first(other.address) == 2.0
+    bigger = one._replace(reals=np.full(9, 4.0))
+    assert first(bigger.address) == 4.0
+
+
+def test_arrays_of_another_layout_are_refused() -> None:
+    with pytest.raises(TypeError, match=r"Given\.reals is not a contiguous array of its layout"):
+        given()._replace(reals=np.zeros(7, np.float32))
