@@ -7,6 +7,7 @@ the cluster: a file of the user's or a ResourceManager adds that. `Lacks` names 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,6 +40,8 @@ _MAP_MB, _REDUCE_MB, _AM = 1024, 1024, DemandSpec(memory_mb=1536, vcores=1)
 #: A history file's events that matter, without their package.
 _SUBMITTED, _STARTED, _FINISHED, _TASK = "JobSubmitted", "TaskStarted", "JobFinished", "TaskFinished"
 _ATTEMPT, _MASTER, _SCHEMA = "TaskAttemptStarted", "AMStarted", '{"type":"record"'
+#: A job's id, as Hadoop gives it: a file is named after it.
+_JOB = re.compile(r"job_\d{1,20}_\d{1,20}")
 _MOST_BYTES = 1 << 30
 #: What a kind of trace cannot know, however it was made: SLS' times are those of containers.
 _LACKING = dict.fromkeys(
@@ -296,7 +299,7 @@ def _job_history(path: Path) -> JobLine | None:
                     "no event of a job's history", where=f"{path}:{number}", mend="leave this file out"
                 ) from None
     job = str(submitted.get("jobid"))
-    asked = _configured(path.with_name(f"{job}_conf.xml"))
+    asked = _configured(path.with_name(f"{job}_conf.xml")) if _JOB.fullmatch(job) else sizes(())
     stages = [
         _stage(
             name.lower(),

@@ -164,6 +164,25 @@ def test_sizes_are_of_the_configuration_beside_a_job_history_file(tmp_path: Path
         any_trace(tmp_path, CLUSTER, tmp_path / "made" / "t")
 
 
+def test_a_job_of_another_name_names_no_file(tmp_path: Path) -> None:
+    """The file says the name: nothing outside its folder is read for it."""
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "job_1_0001_conf.xml").write_text("<configuration>")
+    folder = tmp_path / "one"
+    folder.mkdir()
+
+    def named(name: str) -> Trace | Lacks:
+        (folder / "job.jhist").write_text(jhist(1).replace("job_1_0001", name))
+        return any_trace(folder, CLUSTER, tmp_path / "trace.jsonl")
+
+    for name in ("../other/job_1_0001", "a/b"):
+        found = named(name)
+        assert isinstance(found, Trace)
+        assert found.jobs[0].stages[0].memory_mb == 1024
+    with pytest.raises(InputError, match="no job's history"):
+        named("x" * 250)
+
+
 def test_an_old_job_history_file_has_a_space_before_each_event(tmp_path: Path) -> None:
     old = "\n".join(line if k < 2 else f" {line}" for k, line in enumerate(jhist(1).splitlines()))
     (tmp_path / "job_1_0001-x.jhist").write_text(old.replace(',"successfulAttemptId":{"string":"attempt_MAP_0"}', ""))
