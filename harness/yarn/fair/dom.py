@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from xml.parsers import expat
 
 from harness.base.errors import InputError
+from harness.yarn.files import MAX_BYTES
 
-MAX_BYTES = 64 * 2**20
 MAX_DEPTH = 256
 _START_TAG = re.compile(rb"<[^\"'>]*(?:\"[^\"]*\"[^\"'>]*|'[^']*'[^\"'>]*)*>")
 
@@ -61,6 +61,9 @@ class Element:
 
     def all_text(self) -> str:
         """All characters directly inside, CDATA included."""
+        match self.children:
+            case [Text() as only]:
+                return only.data
         return "".join(child.data for child in self.children if isinstance(child, Text))
 
 
@@ -139,6 +142,8 @@ def parse_xml(document: str | bytes, *, source: str) -> Element:
 
 def start_tag_end(document: bytes, element: Element) -> int:
     """The first byte behind an element's start tag."""
+    if not element.attributes:
+        return document.index(b">", element.start) + 1
     match = _START_TAG.match(document, element.start)
     assert match is not None, "expat found a start tag here"
     return match.end()
