@@ -32,7 +32,7 @@ EXAMPLES: tuple[tuple[str, str, str, dict[str, str]], ...] = (
 def _rates_example(name: str) -> dict[str, Any]:
     """HotCloud 2011's two jobs on two slots of N1 and four of N2, without the single steps."""
     path = data_path("workloads", "scenarios", "progress-share.yaml")
-    scenario = read_rates(*read_top(path.read_text(encoding="utf-8"), path.name))
+    scenario = read_rates(read_top(path.read_text(encoding="utf-8"), path.name))
     answer = play_rates(scenario, make_policy(name, {})).document()
     return {key: value for key, value in answer.items() if key != "steps"}
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from harness.base.errors import InputError
 from harness.paper import clusters, rates, slots, steps, units, vectors
-from harness.paper.reader import Fields, Reader, read_top
+from harness.paper.reader import Fields, read_top
 from harness.policies.base import Policy
 
 
@@ -30,7 +30,7 @@ class Family:
     """``is_one``: whether a scenario with these fields is of the family. ``read`` gives what ``play`` takes."""
 
     is_one: Callable[[Fields], bool]
-    read: Callable[[Reader, Fields], Any]
+    read: Callable[[Fields], Any]
     play: Callable[[Any, Policy], Answer]
 
 
@@ -49,9 +49,9 @@ def play(text: str, source: str, policy: Policy) -> Answer:
 
     Raises InputError for whatever is wrong with the scenario, CallError where the policy has no rule for its family.
     """
-    reader, top = read_top(text, source)
+    top = read_top(text, source)
     family = next(family for family in FAMILIES if family.is_one(top))
-    scenario = family.read(reader, top)
+    scenario = family.read(top)
     try:
         return family.play(scenario, policy)
     except InputError as error:

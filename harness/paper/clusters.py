@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from typing import Any
 
-import yaml
-
 from harness.base.errors import InputError
-from harness.paper.reader import Fields, Reader, read_top, shown
+from harness.paper.reader import Fields, read_top, shown
 from harness.policies.base import Policy
 from harness.policies.fawkes_manager import Command, Manager, Remove, Resize, Start
 from harness.policies.fawkes_shares import Metrics, Number, Weighting
@@ -101,76 +99,63 @@ class ClustersAllocation:
 
 def read_clusters_scenario(text: str, source: str) -> ClustersScenario:
     """The scenario in a YAML text. InputError, with the line, for whatever is wrong with it."""
-    return read_clusters(*read_top(text, source))
+    return read_clusters(read_top(text, source))
 
 
-def is_clusters(top: Mapping[str, object]) -> bool:
+def is_clusters(top: Fields) -> bool:
     """Whether a scenario with these fields is one of MR-clusters."""
     return "clusters" in top
 
 
-def read_clusters(reader: Reader, top: Fields) -> ClustersScenario:
+def read_clusters(top: Fields) -> ClustersScenario:
     """A scenario of MR-clusters from its fields."""
-    reader.only(top, _TOP, "the scenario")
-    for name in ("nodes", "clusters"):
-        if name not in top:
-            raise reader.fail(None, f"has no {name}", "a scenario of MR-clusters has nodes and clusters")
-    nodes = reader.whole(top["nodes"][1], "nodes", least=1)
+    top.only(_TOP, "the scenario")
+    top.needs(("nodes", "clusters"), "a scenario of MR-clusters has nodes and clusters")
+    nodes, given = top.whole("nodes", least=1), top.some("clusters", "MR-clusters")
+    if len(given) > MAX_CLUSTERS:
+        raise top.fail(f"more than {MAX_CLUSTERS:,} MR-clusters", at="clusters")
     found = []
-    for name, (key, body) in reader.mapping(top["clusters"][1], "clusters").items():
+    for name in given:
         if not name or not name.isprintable() or len(name) > 100:
-            raise reader.fail(key, f"{shown(name)} is not an MR-cluster's name", "give 1 to 100 printable characters")
-        given = reader.mapping(body, f"MR-cluster {shown(name)}")
-        reader.only(given, _CLUSTER, f"MR-cluster {shown(name)}")
-        if "core" not in given:
-            raise reader.fail(key, f"MR-cluster {shown(name)} has no core", "give its minimum number of nodes")
-        core = reader.whole(given["core"][1], f"core of {shown(name)}", least=1)
-        if core > nodes:
-            raise reader.fail(
-                given["core"][1], f"{shown(name)} wants {core} core nodes of {nodes}", "it would wait for ever"
-            )
-        times = {
-            what: _time(reader, given[what][1], f"{what} of {shown(name)}") if what in given else Fraction(0)
-            for what in ("arrival_s", "load_s", "save_s")
-        }
-        metrics = _metrics(reader, given["metrics"][1], name) if "metrics" in given else ()
-        found.append(PaperCluster(name, core, times["arrival_s"], times["load_s"], times["save_s"], metrics))
-    if not found:
-        raise reader.fail(top["clusters"][1], "no MR-clusters", "name at least one")
-    if len(found) > MAX_CLUSTERS:
-        raise reader.fail(top["clusters"][1], f"more than {MAX_CLUSTERS:,} MR-clusters")
-    sample_s = _time(reader, top["sample_s"][1], "sample_s") if "sample_s" in top else Fraction(10)
+            mend = "give 1 to 100 printable characters"
+            raise given.fail(f"{shown(name)} is not an MR-cluster's name", mend, key=name)
+        found.append(_cluster(given.mapping(name, f"MR-cluster {shown(name)}", _CLUSTER), name, nodes))
+    sample_s = _time(top, "sample_s", other=10)
     if sample_s <= 0:
-        raise reader.fail(top["sample_s"][1], "sample_s is 0", "give seconds above 0")
-    until_s = _time(reader, top["until_s"][1], "until_s") if "until_s" in top else None
-    sample_at = f"{reader.source}:{top['sample_s'][1].start_mark.line + 1}" if "sample_s" in top else reader.source
+        raise top.fail("sample_s is 0", "give seconds above 0", at="sample_s")
+    until_s = _time(top, "until_s") if "until_s" in top else None
+    sample_at = top.reader.where(top["sample_s"]) if "sample_s" in top else top.reader.source
     return ClustersScenario(nodes, tuple(found), sample_s, until_s, sample_at)
 
 
-def _time(reader: Reader, node: yaml.Node, what: str) -> Fraction:
-    value = reader.number(node, what)
-    if not 0 <= value <= 10**9:
-        raise reader.fail(node, f"{what} is not from 0 to 1e9 seconds")
-    return value
+def _cluster(fields: Fields, name: str, nodes: int) -> PaperCluster:
+    fields.needs(("core",), "give its minimum number of nodes")
+    core = fields.whole("core", f"core of {shown(name)}", least=1)
+    if core > nodes:
+        raise fields.fail(f"{shown(name)} wants {core} core nodes of {nodes}", "it would wait for ever", at="core")
+    arrival_s, load_s, save_s = (
+        _time(fields, time, f"{time} of {shown(name)}") for time in ("arrival_s", "load_s", "save_s")
+    )
+    return PaperCluster(name, core, arrival_s, load_s, save_s, _metrics(fields, name) if "metrics" in fields else ())
 
 
-def _metrics(reader: Reader, node: yaml.Node, cluster: str) -> tuple[tuple[Fraction, Metrics], ...]:
-    reader.count(node)
-    if not isinstance(node, yaml.SequenceNode):
-        raise reader.fail(node, f"metrics of {shown(cluster)} is not a list", "write - {from_s: 0, waiting_jobs: 50}")
+def _time(fields: Fields, name: str, what: str | None = None, other: int = 0) -> Fraction:
+    return fields.number(name, what, least=0, most=10**9, other=other)
+
+
+def _metrics(fields: Fields, cluster: str) -> tuple[tuple[Fraction, Metrics], ...]:
+    what = f"metrics of {shown(cluster)}"
     found: list[tuple[Fraction, Metrics]] = []
-    for item in node.value:
-        given = reader.mapping(item, f"metrics of {shown(cluster)}")
-        reader.only(given, ("from_s", *METRICS), f"metrics of {shown(cluster)}")
-        since = _time(reader, given["from_s"][1], "from_s") if "from_s" in given else Fraction(0)
+    for item in fields.items_of("metrics", what, "write - {from_s: 0, waiting_jobs: 50}"):
+        given = fields.reader.mapping(item, what, ("from_s", *METRICS), item)
+        since = _time(given, "from_s")
         if found and since <= found[-1][0]:
-            raise reader.fail(item, f"metrics of {shown(cluster)} are not in the order of from_s", "sort them")
-        values = {}
-        for name in METRICS:
-            if name in given:
-                values[name] = reader.number(given[name][1], name)
-                if not 0 <= values[name] <= (1 if name in ("processor", "disk") else 10**15):
-                    raise reader.fail(given[name][1], f"{name} is out of range", "parts are from 0 to 1")
+            raise given.fail(f"{what} are not in the order of from_s", "sort them")
+        values = {
+            name: given.number(name, least=0, most=1 if name in ("processor", "disk") else 10**15)
+            for name in METRICS
+            if name in given
+        }
         found.append((since, Metrics(**values)))
     return tuple(found)
 

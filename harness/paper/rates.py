@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import yaml
-
 from harness.base.errors import CallError
-from harness.paper.reader import Fields, Reader, shown
+from harness.paper.reader import Fields, shown
 from harness.policies.base import Policy
 from harness.policies.rates import Choose, NodeType, RateJob, RatesScenario
 from harness.sim.rates import RatesResult, simulate_rates
@@ -25,60 +23,40 @@ def is_rates(top: Fields) -> bool:
     return "node_types" in top
 
 
-def read_rates(reader: Reader, top: Fields) -> RatesScenario:
+def read_rates(top: Fields) -> RatesScenario:
     """The scenario from its fields. InputError for whatever is wrong with it."""
-    reader.only(top, ("node_types", "jobs", "description"), "a scenario of rates")
-    if "jobs" not in top:
-        raise reader.fail(None, "has no jobs", "give every job its tasks, seconds and rates")
-    types = []
-    for name, (key, body) in reader.mapping(top["node_types"][1], "node_types").items():
-        fields = reader.mapping(body, f"node type {shown(name)}")
+    top.only(("node_types", "jobs", "description"), "a scenario of rates")
+    top.needs(("jobs",), "give every job its tasks, seconds and rates")
+    types, given = [], top.some("node_types", "node types")
+    for name in given:
+        fields = given.mapping(name, f"node type {shown(name)}")
         if set(fields) != {"slots"}:
-            raise reader.fail(key, f"node type {shown(name)} has {', '.join(fields) or 'nothing'}", "give it slots: N")
-        types.append(NodeType(name, reader.whole(fields["slots"][1], f"slots of {shown(name)}", least=1)))
-    if not types:
-        raise reader.fail(top["node_types"][1], "no node types", "name at least one")
-    jobs = [
-        _job(reader, name, key, body, types) for name, (key, body) in reader.mapping(top["jobs"][1], "jobs").items()
-    ]
-    if not jobs:
-        raise reader.fail(top["jobs"][1], "no jobs", "name at least one")
-    return RatesScenario(tuple(types), tuple(sorted(jobs, key=lambda job: job.name.encode())))
+            raise fields.fail(f"{fields.what} has {', '.join(fields) or 'nothing'}", "give it slots: N")
+        types.append(NodeType(name, fields.whole("slots", f"slots of {shown(name)}", least=1)))
+    jobs = top.some("jobs")
+    found = [_job(jobs.mapping(name, f"job {shown(name)}", JOB_FIELDS), name, types) for name in jobs]
+    return RatesScenario(tuple(types), tuple(sorted(found, key=lambda job: job.name.encode())))
 
 
-def _job(reader: Reader, name: str, key: yaml.Node, body: yaml.Node, types: list[NodeType]) -> RateJob:
-    fields = reader.mapping(body, f"job {shown(name)}")
-    reader.only(fields, JOB_FIELDS, f"job {shown(name)}")
-    for field in ("tasks", "seconds", "rates"):
-        if field not in fields:
-            raise reader.fail(key, f"job {shown(name)} has no {field}")
+def _job(fields: Fields, name: str, types: list[NodeType]) -> RateJob:
+    fields.needs(("tasks", "seconds", "rates"))
+    given = fields.mapping("rates", f"rates of {shown(name)}")
     rates: dict[str, Fraction] = {}
-    for kind, (kind_key, value) in reader.mapping(fields["rates"][1], f"rates of {shown(name)}").items():
+    for kind in given:
         if kind not in {node_type.name for node_type in types}:
-            raise reader.fail(kind_key, f"{shown(kind)} is not a node type", "name those of node_types")
-        rates[kind] = reader.above_zero(value, f"the rate on {kind} of {shown(name)}")
+            raise given.fail(f"{shown(kind)} is not a node type", "name those of node_types", key=kind)
+        rates[kind] = given.above_zero(kind, f"the rate on {kind} of {shown(name)}")
     missing = [kind.name for kind in types if kind.name not in rates]
     if missing:
-        raise reader.fail(fields["rates"][0], f"job {shown(name)} has no rate on {', '.join(missing)}")
-    submit = Fraction(0)
-    if "submit" in fields:
-        submit = reader.number(fields["submit"][1], f"submit of {shown(name)}")
-        if submit < 0:
-            raise reader.fail(fields["submit"][1], f"submit of {shown(name)} is below 0")
-    least = Fraction(0)
-    if "min_share" in fields:
-        least = reader.number(fields["min_share"][1], f"min_share of {shown(name)}")
-        if not 0 <= least <= 1:
-            given = shown(fields["min_share"][1].value)
-            raise reader.fail(fields["min_share"][1], f"min_share of {shown(name)} is {given}", "give 0 to 1")
+        raise given.fail(f"job {shown(name)} has no rate on {', '.join(missing)}")
     return RateJob(
         name=name,
-        tasks=reader.whole(fields["tasks"][1], f"tasks of {shown(name)}", least=0),
-        work_s=reader.above_zero(fields["seconds"][1], f"seconds of {shown(name)}"),
+        tasks=fields.whole("tasks", f"tasks of {shown(name)}", least=0),
+        work_s=fields.above_zero("seconds", f"seconds of {shown(name)}"),
         rates=rates,
-        weight=reader.weight(fields, name),
-        submit_s=submit,
-        min_share=least,
+        weight=fields.weight(name),
+        submit_s=fields.number("submit", f"submit of {shown(name)}", least=0),
+        min_share=fields.number("min_share", f"min_share of {shown(name)}", least=0, most=1),
     )
 
 

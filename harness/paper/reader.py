@@ -6,7 +6,7 @@ The format: docs/reference/scenario.md.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -22,20 +22,19 @@ MAX_COUNT = 10**15
 #: Numbers other than 0 are between 10^-60 and 10^60: figures made of several of them are still floats.
 MAX_EXPONENT = 60
 
-#: name -> (key node, value node), of a mapping.
-Fields = dict[str, tuple[yaml.Node, yaml.Node]]
-
 
 class Reader:
-    """Walks YAML nodes; every complaint has file and line."""
+    """Makes fields of YAML nodes; every complaint has file and line."""
 
     def __init__(self, source: str) -> None:
         self.source = source
         self.nodes = 0
 
+    def where(self, node: yaml.Node) -> str:
+        return f"{self.source}:{node.start_mark.line + 1}"
+
     def fail(self, node: yaml.Node | None, what: str, mend: str | None = None) -> InputError:
-        where = self.source if node is None else f"{self.source}:{node.start_mark.line + 1}"
-        return InputError(what, where=where, mend=mend)
+        return InputError(what, where=self.source if node is None else self.where(node), mend=mend)
 
     def count(self, node: yaml.Node) -> None:
         # Anchors let a short text stand for an endless document.
@@ -43,14 +42,16 @@ class Reader:
         if self.nodes > MAX_NODES:
             raise self.fail(node, f"more than {MAX_NODES:,} values once its anchors are expanded")
 
-    def mapping(self, node: yaml.Node, what: str) -> Fields:
-        """name -> (key node, value node). null is an empty mapping."""
+    def mapping(
+        self, node: yaml.Node, what: str, known: Collection[str] | None = None, place: yaml.Node | None = None
+    ) -> Fields:
+        """The fields of a mapping. ``known``: which there may be, else any; ``place``: see Fields. null is empty."""
         self.count(node)
         if isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null":
-            return {}
+            return Fields(self, what, place, {})
         if not isinstance(node, yaml.MappingNode):
             raise self.fail(node, f"{what} is not a mapping", "write name: value pairs")
-        found: Fields = {}
+        found: dict[str, tuple[yaml.Node, yaml.Node]] = {}
         for key, value in node.value:
             self.count(value)
             if not isinstance(key, yaml.ScalarNode):
@@ -60,44 +61,121 @@ class Reader:
             if key.value in found:
                 raise self.fail(key, f"{shown(key.value)} appears twice in {what}")
             found[key.value] = (key, value)
+        fields = Fields(self, what, place, found)
+        if known is not None:
+            fields.only(known)
+        return fields
+
+
+class Fields(Mapping[str, yaml.Node]):
+    """A mapping of a scenario: name -> value. Values are read by name; ``what`` is what a complaint calls them.
+
+    ``place``: where it stands, for complaints about the whole of it; None for the scenario itself.
+    """
+
+    def __init__(
+        self, reader: Reader, what: str, place: yaml.Node | None, found: dict[str, tuple[yaml.Node, yaml.Node]]
+    ) -> None:
+        self.reader, self.what, self.place, self.found = reader, what, place, found
+
+    def __getitem__(self, name: str) -> yaml.Node:
+        return self.found[name][1]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.found)
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    def fail(self, what: str, mend: str | None = None, *, at: str | None = None, key: str | None = None) -> InputError:
+        """A complaint about the value called `at`, about the name `key`, or about the whole mapping."""
+        node = self[at] if at is not None else self.found[key][0] if key is not None else self.place
+        return self.reader.fail(node, what, mend)
+
+    def only(self, known: Collection[str], what: str | None = None) -> None:
+        """Raises InputError for a field that there is not."""
+        for name in self:
+            if name not in known:
+                what, has = what or self.what, f"it has {', '.join(known)}"
+                raise self.fail(f"unknown field {shown(name)} of {what}", has, key=name)
+
+    def needs(self, names: Collection[str], mend: str | None = None) -> None:
+        """Raises InputError for the first of these fields that it lacks."""
+        for name in names:
+            if name not in self:
+                raise self.fail(f"{self.what} has no {name}" if self.place else f"has no {name}", mend)
+
+    def mapping(self, name: str, what: str | None = None, known: Collection[str] | None = None) -> Fields:
+        return self.reader.mapping(self[name], what or name, known, self.found[name][0])
+
+    def some(self, name: str, what: str | None = None) -> Fields:
+        """A mapping of at least one of what there is."""
+        found = self.mapping(name)
+        if not found:
+            raise self.fail(f"no {what or name}", "name at least one", at=name)
         return found
 
-    def only(self, fields: Fields, known: Collection[str], what: str) -> None:
-        """Raises InputError for a field that `what` does not have."""
-        for name, (key, _) in fields.items():
-            if name not in known:
-                raise self.fail(key, f"unknown field {shown(name)} of {what}", f"it has {', '.join(known)}")
+    def queue(self, name: str, known: Collection[str]) -> Fields:
+        """The fields of the queue called `name`."""
+        if not name or "." in name:
+            raise self.fail(f"{shown(name)} is not a queue name", "a name is not empty and has no dot", key=name)
+        return self.mapping(name, f"queue {shown(name)}", known)
 
-    def weight(self, fields: Fields, name: str) -> Fraction:
+    def items_of(self, name: str, what: str, mend: str) -> list[yaml.Node]:
+        """What is in a list."""
+        self.reader.count(self[name])
+        if not isinstance(self[name], yaml.SequenceNode):
+            raise self.fail(f"{what} is not a list", mend, at=name)
+        return list(self[name].value)
+
+    def weight(self, name: str) -> Fraction:
         """The ``weight`` of a queue or job called `name`: above 0, 1 where none is written."""
-        if "weight" not in fields:
+        if "weight" not in self:
             return Fraction(1)
-        return self.above_zero(fields["weight"][1], f"the weight of {shown(name)}", "weights are above 0")
+        return self.above_zero("weight", f"the weight of {shown(name)}", "weights are above 0")
 
-    def above_zero(self, node: yaml.Node, what: str, mend: str = "give a number above 0") -> Fraction:
-        value = self.number(node, what)
+    def above_zero(self, name: str, what: str, mend: str = "give a number above 0") -> Fraction:
+        value = self.number(name, what)
         if value <= 0:
-            raise self.fail(node, f"{what} is {shown(str(node.value))}", mend)
+            raise self.fail(f"{what} is {shown(str(self[name].value))}", mend, at=name)
         return value
 
-    def number(self, node: yaml.Node, what: str) -> Fraction:
-        """A number exactly as written, 0 or of a size between 10^-60 and 10^60. InputError for anything else."""
-        self.count(node)
-        # Unquoted: YAML 1.1 takes 1e-3 for a text, people do not.
-        if isinstance(node, yaml.ScalarNode) and not node.style:
-            value = read_decimal(node.value)
-            if value is not None:
-                if value and not Fraction(1, 10**MAX_EXPONENT) <= abs(value) <= 10**MAX_EXPONENT:
-                    mend = f"give a number between 1e-{MAX_EXPONENT} and 1e{MAX_EXPONENT}, or other units"
-                    raise self.fail(node, f"{what} is {shown(node.value)}", mend)
-                return value
-        text = node.value if isinstance(node, yaml.ScalarNode) else "a list or mapping"
-        raise self.fail(node, f"{what} is {shown(text)}, not a finite decimal number")
+    def number(
+        self,
+        name: str,
+        what: str | None = None,
+        *,
+        least: int | None = None,
+        most: int = 10**MAX_EXPONENT,
+        other: int = 0,
+    ) -> Fraction:
+        """A number exactly as written: 0 or of a size between 10^-60 and 10^60, between `least` and `most`.
 
-    def whole(self, node: yaml.Node, what: str, *, least: int) -> int:
-        value = self.number(node, what)
-        if value.denominator != 1 or not least <= value <= MAX_COUNT:
-            raise self.fail(node, f"{what} is {shown(str(node.value))}", f"give a whole number of at least {least}")
+        ``other``: where none is written. InputError for anything else.
+        """
+        if name not in self:
+            return Fraction(other)
+        node, what = self[name], what or name
+        self.reader.count(node)
+        # Unquoted: YAML 1.1 takes 1e-3 for a text, people do not.
+        value = read_decimal(node.value) if isinstance(node, yaml.ScalarNode) and not node.style else None
+        if value is None:
+            text = node.value if isinstance(node, yaml.ScalarNode) else "a list or mapping"
+            raise self.fail(f"{what} is {shown(text)}, not a finite decimal number", at=name)
+        if value and not Fraction(1, 10**MAX_EXPONENT) <= abs(value) <= 10**MAX_EXPONENT:
+            mend = f"give a number between 1e-{MAX_EXPONENT} and 1e{MAX_EXPONENT}, or other units"
+            raise self.fail(f"{what} is {shown(node.value)}", mend, at=name)
+        if least is not None and not least <= value <= most:
+            upper = f" to {most:,}" if most < 10**MAX_EXPONENT else " on"
+            raise self.fail(f"{what} is {shown(node.value)}", f"give a number from {least}{upper}", at=name)
+        return value
+
+    def whole(self, name: str, what: str | None = None, *, least: int, most: int = MAX_COUNT, other: int = 0) -> int:
+        """A whole number between `least` and `most`, ``other`` where none is written."""
+        value, what = self.number(name, what, other=other), what or name
+        if value.denominator != 1 or not least <= value <= most:
+            which = f"from {least} to {most:,}" if most < MAX_COUNT else f"of at least {least}"
+            raise self.fail(f"{what} is {shown(str(self[name].value))}", f"give a whole number {which}", at=name)
         return int(value)
 
 
@@ -107,13 +185,13 @@ def shown(text: str) -> str:
     return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
-def read_top(text: str, source: str) -> tuple[Reader, Fields]:
-    """The fields of a scenario of any kind, and a reader for them. InputError if the text is no YAML mapping."""
+def read_top(text: str, source: str) -> Fields:
+    """The fields of a scenario of any kind. InputError if the text is no YAML mapping."""
     reader = Reader(source)
     top = reader.mapping(_compose(text, reader), "the scenario")
     if not top:
         raise reader.fail(None, "is empty", "give capacity, queues and arrivals (docs/reference/scenario.md)")
-    return reader, top
+    return top
 
 
 def _compose(text: str, reader: Reader) -> yaml.Node:

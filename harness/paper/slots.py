@@ -12,13 +12,16 @@ from typing import Any
 import yaml
 
 from harness.base.errors import CallError, InputError
-from harness.paper.reader import Fields, Reader, shown
+from harness.paper.reader import Fields, shown
 from harness.policies.base import Policy
 from harness.sim.slots.engine import run_slots
-from harness.sim.slots.model import MAX_SLOTS, MAX_TASKS, SlotCluster, SlotJob, SlotNode, SlotResult, SlotRun
+from harness.sim.slots.model import MAX_SLOTS, SlotCluster, SlotJob, SlotNode, SlotResult, SlotRun
 
 #: More tasks on paper take longer than anybody waits.
 MOST_TASKS = 200_000
+
+
+_JOB = ("name", "queue", "maps", "map_seconds", "reduces", "reduce_seconds", "submit_seconds", "slow_start")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,111 +40,77 @@ def is_slots(top: Fields) -> bool:
     return "slots" in top and "jobs" in top
 
 
-def read_slots(reader: Reader, top: Fields) -> SlotsScenario:
+def read_slots(top: Fields) -> SlotsScenario:
     """The scenario from its fields. InputError for whatever is wrong with it."""
-    reader.only(top, ("slots", "queues", "jobs", "description"), "a scenario of slots")
-    cluster = _cluster(reader, top["slots"][1])
-    weights, minimums = _pools(reader, top["queues"][1]) if "queues" in top else ({}, {})
-    jobs_node = top["jobs"][1]
-    if not isinstance(jobs_node, yaml.SequenceNode):
-        raise reader.fail(jobs_node, "jobs is not a list", "write one {name, maps, map_seconds, ...} a job")
-    jobs = tuple(_job(reader, node, weights) for node in jobs_node.value)
+    top.only(("slots", "queues", "jobs", "description"), "a scenario of slots")
+    cluster = _cluster(top.mapping("slots", known=("map", "reduce", "nodes", "map_weight", "reduce_weight")))
+    weights, minimums = _pools(top.mapping("queues")) if "queues" in top else ({}, {})
+    nodes = top.items_of("jobs", "jobs", "write one {name, maps, map_seconds, ...} a job")
+    jobs = tuple(_job(top.reader.mapping(node, "a job", _JOB, node), weights) for node in nodes)
     if not jobs:
-        raise reader.fail(jobs_node, "no jobs", "name at least one")
+        raise top.fail("no jobs", "name at least one", at="jobs")
     tasks = sum(len(job.maps_ms) + len(job.reduces_ms) for job in jobs)
     if tasks > MOST_TASKS:
-        raise reader.fail(jobs_node, f"{tasks:,} tasks", f"give at most {MOST_TASKS:,}")
+        raise top.fail(f"{tasks:,} tasks", f"give at most {MOST_TASKS:,}", at="jobs")
     return SlotsScenario(cluster, weights, jobs, minimums)
 
 
-def _cluster(reader: Reader, node: yaml.Node) -> SlotCluster:
-    fields = reader.mapping(node, "slots")
-    reader.only(fields, ("map", "reduce", "nodes", "map_weight", "reduce_weight"), "slots")
-    found = {}
-    for name in ("map", "reduce"):
-        if name not in fields:
-            raise reader.fail(node, f"slots has no {name}", "give map and reduce, the slots of a node")
-        found[name] = reader.whole(fields[name][1], f"the {name} slots", least=0)
-        if found[name] > MAX_SLOTS:
-            raise reader.fail(fields[name][1], f"{found[name]:,} {name} slots", f"give at most {MAX_SLOTS:,}")
-    nodes = reader.whole(fields["nodes"][1], "nodes", least=1) if "nodes" in fields else 1
-    if nodes > 1000:
-        raise reader.fail(fields["nodes"][1], f"{nodes:,} nodes", "give at most 1,000")
-    weights = {}
-    for name in ("map_weight", "reduce_weight"):
-        weights[name] = reader.number(fields[name][1], name) if name in fields else Fraction(1)
+def _cluster(slots: Fields) -> SlotCluster:
+    slots.needs(("map", "reduce"), "give map and reduce, the slots of a node")
+    maps, reduces = (slots.whole(kind, f"the {kind} slots", least=0, most=MAX_SLOTS) for kind in ("map", "reduce"))
+    nodes = slots.whole("nodes", least=1, most=1000, other=1)
+    map_weight, reduce_weight = (slots.number(name, other=1) for name in ("map_weight", "reduce_weight"))
+    trackers = tuple(SlotNode(f"node-{at + 1}", maps, reduces) for at in range(nodes))
     try:
-        cluster = SlotCluster(
-            tuple(SlotNode(f"node-{at + 1}", found["map"], found["reduce"]) for at in range(nodes)),
-            weights["map_weight"],
-            weights["reduce_weight"],
-            replicas=0,
-        )
+        cluster = SlotCluster(trackers, map_weight, reduce_weight, replicas=0)
         cluster.check()
     except InputError as error:
-        raise reader.fail(node, error.what, error.mend) from error
+        raise slots.fail(error.what, error.mend) from error
     return cluster
 
 
-def _pools(reader: Reader, node: yaml.Node) -> tuple[dict[str, Fraction], dict[str, tuple[int, int]]]:
+def _pools(queues: Fields) -> tuple[dict[str, Fraction], dict[str, tuple[int, int]]]:
     """The pools' weights, and the minimums of those that have one."""
     weights, minimums = {}, {}
-    for name, (_, body) in reader.mapping(node, "queues").items():
-        fields = reader.mapping(body, f"queue {shown(name)}")
-        reader.only(fields, ("weight", "min_slots"), f"queue {shown(name)}")
-        weights[name] = reader.weight(fields, name)
+    for name in queues:
+        fields = queues.mapping(name, f"queue {shown(name)}", ("weight", "min_slots"))
+        weights[name] = fields.weight(name)
         if "min_slots" in fields:
-            minimums[name] = _minimum(reader, fields["min_slots"][1], name)
+            least = fields.mapping("min_slots", f"min_slots of {shown(name)}", ("map", "reduce"))
+            maps, reduces = (
+                least.whole(kind, f"the {kind} slots of {shown(name)}", least=0) for kind in ("map", "reduce")
+            )
+            minimums[name] = (maps, reduces)
     return weights, minimums
 
 
-def _minimum(reader: Reader, node: yaml.Node, pool: str) -> tuple[int, int]:
-    fields = reader.mapping(node, f"min_slots of {shown(pool)}")
-    reader.only(fields, ("map", "reduce"), "min_slots")
-    maps, reduces = (
-        reader.whole(fields[kind][1], f"the {kind} slots of {shown(pool)}", least=0) if kind in fields else 0
-        for kind in ("map", "reduce")
-    )
-    return maps, reduces
-
-
-def _job(reader: Reader, node: yaml.Node, weights: dict[str, Fraction]) -> SlotJob:
-    fields = reader.mapping(node, "a job")
-    known = ("name", "queue", "maps", "map_seconds", "reduces", "reduce_seconds", "submit_seconds", "slow_start")
-    reader.only(fields, known, "a job")
-    if "name" not in fields:
-        raise reader.fail(node, "a job has no name", "give name")
+def _job(fields: Fields, weights: dict[str, Fraction]) -> SlotJob:
+    fields.needs(("name",), "give name")
 
     def text(field: str, default: str) -> str:
         if field not in fields:
             return default
-        if not isinstance(fields[field][1], yaml.ScalarNode) or not fields[field][1].value:
-            raise reader.fail(fields[field][1], f"a job's {field} is not a text")
-        return str(fields[field][1].value)
+        if not isinstance(fields[field], yaml.ScalarNode) or not fields[field].value:
+            raise fields.fail(f"a job's {field} is not a text", at=field)
+        return str(fields[field].value)
 
     def milliseconds(field: str) -> int:
-        if field not in fields:
-            return 0
-        time = reader.number(fields[field][1], field) * 1000
-        if time.denominator != 1 or not 0 <= time <= 10**12:
-            raise reader.fail(fields[field][1], f"{field} is not from 0 to 1,000,000,000 s in whole milliseconds")
+        time = fields.number(field, least=0, most=10**9) * 1000
+        if time.denominator != 1:
+            raise fields.fail(f"{field} is {shown(fields[field].value)}", "give whole milliseconds", at=field)
         return int(time)
 
     tasks: dict[str, tuple[int, ...]] = {}
     for kind in ("map", "reduce"):
-        count = reader.whole(fields[f"{kind}s"][1], f"{kind}s", least=0) if f"{kind}s" in fields else 0
-        if count > MAX_TASKS:
-            raise reader.fail(fields[f"{kind}s"][1], f"{count:,} {kind}s", f"give at most {MOST_TASKS:,}")
+        count = fields.whole(f"{kind}s", least=0, most=MOST_TASKS)
         length = milliseconds(f"{kind}_seconds")
         if count and not length:
-            raise reader.fail(node, f"its {kind}s take no time", f"give {kind}_seconds above 0")
+            raise fields.fail(f"its {kind}s take no time", f"give {kind}_seconds above 0")
         tasks[kind] = (length,) * count
-    slow_start = reader.number(fields["slow_start"][1], "slow_start") if "slow_start" in fields else Fraction(1)
-    if not 0 <= slow_start <= 1:
-        raise reader.fail(fields["slow_start"][1], "slow_start is not from 0 to 1")
+    slow_start = fields.number("slow_start", least=0, most=1, other=1)
     queue = text("queue", next(iter(weights), "default"))
     if weights and queue not in weights:
-        raise reader.fail(fields["queue"][1], f"queue {shown(queue)} is not among queues", "name it there")
+        raise fields.fail(f"queue {shown(queue)} is not among queues", "name it there", at="queue")
     return SlotJob(
         text("name", ""), queue, tasks["map"], tasks["reduce"], milliseconds("submit_seconds"), float(slow_start)
     )

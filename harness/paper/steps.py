@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import yaml
 
-from harness.paper.reader import Fields, Reader, read_top, shown
+from harness.paper.reader import Fields, read_top, shown
 
 MAX_DEPTH = 60
 #: Columns of a terminal.
@@ -93,70 +93,56 @@ class Allocation:
 
 def read_scenario(text: str, source: str) -> StepsScenario:
     """The scenario in a YAML text. ``source`` names the file in messages. InputError for whatever is wrong with it."""
-    return read_steps(*read_top(text, source))
+    return read_steps(read_top(text, source))
 
 
-def read_steps(reader: Reader, top: Fields) -> StepsScenario:
+def read_steps(top: Fields) -> StepsScenario:
     """A scenario of steps from its fields."""
-    reader.only(top, ("capacity", "queues", "arrivals", "steps", "description"), "a scenario of steps")
-    for name in ("capacity", "queues", "arrivals"):
-        if name not in top:
-            raise reader.fail(None, f"has no {name}", "a scenario of steps has capacity, queues and arrivals")
-    capacity_node = top["capacity"][1]
-    if isinstance(capacity_node, yaml.MappingNode):
-        raise reader.fail(
-            capacity_node,
-            "a capacity of several resources makes a scenario of vectors, which has no arrivals",
-            "give capacity as a number of units, or every queue its task",
-        )
-    capacity = reader.whole(capacity_node, "capacity", least=1)
-    queues = _queues(reader, top["queues"][1], "queues", ())
-    if not queues:
-        raise reader.fail(top["queues"][1], "no queues", "name at least one")
+    top.only(("capacity", "queues", "arrivals", "steps", "description"), "a scenario of steps")
+    top.needs(("capacity", "queues", "arrivals"), "a scenario of steps has capacity, queues and arrivals")
+    if isinstance(top["capacity"], yaml.MappingNode):
+        what = "a capacity of several resources makes a scenario of vectors, which has no arrivals"
+        raise top.fail(what, "give capacity as a number of units, or every queue its task", at="capacity")
+    capacity = top.whole("capacity", least=1)
+    queues = _queues(top.some("queues"), (top["queues"],))
     names: dict[str, None] = {}
     for queue in queues:
         for leaf in queue.leaves():
             if leaf.name in names:
-                raise reader.fail(top["queues"][1], f"two leaves are called {shown(leaf.name)}", "rename one")
+                raise top.fail(f"two leaves are called {shown(leaf.name)}", "rename one", at="queues")
             names[leaf.name] = None
-    arrivals = _arrivals(reader, top["arrivals"][1], names)
-    steps = reader.whole(top["steps"][1], "steps", least=0) if "steps" in top else None
-    return StepsScenario(capacity, queues, arrivals, steps)
+    arrivals = _arrivals(top, names)
+    return StepsScenario(capacity, queues, arrivals, top.whole("steps", least=0) if "steps" in top else None)
 
 
-def _queues(reader: Reader, node: yaml.Node, what: str, above: tuple[yaml.Node, ...]) -> tuple[ScenarioQueue, ...]:
-    if any(node is ancestor for ancestor in above):
-        raise reader.fail(node, f"{what} contains itself", "a queue tree has no cycles: remove the anchor")
-    if len(above) >= MAX_DEPTH:
-        raise reader.fail(node, f"queues nest deeper than {MAX_DEPTH}")
+def _queues(queues: Fields, above: tuple[yaml.Node, ...]) -> tuple[ScenarioQueue, ...]:
+    if len(above) > MAX_DEPTH:
+        raise queues.fail(f"queues nest deeper than {MAX_DEPTH}")
     found = []
-    for name, (key, body) in reader.mapping(node, what).items():
-        if not name or "." in name:
-            raise reader.fail(key, f"{shown(name)} is not a queue name", "a name is not empty and has no dot")
-        fields = reader.mapping(body, f"queue {shown(name)}")
-        reader.only(fields, ("weight", "children"), f"queue {shown(name)}")
-        weight = reader.weight(fields, name)
+    for name in queues:
+        fields = queues.queue(name, ("weight", "children"))
         children: tuple[ScenarioQueue, ...] = ()
         if "children" in fields:
-            children = _queues(reader, fields["children"][1], f"children of {shown(name)}", (*above, node))
+            below, what = fields["children"], f"children of {shown(name)}"
+            if any(below is ancestor for ancestor in above):
+                mend = "a queue tree has no cycles: remove the anchor"
+                raise fields.fail(f"{what} contains itself", mend, at="children")
+            children = _queues(fields.mapping("children", what), (*above, below))
             if not children:
-                raise reader.fail(fields["children"][0], f"{shown(name)} has no children", "drop the field or fill it")
-        found.append(ScenarioQueue(name, weight, children))
+                raise fields.fail(f"{shown(name)} has no children", "drop the field or fill it", key="children")
+        found.append(ScenarioQueue(name, fields.weight(name), children))
     # Ties are broken by name in byte order, at each level.
     return tuple(sorted(found, key=lambda queue: queue.name.encode()))
 
 
-def _arrivals(reader: Reader, node: yaml.Node, leaves: dict[str, None]) -> tuple[dict[str, int], ...]:
-    reader.count(node)
-    if not isinstance(node, yaml.SequenceNode):
-        raise reader.fail(node, "arrivals is not a list", "write one {queue: tasks} per step")
+def _arrivals(top: Fields, leaves: dict[str, None]) -> tuple[dict[str, int], ...]:
     found = []
-    for position, item in enumerate(node.value):
-        step: dict[str, int] = {}
-        for name, (key, value) in reader.mapping(item, f"arrivals of step {position + 1}").items():
+    for number, item in enumerate(top.items_of("arrivals", "arrivals", "write one {queue: tasks} per step"), start=1):
+        step = top.reader.mapping(item, f"arrivals of step {number}")
+        for name in step:
             if name not in leaves:
                 offer = ", ".join(list(leaves)[:8]) + (", ..." if len(leaves) > 8 else "")
-                raise reader.fail(key, f"arrivals for {shown(name)}, which is not a leaf queue", f"leaves: {offer}")
-            step[name] = reader.whole(value, f"arrivals of {shown(name)} in step {position + 1}", least=0)
-        found.append(step)
+                what = f"arrivals for {shown(name)}, which is not a leaf queue"
+                raise step.fail(what, f"leaves: {offer}", key=name)
+        found.append({name: step.whole(name, f"arrivals of {shown(name)} in step {number}", least=0) for name in step})
     return tuple(found)

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from harness.paper.reader import Fields, Reader, shown
+from harness.paper.reader import Fields, shown
 from harness.policies.base import Policy
 from harness.policies.vectors import Division, VectorScenario, VectorUser, soft_fairness, utilisation
 
@@ -18,57 +18,39 @@ TAKEN = ("tasks", "dominant_share")
 
 def is_vectors(top: Fields) -> bool:
     """Whether the fields make a scenario of several resources: its capacity is a mapping, and nothing arrives."""
-    return "capacity" in top and isinstance(top["capacity"][1], yaml.MappingNode) and "arrivals" not in top
+    return "capacity" in top and isinstance(top["capacity"], yaml.MappingNode) and "arrivals" not in top
 
 
-def read_vectors(reader: Reader, top: Fields) -> VectorScenario:
+def read_vectors(top: Fields) -> VectorScenario:
     """The scenario from its fields. InputError for whatever is wrong with it."""
-    reader.only(top, ("capacity", "queues", "description"), "a scenario of several resources")
-    if "queues" not in top:
-        raise reader.fail(None, "has no queues", "give every queue its task (docs/reference/scenario.md)")
-    capacity = {}
-    for name, (key, value) in reader.mapping(top["capacity"][1], "capacity").items():
+    top.only(("capacity", "queues", "description"), "a scenario of several resources")
+    top.needs(("queues",), "give every queue its task (docs/reference/scenario.md)")
+    amounts, capacity = top.mapping("capacity"), {}
+    for name in amounts:
         if not name or name in TAKEN:
-            raise reader.fail(
-                key, f"{shown(name)} is not a resource name", "the answer uses it: call it something else"
-            )
-        capacity[name] = reader.above_zero(value, f"the capacity of {shown(name)}", "capacities are above 0")
+            mend = "the answer uses it: call it something else"
+            raise amounts.fail(f"{shown(name)} is not a resource name", mend, key=name)
+        capacity[name] = amounts.above_zero(name, f"the capacity of {shown(name)}", "capacities are above 0")
     if not capacity:
-        raise reader.fail(
-            top["capacity"][1], "capacity names no resource", "for example {vcores: 200, memory_gb: 1000}"
-        )
-    users = []
-    for name, (key, body) in reader.mapping(top["queues"][1], "queues").items():
-        if not name or "." in name:
-            raise reader.fail(key, f"{shown(name)} is not a queue name", "a name is not empty and has no dot")
-        users.append(_user(reader, name, key, body, list(capacity)))
-    if not users:
-        raise reader.fail(top["queues"][1], "no queues", "name at least one")
+        raise top.fail("capacity names no resource", "for example {vcores: 200, memory_gb: 1000}", at="capacity")
+    queues = top.some("queues")
+    users = [_user(queues.queue(name, ("weight", "task", "tasks")), name, list(capacity)) for name in queues]
     users.sort(key=lambda user: user.name.encode())
     return VectorScenario(tuple(capacity), tuple(capacity.values()), tuple(users))
 
 
-def _user(reader: Reader, name: str, key: yaml.Node, body: yaml.Node, resources: list[str]) -> VectorUser:
-    fields = reader.mapping(body, f"queue {shown(name)}")
-    reader.only(fields, ("weight", "task", "tasks"), f"queue {shown(name)}")
-    if "task" not in fields:
-        raise reader.fail(key, f"queue {shown(name)} has no task", f"give task: {{{resources[0]}: 1, ...}}")
-    weight = reader.weight(fields, name)
-    demand = dict.fromkeys(resources, Fraction(0))
-    for resource, (resource_key, value) in reader.mapping(fields["task"][1], f"task of {shown(name)}").items():
-        if resource not in demand:
-            raise reader.fail(
-                resource_key, f"the task of {shown(name)} asks for {shown(resource)}, which capacity does not name"
-            )
-        demand[resource] = reader.number(value, f"{resource} of the task of {shown(name)}")
-        if demand[resource] < 0:
-            raise reader.fail(value, f"{shown(resource)} of the task of {shown(name)} is below 0")
-    if not any(demand.values()):
-        raise reader.fail(fields["task"][1], f"the task of {shown(name)} needs nothing", "give one resource above 0")
-    tasks = None
-    if "tasks" in fields:
-        tasks = reader.whole(fields["tasks"][1], f"tasks of {shown(name)}", least=0)
-    return VectorUser(name, weight, tuple(demand.values()), tasks)
+def _user(fields: Fields, name: str, resources: list[str]) -> VectorUser:
+    fields.needs(("task",), f"give task: {{{resources[0]}: 1, ...}}")
+    given = fields.mapping("task", f"task of {shown(name)}")
+    for resource in given:
+        if resource not in resources:
+            what = f"the task of {shown(name)} asks for {shown(resource)}, which capacity does not name"
+            raise given.fail(what, key=resource)
+    demand = [given.number(resource, f"{resource} of the task of {shown(name)}", least=0) for resource in resources]
+    if not any(demand):
+        raise fields.fail(f"the task of {shown(name)} needs nothing", "give one resource above 0", at="task")
+    tasks = fields.whole("tasks", f"tasks of {shown(name)}", least=0) if "tasks" in fields else None
+    return VectorUser(name, fields.weight(name), tuple(demand), tasks)
 
 
 @dataclass(frozen=True, slots=True)

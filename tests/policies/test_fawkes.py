@@ -194,9 +194,15 @@ def test_exact_and_the_same_again() -> None:
         ("nodes: 5\nclusters: {a: {}}", "has no core"),
         ("nodes: 5\nclusters: {a: {core: 1, cores: 2}}", "unknown field 'cores'"),
         ("nodes: 5\nclusters: {a: {core: 1, metrics: [{waiting: 2}]}}", "unknown field 'waiting'"),
-        ("nodes: 5\nclusters: {a: {core: 1, metrics: [{processor: 1.5}]}}", "out of range"),
+        (
+            "nodes: 5\nclusters: {a: {core: 1, metrics: [{processor: 1.5}]}}",
+            ":2: processor is '1.5'; give a number from 0 to 1",
+        ),
         ("nodes: 5\nclusters: {a: {core: 1, metrics: [{from_s: 5}, {from_s: 5}]}}", "order of from_s"),
-        ("nodes: 5\nclusters: {a: {core: 1, arrival_s: -1}}", "is not from 0"),
+        (
+            "nodes: 5\nclusters: {a: {core: 1, arrival_s: -1}}",
+            ":2: arrival_s of 'a' is '-1'; give a number from 0 to 1,000,000,000",
+        ),
         ("nodes: 5\nclusters: {a: {core: .inf}}", "core of 'a'"),
         ("nodes: 5\nsample_s: 0\nclusters: {a: {core: 1}}", "sample_s is 0"),
         ("nodes: 5\nclusters: [a]", "not a mapping"),
