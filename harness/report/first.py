@@ -103,14 +103,15 @@ def _two(name: str, ran: Sequence[Ran], before: Ran, after: Ran, phases: Sequenc
     rows = [
         [
             short(move.queue),
-            banded(figure_text(move.before, 1), its, 1),
-            banded(figure_text(move.after, 1), move.span, 1),
+            # First what came of it: a narrow page shows no more without scrolling.
             banded(figure_text((move.after / move.before - 1) * 100, 1), move.changes, 0, 100.0),
             _word(move),
+            banded(figure_text(move.before, 1), its, 1),
+            banded(figure_text(move.after, 1), move.span, 1),
         ]
         for move, its in zip(found, was, strict=True)
     ]
-    heads = [Head("queue"), Head(before.label, "s"), Head(after.label, "s"), Head("change", "%"), Head("mean job ends")]
+    heads = [Head("queue"), Head("change", "%"), Head("mean job ends"), Head(before.label, "s"), Head(after.label, "s")]
     note = f"Changes of up to {percent(SAME)} count as the same."
     if (said := next((one.said for one in phases if one is not None), "")) != "":
         note = f"{said[:1].upper()}{said[1:]}; changes are taken phase by phase. {note}"

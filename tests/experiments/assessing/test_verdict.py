@@ -71,7 +71,10 @@ def test_above_the_bound_there_is_no_verdict_and_what_is_missing_is_said() -> No
     assert judge(replace(EVIDENCE, real_s=inside)).answer != "unsure"
     found = judge(replace(EVIDENCE, real_s=beyond, missing=["not looked for 300 s"]))
     assert (found.answer, found.best) == ("unsure", None)
-    assert "16 % off" in found.why
+    assert "16.0 % off" in found.why
+    # What is hardly above the bound does not read as if it were at it.
+    hardly = {"root.a": 100 / (1 - MOST_ERROR - 0.0001), "root.b": 50 / (1 - MOST_ERROR - 0.0001)}
+    assert "15.1 % off what really happened (at most 15 % for a verdict)" in judge(replace(EVIDENCE, real_s=hardly)).why
     assert "Missing: not looked for 300 s." in found.lines
     assert len(found.lines) <= 6
 
