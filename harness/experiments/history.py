@@ -62,6 +62,8 @@ class History:
                 return None
             raise
         done = [task for task in tasks if task.get("state") == "SUCCEEDED" and _times(task) is not None]
+        # As they began: those of a second wave take other times than those that had to wait for nobody.
+        done.sort(key=lambda task: int(task["startTime"]))
         maps, reduces = ([task for task in done if task.get("type") == kind] for kind in ("MAP", "REDUCE"))
         times = {
             # A reduce's whole time, with what it waited for the last map: a replayed task's counts from its own start

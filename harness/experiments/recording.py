@@ -36,6 +36,8 @@ _END_HEARTBEAT_MS = 20
 
 #: Parts of fair shares that differ by less are the same, rounded.
 _ALIKE = 0.02
+#: Hadoop's own part of a fair share that masters may take.
+_AM_SHARE = 0.5
 NODE_HEARTBEAT = "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms"
 UPDATE = "yarn.scheduler.fair.update-interval-ms"
 #: Properties by which the scheduler decides.
@@ -149,20 +151,24 @@ def rm_header(
 
 
 def am_share_of(status: SchedulerStatus) -> float:
-    """Which part of a queue's fair share masters may take, as the Fair Scheduler's active leaves show it; -1: all, or
-    they do not show one part that is theirs all (a trace has one).
+    """Which part of a queue's fair share masters may take, as the Fair Scheduler's leaves show it (a trace has one
+    for all); -1: all of it.
 
     Source: FSLeafQueue.canRunAppAM of Hadoop 3.4.2 shows fair share x maxAMShare as it was when the queue last looked
-    whether a master may start, and nothing where there is no limit. So it is believed only where the leaves agree.
+    whether a master may start, and nothing where there is no limit. So active leaves are believed where they agree.
+    Where they do not, or the cluster is idle, the limit is Hadoop's default, or less where a leaf shows less: a fair
+    share was never below the steady one, which is that of all queues at work.
     """
-    shares = [
-        queue.am_maximum.memory_mb / queue.fair_share.memory_mb
-        for queue in status.queues.values()
-        if queue.leaf and queue.fair_share.memory_mb > 0
-    ]
-    if not shares or min(shares) <= 0 or max(shares) > 1.0 + _ALIKE or max(shares) - min(shares) > _ALIKE:
+    leaves = [queue for queue in status.queues.values() if queue.leaf]
+    active = [queue.am_maximum.memory_mb / queue.fair_share.memory_mb for queue in leaves if queue.fair_share.memory_mb]
+    steady = sum(queue.steady_share.memory_mb for queue in leaves)
+    limited = [queue for queue in leaves if 0 < queue.am_maximum.memory_mb <= steady and queue.steady_share.memory_mb]
+    if not limited or (active and min(active) <= 0):
         return -1.0
-    return min(round(max(shares), 2), 1.0)
+    if len(active) > 1 and max(active) <= 1.0 + _ALIKE and max(active) - min(active) <= _ALIKE:
+        return min(round(max(active), 2), 1.0)
+    most = min(queue.am_maximum.memory_mb / queue.steady_share.memory_mb for queue in limited)
+    return min(round(most, 2), _AM_SHARE)
 
 
 def _properties(client: RmClient) -> dict[str, str]:

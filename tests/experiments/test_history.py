@@ -51,6 +51,16 @@ def test_a_replayed_job_of_the_history_ends_when_it_did() -> None:
     assert result.makespan_s == pytest.approx(161, abs=5)
 
 
+def test_tasks_are_in_the_order_in_which_they_began() -> None:
+    """On two slots: the one that began last had no other beside it, and was short."""
+    times = [(1000, 19_000), (19_500, 29_000), (1000, 19_500)]
+    tasks = [{"type": "MAP", "state": "SUCCEEDED", "startTime": a, "finishTime": b} for a, b in times]
+    with FakeServer(http(200, {"tasks": {"task": tasks}}), http(200, CONF)) as server:
+        found = History(server.url).mapreduce("application_1700000000000_0007")
+    assert found is not None
+    assert found["stages"][0]["tasks_s"] == [18.0, 18.5, 9.5]
+
+
 def test_when_a_jobs_master_set_about_its_work() -> None:
     with FakeServer(http(200, {"job": {"startTime": 7000, "finishTime": 9000}}), http(200, {"job": {}})) as server:
         history = History(server.url)

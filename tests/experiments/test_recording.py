@@ -175,20 +175,31 @@ def test_a_history_server_that_does_not_answer_is_told() -> None:
 @pytest.mark.parametrize(
     ("leaves", "share"),
     [
-        ([(4096, 2048), (8192, 4096)], 0.5),
-        ([(1000, 251), (3000, 750), (0, 4096)], 0.25),
-        ([(4096, 0)], -1.0),
-        ([(0, 0), (0, 2048)], -1.0),
-        ([(4096, 2048), (4096, 4096)], -1.0),
-        ([(4096, 2**62)], -1.0),
+        # (steady share, fair share now, masters' limit when the queue last looked) of each leaf.
+        ([(4096, 4096, 2048), (8192, 8192, 4096)], 0.5),
+        ([(1000, 1000, 251), (3000, 3000, 750), (4096, 0, 4096)], 0.25),
+        ([(4096, 4096, 3277), (4096, 4096, 3277)], 0.8),
+        ([(4096, 4096, 0)], -1.0),
+        ([(4096, 4096, 0), (4096, 4096, 2048)], -1.0),
+        ([(4096, 4096, 2**62)], -1.0),
+        ([(4096, 0, 0), (4096, 0, 0)], -1.0),
+        # An idle cluster: as measured after a load in three queues; one that looked while another was idle.
+        ([(4096, 0, 2048), (2048, 0, 4096), (2048, 0, 1024)], 0.5),
+        ([(4096, 0, 0), (4096, 0, 4096)], 0.5),
+        ([(4096, 0, 1024), (4096, 0, 2048)], 0.25),
+        # Looks at different moments; a leaf that is alone by now and looked before.
+        ([(4096, 4096, 2048), (4096, 4096, 4096)], 0.5),
+        ([(4096, 8192, 2048), (4096, 0, 2048)], 0.5),
     ],
 )
-def test_the_masters_part_is_taken_where_all_active_leaves_show_the_same(
-    leaves: list[tuple[int, int]], share: float
+def test_the_masters_part_is_what_the_leaves_show_or_hadoops_default(
+    leaves: list[tuple[int, int, int]], share: float
 ) -> None:
     queues = {
-        str(number): SimpleNamespace(leaf=True, fair_share=Resource(fair, 1), am_maximum=Resource(most, 1))
-        for number, (fair, most) in enumerate(leaves)
+        str(number): SimpleNamespace(
+            leaf=True, steady_share=Resource(steady, 1), fair_share=Resource(fair, 1), am_maximum=Resource(most, 1)
+        )
+        for number, (steady, fair, most) in enumerate(leaves)
     }
     assert am_share_of(cast(Any, SimpleNamespace(queues=queues))) == share
 

@@ -81,8 +81,12 @@ class Played:
     settings: Mapping[str, Any]
     outcomes: Sequence[Outcome]
 
+    def shows(self, queue: str) -> bool:
+        """Whether an application of the queue ended in each run."""
+        return all(queue in one.mean_s for one in self.outcomes)
+
     def band(self, queue: str) -> Band:
-        """Mean completion time of a queue."""
+        """Mean completion time of a queue, one that the runs show."""
         return Band.of([one.mean_s[queue] for one in self.outcomes])
 
     def loss(self) -> Band:
@@ -156,24 +160,34 @@ def reproduction_error(real_s: Mapping[str, float], present: Played) -> float | 
 
 
 def best_of(present: Played, candidates: Sequence[Played]) -> Played | None:
-    """The candidate with the least sharing loss among those whose price is bearable; of nearly equal ones the first."""
-    able = [one for one in candidates if one.change(present).mean <= MOST_PRICE]
+    """The candidate with the least sharing loss among those whose price is bearable; of nearly equal ones the first.
+
+    None under which no application of some queue ends, though some end under the present policy.
+    """
+    able = [one for one in candidates if _whole(one, present) and one.change(present).mean <= MOST_PRICE]
     if not able:
         return None
     least = min(one.loss().mean for one in able)
     return next(one for one in able if one.loss().mean <= least * 1.02 + 1e-9)
 
 
+def _whole(one: Played, present: Played) -> bool:
+    """Whether of all queues of which applications end under the present policy some end under this one."""
+    return all(map(one.shows, present.outcomes[0].mean_s))
+
+
 def judge(evidence: Evidence) -> Verdict:
     """The verdict on the evidence."""
     present = evidence.present
-    error = reproduction_error(evidence.real_s, present)
     contended = present.contended()
+    stuck = [queue.removeprefix("root.") for queue in evidence.real_s if not present.shows(queue)]
+    error = None if stuck else reproduction_error(evidence.real_s, present)
     short = f"queues were short of their share in {_percent(contended.mean)} {_range(contended)} of the time"
     ended = sum(evidence.jobs.values())
     basis = _basis(evidence, error)
     if ended < LEAST_ENDED:
-        why = f"too short a time: only {ended} applications have ended (at least {LEAST_ENDED} are needed)"
+        have = "application has" if ended == 1 else "applications have"
+        why = f"too short a time: only {ended} {have} ended (at least {LEAST_ENDED} are needed)"
         lines = [f"unsure: {why}.", "Record for longer: yarnfair record --follow FILE."]
         return Verdict("unsure", why, lines, error, early=True)
     if contended.mean < LEAST_CONTENDED and evidence.real_wait_s <= 5.0:
@@ -185,6 +199,13 @@ def judge(evidence: Evidence) -> Verdict:
             "Ask again when queues wait for one another.",
         ]
         return Verdict("no", why, lines, error, early=True)
+    if stuck:
+        why = f"in the replay no application of {', '.join(stuck[:4])} ends, as some did in reality"
+        lines = [
+            f"unsure: {why}.",
+            "Missing: what held their applications back or let them end (limits of masters or of queues).",
+        ]
+        return Verdict("unsure", why, lines, None, early=True)
     lacks = list(evidence.missing)
     if evidence.known < LEAST_KNOWN:
         lacks.insert(
@@ -260,7 +281,8 @@ def _gains(changes: Mapping[str, Band], floor: float) -> dict[str, Band]:
 
 def _dear(evidence: Evidence, floor: float) -> list[str]:
     """What the candidates whose price is above the bound would give: a line about the least dear one that gains."""
-    prices = [(one.change(evidence.present).mean, one) for one in evidence.candidates]
+    present = evidence.present
+    prices = [(one.change(present).mean, one) for one in evidence.candidates if _whole(one, present)]
     for price, one in sorted(prices, key=lambda found: found[0]):
         if price > MOST_PRICE and (gains := _gains(_changes(one, evidence), floor)):
             return [

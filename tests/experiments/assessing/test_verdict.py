@@ -79,6 +79,19 @@ def test_above_the_bound_there_is_no_verdict_and_what_is_missing_is_said() -> No
     assert len(found.lines) <= 6
 
 
+def test_a_queue_that_never_ends_in_the_replay_is_named_and_a_candidate_that_starves_one_is_not_taken() -> None:
+    def without(played: Played, queue: str) -> Played:
+        outcomes = [replace(one, mean_s={k: v for k, v in one.mean_s.items() if k != queue}) for one in played.outcomes]
+        return replace(played, outcomes=outcomes)
+
+    found = judge(replace(EVIDENCE, present=without(PRESENT, "root.b")))
+    assert (found.answer, found.best, found.early, found.reproduction_error) == ("unsure", None, True, None)
+    assert found.why == "in the replay no application of b ends, as some did in reality"
+    assert judge(EVIDENCE).answer == "yes"
+    starving = replace(EVIDENCE, candidates=[without(one, "root.b") for one in EVIDENCE.candidates])
+    assert judge(starving).answer == "no"
+
+
 def test_work_without_tasks_is_no_ground_where_queues_contend() -> None:
     found = judge(replace(EVIDENCE, known=0.3))
     assert found.answer == "unsure"
