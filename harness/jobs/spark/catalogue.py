@@ -109,11 +109,6 @@ def program(name: str) -> SparkProgram:
     return found
 
 
-def members(name: str) -> tuple[str, ...]:
-    """The programs that a name stands for: a group's, else itself."""
-    return GROUPS.get(name.lower(), (name,))
-
-
 def settings_of(one: SparkProgram, given: Mapping[str, str]) -> dict[str, str]:
     """A program's settings with those given. CallError for an unknown one, or a value of another kind."""
     for name, value in given.items():

@@ -22,8 +22,6 @@ from harness.yarn.rest import Submission
 TYPE = "SPARK"
 _MASTER = "org.apache.spark.deploy.yarn.ApplicationMaster"
 _PYTHON_RUNNER = "org.apache.spark.deploy.PythonRunner"
-#: Spark wants a heap of 450 MB (1.5 times what it sets aside); the serial collector counts a survivor space less.
-HEAP_MB = 512
 # A task of MLlib's ALS is a deep structure to read: with a stack of 1 MB it fails (StackOverflowError).
 _JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss4m"
 # What Spark's own launcher opens for Java 17.
@@ -55,6 +53,8 @@ class SparkSizes:
     shuffle_tasks: int = 2
 
     def __post_init__(self) -> None:
+        # Spark wants a heap of 450 MB (1.5 times what it sets aside); the serial collector counts a survivor space
+        # less: 512 MB beside what `split_memory` leaves.
         least = {"executors": 1, "executor_mb": 768, "executor_cores": 1, "am_mb": 896}
         least |= {"read_tasks": 1, "shuffle_tasks": 1}
         most = {"executor_mb": 2**20, "am_mb": 2**20, "executor_cores": 1024}

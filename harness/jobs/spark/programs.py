@@ -1,31 +1,52 @@
-"""Spark programs of a run: submitted by harness.jobs.spark's client, their records and times in a run's terms."""
+"""Spark programs of a run: submitted through REST, their logs and answers read, their records in a run's terms."""
 
 from __future__ import annotations
 
 import math
+import re
+import uuid
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from harness.base.errors import InputError, RunInvalid
+from harness.clusters.processes import free_mb
 from harness.jobs.data.targets import Target
 from harness.jobs.engines.attempts import Attempt, Verdict
 from harness.jobs.engines.base import EnginePrograms, ProgramJob, Sizing, write_answer
+from harness.jobs.engines.cluster import last_lines, on_this_machine, running_nodes, told_by_yarn
 from harness.jobs.replay import JobRecord, TaskRecord
 from harness.jobs.spark import catalogue
 from harness.jobs.spark.answers import check
-from harness.jobs.spark.client import SparkClient, Submitted, engine_document
 from harness.jobs.spark.events import asked_ms, read_events
-from harness.jobs.spark.plan import SparkSizes
-from harness.jobs.spark.site import SparkSite, read_input
+from harness.jobs.spark.installation import version
+from harness.jobs.spark.plan import Input, Plan, SparkPlace, SparkSizes, fits, plan
+from harness.jobs.spark.site import SparkSite, check_limit, read_input
 from harness.jobs.spec import DataSpec, ProgramSpec
+from harness.jobs.submit import scheduler_address
+from harness.model.data import data_path
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient
 
 #: What the driver does between its stages, as a stage of one task: the executors wait meanwhile.
 DRIVER = "driver"
+#: log4j2's lines as Spark writes them, of what went well.
+_LOGGED = re.compile(r"^\d\d/\d\d/\d\d \d\d:\d\d:\d\d (INFO|WARN|DEBUG) ")
+_EXCEPTION = re.compile(r"^(pyspark|py4j|[A-Za-z_.]*(Error|Exception))\S*: ")
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A program that the ResourceManager took. ``app``: the application's id."""
+
+    app: str
+    program: catalogue.SparkProgram
+    plan: Plan
+    settings: Mapping[str, str]
+    data: Input
 
 
 def sizes_of(program: ProgramSpec, sizing: Sizing, executors: int) -> SparkSizes:
@@ -57,8 +78,8 @@ class SparkPrograms(EnginePrograms):
         properties: Mapping[str, str] | None = None,
         progress: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self.client = SparkClient(rest, site, tag=tag, progress=progress)
-        self.site, self.data, self._progress = site, data, progress
+        self.rest, self.site, self.data, self.tag, self._progress = rest, site, data, tag, progress
+        self._scheduler: str | None = None
         self.jobs = {job.spec.id: job for job in jobs}
         self._heartbeat_ms = am_heartbeat_ms
         self._submitted: dict[str, Submitted] = {}
@@ -75,41 +96,82 @@ class SparkPrograms(EnginePrograms):
         for job in self.jobs.values():
             program = catalogue.program(job.application)
             self.site.data(read_input(program, self.data[job.inputs[0]]), self._progress)
-            self.client.check_room(sizes_of(job.program, job.sizing, job.executors))
+            self.check_room(sizes_of(job.program, job.sizing, job.executors))
+
+    def check_room(self, sizes: SparkSizes) -> None:
+        """Refuses what would not fit: into the nodes, into their containers, into this machine. Raises InputError."""
+        nodes, where = [node.total for node in running_nodes(self.rest)], self.rest.http.current
+        if (why := fits(sizes, nodes)) is not None:
+            raise InputError(why, where=where, mend="ask for fewer or smaller executors, or give the nodes more")
+        asked = sizes.am_mb + sizes.executors * sizes.executor_mb
+        check_limit(min(asked, max(node.memory_mb for node in nodes)), self.site.node_limit_mb(), where)
+        free = free_mb() if on_this_machine(self.rest) else None
+        if free is not None and asked > free:
+            raise InputError(
+                f"memory is short: the application master and {sizes.executors} executor(s) take {asked} MB, this "
+                f"machine has {free} MB left",
+                where=where,
+                mend="ask for fewer or smaller executors, or wait",
+            )
 
     def document(self) -> dict[str, Any]:
-        """Version and settings of the engine, for ``run.json``."""
-        return {"engine": "Spark", "python": self.site.python, **engine_document(list(self._submitted.values()))}
+        """Version and settings of the engine, for ``run.json``: what all of the runs have in common."""
+        every = [one.plan.properties for one in self._submitted.values()]
+        shared = {k: v for k, v in every[0].items() if all(one.get(k) == v for one in every)} if every else {}
+        return {"engine": "Spark", "python": self.site.python, "spark": version(), "properties": shared}
 
     def submit(self, job_id: str) -> str:
-        """Submits a job (again, if it was before); the application's id."""
+        """Puts a job's files where the nodes see them, and submits it (again, if it was before); the application's id.
+
+        Raises CallError and InputError for what cannot be run: settings, data.
+        """
         job = self.jobs[job_id]
+        program = catalogue.program(job.application)
+        settings = catalogue.settings_of(program, job.program.settings)
+        given = read_input(program, self.data[job.inputs[0]])
+        if self._scheduler is None:
+            self._scheduler = scheduler_address(self.rest)
+        home, data = self.site.home(self._progress), self.site.data(given, self._progress)
+        loopback = self.site.loopback and on_this_machine(self.rest)
         sizes = replace(
             sizes_of(job.program, job.sizing, job.executors), read_tasks=job.maps, shuffle_tasks=job.reduces
         )
         heartbeat = {"spark.yarn.scheduler.heartbeat.interval-ms": str(self._heartbeat_ms)}
-        submitted = self._submitted[job_id] = self.client.submit(
-            catalogue.program(job.application),
-            self.data[job.inputs[0]],
+        name = f"{program.name}-{uuid.uuid4().hex[:12]}"
+        planned = plan(
+            program,
+            settings,
             sizes,
+            SparkPlace(home, self.site.shared.path, self.site.python, self._scheduler, loopback),
+            data,
             queue=job.spec.queue,
-            settings=job.program.settings,
+            name=name,
+            tags=[self.tag, name],
+            source=data_path("workloads", "spark", program.file).read_bytes(),
             properties={**heartbeat, **self._properties},
         )
-        return submitted.app
+        self.site.shared.write(planned.files)
+        try:
+            app = self.rest.submit(planned.submission)
+        except BaseException:
+            # Interrupted, or its answer lost: it may have been taken.
+            self.rest.kill_tagged(name)
+            raise
+        self._submitted[job_id] = Submitted(app, program, planned, settings, given)
+        return app
 
     def attempts(self, job_id: str) -> list[Attempt]:
         """What was measured so far: executors and tasks, of a job that was killed or failed too."""
-        return read_events(self.client.events(self._submitted[job_id]))
+        return read_events(self._events(job_id))
 
     def why(self, job_id: str, status: AppStatus) -> str:
         """The reason of a job that failed: what YARN says, and its log's last lines."""
-        return self.client.why(self._submitted[job_id], status)
+        submitted = self._submitted[job_id]
+        return f"{submitted.program.name} failed; {told_by_yarn(status)}; {self._log_words(submitted)}"
 
     def record(self, job_id: str, status: AppStatus | None = None) -> JobRecord:
         """What the driver has logged so far of its tasks. Raises InputError."""
-        submitted = self._submitted[job_id]
-        lines = self.client.events(submitted)
+        lines = self._events(job_id)
         attempts, asked = read_events(lines), asked_ms(lines)
         self._read[job_id] = attempts, asked
         return record_of(attempts, asked)
@@ -125,11 +187,46 @@ class SparkPrograms(EnginePrograms):
     def check(self, job_id: str, status: AppStatus | None = None) -> Verdict | None:
         """Whether the answer is right. Raises RunInvalid where there is none, InputError, CallError."""
         one = self._submitted[job_id]
-        return check(one.program, one.settings, one.data, self.client.answer(one))
+        return check(one.program, one.settings, one.data, self._answer(one))
 
     def deliver(self, job_id: str, output: Path | Target) -> None:
         """The answer as a file. Raises RunInvalid where there is none, InputError."""
-        write_answer(output, self.client.answer(self._submitted[job_id]))
+        write_answer(output, self._answer(self._submitted[job_id]))
+
+    def _events(self, job_id: str) -> list[str]:
+        """The lines of the event log, as far as it was written."""
+        app = self._submitted[job_id].app
+        for name in (f"{app}_1", f"{app}_1.inprogress", app):
+            content = self.site.shared.read(name)
+            if content is not None:
+                return content.decode(errors="replace").splitlines()
+        return []
+
+    def _answer(self, submitted: Submitted) -> bytes:
+        content = self.site.shared.read(submitted.plan.answer)
+        if content is None:
+            raise RunInvalid(f"{submitted.program.name} ended well and left no answer; {self._log_words(submitted)}")
+        return content
+
+    def _log_words(self, submitted: Submitted) -> str:
+        content = self.site.shared.read(submitted.plan.log)
+        lines = driver_lines((content or b"").decode(errors="replace"))
+        return f"its log ends: {' | '.join(lines)}" if lines else "it left no log"
+
+
+def driver_lines(log: str) -> list[str]:
+    """The lines of a driver's log that say why: the program's own exception where there is one, else its end."""
+    lines = [line for line in log.splitlines() if not _LOGGED.match(line)]
+    # Java's words after Python's own only say that the program ended so; before it, the first is what came first.
+    traces = [number for number, line in enumerate(lines) if line.startswith("Traceback ")]
+    for number in range(traces[-1] if traces else 0, len(lines)):
+        if _EXCEPTION.match(lines[number]):
+            # What Java said to Python stands below, up to its stack.
+            end = number + 1
+            while end < min(number + 4, len(lines)) and not lines[end].lstrip().startswith("at "):
+                end += 1
+            return last_lines("\n".join(lines[max(number - 3, 0) : end]))
+    return last_lines("\n".join(lines))
 
 
 def _stage_of(attempt: Attempt) -> tuple[str, int]:

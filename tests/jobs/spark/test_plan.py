@@ -16,10 +16,9 @@ from harness.base.errors import CallError, InputError
 from harness.clusters.shared import LocalFolder
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.engines import every, find
-from harness.jobs.spark.catalogue import GROUPS, members, parameters, program, programs, query_sql, settings_of
-from harness.jobs.spark.client import SparkClient, driver_lines, engine_document
+from harness.jobs.spark.catalogue import GROUPS, parameters, program, programs, query_sql, settings_of
 from harness.jobs.spark.plan import Input, SparkPlace, SparkSizes, fits, plan, property_file, split_memory
-from harness.jobs.spark.programs import SparkPrograms
+from harness.jobs.spark.programs import SparkPrograms, driver_lines
 from harness.jobs.spark.site import LocalSite, read_input
 from harness.jobs.spec import DataSpec
 from harness.jobs.workloads.programs import ProgramsWorkload, jobs_of_program
@@ -65,8 +64,6 @@ def test_settings_of_another_kind_are_refused(name: str, given: dict[str, str], 
 
 
 def test_names() -> None:
-    assert members("tpch") == ("tpch-q1", "tpch-q9", "tpch-q12", "tpch-q17")
-    assert members("als") == ("als",)
     assert find("KMEANS").name == "kmeans"
     assert find("wordcount").suite == "purdue"
     assert set(GROUPS["tpch"]) < set(every())
@@ -167,12 +164,12 @@ class Rest:
         return [SimpleNamespace(state="RUNNING", total=node) for node in self._nodes]
 
 
-def client(rest: Rest, folder: Path, limit_mb: int | None = None) -> SparkClient:
+def on(rest: Rest, folder: Path, limit_mb: int | None = None) -> SparkPrograms:
     class Site(LocalSite):
         def node_limit_mb(self) -> int | None:
             return limit_mb
 
-    return SparkClient(rest, Site(LocalFolder(folder), "python3"), tag="t")  # type: ignore[arg-type]
+    return SparkPrograms(rest, Site(LocalFolder(folder), "python3"), {}, [], tag="t")  # type: ignore[arg-type]
 
 
 def test_a_run_that_looked_for_room_does_not_look_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,7 +199,7 @@ def test_a_run_that_looked_for_room_does_not_look_again(tmp_path: Path, monkeypa
     site = LocalSite(LocalFolder(tmp_path / "shared"), "python3")
     # As while the ResourceManager restarts: it has no nodes yet.
     programs = SparkPrograms(Taking(), site, {data: tmp_path / "points"}, [job], tag="t")  # type: ignore[arg-type]
-    programs.client._scheduler = "rm:8030"
+    programs._scheduler = "rm:8030"
     assert programs.submit(job.spec.id) == "application_1_0001"
     assert len(taken) == 1
     with pytest.raises(InputError, match="no node is RUNNING"):
@@ -212,17 +209,17 @@ def test_a_run_that_looked_for_room_does_not_look_again(tmp_path: Path, monkeypa
 
 def test_memory_is_refused_before_it_starts(tmp_path: Path) -> None:
     sizes = SparkSizes()
-    client(Rest(Resource(4096, 4)), tmp_path).check_room(sizes)
+    on(Rest(Resource(4096, 4)), tmp_path).check_room(sizes)
     with pytest.raises(InputError, match="no node is RUNNING"):
-        client(Rest(), tmp_path).check_room(sizes)
+        on(Rest(), tmp_path).check_room(sizes)
     with pytest.raises(InputError, match=r"hold the application master of 1024 MB and 1 executor\(s\).*not 2"):
-        client(Rest(Resource(2048, 4)), tmp_path).check_room(sizes)
+        on(Rest(Resource(2048, 4)), tmp_path).check_room(sizes)
     # 3 containers of 1024 MB may be on one node of 4096 MB, which is limited to less.
     with pytest.raises(InputError, match=r"limited to 1536 MB; .*NM_MEM_LIMIT=3372m"):
-        client(Rest(Resource(4096, 4)), tmp_path, 1536).check_room(sizes)
-    client(Rest(Resource(4096, 4)), tmp_path, 3372).check_room(sizes)
+        on(Rest(Resource(4096, 4)), tmp_path, 1536).check_room(sizes)
+    on(Rest(Resource(4096, 4)), tmp_path, 3372).check_room(sizes)
     with pytest.raises(InputError, match=r"this machine has [0-9]+ MB left"):
-        client(Rest(Resource(10**9, 4), address="http://127.0.0.1:1"), tmp_path).check_room(
+        on(Rest(Resource(10**9, 4), address="http://127.0.0.1:1"), tmp_path).check_room(
             replace(sizes, executor_mb=2**20)
         )
 
@@ -282,9 +279,11 @@ org.apache.spark.SparkException: Exception thrown in awaitResult:
     assert driver_lines("") == []
 
 
-def test_the_engine_stands_in_run_json_with_what_all_runs_share() -> None:
-    one, other = (SimpleNamespace(plan=made(name, POINTS)) for name in ("kmeans", "als"))
-    found = engine_document([one, other])  # type: ignore[list-item]
+def test_the_engine_stands_in_run_json_with_what_all_runs_share(tmp_path: Path) -> None:
+    run = on(Rest(), tmp_path)
+    assert run.document()["properties"] == {}
+    run._submitted = {name: SimpleNamespace(plan=made(name, POINTS)) for name in ("kmeans", "als")}  # type: ignore[misc]
+    found = run.document()
     assert found["spark"].count(".") == 2
     assert found["properties"]["spark.executor.memory"] == "768m"
     assert "spark.app.name" not in found["properties"]
