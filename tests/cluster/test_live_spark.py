@@ -16,7 +16,7 @@ import pytest
 from harness.base.errors import InputError
 from harness.experiments.real.single import Done, ProgramRunner
 from harness.jobs.engines.base import Request
-from harness.jobs.spark.catalogue import program
+from harness.jobs.spark.catalogue import programs
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient
 from tests.cluster.local_clusters import one_queue, runner
@@ -38,7 +38,7 @@ class Cluster:
         return runner(self.rest, self.folder)
 
     def request(self, name: str, **settings: str) -> Request:
-        kind = program(name).data[0]
+        kind = programs()[name].data[0]
         self._runs += 1
         return Request(
             name,

@@ -8,13 +8,14 @@ experiment, or one by itself (harness.experiments.real.single).
 from __future__ import annotations
 
 import contextlib
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
-from harness.base.errors import InputError, YarnfairError
+from harness.base.errors import CallError, InputError, YarnfairError
 from harness.clusters.processes import free_mb
 from harness.clusters.shared import SharedFolder
 from harness.jobs.data.targets import Target
@@ -33,19 +34,31 @@ UNKNOWN = Duration("constant", value_s=1.0)
 Answers = Literal["keep", "leave"] | None
 
 
-class Program(Protocol):
-    """One program. ``data``: the kinds of data sets that it reads, in this order; ``settings``: with defaults."""
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One program. ``data``: the kinds of data sets that it reads (harness.jobs.data), one folder each, in this order.
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def suite(self) -> str: ...
-    @property
-    def what(self) -> str: ...
-    @property
-    def data(self) -> tuple[str, ...]: ...
-    @property
-    def settings(self) -> Mapping[str, str]: ...
+    ``settings``: its own settings and their defaults; ``forms``: what a value has to look like, and in words: the first
+    that the default has. A default that has none takes any value.
+    """
+
+    name: str
+    suite: str
+    what: str
+    data: tuple[str, ...]
+    settings: Mapping[str, str] = field(default_factory=dict)
+    forms: ClassVar[tuple[tuple[re.Pattern[str], str], ...]] = ()
+
+    def settings_with(self, given: Mapping[str, str]) -> dict[str, str]:
+        """The settings, those given above the defaults. CallError for an unknown one, or a value of another form."""
+        for name, value in given.items():
+            if name not in self.settings:
+                names = ", ".join(self.settings) or "none"
+                raise CallError(f"{self.name} has no setting {name[:40]!r}", where="--set", mend=f"it has {names}")
+            form = next((one for one in self.forms if one[0].fullmatch(self.settings[name])), None)
+            if form is not None and not form[0].fullmatch(value):
+                raise CallError(f"{name} is {value[:40]!r}", where="--set", mend=f"give {form[1]}")
+        return {**self.settings, **given}
 
 
 # --- jobs of a workload -----------------------------------------------------------------------------------------------
@@ -240,10 +253,6 @@ class Engine(ABC):
     @abstractmethod
     def programs(self) -> Mapping[str, Program]:
         """All of them by name."""
-
-    @abstractmethod
-    def settings_of(self, name: str, given: Mapping[str, str]) -> dict[str, str]:
-        """A program's settings with those given. Raises CallError for one that it does not have."""
 
     @abstractmethod
     def check(self, program: ProgramSpec, sizing: Sizing) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 
 from harness.jobs.spark import catalogue as spark
 
@@ -15,30 +15,13 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class HiveProgram:
-    """One query. ``settings``: its substitution parameters and their defaults; ``query``: its number."""
-
-    name: str
-    suite: str
-    what: str
-    data: tuple[str, ...]
-    settings: Mapping[str, str]
-    query: int
-
-
 @functools.cache
-def programs() -> Mapping[str, HiveProgram]:
-    """All of them by name."""
-    found = []
+def programs() -> Mapping[str, spark.SparkProgram]:
+    """All of them by name: Spark's queries, asked of Hive."""
+    found = {}
     for number in range(1, spark.QUERIES + 1):
         one = spark.programs()[f"tpch-q{number}"]
-        found.append(
-            HiveProgram(f"hive-q{number}", "hive", f"{one.what}, by Hive on Tez", ("tpch",), dict(one.settings), number)
+        found[f"hive-q{number}"] = replace(
+            one, name=f"hive-q{number}", suite="hive", what=f"{one.what}, by Hive on Tez"
         )
-    return {one.name: one for one in found}
-
-
-def settings_of(one: HiveProgram, given: Mapping[str, str]) -> dict[str, str]:
-    """A query's settings with those given. CallError for an unknown one, or a value of another kind."""
-    return spark.settings_of(spark.programs()[f"tpch-q{one.query}"], given)
+    return found

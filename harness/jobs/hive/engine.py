@@ -26,11 +26,8 @@ class Hive(Engine):
     def programs(self) -> Mapping[str, Program]:
         return catalogue.programs()
 
-    def settings_of(self, name: str, given: Mapping[str, str]) -> dict[str, str]:
-        return catalogue.settings_of(catalogue.programs()[name.lower()], given)
-
     def check(self, program: ProgramSpec, sizing: Sizing) -> None:
-        self.settings_of(program.application, program.settings)
+        catalogue.programs()[program.application.lower()].settings_with(program.settings)
         if program.maps is None or program.executors is not None:
             raise CallError(f"{program.application} is Hive's", mend="give maps, and no executors")
 

@@ -24,7 +24,7 @@ from harness.jobs.engines.attempts import Attempt, Verdict
 from harness.jobs.engines.base import EnginePrograms, ProgramJob, Site, write_answer
 from harness.jobs.engines.cluster import Sizes, cluster_properties
 from harness.jobs.hive import installation
-from harness.jobs.hive.catalogue import programs, settings_of
+from harness.jobs.hive.catalogue import programs
 from harness.jobs.hive.history import dag_started_ms, histories
 from harness.jobs.hive.records import record_of, stages_of
 from harness.jobs.hive.server import HiveServer, Shell
@@ -162,7 +162,7 @@ class HivePrograms(EnginePrograms):
         own = {key: value for key, value in wanted.items() if self._base[key] != value and "--" not in value}
         lines = [f"set {key}={value};" for key, value in own.items()]
         lines += [f"create database if not exists {database};", f"use {database};"]
-        query = script(query_sql(one.query, settings_of(one, job.program.settings), found.wanted / 1e9), folders)
+        query = script(query_sql(one.queries[0], one.settings_with(job.program.settings), found.wanted / 1e9), folders)
         if (before := self._shells.get(job_id)) is not None:
             before.kill()
         self._asked += 1
@@ -223,16 +223,16 @@ class HivePrograms(EnginePrograms):
         one, said, shell = programs()[job.application], self._ended(job_id), self._shells[job_id]
         if shell.process.returncode != 0:
             raise RunInvalid(self.server.why(one.name, said, only=self._apps.get(job_id)))
-        data, settings = self._tables[job.inputs[0]][2], settings_of(one, job.program.settings)
+        data, settings = self._tables[job.inputs[0]][2], one.settings_with(job.program.settings)
         columns, rows = shell.read(one.name)
-        columns = columns or columns_of(query_sql(one.query, settings, data.wanted / 1e9), data)
+        columns = columns or columns_of(query_sql(one.queries[0], settings, data.wanted / 1e9), data)
         return data, answer_of(one, columns, rows).encode()
 
     def check(self, job_id: str, status: AppStatus | None = None) -> Verdict | None:
         """Whether the answer is right. Raises RunInvalid for a query that failed, InputError."""
         one, (data, answer) = programs()[self.jobs[job_id].application], self._answer(job_id)
-        settings = settings_of(one, self.jobs[job_id].program.settings)
-        return check_queries([one.query], settings, data, answer)
+        settings = one.settings_with(self.jobs[job_id].program.settings)
+        return check_queries(one.queries, settings, data, answer)
 
     def deliver(self, job_id: str, output: Path | Target) -> None:
         """The answer as a file. Raises RunInvalid for a query that failed, InputError."""

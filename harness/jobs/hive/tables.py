@@ -10,8 +10,8 @@ from typing import Any
 from harness.base.errors import InputError
 from harness.jobs.data.generate import TPCH, check_whole, read_manifest
 from harness.jobs.data.targets import FolderTarget
-from harness.jobs.hive.catalogue import HiveProgram
 from harness.jobs.hive.site import TABLES, tables_of
+from harness.jobs.spark.catalogue import SparkProgram
 from harness.jobs.spark.plan import Input
 
 
@@ -56,6 +56,6 @@ def columns_of(sql: str, data: Input) -> list[str]:
         return [str(row[0]) for row in connection.execute(f"describe {sql}").fetchall()]
 
 
-def answer_of(one: HiveProgram, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+def answer_of(one: SparkProgram, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """An answer in the form that Spark's queries leave."""
-    return json.dumps({"query": one.query, "columns": list(columns), "rows": rows}) + "\n"
+    return json.dumps({"query": one.queries[0], "columns": list(columns), "rows": rows}) + "\n"

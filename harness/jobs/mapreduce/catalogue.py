@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.base.errors import CallError
+from harness.jobs.engines.base import Program
 
 STREAMING = "org.apache.hadoop.streaming.HadoopStreaming"
 _EXAMPLES = "org.apache.hadoop.examples"
@@ -48,18 +49,10 @@ class HadoopJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Application:
-    """``data``: the kinds of data sets it reads (harness.jobs.data), one folder each, in this order.
+class Application(Program):
+    """A program of Hadoop jobs. ``reduces``: False for one of maps alone."""
 
-    ``settings``: its own settings and their defaults. ``reduces``: False for one of maps alone.
-    """
-
-    name: str
-    suite: str
-    what: str
-    data: tuple[str, ...]
-    jobs: Callable[[Call], Sequence[HadoopJob]]
-    settings: Mapping[str, str] = field(default_factory=dict)
+    jobs: Callable[[Call], Sequence[HadoopJob]] = field(kw_only=True)
     reduces: bool = True
     #: How many Hadoop jobs one run of it is, each after the other.
     steps: int = 1
@@ -185,68 +178,68 @@ def _word(settings: Mapping[str, str], name: str) -> str:
 APPLICATIONS: Mapping[str, Application] = {
     application.name: application
     for application in (
-        Application("wordcount", "purdue", "how often each word stands in a text", ("text",), _word_count),
+        Application("wordcount", "purdue", "how often each word stands in a text", ("text",), jobs=_word_count),
         Application(
             "grep",
             "purdue",
             "matches of a regular expression, counted",
             ("text",),
-            _grep,
             {"pattern": "the[a-z]*"},
+            jobs=_grep,
             steps=2,
         ),
-        Application("terasort", "purdue", "records of 100 bytes in order over all reduces", ("tera",), _tera_sort),
-        Application("sort", "purdue", "lines in order within each reduce", ("text",), _sort),
+        Application("terasort", "purdue", "records of 100 bytes in order over all reduces", ("tera",), jobs=_tera_sort),
+        Application("sort", "purdue", "lines in order within each reduce", ("text",), jobs=_sort),
         Application(
             "invertedindex",
             "purdue",
             "the files in which a word stands",
             ("text",),
-            _program("inverted_index.py", "combine"),
+            jobs=_program("inverted_index.py", "combine"),
         ),
         Application(
             "histogrammovies",
             "purdue",
             "movies by average rating",
             ("movies",),
-            _program("histogram_movies.py", "combine"),
+            jobs=_program("histogram_movies.py", "combine"),
         ),
         Application(
             "histogramratings",
             "purdue",
             "how often each rating was given",
             ("movies",),
-            _program("histogram_ratings.py", "combine"),
+            jobs=_program("histogram_ratings.py", "combine"),
         ),
         Application(
             "selfjoin",
             "purdue",
             "associations of k + 1 fields from those of k",
             ("ratings",),
-            _program("self_join.py"),
+            jobs=_program("self_join.py"),
         ),
         Application(
             "sequencecount",
             "purdue",
             "how often three words follow each other",
             ("text",),
-            _program("sequence_count.py", "combine"),
+            jobs=_program("sequence_count.py", "combine"),
         ),
         Application(
             "classification",
             "purdue",
             "each movie to the most alike of given ones",
             ("movies",),
-            _classification,
             {"classes": "6"},
+            jobs=_classification,
         ),
         Application(
             "selection",
             "facebook",
             "rankings selection: pages above a rank",
             ("rankings",),
-            _selection,
             {"rank": "100"},
+            jobs=_selection,
             reduces=False,
         ),
         Application(
@@ -254,38 +247,21 @@ APPLICATIONS: Mapping[str, Application] = {
             "facebook",
             "grep: the visits that contain a string",
             ("uservisits",),
-            _facebook_grep,
             {"pattern": "99.1"},
+            jobs=_facebook_grep,
             reduces=False,
         ),
         Application(
-            "aggregation", "facebook", "uservisits aggregation: revenue by address", ("uservisits",), _aggregation
+            "aggregation", "facebook", "uservisits aggregation: revenue by address", ("uservisits",), jobs=_aggregation
         ),
         Application(
             "join",
             "facebook",
             "rankings-uservisits join: rank and revenue by address, of the visits of some days",
             ("rankings", "uservisits"),
-            _join,
             {"first_day": "2010-01-01", "last_day": "2010-03-31"},
+            jobs=_join,
             steps=2,
         ),
     )
 }
-
-
-def application(name: str) -> Application:
-    """An application by its name. Raises CallError."""
-    found = APPLICATIONS.get(name.lower())
-    if found is None:
-        raise CallError(f"no application {name[:40]!r}", mend=f"one of {', '.join(APPLICATIONS)}")
-    return found
-
-
-def settings_of(one: Application, given: Mapping[str, str]) -> dict[str, str]:
-    """An application's settings, those given above the defaults. Raises CallError for one that it has not."""
-    for name in given:
-        if name not in one.settings:
-            known = ", ".join(one.settings) or "none"
-            raise CallError(f"{one.name} has no setting {name[:40]!r}", where="--set", mend=f"its settings: {known}")
-    return {**one.settings, **given}

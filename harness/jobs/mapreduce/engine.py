@@ -13,7 +13,7 @@ from harness.clusters.shared import ContainerFolder
 from harness.jobs.data.generate import read_manifest
 from harness.jobs.data.targets import HdfsTarget, Target, target_of
 from harness.jobs.engines.base import Engine, Program, ProgramJob, ProgramRun, Request, Site, Sizing
-from harness.jobs.mapreduce.catalogue import APPLICATIONS, settings_of
+from harness.jobs.mapreduce.catalogue import APPLICATIONS
 from harness.jobs.mapreduce.places import ContainerPlace, HdfsPlace, LocalPlace, place_of
 from harness.jobs.mapreduce.programs import MapReducePrograms, Staged, jobs_of
 from harness.jobs.spark.site import ContainerSite, check_limit
@@ -35,12 +35,9 @@ class MapReduce(Engine):
     def programs(self) -> Mapping[str, Program]:
         return APPLICATIONS
 
-    def settings_of(self, name: str, given: Mapping[str, str]) -> dict[str, str]:
-        return settings_of(APPLICATIONS[name.lower()], given)
-
     def check(self, program: ProgramSpec, sizing: Sizing) -> None:
         found = APPLICATIONS[program.application.lower()]
-        settings_of(found, program.settings)
+        found.settings_with(program.settings)
         if program.maps is None or program.executors is not None:
             raise CallError(f"{found.name} is MapReduce's", mend="give maps, and no executors")
         if found.reduces and not program.reduces:

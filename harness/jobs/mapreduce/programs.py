@@ -20,7 +20,7 @@ from harness.jobs.engines.base import UNKNOWN, EnginePrograms, ProgramJob, Progr
 from harness.jobs.engines.cluster import cluster_properties, container_log, last_lines, told_of
 from harness.jobs.mapreduce import staging
 from harness.jobs.mapreduce.answers import CHECKS, output_files
-from harness.jobs.mapreduce.catalogue import APPLICATIONS, Call, HadoopJob, settings_of
+from harness.jobs.mapreduce.catalogue import APPLICATIONS, Call, HadoopJob
 from harness.jobs.mapreduce.history import read_history, record_of
 from harness.jobs.mapreduce.places import StagingPlace
 from harness.jobs.mapreduce.storage import check_path, fetch, open_data, part_sizes, uri_of
@@ -224,7 +224,7 @@ class MapReducePrograms(EnginePrograms):
     def _hadoop(self, job: ProgramJob, folder: str) -> tuple[HadoopJob, dict[str, bytes]]:
         """The Hadoop job, and the files that go beside it by name."""
         application = APPLICATIONS[job.application]
-        settings = settings_of(application, job.program.settings)
+        settings = application.settings_with(job.program.settings)
         output = f"{self.site.place.path}/{self._output(job)}"
         beside: dict[str, bytes] = {}
         with tempfile.TemporaryDirectory() as work:
@@ -337,7 +337,7 @@ class MapReducePrograms(EnginePrograms):
         if job.step < job.steps:
             return None
         inputs = [self._parts(data) for data in job.inputs]
-        settings = settings_of(APPLICATIONS[job.application], job.program.settings)
+        settings = APPLICATIONS[job.application].settings_with(job.program.settings)
         with tempfile.TemporaryDirectory(prefix="yarnfair-answer-") as work:
             self.site.place.copy(self._output(job), Path(work))
             return CHECKS[job.application](inputs, settings, output_files(Path(work)))

@@ -10,10 +10,10 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from string import Template
 
-from harness.base.errors import CallError
+from harness.jobs.engines.base import Program
 from harness.model.data import data_path
 
 TABLES = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier")
@@ -22,28 +22,23 @@ QUERIES = 22
 GROUPS: Mapping[str, tuple[str, ...]] = {"tpch": ("tpch-q1", "tpch-q9", "tpch-q12", "tpch-q17")}
 _SETTING = re.compile(r"^-- set (\w+) = (.*)$", re.MULTILINE)
 _ABOUT = re.compile(r"^-- TPC-H Q\d+, ([^.\n]*)", re.MULTILINE)
-_DATE = re.compile(r"\d{4}-\d\d-\d\d")
-_NUMBER = re.compile(r"\d+(\.\d+)?")
-_NUMBERS = re.compile(r"\d+(, ?\d+)*")
-_CODES = re.compile(r"'\d\d'(, ?'\d\d')*")
-#: A parameter stands between quotes.
-_WORDS = re.compile(r"[A-Za-z0-9#][A-Za-z0-9 #.-]*")
+_FORMS = (
+    (re.compile(r"\d{4}-\d\d-\d\d"), "a date, as 1995-03-15"),
+    (re.compile(r"\d+(\.\d+)?"), "a number"),
+    (re.compile(r"\d+(, ?\d+)*"), "numbers with commas"),
+    (re.compile(r"'\d\d'(, ?'\d\d')*"), "codes, as '13', '31'"),
+    # A parameter stands between quotes.
+    (re.compile(r"[A-Za-z0-9#][A-Za-z0-9 #.-]*"), "words without quotes"),
+)
 
 
 @dataclass(frozen=True, slots=True)
-class SparkProgram:
-    """``data``: the kind of data set that it reads; ``settings``: its own and their defaults.
+class SparkProgram(Program):
+    """``file``: the program in workloads/spark; ``queries``: of TPC-H, their numbers."""
 
-    ``file``: the program in workloads/spark; ``queries``: of TPC-H, their numbers.
-    """
-
-    name: str
-    suite: str
-    what: str
-    data: tuple[str, ...]
-    file: str
-    settings: Mapping[str, str] = field(default_factory=dict)
+    file: str = "sql.py"
     queries: tuple[int, ...] = ()
+    forms = _FORMS
 
 
 def query_text(number: int) -> str:
@@ -69,7 +64,7 @@ def _query(number: int) -> SparkProgram:
     about = _ABOUT.search(query_text(number))
     assert about is not None
     what = f"TPC-H: {about.group(1)}"
-    return SparkProgram(f"tpch-q{number}", "tpch", what, ("tpch",), "sql.py", parameters(number), (number,))
+    return SparkProgram(f"tpch-q{number}", "tpch", what, ("tpch",), parameters(number), queries=(number,))
 
 
 @functools.cache
@@ -77,15 +72,15 @@ def programs() -> Mapping[str, SparkProgram]:
     """All of them by name."""
     found = [_query(number) for number in range(1, QUERIES + 1)]
     every = tuple(range(1, QUERIES + 1))
-    found.append(SparkProgram("tpch-all", "tpch", "TPC-H: all 22 in one application", ("tpch",), "sql.py", {}, every))
+    found.append(SparkProgram("tpch-all", "tpch", "TPC-H: all 22 in one application", ("tpch",), queries=every))
     found.append(
         SparkProgram(
             "kmeans",
             "spark",
             "k-means: centres of points",
             ("points",),
-            "kmeans.py",
             {"k": "10", "iterations": "10", "tolerance": "0", "seed": "1"},
+            "kmeans.py",
         )
     )
     found.append(
@@ -94,37 +89,8 @@ def programs() -> Mapping[str, SparkProgram]:
             "spark",
             "ALS: users' and items' factors from ratings",
             ("ratings",),
-            "als.py",
             {"rank": "5", "iterations": "10", "regularisation": "0.1", "seed": "1"},
+            "als.py",
         )
     )
     return {one.name: one for one in found}
-
-
-def program(name: str) -> SparkProgram:
-    """A program by its name. CallError when there is none."""
-    found = programs().get(name.lower())
-    if found is None:
-        raise CallError(f"no Spark program {name[:40]!r}", mend=f"one of {', '.join([*programs(), *GROUPS])}")
-    return found
-
-
-def settings_of(one: SparkProgram, given: Mapping[str, str]) -> dict[str, str]:
-    """A program's settings with those given. CallError for an unknown one, or a value of another kind."""
-    for name, value in given.items():
-        if name not in one.settings:
-            names = ", ".join(one.settings) or "none"
-            raise CallError(f"{one.name} has no setting {name[:40]!r}", where="--set", mend=f"it has {names}")
-        default = one.settings[name]
-        for form, said in (
-            (_DATE, "a date, as 1995-03-15"),
-            (_NUMBER, "a number"),
-            (_NUMBERS, "numbers with commas"),
-            (_CODES, "codes, as '13', '31'"),
-            (_WORDS, "words without quotes"),
-        ):
-            if form.fullmatch(default):
-                if not form.fullmatch(value):
-                    raise CallError(f"{name} is {value[:40]!r}", where="--set", mend=f"give {said}")
-                break
-    return {**one.settings, **given}

@@ -25,11 +25,8 @@ class Spark(Engine):
     def programs(self) -> Mapping[str, Program]:
         return catalogue.programs()
 
-    def settings_of(self, name: str, given: Mapping[str, str]) -> dict[str, str]:
-        return catalogue.settings_of(catalogue.program(name), given)
-
     def check(self, program: ProgramSpec, sizing: Sizing) -> None:
-        self.settings_of(program.application, program.settings)
+        catalogue.programs()[program.application.lower()].settings_with(program.settings)
         if program.executors is None:
             raise CallError(f"{program.application} is Spark's", mend="give executors")
         sizes_of(program, sizing, 1)
@@ -79,7 +76,7 @@ class Spark(Engine):
         demand = DemandSpec(memory_mb=sizes.executor_mb, vcores=cores)
         program = ProgramSpec(
             application=request.program,
-            input=list(catalogue.program(request.program).data),
+            input=list(catalogue.programs()[request.program.lower()].data),
             maps=sizes.read_tasks,
             reduces=sizes.shuffle_tasks,
             executors=ExecutorsSpec(count=sizes.executors, slots=cores, demand=demand),

@@ -94,7 +94,7 @@ class SparkPrograms(EnginePrograms):
         """Puts Spark and the data where the nodes see them, before anything counts. Raises InputError, RunTimedOut."""
         self.site.home(self._progress)
         for job in self.jobs.values():
-            program = catalogue.program(job.application)
+            program = catalogue.programs()[job.application]
             self.site.data(read_input(program, self.data[job.inputs[0]]), self._progress)
             self.check_room(sizes_of(job.program, job.sizing, job.executors))
 
@@ -126,8 +126,8 @@ class SparkPrograms(EnginePrograms):
         Raises CallError and InputError for what cannot be run: settings, data.
         """
         job = self.jobs[job_id]
-        program = catalogue.program(job.application)
-        settings = catalogue.settings_of(program, job.program.settings)
+        program = catalogue.programs()[job.application]
+        settings = program.settings_with(job.program.settings)
         given = read_input(program, self.data[job.inputs[0]])
         if self._scheduler is None:
             self._scheduler = scheduler_address(self.rest)

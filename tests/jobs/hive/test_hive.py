@@ -16,7 +16,7 @@ from harness.base.errors import CallError, InputError
 from harness.cli import main
 from harness.clusters.site import read
 from harness.jobs.data.generate import FolderTarget, generate
-from harness.jobs.engines import engine_of, find, members
+from harness.jobs.engines import find, members
 from harness.jobs.engines.attempts import Attempt
 from harness.jobs.engines.base import Request
 from harness.jobs.engines.cluster import Sizes
@@ -80,7 +80,7 @@ def test_every_query_is_known() -> None:
     assert find("HIVE-Q17") is programs()["hive-q17"]
     assert set(GROUPS["hive-all"]) == set(programs())
     with pytest.raises(CallError, match="has no setting"):
-        engine_of("hive-q1").settings_of("hive-q1", {"colour": "green"})
+        find("hive-q1").settings_with({"colour": "green"})
 
 
 def test_what_hive_and_tez_are_told() -> None:

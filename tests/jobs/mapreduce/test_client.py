@@ -23,7 +23,7 @@ from harness.jobs.engines.attempts import attempts_table, summary
 from harness.jobs.engines.base import Request, Site
 from harness.jobs.engines.cluster import Sizes, check_memory, last_lines
 from harness.jobs.mapreduce import engine
-from harness.jobs.mapreduce.catalogue import APPLICATIONS, Call, settings_of
+from harness.jobs.mapreduce.catalogue import APPLICATIONS, Call
 from harness.jobs.mapreduce.history import read_history, record_of
 from harness.jobs.mapreduce.storage import open_data
 from harness.model.resources import Resource
@@ -96,11 +96,11 @@ def test_data_of_another_kind_is_refused(tmp_path: Path) -> None:
 
 def test_settings_cannot_smuggle_words_into_a_command(tmp_path: Path) -> None:
     one = APPLICATIONS["fbgrep"]
-    call = Call(("in",), "out", 1, settings_of(one, {"pattern": "a; rm"}), "python3", tmp_path, tmp_path)
+    call = Call(("in",), "out", 1, one.settings_with({"pattern": "a; rm"}), "python3", tmp_path, tmp_path)
     with pytest.raises(CallError, match="without blanks"):
         one.jobs(call)
     with pytest.raises(CallError, match="wordcount has no setting 'pattern'"):
-        settings_of(APPLICATIONS["wordcount"], {"pattern": "x"})
+        APPLICATIONS["wordcount"].settings_with({"pattern": "x"})
 
 
 EVENTS: list[tuple[str, str, dict[str, object]]] = [

@@ -16,7 +16,7 @@ import pytest
 
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.mapreduce.answers import CHECKS
-from harness.jobs.mapreduce.catalogue import APPLICATIONS, STREAMING, Call, HadoopJob, settings_of
+from harness.jobs.mapreduce.catalogue import APPLICATIONS, STREAMING, Call, HadoopJob
 from harness.jobs.mapreduce.programs import write_centres
 from harness.model.data import data_path
 
@@ -79,7 +79,7 @@ def stream(job: HadoopJob, files: Sequence[Path], work: Path) -> bytes:
 
 def answer(name: str, data: Path, work: Path) -> tuple[list[list[Path]], dict[str, str], Path]:
     application = APPLICATIONS[name]
-    settings = settings_of(application, GIVEN.get(name, {}))
+    settings = application.settings_with(GIVEN.get(name, {}))
     inputs = [sorted((data / kind).glob("part-*")) for kind in application.data]
     if "classes" in settings:
         write_centres(inputs[0], settings["classes"], work / "centres.txt")

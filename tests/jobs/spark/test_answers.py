@@ -15,14 +15,14 @@ import pytest
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.data.kinds import centres_of
 from harness.jobs.spark.answers import check, compare_rows, cost_of, order_of
-from harness.jobs.spark.catalogue import program, query_sql
+from harness.jobs.spark.catalogue import programs, query_sql
 from harness.jobs.spark.plan import Input
 from harness.jobs.spark.site import read_input
 
 
 @pytest.fixture(scope="module")
 def tables(data_set: Callable[[str, int], Path]) -> Input:
-    return read_input(program("tpch-q1"), data_set("tpch", 10_000_000))
+    return read_input(programs()["tpch-q1"], data_set("tpch", 10_000_000))
 
 
 def answer_of(data: Input, number: int, change: Callable[[list[list[Any]]], None] = lambda _: None) -> bytes:
@@ -46,11 +46,11 @@ def test_every_query_has_an_answer_that_passes(tables: Input) -> None:
         rows = len(json.loads(line)["rows"])
         # Also at a hundredth of the scale every query has an answer (Q17: a single NULL).
         assert rows > 0, number
-        verdict = check(program(f"tpch-q{number}"), {}, tables, line)
+        verdict = check(programs()[f"tpch-q{number}"], {}, tables, line)
         assert (verdict.wrong, verdict.records) == (None, rows), number
         lines.append(line)
-    assert check(program("tpch-all"), {}, tables, b"\n".join(lines)).wrong is None
-    assert check(program("tpch-all"), {}, tables, b"\n".join(lines[:-1])).wrong == "Q22: no answer"
+    assert check(programs()["tpch-all"], {}, tables, b"\n".join(lines)).wrong is None
+    assert check(programs()["tpch-all"], {}, tables, b"\n".join(lines[:-1])).wrong == "Q22: no answer"
 
 
 def swap(rows: list[list[Any]]) -> None:
@@ -77,14 +77,14 @@ def other(rows: list[list[Any]]) -> None:
     ],
 )
 def test_a_wrong_answer_is_told(tables: Input, number: int, change: Any, said: str) -> None:
-    wrong = check(program(f"tpch-q{number}"), {}, tables, answer_of(tables, number, change)).wrong
+    wrong = check(programs()[f"tpch-q{number}"], {}, tables, answer_of(tables, number, change)).wrong
     assert wrong is not None
     assert said in wrong
 
 
 def test_an_answer_that_cannot_be_read_is_wrong(tables: Input) -> None:
     for text in (b"", b"{}", b"[1]", b"\xff", b'{"query": "6", "columns": 3, "rows": 1}'):
-        assert check(program("tpch-q6"), {}, tables, text).wrong is not None
+        assert check(programs()["tpch-q6"], {}, tables, text).wrong is not None
 
 
 def test_of_equal_rows_at_a_limit_any_may_be_taken() -> None:
@@ -104,11 +104,11 @@ def test_of_equal_rows_at_a_limit_any_may_be_taken() -> None:
 def points(tmp_path_factory: pytest.TempPathFactory) -> Input:
     folder = tmp_path_factory.mktemp("points") / "points"
     generate("points", 300_000, 3, FolderTarget(folder))
-    return read_input(program("kmeans"), folder)
+    return read_input(programs()["kmeans"], folder)
 
 
 def test_kmeans(points: Input) -> None:
-    one = program("kmeans")
+    one = programs()["kmeans"]
     values = np.loadtxt(Path(points.path) / "part-00000.txt")
     centres = centres_of(3)
     for _ in range(3):
@@ -149,11 +149,11 @@ def ratings(tmp_path_factory: pytest.TempPathFactory) -> Input:
     for user, item in zip(draw.integers(0, 40, 900), draw.integers(0, 25, 900), strict=True):
         lines.append(f"{user},{item},{3 + users[user] @ items[item] / 2:.2f}")
     (folder / "part-00000.csv").write_text("\n".join(lines) + "\n")
-    return read_input(program("als"), folder)
+    return read_input(programs()["als"], folder)
 
 
 def test_als(ratings: Input) -> None:
-    one = program("als")
+    one = programs()["als"]
     values = np.loadtxt(Path(ratings.path) / "part-00000.csv", delimiter=",")
     user, item, score = values[:, 0].astype(int), values[:, 1].astype(int), values[:, 2]
     factors = [np.zeros((40, 5)), np.random.default_rng(1).normal(0, 1, (25, 5))]

@@ -16,7 +16,7 @@ from harness.base.errors import CallError, InputError
 from harness.clusters.shared import LocalFolder
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.engines import every, find
-from harness.jobs.spark.catalogue import GROUPS, parameters, program, programs, query_sql, settings_of
+from harness.jobs.spark.catalogue import GROUPS, parameters, programs, query_sql
 from harness.jobs.spark.plan import Input, SparkPlace, SparkSizes, fits, plan, property_file, split_memory
 from harness.jobs.spark.programs import SparkPrograms, driver_lines
 from harness.jobs.spark.site import LocalSite, read_input
@@ -60,7 +60,7 @@ def test_the_fraction_of_q11_follows_the_scale_factor() -> None:
 )
 def test_settings_of_another_kind_are_refused(name: str, given: dict[str, str], said: str) -> None:
     with pytest.raises(CallError, match=said):
-        settings_of(program(name), given)
+        programs()[name].settings_with(given)
 
 
 def test_names() -> None:
@@ -74,9 +74,9 @@ def test_names() -> None:
 
 
 def made(name: str, data: Input, **more: Any) -> Any:
-    one = program(name)
+    one = programs()[name]
     given = {"queue": "root.a", "name": "n1", "tags": ["t"], "source": b"print()", **more}
-    return plan(one, settings_of(one, {}), more.pop("sizes", SparkSizes()), PLACE, data, **given)
+    return plan(one, one.settings_with({}), more.pop("sizes", SparkSizes()), PLACE, data, **given)
 
 
 def test_a_query_is_submitted_in_cluster_mode() -> None:
@@ -108,12 +108,12 @@ def test_what_the_other_programs_are_told() -> None:
     assert (call["k"], call["iterations"], call["tolerance"]) == (10, 10, 0.0)
     call = json.loads(made("als", POINTS).files["n1.json"])
     assert (call["rank"], call["regularisation"], call["blocks"]) == (5, 0.1, 2)
-    one = program("kmeans")
+    one = programs()["kmeans"]
     for given, said in (({"k": "1"}, "from 2 to 1000"), ({"k": "2.5"}, "whole number")):
         with pytest.raises(CallError, match=said):
             plan(
                 one,
-                settings_of(one, given),
+                one.settings_with(given),
                 SparkSizes(),
                 PLACE,
                 POINTS,
@@ -226,31 +226,31 @@ def test_memory_is_refused_before_it_starts(tmp_path: Path) -> None:
 
 def test_data_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
     generate("points", 2000, 1, FolderTarget(tmp_path / "points"))
-    found = read_input(program("kmeans"), tmp_path / "points")
+    found = read_input(programs()["kmeans"], tmp_path / "points")
     assert found.files == ("part-00000.txt",)
     assert found.wanted == 2000
     with pytest.raises(InputError, match="a data set of points; give one of ratings"):
-        read_input(program("als"), tmp_path / "points")
+        read_input(programs()["als"], tmp_path / "points")
     with pytest.raises(InputError, match="no such folder; make it: yarnfair data generate tpch"):
-        read_input(program("tpch-q1"), tmp_path / "none")
+        read_input(programs()["tpch-q1"], tmp_path / "none")
     (tmp_path / "few").mkdir()
     (tmp_path / "few" / "region.parquet").write_bytes(b"PAR1")
     with pytest.raises(InputError, match=r"no customer\.parquet, lineitem\.parquet"):
-        read_input(program("tpch-q1"), tmp_path / "few")
+        read_input(programs()["tpch-q1"], tmp_path / "few")
     with pytest.raises(InputError, match="no blanks"):
-        read_input(program("tpch-q1"), tmp_path / "a b")
+        read_input(programs()["tpch-q1"], tmp_path / "a b")
 
 
 def test_tables_bring_their_schemas(data_set: Callable[[str, int], Path], tmp_path: Path) -> None:
     shutil.copytree(data_set("tpch", 1_000_000), tmp_path / "tpch")
-    found = read_input(program("tpch-q1"), tmp_path / "tpch")
+    found = read_input(programs()["tpch-q1"], tmp_path / "tpch")
     assert len(found.schemas) == 8
     assert found.schemas["region"] == "r_regionkey bigint, r_name string, r_comment string"
     assert "l_quantity decimal(15,2)" in found.schemas["lineitem"]
     region = tmp_path / "tpch" / "region.parquet"
     region.write_bytes(b"nothing".ljust(region.stat().st_size))
     with pytest.raises(InputError, match="no parquet that can be read"):
-        read_input(program("tpch-q1"), tmp_path / "tpch")
+        read_input(programs()["tpch-q1"], tmp_path / "tpch")
 
 
 def test_the_reason_is_found_in_a_drivers_log() -> None:
