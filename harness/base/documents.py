@@ -16,7 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.base.errors import InputError, nearest
-from harness.base.files import read_whole
+from harness.base.files import read_text
 
 MAX_BYTES = 10_000_000
 #: Values in one document after its aliases are written out.
@@ -135,13 +135,7 @@ def read_yaml(path: Path) -> YamlDocument:
 
     Raises InputError with ``file:line``.
     """
-    try:
-        text = read_whole(path, MAX_BYTES).decode("utf-8")
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=str(path), mend="check the path") from None
-    except UnicodeDecodeError:
-        raise InputError("not UTF-8 text", where=str(path), mend="save it as UTF-8") from None
-    return parse_yaml(text, str(path))
+    return parse_yaml(read_text(path, MAX_BYTES), str(path))
 
 
 def validated(model: type[M], document: YamlDocument, *, data: Any = None, at: KeyPath = ()) -> M:

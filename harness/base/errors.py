@@ -76,6 +76,13 @@ def _without_password(word: re.Match[str]) -> str:
     return _PASSWORD.sub(r"\1:***@", address + at) + rest if at else rest
 
 
+def reason(error: BaseException) -> str:
+    """Why a library or the system refused, in words on one line."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return " ".join(str(error).split())[:300] or type(error).__name__
+
+
 def short(text: str, most: int = 2000) -> str:
     """A text of a file or an answer as far as a person reads it: its beginning and its end."""
     return text if len(text) <= most else f"{text[: most - 500]} ... {text[-400:]}"

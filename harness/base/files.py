@@ -10,17 +10,37 @@ import math
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from harness.base.errors import InputError
+from harness.base.errors import InputError, reason
 
 #: More than any file that users write by hand or that a run leaves for others to read.
 MOST_BYTES = 64 << 20
 #: renameat2(2): AT_FDCWD and RENAME_EXCHANGE.
 _HERE, _EXCHANGE = -100, 2
 _HANDED_OVER = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
+
+
+@contextlib.contextmanager
+def reading(where: str | Path, mend: str = "check the path") -> Iterator[None]:
+    """Inside, a user's file or folder is read. Raises InputError where the system refuses, and for text in no UTF-8."""
+    try:
+        yield
+    except UnicodeDecodeError:
+        raise InputError("is not UTF-8 text", where=str(where), mend="save it as UTF-8") from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {reason(error)}", where=str(where), mend=mend) from None
+
+
+@contextlib.contextmanager
+def writing(where: str | Path, mend: str = "check disk and rights") -> Iterator[None]:
+    """Inside, a file or folder of a user's is written. Raises InputError where the system refuses."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"cannot be written: {reason(error)}", where=str(where), mend=mend) from None
 
 
 def put_file(
@@ -79,11 +99,11 @@ def replace_file(
     mend: str = "check disk and rights",
 ) -> None:
     """`put_file` for files that users ask for. Raises InputError when the disk refuses."""
-    try:
-        put_file(path, write, mode=mode, sync=sync)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError(f"cannot be written: {reason}", where=str(path), mend=mend) from None
+    with writing(path, mend):
+        try:
+            put_file(path, write, mode=mode, sync=sync)
+        except ValueError as error:
+            raise OSError(errno.EINVAL, str(error)) from None
 
 
 def open_whole(path: str | Path) -> BinaryIO:
@@ -121,6 +141,12 @@ def read_whole(path: str | Path, most: int = MOST_BYTES) -> bytes:
     return data
 
 
+def read_text(path: str | Path, most: int = MOST_BYTES, *, mend: str = "check the path") -> str:
+    """All of a user's text. Raises InputError where it cannot be read, is no UTF-8, or has more than ``most`` bytes."""
+    with reading(path, mend):
+        return read_whole(path, most).decode("utf-8")
+
+
 def plain(value: Any) -> Any:
     """The value as JSON has it: numbers that are not finite become null."""
     if isinstance(value, float) and not math.isfinite(value):
@@ -145,10 +171,8 @@ def write_text(path: Path, text: str) -> None:
 
 def make_folders_of(path: Path, mend: str) -> None:
     """The folders above a file that a user asked for. Raises InputError when the disk refuses."""
-    try:
+    with writing(path, mend):
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", where=str(path), mend=mend) from None
 
 
 def write_bytes(
@@ -170,8 +194,7 @@ def read_json(path: Path, mend: str = "run the experiment again") -> dict[str, A
     try:
         found = json.loads(read_whole(path).decode("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise InputError(f"cannot be read: {why}", where=str(path), mend=mend) from None
+        raise InputError(f"cannot be read: {reason(error)}", where=str(path), mend=mend) from None
     if not isinstance(found, dict):
         raise InputError("not a JSON object", where=str(path), mend=mend)
     return found

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from harness.base.errors import InputError
-from harness.base.files import read_whole
+from harness.base.files import read_text
 from harness.cli import names
 from harness.cli.output import json_option, named_values, print_json
 
@@ -49,14 +48,3 @@ def allocate(scenario: Path, policy_name: str, sets: tuple[str, ...], as_json: b
         print_json(answer.document())
     else:
         click.echo(answer.table())
-
-
-def read_text(path: Path) -> str:
-    """A user's text file; InputError with the reason where it cannot be read."""
-    try:
-        return read_whole(path).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8 text (byte {error.start})", where=str(path)) from error
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError(f"cannot be read: {reason}", where=str(path)) from error

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.base.errors import CallError, InputError
+from harness.base.errors import CallError
+from harness.base.files import writing
 from harness.cli.access import Access, access_options, as_config
 from harness.cli.output import Span, cluster_option, echo_wrapped, jobs_option, json_option, print_json
 
@@ -77,10 +78,8 @@ def assess(
         raise click.UsageError("--cluster goes with a TRACE, and instead of --rm")
     said = None if config is None else read_config(config)
     folder = fresh_folder(out if out is not None else Path("runs") / f"assess-{_name(trace, rm)}")
-    try:
+    with writing(folder, "give another -o DIR"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot be made: {error.strerror}", where=str(folder), mend="give another -o DIR") from None
     found, scheduler, given = _trace_of(trace, rm, cluster, said, for_s, history, folder, access)
     if isinstance(found, Lacks):
         why = f"{found.what}: give --cluster FILE, or --rm URL of the cluster" if found.file else found.what

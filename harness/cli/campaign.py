@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.base.errors import RunInvalid, RunTimedOut
-from harness.cli.output import echo_wrapped, json_option, print_json
+from harness.cli.output import echo_wrapped, json_option, print_json, warn
 from harness.cli.progress import CampaignProgress, span
 
 if TYPE_CHECKING:
@@ -76,8 +76,7 @@ def plan(file: Path, out: Path | None, jobs: int | None, as_json: bool) -> None:
             }
         )
         return
-    for remark in (*loaded.remarks, *_outdated(loaded, folder)):
-        click.echo(f"warning: {remark}", err=True)
+    warn((*loaded.remarks, *_outdated(loaded, folder)))
     for cell in loaded.cells:
         one = known[cell.id]
         stands_at = stands[cell.id].state
@@ -132,8 +131,7 @@ def run(
 
     loaded = load_campaign(file)
     folder = folder_of(loaded, out)
-    for remark in (*loaded.remarks, *_outdated(loaded, folder)):
-        click.echo(f"warning: {remark}", err=True)
+    warn((*loaded.remarks, *_outdated(loaded, folder)))
     stands = standings(loaded, folder)
     kept = sum(one.state == "done" or (one.state == "failed" and not retry_failed) for one in stands)
     kept = 0 if fresh else kept
@@ -173,8 +171,7 @@ def status(file: Path, out: Path | None, as_json: bool) -> None:
     if as_json:
         print_json(_document(loaded, folder, stands))
         return
-    for remark in _outdated(loaded, folder):
-        click.echo(f"warning: {remark}", err=True)
+    warn(_outdated(loaded, folder))
     for line in _lines(stands):
         click.echo(line)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.base.errors import CallError, InputError, RegressionFound, RunInvalid, RunTimedOut
-from harness.cli.output import Number, json_option, print_json
+from harness.cli.output import Number, json_option, print_json, say, warn
 
 if TYPE_CHECKING:
     from harness.results.check import Checked
@@ -135,8 +135,7 @@ def check(
         write_code_quality(found, place, code_quality)
     for line in github(found, place) if on_github else ():
         click.echo(line, err=True)
-    for remark in found.remarks:
-        click.echo(f"warning: {remark}", err=True)
+    warn(found.remarks)
     if as_json:
         print_json(_document(found))
     else:
@@ -205,4 +204,4 @@ def _verdict(found: Checked, recorded: Path | None, require_judged: bool) -> Non
     if require_judged and any(one.verdict == "not judged" for one in found.held):
         mend = "record more runs (five show a spread), give --margin, or choose with --metrics"
         raise InputError(judged(found), where=where, mend=mend)
-    click.echo(f"yarnfair: {where}: {judged(found)}", err=True)
+    say(f"{where}: {judged(found)}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli.access import Access, access_options
-from harness.cli.output import Number, json_option, named_values, options, print_json, scheduler_option
+from harness.cli.output import Number, json_option, named_values, options, print_json, say, scheduler_option
 from harness.clusters.backends import BACKENDS, backend_class, check_jars, make_cluster
 
 if TYPE_CHECKING:
@@ -57,10 +57,6 @@ _docker = click.option(
 )
 
 
-def _progress(text: str) -> None:
-    click.echo(f"yarnfair: {text}", err=True)
-
-
 def _cluster(backend: str, state: str | None, inventory: str | None = None) -> Cluster:
     from harness.clusters.state import StateFolder, default_folder
 
@@ -68,7 +64,7 @@ def _cluster(backend: str, state: str | None, inventory: str | None = None) -> C
     found = folder.load() if folder.folder.exists() else None
     if found is not None and found.backend != backend:
         raise click.UsageError(f"{folder.folder} holds a cluster of the backend {found.backend}")
-    return make_cluster(backend, folder, inventory=inventory, progress=_progress)
+    return make_cluster(backend, folder, inventory=inventory, progress=say)
 
 
 def _ports(http_port: int | None, client_port: int | None, admin_port: int | None) -> dict[str, int]:
@@ -135,7 +131,7 @@ def up(
     if in_rm_policy is not None:
         from harness.clusters.inrm import with_policy
 
-        spec = with_policy(spec, in_rm_policy, named_values(in_rm_settings, "--in-rm-set"), progress=_progress)
+        spec = with_policy(spec, in_rm_policy, named_values(in_rm_settings, "--in-rm-set"), progress=say)
     _show(_cluster(backend, state, inventory).up(spec, timeout_s=timeout_s, keep=keep), as_json)
 
 
@@ -278,7 +274,7 @@ def _accelerators(state: str | None) -> Accelerators:
 
     own = _cluster("docker", state)
     assert isinstance(own, DockerCluster)
-    return Accelerators(own, progress=_progress)
+    return Accelerators(own, progress=say)
 
 
 @cluster.command(short_help="Let nodes of a type join the Docker cluster.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli.output import json_option, print_json
+from harness.cli.output import json_option, print_json, warn
 
 if TYPE_CHECKING:
     from harness.results.compare import Comparison, Contender, Row
@@ -50,8 +50,7 @@ def compare(
         from harness.report.comparing import write_page
 
         write_page(found, chosen.remarks, page)
-    for remark in chosen.remarks:
-        click.echo(f"warning: {remark}", err=True)
+    warn(chosen.remarks)
     if as_json:
         print_json(
             {

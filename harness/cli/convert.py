@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from harness.base.files import write_bytes
-from harness.cli.output import json_option, print_json
+from harness.cli.output import json_option, print_json, say
 
 
 @click.command()
@@ -66,6 +66,6 @@ def convert(
         click.echo(text, nl=False)
     for title, found in (("changes", done.changes), ("not carried over", done.lost)):
         for note in found:
-            click.echo(f"yarnfair: {title}: {note.line()}", err=True)
+            say(f"{title}: {note.line()}")
     for name, value in done.site.items():
-        click.echo(f"yarnfair: yarn-site.xml: {name} = {value}", err=True)
+        say(f"yarn-site.xml: {name} = {value}")

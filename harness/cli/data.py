@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from harness.cli.output import json_option, print_json
+from harness.cli.output import json_option, print_json, say
 
 
 @click.group()
@@ -63,7 +63,7 @@ def generate(kind: str, size: str, seed: int, out: str, jobs: int, as_json: bool
         def step(done: int, of: int, _: int) -> None:
             if done == of or done * 10 // of > said[0]:
                 said[0] = done * 10 // of
-                click.echo(f"yarnfair: {kind}: {done} of {of} parts", err=True)
+                say(f"{kind}: {done} of {of} parts")
 
         made = making.generate(kind, wanted, seed, target, step, jobs=jobs)
     document = made.document()

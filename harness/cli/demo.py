@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.base.files import replace_file
+from harness.base.files import write_text
 from harness.cli.output import Number, echo_sentences, json_option, print_json
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def demo(svg: Path | None, speed: float, as_json: bool) -> None:
         given_back = release(Path(folder), story.controlled[asked])
         words = explain(from_run(Path(folder) / _SIDES[1], at_s=asked_s), "root.reports")
     if svg is not None:
-        replace_file(svg, lambda temporary: _write(temporary, as_svg(story)))
+        write_text(svg, as_svg(story))
     elif not as_json:
         _play(story, speed)
     if as_json:
@@ -72,10 +72,6 @@ def demo(svg: Path | None, speed: float, as_json: bool) -> None:
                 "nothing; `--release` gives the administrator's own weights back.",
             ]
         )
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
 
 
 def _simulate(folder: Path, *, quiet: bool) -> None:

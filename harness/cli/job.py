@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.base.errors import CallError, InputError, RunInvalid
-from harness.cli.output import Number, echo_wrapped, json_option, named_values, print_json
+from harness.base.files import writing
+from harness.cli.output import Number, echo_wrapped, json_option, named_values, print_json, say
 
 if TYPE_CHECKING:
     from harness.experiments.real.cluster import RealCluster
@@ -139,7 +140,7 @@ def run(
         check_request(requests[-1])
     work = out.absolute().parent if isinstance(out, Path) else Path.cwd()
     with _cluster(rm, state, backend, work, python) as cluster:
-        client = ProgramRunner(cluster, _say)
+        client = ProgramRunner(cluster, say)
         try:
             found = _followed(client, requests)
         finally:
@@ -156,7 +157,7 @@ def run(
         print_json(documents[0] if len(requests) == 1 else {"group": name.lower(), "runs": documents})
     wrong = [one for one in documents if one["answer"] is not None and not one["answer"]["right"]]
     for one in wrong:
-        click.echo(f"yarnfair: {one['output']}: the answer is wrong: {one['answer']['wrong']}", err=True)
+        say(f"{one['output']}: the answer is wrong: {one['answer']['wrong']}")
     return 4 if wrong else 0
 
 
@@ -166,10 +167,6 @@ def _place(text: str, option: str) -> Path | Target:
 
     found = open_target(text, option)
     return found.folder if isinstance(found, FolderTarget) else found
-
-
-def _say(text: str) -> None:
-    click.echo(f"yarnfair: {text}", err=True)
 
 
 def _followed(client: ProgramRunner, requests: list[Request]) -> list[Done]:
@@ -193,10 +190,8 @@ def _write_tasks(file: Path, client: ProgramRunner) -> None:
     """All attempts, in seconds since the run began."""
     from harness.jobs.engines.attempts import attempts_table
 
-    try:
+    with writing(file):
         attempts_table(client.attempts, client.zero_ms).to_parquet(file)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", where=str(file)) from None
 
 
 def _print(found: dict[str, Any], *, title: bool) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli import names
-from harness.cli.output import Number, json_option, named_values, print_json
+from harness.cli.output import Number, json_option, named_values, print_json, say
 
 if TYPE_CHECKING:
     from harness.policies.ordering.jobs import MapReduceJob, Slots
@@ -66,7 +66,7 @@ def order(
         ("--set", settings or None, "mrorder"),
     ):
         if value is not None and algorithm != of:
-            click.echo(f"yarnfair: {option} is for --algorithm {of}, {algorithm} ignores it", err=True)
+            say(f"{option} is for --algorithm {of}, {algorithm} ignores it")
     path = str(named("jobs", jobs_file))
     jobs = _read(path)
     slots = Slots(map_slots, reduce_slots)
@@ -246,19 +246,11 @@ def _print_online(document: dict[str, Any]) -> None:
 
 
 def _read(path: str) -> tuple[MapReduceJob, ...]:
-    from harness.base.errors import InputError
-    from harness.base.files import read_whole
+    from harness.base.files import read_text
     from harness.policies.ordering.jobs import parse_jobs
 
-    try:
-        text = read_whole(path).decode("utf-8-sig")
-    except OSError as error:
-        raise InputError(
-            f"cannot be read: {error.strerror or error}", where=path, mend="name a readable CSV file"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise InputError("is not UTF-8 text", where=path, mend="save it as UTF-8") from error
-    return parse_jobs(text, path)
+    # A spreadsheet puts a byte order mark before its first column's name.
+    return parse_jobs(read_text(path, mend="name a readable CSV file").removeprefix("\ufeff"), path)
 
 
 def _number(value: Fraction) -> int | float:

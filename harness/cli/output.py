@@ -79,6 +79,17 @@ def print_json(document: Any) -> None:
     click.echo(json.dumps(_finite(document), indent=1, ensure_ascii=False))
 
 
+def say(text: str) -> None:
+    """What a user should know beside the result: a line on standard error."""
+    click.echo(f"yarnfair: {text}", err=True)
+
+
+def warn(remarks: Iterable[str]) -> None:
+    """Remarks on standard error, a line each."""
+    for remark in remarks:
+        click.echo(f"warning: {remark}", err=True)
+
+
 def echo_wrapped(text: str, *, hang: int = 4, err: bool = False) -> None:
     """A line on standard output (``err``: error): in a terminal broken at its width, what follows ``hang`` columns in;
     else whole."""

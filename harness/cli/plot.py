@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.base.errors import CallError
-from harness.cli.output import Number, echo_wrapped, json_option, print_json
+from harness.cli.output import Number, echo_wrapped, json_option, print_json, warn
 
 if TYPE_CHECKING:
     from harness.report.printed import Figures
@@ -55,9 +55,7 @@ def plot(
         return
     group = found.chosen(figure, charts)
     written = write_figure(group, out, width)
-    for remark in [found.remark, *written.remarks]:
-        if remark:
-            click.echo(f"warning: {remark}", err=True)
+    warn(remark for remark in (found.remark, *written.remarks) if remark)
     if as_json:
         print_json(
             {

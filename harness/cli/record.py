@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from harness.yarn.http import HttpOptions
     from harness.yarn.rmclient import RmClient
 
+from harness.base.files import write_text
 from harness.cli.access import Access, access_options
 from harness.cli.output import Number, Span, json_option, print_json
 
@@ -72,7 +73,6 @@ def record(
     and says what it could not know. `replay` and `assess` take the file at any time.
     """
     from harness.base.errors import CallError
-    from harness.base.files import replace_file
     from harness.control.config import read_config
     from harness.experiments.following import Following, Recording
     from harness.experiments.recording import record_rm
@@ -102,7 +102,7 @@ def record(
         sys.stdout.write(text)
         return
     if out is not None:
-        replace_file(out, lambda path: _write(path, text))
+        write_text(out, text)
     if as_json:
         detail = {kind: sum(job.detail == kind for job in jobs) for kind in get_args(Detail)}
         print_json({"trace": str(out) if out is not None else None, "jobs": len(jobs), "detail": detail})
@@ -199,7 +199,3 @@ def _of_controller(rm: str, options: HttpOptions) -> dict[str, float] | None:
             err=True,
         )
     return weights
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")

@@ -9,7 +9,7 @@ import click
 
 from harness.base.files import write_bytes
 from harness.base.quick import without_collector
-from harness.cli.output import json_option, print_json, scheduler_option
+from harness.cli.output import json_option, print_json, say, scheduler_option
 
 if TYPE_CHECKING:
     from harness.model.queues import AllocationFile
@@ -48,7 +48,7 @@ def render(queues: Path, output: Path | None, scheduler: str, as_json: bool) -> 
         raise InputError(first.what, where=where, mend=first.mend)
     for warning in verdict.warnings:
         queue = f"queue {warning.queue}: " if warning.queue else ""
-        click.echo(f"yarnfair: warning: {queues}: {queue}{warning.what}; {warning.mend}", err=True)
+        say(f"warning: {queues}: {queue}{warning.what}; {warning.mend}")
     if output is not None:
         content = text.encode()
         # Newlines as they are; a file that is replaced keeps its mode, and the RM, another user, can read a new one.
@@ -75,7 +75,7 @@ def _capacities(file: AllocationFile) -> str:
     for note in done.changes:
         # Without rules in the tree the Capacity Scheduler's own hold: an application names its queue.
         if file.placement_rules is not None or "Policy>" not in note.what:
-            click.echo(f"yarnfair: warning: {note.line()}", err=True)
+            say(f"warning: {note.line()}")
     placing = ("mapping-rule", "queue-mappings")
     said = done.properties
     if file.placement_rules is None:
@@ -107,9 +107,9 @@ def validate(file: str, as_json: bool) -> int:
         print_json({"valid": verdict.valid, "errors": document(verdict.errors), "warnings": document(verdict.warnings)})
     else:
         for found in verdict.errors:
-            click.echo(f"yarnfair: {found.text(file)}", err=True)
+            say(found.text(file))
         for found in verdict.warnings:
-            click.echo(f"yarnfair: warning: {found.text(file)}", err=True)
+            say(f"warning: {found.text(file)}")
         if verdict.valid:
             click.echo(f"{file} is valid")
     return 0 if verdict.valid else 1

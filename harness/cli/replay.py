@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from harness.base.errors import InputError
+from harness.base.files import writing
 from harness.cli import names
 from harness.cli.output import (
     Number,
@@ -17,6 +17,7 @@ from harness.cli.output import (
     named_values,
     no_report_option,
     print_json,
+    say,
     seed_option,
 )
 
@@ -98,20 +99,18 @@ def replay(
 
     folder = out if out is not None else Path("runs") / f"replay-{name_of(trace)}"
     called = split_policies(policies)
-    try:
+    with writing(folder, "give another --out"):
         found = played_trace(trace, cluster, folder / "trace.jsonl")
         kinds = tuple(dict.fromkeys(schedulers)) or (found.header.scheduler or "fair",)
         path = write_experiment(found, folder, sample_s=sample_s, schedulers=kinds, policies=called)
         loaded = load_experiment(str(path))
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", where=str(folder), mend="give another --out") from None
 
     given = named_values(settings)
     # Beside the Capacity Scheduler the file has the call's policies already.
     called = called if kinds == ("fair",) else ()
     variants = variants_of(loaded, policies=called, settings=given, seeds=seeds)
     for what in left_out(found.header, kinds):
-        click.echo(f"yarnfair: {found.path}: {what}", err=True)
+        say(f"{found.path}: {what}")
     if not as_json:
         click.echo(f"{loaded.spec.experiment}: {len(found.jobs)} jobs, {len(variants)} run(s) into {folder}", err=True)
     ended = run_experiment(loaded, variants, folder, processes=jobs)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from harness.base.errors import CallError
-from harness.cli.output import json_option, print_json
+from harness.cli.output import json_option, print_json, warn
 
 
 @click.command()
@@ -48,9 +48,7 @@ def report(runs: tuple[Path, ...], out: Path | None, trace: Path | None, as_json
             }
         )
         return
-    for run in written.runs:
-        if run.state != "finished":
-            click.echo(f"warning: {run.path}: {run.state}", err=True)
+    warn(f"{run.path}: {run.state}" for run in written.runs if run.state != "finished")
     for finding in written.findings:
         click.echo(f"{finding.verdict:>13}  {finding.title}")
     click.echo(f"{written.path} ({written.size / 1e6:.1f} MB)")

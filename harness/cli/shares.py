@@ -9,7 +9,7 @@ import click
 
 from harness.base.quick import without_collector
 from harness.cli import names
-from harness.cli.output import json_option, print_json
+from harness.cli.output import json_option, print_json, say
 
 if TYPE_CHECKING:
     from harness.model.queues import AllocationFile
@@ -43,7 +43,7 @@ def shares(allocations: str, memory_mb: int, vcores: int, active: tuple[str, ...
     names = None if not active else _active_leaves(manager, active, allocations)
     tree = manager.tree()
     for refused in tree.refused:
-        click.echo(f"yarnfair: {allocations}: the RM does not make queue {refused.path}: {refused.why}", err=True)
+        say(f"{allocations}: the RM does not make queue {refused.path}: {refused.why}")
     found = fair_shares(tree, Resource(memory_mb, vcores), names)
     if as_json:
         print_json(

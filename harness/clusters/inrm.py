@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import CallError, InputError
-from harness.base.files import replace_file, write_text
+from harness.base.files import read_text, replace_file, write_text
 from harness.clusters import jars
 from harness.clusters.state import ClusterSpec
 from harness.model.data import data_path
@@ -187,10 +187,7 @@ def with_policy(
     """
     settings = _checked(policy, settings)
     source = Path(spec.allocations) if spec.allocations else data_path("docker", "scheduler", "fair-scheduler.xml")
-    try:
-        text = allocations_with(source.read_text(encoding="utf-8"), policy)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {error}", where=str(source), mend="give a readable file") from None
+    text = allocations_with(read_text(source, mend="give a readable file"), policy)
     built = jar(settings, progress=progress)
     digest = hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
     file = jars.cache_folder() / f"inrm-{digest}.xml"

@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.base.errors import InputError
+from harness.base.errors import InputError, reason
+from harness.base.files import reading
 from harness.clusters.inventory import Access, Host
-from harness.yarn.errors import Refused, Unreachable, reason
+from harness.yarn.errors import Refused, Unreachable
 from harness.yarn.sftp import become_over_sftp, old_over_sftp
 
 if TYPE_CHECKING:
@@ -339,9 +340,6 @@ def _pieces(source: bytes | Path) -> Iterator[bytes]:
     if isinstance(source, bytes):
         yield source
         return
-    try:
-        with source.open("rb") as file:
-            while piece := file.read(_CHUNK):
-                yield piece
-    except OSError as error:
-        raise InputError(f"cannot be read: {reason(error)}", where=str(source)) from None
+    with reading(source), source.open("rb") as file:
+        while piece := file.read(_CHUNK):
+            yield piece

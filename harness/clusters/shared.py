@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from harness.base.errors import InputError
+from harness.base.files import reading, writing
 
 
 class SharedFolder(ABC):
@@ -48,24 +49,17 @@ class LocalFolder(SharedFolder):
         self.path = str(self.folder)
 
     def write(self, files: Mapping[str, bytes]) -> None:
-        try:
+        with writing(self.path):
             self.folder.mkdir(parents=True, exist_ok=True)
             # The nodes' containers may be another user's, and write their records here.
             self.folder.chmod(0o777)
             for name, content in files.items():
                 (self.folder / name).write_bytes(content)
-        except OSError as error:
-            raise InputError(
-                f"cannot be written: {error.strerror}", where=self.path, mend="check disk and rights"
-            ) from None
 
     def read(self, name: str) -> bytes | None:
-        try:
+        with reading(f"{self.path}/{name}"), contextlib.suppress(FileNotFoundError):
             return (self.folder / name).read_bytes()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", where=f"{self.path}/{name}") from None
+        return None
 
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)

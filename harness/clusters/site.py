@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from harness.base.errors import CallError, InputError
-from harness.base.files import put_file, write_bytes
+from harness.base.errors import CallError
+from harness.base.files import put_file, reading, write_bytes
 from harness.model.data import data_path
 
 LOG4J = """\
@@ -50,10 +50,8 @@ def read(path: Path) -> dict[str, str]:
 
 def copy(source: Path, target: Path) -> None:
     """Copies a file that the user named; InputError when it cannot be read. Whether it makes sense, the RM decides."""
-    try:
+    with reading(source):
         data = source.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=str(source)) from None
     write(target, data)
 
 

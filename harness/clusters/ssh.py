@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.base.errors import CallError, InputError, RunTimedOut
+from harness.base.errors import CallError, InputError, RunTimedOut, reason
 from harness.clusters import jars, processes, site
 from harness.clusters.backends import check_jars
 from harness.clusters.base import Cluster, Finding
@@ -43,7 +43,6 @@ from harness.clusters.remote_host import (
 from harness.clusters.shared import SharedFolder
 from harness.clusters.state import ClusterSpec, ClusterState
 from harness.clusters.status import ClusterStatus, Part, last_words, scheduler_of, wait_for_nodes
-from harness.yarn.errors import reason
 from harness.yarn.files import MAX_BYTES, AllocationPlace, always
 
 #: What an adopted cluster's allocation file held, in the state folder.

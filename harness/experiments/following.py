@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from harness.base.errors import InputError, YarnfairError
-from harness.base.files import plain, read_json, write_json
+from harness.base.files import plain, read_json, write_json, writing
 from harness.experiments.history import History
 from harness.experiments.recording import App, job_of, rm_header
 from harness.jobs.recorded import Header, JobLine, NoteLine, running_beside, write_line
@@ -186,10 +186,8 @@ class Recording:
         self.jobs = 0
         self.header: Header | None = None
         self.met = False
-        try:
+        with writing(path, "give another"):
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise InputError(f"cannot be written: {error.strerror}", where=str(path), mend="give another") from None
         try:
             self._take_up()
         except BaseException:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.base.errors import InputError
-from harness.base.files import open_whole
+from harness.base.files import open_whole, reading
 from harness.experiments.spec import Experiment
 from harness.jobs.workloads import build_jobs
 from harness.jobs.workloads.base import LoadedWorkload, Scale
@@ -38,12 +37,9 @@ def sizes_of(load: QueueLoad) -> Iterator[tuple[str, Resource]]:
 
 def _file_hash(path: Path) -> str:
     digest = hashlib.sha256()
-    try:
-        with open_whole(path) as stream:
-            while block := stream.read(1 << 20):
-                digest.update(block)
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=str(path), mend="check the path") from None
+    with reading(path), open_whole(path) as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
     return digest.hexdigest()
 
 

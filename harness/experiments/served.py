@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.base.errors import CallError, InputError
+from harness.base.errors import CallError
+from harness.base.files import read_text, writing
 from harness.experiments.resolve import jobs_of, load_experiment, variants_of
 from harness.experiments.simulated import setup_of
 from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage
@@ -155,17 +156,11 @@ def with_file(setup: SimSetup, file: Path) -> SimSetup:
     _, write, read = _FILES[setup.scheduler]
     if not file.exists():
         setup, text = write(setup)
-        try:
+        with writing(file, "give another"):
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"cannot be written: {error.strerror}", where=str(file), mend="give another") from None
         return setup
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {error}", where=str(file), mend="give a readable file") from None
-    setup = read(setup, text, str(file))
+    setup = read(setup, read_text(file, mend="give a readable file"), str(file))
     known = {*setup.allocations.configured_leaves, *setup.allocations.configured_parents, "root"}
     entitlements = {queue: weight for queue, weight in setup.entitlements.items() if queue in known}
     return replace(setup, entitlements=entitlements)

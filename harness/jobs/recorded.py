@@ -18,7 +18,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from harness.base.documents import Name, Seconds, Strict
 from harness.base.errors import InputError
-from harness.base.files import open_whole, read_json
+from harness.base.files import open_whole, read_json, reading
 from harness.jobs.spec import MOST_TASKS, DemandSpec, check_order
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.queues import SchedulerName
@@ -405,29 +405,26 @@ def read_trace(path: Path) -> Trace:
     jobs: list[tuple[JobLine, str]] = []
     notes: list[NoteLine] = []
     seen: set[str] = set()
-    try:
-        with open_whole(path) as stream:
-            number = 0
-            while line := stream.readline(MAX_LINE_BYTES):
-                number += 1
-                where = f"{path}:{number}"
-                if not line.strip():
-                    continue
-                if header is None:
-                    header = _line(Header, line, where)
-                elif header.zero_ms is not None and not line.endswith(b"\n"):
-                    break  # it is just being written
-                elif header.zero_ms is not None and line.startswith(b'{"trace"'):
-                    header = _line(Header, line, where)
-                elif header.zero_ms is not None and line.startswith(b'{"note"'):
-                    notes.append(_line(NoteLine, line, where))
-                else:
-                    job = _line(JobLine, line, where)
-                    _check(job, seen, where)
-                    seen.add(job.job)
-                    jobs.append((job, where))
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=str(path), mend="check the path") from None
+    with reading(path), open_whole(path) as stream:
+        number = 0
+        while line := stream.readline(MAX_LINE_BYTES):
+            number += 1
+            where = f"{path}:{number}"
+            if not line.strip():
+                continue
+            if header is None:
+                header = _line(Header, line, where)
+            elif header.zero_ms is not None and not line.endswith(b"\n"):
+                break  # it is just being written
+            elif header.zero_ms is not None and line.startswith(b'{"trace"'):
+                header = _line(Header, line, where)
+            elif header.zero_ms is not None and line.startswith(b'{"note"'):
+                notes.append(_line(NoteLine, line, where))
+            else:
+                job = _line(JobLine, line, where)
+                _check(job, seen, where)
+                seen.add(job.job)
+                jobs.append((job, where))
     if header is None:
         raise InputError("the trace is empty", where=str(path), mend="record one: yarnfair record --rm URL -o FILE")
     if header.zero_ms is not None:

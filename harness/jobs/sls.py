@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import InputError
+from harness.base.files import read_text
 from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage
 from harness.model.resources import Resource
 
@@ -51,16 +52,7 @@ class _Where:
 
 def objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """(place, object) for each JSON object of a file of concatenated ones."""
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise InputError(f"the trace is larger than {MAX_BYTES >> 20} MiB", where=str(path), mend="split the file")
-        text = path.read_bytes().decode("utf-8")
-    except OSError as error:
-        raise InputError(
-            f"cannot be read ({error.strerror or error})", where=str(path), mend="check the path"
-        ) from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8 at byte {error.start}", where=str(path), mend="is it an SLS JSON trace?") from None
+    text = read_text(path, MAX_BYTES, mend="check the path, or split the file")
     where = _Where(path, text)
     decoder = json.JSONDecoder(parse_constant=_no_constant)
     at, found = 0, 0

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.base.errors import InputError
-from harness.base.files import open_whole
+from harness.base.files import open_whole, reading
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
 
@@ -62,18 +62,14 @@ def read_swim(path: Path) -> Iterator[SwimRow]:
     tab-separated columns, anything but whole numbers from 0 up, submission times that go back, a job id twice.
     """
     name = str(path)
-    try:
+    with reading(path, "check the path of the trace"):
         stream = open_whole(path)
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=name, mend="check the path of the trace") from None
     seen: set[str] = set()
     before, at = -1, 0
     with stream:
         while True:
-            try:
+            with reading(path, "check the file"):
                 raw = stream.readline(100_000)
-            except OSError as error:
-                raise InputError(f"cannot be read: {error.strerror}", where=name, mend="check the file") from None
             if not raw:
                 break
             at += 1

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from harness.base.errors import CallError, InputError, nearest
-from harness.base.files import write_bytes
+from harness.base.files import make_folders_of, write_bytes
 from harness.report.data import load_runs
 from harness.report.figures import Group
 from harness.report.kinds import content_of
@@ -160,10 +160,7 @@ def write_figure(group: Group, out: Path, width_mm: float | None = None) -> Writ
         raise CallError(f"no such format: {out.name[:60]}", where="-o", mend=f"end it in {', '.join(FORMATS)}")
     image, remarks = _drawn(group, kind.removeprefix("."), width_mm)
     data = out.with_suffix(".csv")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", where=str(out), mend="choose another file") from None
+    make_folders_of(out, "choose another -o FILE")
     write_bytes(data, table_of(group).encode("utf-8"), mend="choose another -o FILE")
     write_bytes(out, image, mend="choose another -o FILE")
     return Written(out, data, remarks)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import InputError
-from harness.base.files import read_whole, write_bytes
+from harness.base.files import read_text, write_bytes
 
 _EXTRAS = ("duration_ms", "after_am_ms", "auto_end", "on_am_killed")
 _LIMIT = 2**62
@@ -84,13 +84,7 @@ MOST_SCRIPT_BYTES = 256 << 20
 
 def read_script(path: str) -> Any:
     """A script from a file; InputError if it cannot be read or is not JSON."""
-    try:
-        text = read_whole(path, MOST_SCRIPT_BYTES).decode("utf-8")
-    except OSError as error:
-        what = f"cannot be read: {error.strerror or error}"
-        raise InputError(what, where=path, mend="give the path of a readable file") from error
-    except UnicodeDecodeError as error:
-        raise InputError("is not UTF-8 text", where=path, mend="save it as UTF-8") from error
+    text = read_text(path, MOST_SCRIPT_BYTES, mend="give the path of a readable file")
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -58,10 +58,3 @@ _LONE = re.compile("[\ud800-\udfff]")
 def well_formed(text: str) -> str:
     """A text from outside as one that can be printed and sent: what is half a character is U+FFFD."""
     return _LONE.sub("\ufffd", text)
-
-
-def reason(error: BaseException) -> str:
-    """Why a library or the system refused, in words on one line."""
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return " ".join(str(error).split())[:300] or type(error).__name__

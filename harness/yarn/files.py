@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.base.errors import InputError
+from harness.base.errors import InputError, reason
 from harness.base.files import exchange, read_whole
-from harness.yarn.errors import reason
 
 if TYPE_CHECKING:
     pass

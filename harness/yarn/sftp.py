@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.base.errors import InputError
-from harness.yarn.errors import Refused, Unreachable, reason
+from harness.base.errors import InputError, reason
+from harness.yarn.errors import Refused, Unreachable
 from harness.yarn.files import MAX_BYTES, TEMPORARY, AllocationPlace, Readers, always, left_by, unreadable
 from harness.yarn.ssh_proxy import Proxy, proxy_command
 

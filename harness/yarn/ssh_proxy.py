@@ -15,8 +15,7 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any
 
-from harness.base.errors import InputError
-from harness.yarn.errors import reason
+from harness.base.errors import InputError, reason
 
 #: A program that was asked to end has so long.
 _END_S = 2.0

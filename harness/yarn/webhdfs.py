@@ -20,8 +20,8 @@ from urllib.parse import quote, unquote, urlsplit
 import requests
 import urllib3
 
-from harness.base.errors import CallError, InputError
-from harness.yarn.errors import BadAnswer, Refused, Unreachable, reason, well_formed
+from harness.base.errors import CallError, InputError, reason
+from harness.yarn.errors import BadAnswer, Refused, Unreachable, well_formed
 from harness.yarn.http import HttpOptions, parse_json, remote_exception
 from harness.yarn.kerberos import mend_of, wants_ticket
 from harness.yarn.session import Session, Watch, open_session, tls_trouble

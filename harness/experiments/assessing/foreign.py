@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from harness.base.documents import read_yaml, validated
 from harness.base.errors import InputError
-from harness.base.files import open_whole
+from harness.base.files import open_whole, reading
 from harness.experiments.assessing.simulated_run import trace_of_run
 from harness.experiments.history import sizes
 from harness.experiments.recording import MASTER_HEARTBEAT_S
@@ -170,11 +170,8 @@ def _moved(job: JobLine, zero_s: float) -> JobLine:
 
 
 def _head(path: Path) -> str:
-    try:
-        with open_whole(path) as stream:
-            head = stream.read(65_536)
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=str(path), mend="check the path") from None
+    with reading(path), open_whole(path) as stream:
+        head = stream.read(65_536)
     if head.startswith(_GZIP):
         raise InputError("compressed by gzip", where=str(path), mend="unpack it: gunzip")
     return head.decode("utf-8", "replace")

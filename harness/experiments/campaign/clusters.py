@@ -23,6 +23,7 @@ from pydantic import Field, field_validator
 import harness
 from harness.base.documents import Strict
 from harness.base.errors import InputError
+from harness.base.files import writing
 from harness.clusters.backends import BACKENDS, backend_class
 from harness.clusters.inventory import read_inventory
 from harness.clusters.state import default_folder
@@ -194,11 +195,9 @@ def turn(place: Place, says: Says) -> Iterator[None]:
     """
     folder = default_folder("turns")
     path = folder / f"{_lock_name(place)}.lock"
-    try:
+    with writing(path):
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", where=str(path)) from None
     try:
         told = False
         while True:

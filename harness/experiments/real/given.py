@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from harness.base.errors import InputError, YarnfairError
+from harness.base.errors import InputError, YarnfairError, reason
+from harness.base.files import writing
 from harness.clusters import processes
-from harness.yarn.errors import reason
 from harness.yarn.files import AllocationPlace, always
 from harness.yarn.http import HttpOptions
 from harness.yarn.places import open_place
@@ -64,7 +64,7 @@ class _Kept:
     def note(self, data: bytes) -> None:
         """That these bytes are ours, on the disk before they are anywhere else. Raises InputError."""
         line = _digest(data) + "\n"
-        try:
+        with writing(self.folder):
             path = self.folder / _WRITTEN
             if line in path.read_text():
                 return
@@ -72,8 +72,6 @@ class _Kept:
                 out.write(line)
                 out.flush()
                 os.fsync(out.fileno())
-        except OSError as error:
-            raise InputError(f"cannot be written: {reason(error)}", where=str(self.folder)) from None
 
     def put_back(self, place: AllocationPlace) -> str | None:
         """Puts back what the file held, if it is still one of ours, and removes the folder; else why not, in words."""

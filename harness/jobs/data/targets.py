@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.base.errors import CallError, InputError
+from harness.base.files import reading, writing
 from harness.yarn.errors import Refused
 from harness.yarn.http import HttpOptions
 from harness.yarn.webhdfs import WebHdfs, missing, open_hdfs
@@ -121,18 +122,13 @@ class FolderTarget(Target):
             return None
 
     def names(self) -> list[str]:
-        try:
+        with reading(self.folder), contextlib.suppress(FileNotFoundError, NotADirectoryError):
             return sorted(entry.name for entry in self.folder.iterdir() if entry.is_file())
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", where=str(self.folder)) from None
+        return []
 
     def sizes(self) -> dict[str, int]:
-        try:
+        with reading(self.folder):
             return {name: (self.folder / name).stat().st_size for name in self.names()}
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", where=str(self.folder)) from None
 
     def tidy(self, names: Collection[str]) -> None:
         for name in self.names():
@@ -147,23 +143,20 @@ class FolderTarget(Target):
     def write(self, name: str, content: bytes | Path) -> None:
         temporary, place = "", self.folder / name
         try:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
-            with os.fdopen(handle, "wb") as out:
-                with contextlib.suppress(OSError):  # a file system without locks
-                    fcntl.flock(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if isinstance(content, bytes):
-                    out.write(content)
-                else:
-                    with content.open("rb") as source:
-                        shutil.copyfileobj(source, out, _PIECE_BYTES)
-                out.flush()
-                os.chmod(temporary, 0o644)
-                os.replace(temporary, place)
-        except OSError as error:
-            raise InputError(
-                f"cannot be written: {error.strerror}", where=str(place), mend="check disk and rights"
-            ) from None
+            with writing(place):
+                place.parent.mkdir(parents=True, exist_ok=True)
+                handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+                with os.fdopen(handle, "wb") as out:
+                    with contextlib.suppress(OSError):  # a file system without locks
+                        fcntl.flock(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    if isinstance(content, bytes):
+                        out.write(content)
+                    else:
+                        with content.open("rb") as source:
+                            shutil.copyfileobj(source, out, _PIECE_BYTES)
+                    out.flush()
+                    os.chmod(temporary, 0o644)
+                    os.replace(temporary, place)
         finally:
             if temporary:
                 with contextlib.suppress(OSError):
@@ -229,11 +222,8 @@ class HdfsTarget(Target):
         if isinstance(content, bytes):
             self.hdfs.write(self.path(name), content)
             return
-        try:
-            with content.open("rb") as source:
-                self.hdfs.write(self.path(name), source)
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", where=str(content)) from None
+        with reading(content), content.open("rb") as source:
+            self.hdfs.write(self.path(name), source)
 
 
 def open_target(text: str, where: str = "--out") -> Target:

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from harness.base.errors import CallError, InputError, YarnfairError
+from harness.base.errors import CallError, YarnfairError
+from harness.base.files import writing
 from harness.clusters.processes import free_mb
 from harness.clusters.shared import SharedFolder
 from harness.jobs.data.targets import Target
@@ -294,8 +295,6 @@ class Engine(ABC):
 def write_answer(output: Path | Target, content: bytes) -> None:
     """An answer as the file ``answer`` of a new folder. Raises InputError."""
     assert isinstance(output, Path)
-    try:
+    with writing(output):
         output.mkdir(parents=True)
         (output / "answer").write_bytes(content)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", where=str(output)) from None

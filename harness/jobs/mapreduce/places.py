@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from harness.base.errors import CallError, InputError
+from harness.base.files import reading, writing
 from harness.clusters.shared import ContainerFolder, LocalFolder, SharedFolder
 from harness.jobs.data.targets import HdfsTarget, Target
 from harness.jobs.mapreduce.storage import uri_of
@@ -56,7 +57,7 @@ class StagingPlace(ABC):
     def copy(self, folder: str, to: Path) -> None:
         """Copies what lies below a folder into one of this machine. Raises InputError."""
         for name, content in self.fetch(folder).items():
-            with _writing(to / name):
+            with writing(to / name):
                 (to / name).parent.mkdir(parents=True, exist_ok=True)
                 (to / name).write_bytes(content)
 
@@ -94,7 +95,7 @@ class LocalPlace(StagingPlace):
 
     def write(self, files: Mapping[str, bytes], folders: Iterable[str] = ()) -> dict[str, LocalFile]:
         found = {}
-        try:
+        with writing(self.path):
             for name in folders:
                 _open_folders(self.folder, name)
             for name, content in files.items():
@@ -104,50 +105,34 @@ class LocalPlace(StagingPlace):
                 file.chmod(0o644)
                 state = file.stat()
                 found[name] = LocalFile(f"file:{file}", state.st_size, state.st_mtime_ns // 1_000_000)
-        except OSError as error:
-            raise InputError(
-                f"cannot be written: {error.strerror}", where=self.path, mend="check disk and rights"
-            ) from None
         return found
 
     def sizes(self, folder: str) -> dict[str, int]:
         at = self.folder / folder
-        try:
+        with reading(at):
             return {file.name: file.stat().st_size for file in at.iterdir() if file.is_file()} if at.is_dir() else {}
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", where=str(at)) from None
 
     def fetch(self, folder: str, suffix: str = "") -> dict[str, bytes]:
         at = self.folder / folder
-        try:
+        with reading(at):
             return {
                 str(file.relative_to(at)): file.read_bytes()
                 for file in sorted(at.rglob(f"*{suffix}"))
                 if file.is_file()
             }
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", where=str(at)) from None
 
     def remove(self, folder: str) -> None:
         shutil.rmtree(self.folder / folder, ignore_errors=True)
 
     def give(self, folder: str, output: Path | Target) -> None:
         assert isinstance(output, Path)
-        with _writing(output):
+        with writing(output):
             output.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(self.folder / folder, output)
 
     def data(self, folder: Path, name: str) -> str:
         """Nodes that are this machine read data sets where they lie."""
         return str(folder.absolute()) if self._as_it_is else super().data(folder, name)
-
-
-@contextlib.contextmanager
-def _writing(output: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", where=str(output)) from None
 
 
 class HdfsPlace(StagingPlace):

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.base.errors import InputError, RunTimedOut
+from harness.base.files import writing
 from harness.clusters.jars import cache_folder
 from harness.model.data import data_path
 
@@ -68,15 +69,13 @@ def find(*, timeout_s: float = 1800.0, progress: Callable[[str], None] = lambda 
     home = target()
     if home.is_dir():
         return home
-    try:
+    with writing(cache_folder()):
         cache_folder().mkdir(parents=True, exist_ok=True)
         with (cache_folder() / ".spark.lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not home.is_dir():
                 progress(f"fetching Spark {version()} into {home} (once, 434 MB)")
                 _fetch(home, timeout_s)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", where=str(cache_folder())) from None
     return home
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from harness.base.errors import InputError
-from harness.base.files import read_whole
+from harness.base.files import read_whole, reading
 from harness.model.queues import (
     NEVER_MS,
     NO_APP_LIMIT,
@@ -105,13 +105,8 @@ def read_allocations(path: str | Path, *, conf: Mapping[str, Any] | None = None)
 
 def read_bytes(path: str | Path) -> bytes:
     """A file's bytes; InputError with a reason in words if it cannot be read."""
-    try:
+    with reading(path, "give the path of a readable file"):
         return read_whole(path)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError(
-            f"cannot be read: {reason}", where=str(path), mend="give the path of a readable file"
-        ) from error
 
 
 def parse_allocations(
