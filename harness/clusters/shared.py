@@ -9,8 +9,9 @@ import contextlib
 import io
 import shutil
 import tarfile
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -76,36 +77,68 @@ class ContainerFolder(SharedFolder):
         return ContainerFolder(self.container, f"{self.path.rpartition('/')[0]}/{name}")
 
     def write(self, files: Mapping[str, bytes]) -> None:
-        packed = io.BytesIO()
+        self.put(files)
+
+    def put(self, files: Mapping[str, bytes], folders: Iterable[str] = ()) -> int:
+        """Puts files and empty folders there, by their paths below it, which everybody may write into; when the files
+        were changed, seconds since 1970. Raises InputError."""
+        packed, now, root = io.BytesIO(), int(time.time()), PurePosixPath(self.path).name
+        wanted = {PurePosixPath(name) for name in folders} | {PurePosixPath(name).parent for name in files}
+        above = {part for path in wanted for part in (path, *path.parents) if str(part) != "."}
         with tarfile.open(fileobj=packed, mode="w") as archive:
-            folder = tarfile.TarInfo(PurePosixPath(self.path).name)
-            folder.type, folder.mode = tarfile.DIRTYPE, 0o777
-            archive.addfile(folder)
+            for at in ["", *sorted(map(str, above))]:
+                entry = tarfile.TarInfo(f"{root}/{at}".rstrip("/"))
+                entry.type, entry.mode, entry.mtime = tarfile.DIRTYPE, 0o777, now
+                archive.addfile(entry)
             for name, content in files.items():
-                entry = tarfile.TarInfo(f"{folder.name}/{name}")
-                entry.size, entry.mode = len(content), 0o644
+                entry = tarfile.TarInfo(f"{root}/{name}")
+                entry.size, entry.mode, entry.mtime = len(content), 0o644, now
                 archive.addfile(entry, io.BytesIO(content))
-        with self._errors():
+        with self.errors():
             self.container.put_archive(str(PurePosixPath(self.path).parent), packed.getvalue())
+        return now
 
     def read(self, name: str) -> bytes | None:
+        return next((content for _, _, content in self.members(name)), None)
+
+    def members(self, name: str, *, contents: bool = True) -> list[tuple[str, int, bytes]]:
+        """A file, or the files below a folder: (its path from there on, its size, what it holds if ``contents``).
+
+        None of it where there is nothing. Raises InputError.
+        """
         import docker
 
-        with self._errors():
+        found = []
+        with self.errors():
             try:
                 parts, _ = self.container.get_archive(f"{self.path}/{name}")
             except docker.errors.NotFound:
-                return None
+                return []
             with tarfile.open(fileobj=io.BytesIO(b"".join(parts))) as archive:
-                found = archive.extractfile(archive.next())  # type: ignore[arg-type]
-                return found.read() if found is not None else None
+                for member in archive:
+                    taken: Any = archive.extractfile(member) if member.isfile() else None
+                    if taken is not None:
+                        below = member.name.partition("/")[2]
+                        found.append((below, member.size, taken.read() if contents else b""))
+        return found
 
-    def remove(self) -> None:
-        with self._errors():
-            self.container.exec_run(["rm", "-rf", self.path])
+    def remove(self, name: str = "") -> None:
+        """Takes it away, or what is below it by that name."""
+        with self.errors():
+            self.container.exec_run(["rm", "-rf", f"{self.path}/{name}".rstrip("/")])
+
+    def node_limit_mb(self) -> int | None:
+        """What the containers that are nodes may really take; None: nothing holds them to less than they offer."""
+        with self.errors():
+            project = self.container.labels.get("com.docker.compose.project", "")
+            labels = [f"com.docker.compose.project={project}", "com.docker.compose.service=nm"]
+            nodes = self.container.client.containers.list(filters={"label": labels})
+            limits = [int(node.attrs["HostConfig"].get("Memory") or 0) for node in nodes]
+        return min((limit >> 20 for limit in limits if limit), default=None)
 
     @contextlib.contextmanager
-    def _errors(self) -> Any:
+    def errors(self) -> Iterator[None]:
+        """What Docker says inside, as InputError."""
         import requests
 
         import docker
@@ -113,4 +146,5 @@ class ContainerFolder(SharedFolder):
         try:
             yield
         except (docker.errors.DockerException, requests.RequestException, tarfile.TarError) as error:
-            raise InputError(f"Docker: {str(error)[:200]}", where=self.path) from None
+            mend = "is the cluster up? ask `yarnfair cluster status --backend docker`"
+            raise InputError(f"Docker: {str(error)[:200]}", where=self.path, mend=mend) from None

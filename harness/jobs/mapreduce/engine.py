@@ -16,7 +16,7 @@ from harness.jobs.engines.base import Engine, Program, ProgramJob, ProgramRun, R
 from harness.jobs.mapreduce.catalogue import APPLICATIONS
 from harness.jobs.mapreduce.places import ContainerPlace, HdfsPlace, LocalPlace, place_of
 from harness.jobs.mapreduce.programs import MapReducePrograms, Staged, jobs_of
-from harness.jobs.spark.site import ContainerSite, check_limit
+from harness.jobs.spark.site import check_limit
 from harness.jobs.spec import ProgramSpec
 from harness.model.data import data_path
 
@@ -101,4 +101,4 @@ class MapReduce(Engine):
                 raise InputError("no manifest.json, which says what data it is", where=where, mend=f"make it: {make}")
         nodes = [node.total.memory_mb for node in site.rest.nodes() if node.state == "RUNNING"]
         most = max(job.maps, job.reduces) * job.sizing.task.memory_mb + job.sizing.am.memory_mb
-        check_limit(min(most, max(nodes)), ContainerSite(shared).node_limit_mb(), site.rest.http.current)
+        check_limit(min(most, max(nodes)), shared.node_limit_mb(), site.rest.http.current)

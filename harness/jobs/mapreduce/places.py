@@ -5,19 +5,14 @@ Over the shared folders of harness.jobs.submit, which replayed load uses: of thi
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
 import posixpath
 import shutil
-import tarfile
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any
 
-from harness.base.errors import CallError, InputError
+from harness.base.errors import CallError
 from harness.base.files import reading, writing
 from harness.clusters.shared import ContainerFolder, LocalFolder, SharedFolder
 from harness.jobs.data.targets import HdfsTarget, Target
@@ -201,19 +196,6 @@ def _open_folders(root: Path, name: str) -> None:
             os.chmod(at, 0o777)
 
 
-@contextlib.contextmanager
-def _errors(where: str) -> Iterator[None]:
-    """What Docker says, as InputError."""
-    import requests
-
-    import docker
-
-    try:
-        yield
-    except (docker.errors.DockerException, requests.RequestException, tarfile.TarError) as error:
-        raise InputError(f"Docker: {str(error)[:200]}", where=where) from None
-
-
 class ContainerPlace(StagingPlace):
     """A folder of a volume that all containers of a Docker cluster mount."""
 
@@ -221,50 +203,14 @@ class ContainerPlace(StagingPlace):
         self.shared, self.path = shared, shared.path
 
     def write(self, files: Mapping[str, bytes], folders: Iterable[str] = ()) -> dict[str, LocalFile]:
-        packed, now, found = io.BytesIO(), int(time.time()), {}
-        wanted = {PurePosixPath(name) for name in folders} | {PurePosixPath(name).parent for name in files}
-        above = {part for path in wanted for part in (path, *path.parents) if str(part) != "."}
-        root = PurePosixPath(self.path).name
-        with tarfile.open(fileobj=packed, mode="w") as archive:
-            for at in ["", *sorted(map(str, above))]:
-                entry = tarfile.TarInfo(f"{root}/{at}".rstrip("/"))
-                entry.type, entry.mode, entry.mtime = tarfile.DIRTYPE, 0o777, now
-                archive.addfile(entry)
-            for name, content in files.items():
-                entry = tarfile.TarInfo(f"{root}/{name}")
-                entry.size, entry.mode, entry.mtime = len(content), 0o644, now
-                archive.addfile(entry, io.BytesIO(content))
-                found[name] = LocalFile(f"file:{self.path}/{name}", len(content), now * 1000)
-        with _errors(self.path):
-            self.shared.container.put_archive(str(PurePosixPath(self.path).parent), packed.getvalue())
-        return found
+        now = self.shared.put(files, folders)
+        return {name: LocalFile(f"file:{self.path}/{name}", len(files[name]), now * 1000) for name in files}
 
     def sizes(self, folder: str) -> dict[str, int]:
-        return {
-            member.name: member.size for member, _ in self._members(folder, contents=False) if "/" not in member.name
-        }
+        return {name: size for name, size, _ in self.shared.members(folder, contents=False) if "/" not in name}
 
     def fetch(self, folder: str, suffix: str = "") -> dict[str, bytes]:
-        return {member.name: content for member, content in self._members(folder) if member.name.endswith(suffix)}
-
-    def _members(self, folder: str, *, contents: bool = True) -> list[tuple[tarfile.TarInfo, bytes]]:
-        """The files below a folder, named from there on."""
-        import docker
-
-        found = []
-        with _errors(self.path):
-            try:
-                parts, _ = self.shared.container.get_archive(f"{self.path}/{folder}")
-            except docker.errors.NotFound:
-                return []
-            with tarfile.open(fileobj=io.BytesIO(b"".join(parts))) as archive:
-                for member in archive:
-                    taken: Any = archive.extractfile(member) if member.isfile() else None
-                    if taken is not None:
-                        member.name = member.name.partition("/")[2]
-                        found.append((member, taken.read() if contents else b""))
-        return found
+        return {name: content for name, _, content in self.shared.members(folder) if name.endswith(suffix)}
 
     def remove(self, folder: str) -> None:
-        with _errors(self.path):
-            self.shared.container.exec_run(["rm", "-rf", f"{self.path}/{folder}"])
+        self.shared.remove(folder)

@@ -15,7 +15,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from harness.base.errors import InputError
 from harness.clusters.shared import ContainerFolder, LocalFolder, SharedFolder
@@ -143,7 +142,7 @@ class ContainerSite(SparkSite):
 
     def __init__(self, shared: ContainerFolder, python: str = "/usr/bin/python3") -> None:
         super().__init__(shared, python)
-        self.container: Any = shared.container
+        self.volume, self.container = shared, shared.container
         self._root = str(PurePosixPath(shared.path).parent)
 
     def home(self, progress: Callable[[str], None]) -> str:
@@ -162,17 +161,12 @@ class ContainerSite(SparkSite):
         return replace(found, path=copied)
 
     def node_limit_mb(self) -> int | None:
-        with self.shared._errors():  # type: ignore[attr-defined]
-            project = self.container.labels.get("com.docker.compose.project", "")
-            labels = [f"com.docker.compose.project={project}", "com.docker.compose.service=nm"]
-            nodes = self.container.client.containers.list(filters={"label": labels})
-            limits = [int(node.attrs["HostConfig"].get("Memory") or 0) for node in nodes]
-        return min((limit >> 20 for limit in limits if limit), default=None)
+        return self.volume.node_limit_mb()
 
     def _copy(self, source: Path, files: Sequence[Path], name: str, progress: Callable[[str], None]) -> str:
         """Files below `source`, as the folder `name` of the volume; its path there."""
         to = f"{self._root}/{name}"
-        with _COPYING, self.shared._errors():  # type: ignore[attr-defined]
+        with _COPYING, self.volume.errors():
             if self.container.exec_run(["test", "-d", to]).exit_code == 0:
                 return to
             progress(f"copying {source} into the cluster's volume (once)")
