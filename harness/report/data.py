@@ -18,14 +18,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from harness.base.errors import InputError
-from harness.base.files import read_json
 from harness.policies.registry import POLICIES
 from harness.report.curves import longest_true_s
 from harness.report.reading import Floats, column, parquet_table, task_lengths, text_of
 from harness.results.catalogue import number
 from harness.results.metrics import fairness_degree
 from harness.results.phases import Phases, read_phases
-from harness.results.runs import decision_lines, find_runs, kind_of, run_info, without_seed
+from harness.results.runs import RunRecord, decision_lines, find_runs, kind_of, read_run, without_seed
 
 #: Columns of allocations.parquet without which nothing can be drawn. MiB, MiB·s, seconds.
 NEEDED_COLUMNS = ("time_s", "queue", "allocated_mb", "demand_mb", "accumulated_mb_s")
@@ -79,18 +78,14 @@ class Decisions:
     unreadable: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One run directory."""
+@dataclass(frozen=True)
+class Run(RunRecord):
+    """One run directory with what is drawn of it."""
 
-    path: Path
     label: str
-    info: Mapping[str, Any]
-    summary: Mapping[str, Any]
     policy: str
     mode: str
     settings: Mapping[str, Any]
-    seed: int | None
     state: str  # "finished", "unfinished", or "exit code N: ..."
     leaves: tuple[str, ...]
     parents: tuple[str, ...]  # without root
@@ -106,12 +101,6 @@ class Run:
     kind: str | None = None
     #: Of a replay: its figures in many phases. ``summary`` is then their mean; everything else is of one phase.
     phases: Phases | None = None
-
-    @property
-    def experiment(self) -> str | None:
-        """The name of its experiment."""
-        described = self.info.get("experiment")
-        return text_of(described, "experiment") or None if isinstance(described, Mapping) else None
 
     def beside(self, other: Run) -> bool:
         """Whether only the policy tells the two apart: one experiment, backend, seed, repeat."""
@@ -132,8 +121,7 @@ class Run:
     @property
     def resource(self) -> str:
         """What its integrals are of: memory (MiB·s), vcores (vcore·s), or dominant (MiB·s of the dominant share)."""
-        described = self.info.get("experiment")
-        return text_of(described, "resource", default="memory") if isinstance(described, Mapping) else "memory"
+        return text_of(self.described, "resource", default="memory")
 
     @property
     def counted_resource(self) -> str:
@@ -354,15 +342,14 @@ def load_run(path: Path, known: dict[str, object] | None = None) -> Run:
         raise InputError(
             "no such run directory", where=str(path), mend="give directories that `yarnfair run` has written"
         )
-    info = run_info(path)
-    summary_path = path / "summary.json"
-    summary = read_json(summary_path) if summary_path.exists() else {}
+    record = read_run(path)
+    info, summary = dict(record.info), record.summary
     queues = summary.get("queues", {})
     parts = {"queues": queues, "utilisation": summary.get("utilisation") or {}}
     parts |= {f"queues.{str(name)[:80]}": own for name, own in (queues.items() if isinstance(queues, Mapping) else ())}
     for part, found in parts.items():
         if not isinstance(found, Mapping):
-            raise InputError(f"'{part}' is not an object", where=str(summary_path), mend="run it again")
+            raise InputError(f"'{part}' is not an object", where=str(path / "summary.json"), mend="run it again")
     phases = read_phases(path) if summary else None
     problems: list[str] = []
     state = _state(info, path / "run.json")
@@ -384,7 +371,6 @@ def load_run(path: Path, known: dict[str, object] | None = None) -> Run:
     if decisions.unreadable:
         problems.append(f"decisions.jsonl: {decisions.unreadable} line(s) could not be read.")
     parents, leaves = _tree(series, summary)
-    seed = info.get("seed")
     return Run(
         path=path,
         label=text_of(info, "variant", "label") or name,
@@ -393,7 +379,6 @@ def load_run(path: Path, known: dict[str, object] | None = None) -> Run:
         policy=name,
         mode=text_of(described, "mode") or text_of(info, "mode", default="inside"),
         settings=_settings(described.get("settings") or info.get("settings")),
-        seed=seed if isinstance(seed, int) else None,
         state=state,
         leaves=leaves,
         parents=parents,

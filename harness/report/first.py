@@ -65,7 +65,7 @@ def first_of(runs: Sequence[Run]) -> First | None:
     pair = before_and_after(ran)
     if pair is not None:
         phases = {run.variant_without_seed(): run.phases for run in able}
-        return _two(able[0].experiment or "", ran, *pair, [phases[one.label] for one in pair])
+        return _two(able[0].experiment, ran, *pair, [phases[one.label] for one in pair])
     return _one(counted[0]) if len(counted) == 1 else None
 
 

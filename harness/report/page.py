@@ -5,7 +5,7 @@ A part has its charts as data: the page draws them as inline SVG, `printed` draw
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from markupsafe import Markup
@@ -178,8 +178,7 @@ def sources_of(runs: Sequence[Run]) -> tuple[tuple[str, str], ...]:
     simulated = any(run.info.get("backend") in ("sim", None) for run in runs)
     real = any(run.info.get("backend") not in ("sim", None) for run in runs)
     units = " or ".join(dict.fromkeys(_UNITS.get(run.resource, run.resource) for run in runs))
-    described = [run.info.get("experiment") for run in runs]
-    periods = dict.fromkeys(str(one["sample_s"]) for one in described if isinstance(one, Mapping) and "sample_s" in one)
+    periods = dict.fromkeys(str(run.described["sample_s"]) for run in runs if "sample_s" in run.described)
     every = f", taken every {' or '.join(periods)} s" if periods else ""
     integrals, jobs = [], []
     if simulated:
@@ -290,8 +289,7 @@ def _warnings(runs: Sequence[Run]) -> list[str]:
 
 
 def _title(runs: Sequence[Run]) -> tuple[str, str]:
-    experiments = [run.info.get("experiment") for run in runs]
-    known = [e for e in experiments if isinstance(e, Mapping)]
+    known = [run.described for run in runs]
     names = list(dict.fromkeys(str(e["experiment"]) for e in known if e.get("experiment")))
     titles = list(dict.fromkeys(" ".join(str(e["about"]).split()) for e in known if e.get("about")))
     title = f"yarnfair: {', '.join(names)}" if names else "yarnfair report"

@@ -123,7 +123,7 @@ def _policy(run: Run) -> str:
 
 def _place(run: Run) -> Place:
     """The experiment's name and hash, and where it ran."""
-    return run.experiment or "", str(run.info.get("hash") or ""), str(run.info.get("place") or run.info.get("backend"))
+    return run.experiment, run.hash, run.backend
 
 
 def _told_apart(place: Place, among: Collection[Place]) -> str:

@@ -374,9 +374,7 @@ def experiments_of(runs: Sequence[Run]) -> list[tuple[str, str]]:
     """Each experiment as it was resolved, as text; the same one only once."""
     seen: dict[str, str] = {}
     for run in runs:
-        document = run.info.get("experiment")
-        if isinstance(document, Mapping):
-            text = json.dumps(document, indent=1, ensure_ascii=False, sort_keys=False)
-            name = str(document.get("experiment") or "experiment")
-            seen.setdefault(text, f"{name}, hash {str(run.info.get('hash') or ABSENT)[:12]}")
+        if run.described:
+            text = json.dumps(run.described, indent=1, ensure_ascii=False, sort_keys=False)
+            seen.setdefault(text, f"{run.experiment}, hash {run.hash[:12] or ABSENT}")
     return [(name, text) for text, name in seen.items()]

@@ -179,8 +179,7 @@ def _lost_jobs(run: RunRecord) -> str | None:
 
 
 def _cut(run: RunRecord) -> bool:
-    experiment = run.info.get("experiment")
-    limits = experiment.get("limits") if isinstance(experiment, dict) else None
+    limits = run.described.get("limits")
     return isinstance(limits, dict) and limits.get("duration_s") is not None
 
 

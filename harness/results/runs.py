@@ -57,9 +57,14 @@ class RunRecord:
         return without_seed(str(name), self.seed)
 
     @property
-    def experiment(self) -> str:
+    def described(self) -> Mapping[str, Any]:
+        """Its experiment as it was resolved; empty where run.json does not hold it."""
         found = self.info.get("experiment")
-        return str(found.get("experiment") if isinstance(found, Mapping) else found or "experiment")
+        return found if isinstance(found, Mapping) else {}
+
+    @property
+    def experiment(self) -> str:
+        return str((self.described or self.info).get("experiment") or "experiment")
 
     @property
     def hash(self) -> str:
@@ -130,6 +135,7 @@ def find_runs(path: Path) -> list[Path]:
     for _ in range(DEPTH):
         below: list[Path] = []
         for folder in level:
+            # A folder that may not be read holds no runs of ours.
             try:
                 inside = [
                     Path(entry.path)

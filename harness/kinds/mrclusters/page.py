@@ -144,8 +144,7 @@ def _node_groups(runs: Sequence[Run], clusters: Sequence[str]) -> list[Group]:
     end = max((float(table["time_s"].max()) for _, table in courses), default=1.0)
     for run, table in courses:
         layers = [line for k, name in enumerate(clusters) if (line := _line(table, name, "nodes", k)) is not None]
-        experiment = run.info.get("experiment")
-        nodes = number_at(experiment, "nodes") if isinstance(experiment, Mapping) else None
+        nodes = number_at(run.described, "nodes")
         whole = (nodes or float(table.groupby("time_s")["nodes"].sum().max()), "all nodes")
         charts.append(AreaChart(run.label, "time (s)", "nodes", layers, whole, (0.0, end)))
     if not charts:
@@ -362,8 +361,7 @@ def content_layouts(runs: Sequence[Run]) -> Content:
 
 
 def _layout(variant: Variant) -> Mapping[str, Any]:
-    experiment = variant.runs[0].info.get("experiment")
-    layouts = experiment.get("layouts") if isinstance(experiment, Mapping) else None
+    layouts = variant.runs[0].described.get("layouts")
     found = layouts.get(variant.name) if isinstance(layouts, Mapping) else None
     return found if isinstance(found, Mapping) else {}
 

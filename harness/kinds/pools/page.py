@@ -134,10 +134,9 @@ def findings_pools(runs: Sequence[Run]) -> list[Finding]:
         )
     driver = next((run for run in runs if run.policy == "driver"), None)
     if driver is not None:
-        experiment = driver.info.get("experiment")
-        deadline = number_at(experiment, "driver", "deadline_h") if isinstance(experiment, Mapping) else None
+        deadline = number_at(driver.described, "driver", "deadline_h")
         others = [r for r in runs if r is not driver and deadline and r.number("makespan_s") <= deadline * 3600]
-        if deadline is not None and not _own_deadlines(experiment):
+        if deadline is not None and not _own_deadlines(driver.described):
             cheapest = min((r.number("cost_dollars") for r in others), default=None)
             meets = driver.number("makespan_s") <= deadline * 3600
             cheap = cheapest is None or driver.number("cost_dollars") <= cheapest + 0.005

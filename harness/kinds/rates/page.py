@@ -81,8 +81,7 @@ def content_rates(runs: Sequence[Run]) -> Content:
 
 
 def _least_share(run: Run) -> float | None:
-    experiment = run.info.get("experiment")
-    jobs = experiment.get("jobs") if isinstance(experiment, Mapping) else None
+    jobs = run.described.get("jobs")
     weights = [number_at(job, "weight") or 1.0 for job in jobs.values()] if isinstance(jobs, Mapping) and jobs else []
     return min(weights) / sum(weights) if weights else None
 
