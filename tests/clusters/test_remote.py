@@ -124,7 +124,7 @@ def test_the_allocation_file_on_a_host(one: Host, lab: sshlab.Lab) -> None:
 
 
 #: Only root can make a file that belongs to others, and only for root no owner is out of reach.
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="makes a file of another owner")
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes a file of another owner")
 
 
 @as_root

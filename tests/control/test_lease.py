@@ -70,6 +70,7 @@ def test_a_lease_that_cannot_be_read_is_nobodys_or_ends(tmp_path: Path, content:
     except HeldByAnother:
         time.now = 31.0
         one.hold()
+    assert json.loads(one.place.read())["owner"] == "one"
 
 
 def test_no_folder_is_told(tmp_path: Path) -> None:

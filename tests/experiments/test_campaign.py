@@ -417,7 +417,7 @@ def _with_a_killed_worker(loaded: LoadedCampaign, out: Path, address: str) -> No
 
 @pytest.mark.xdist_group("campaign")
 def test_cells_on_a_dask_cluster(write: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    distributed = pytest.importorskip("distributed")
+    distributed = pytest.importorskip("distributed", reason="needs the package distributed")
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50,
         local_directory=str(tmp_path / "dask"),

@@ -356,7 +356,8 @@ def test_a_part_of_the_wrong_kind_is_one_line_that_names_the_file(
 def test_what_only_tells_runs_apart_may_be_anything(write_run: Callable[..., Path], tmp_path: Path) -> None:
     paths = [write_run("fair", "fair"), write_run("fair", "fair", backend="local")]
     changed(paths[1], "run.json", backend=["x"], repeat={})
-    render_report(paths, tmp_path / "page.html")
+    report = render_report(paths, tmp_path / "page.html")
+    assert [run.label for run in report.runs] == ["fair, sim, repeat None", "fair, ['x'], repeat {}"]
 
 
 def sources(write_run: Callable[..., Path], tmp_path: Path, *runs: dict[str, Any]) -> str:

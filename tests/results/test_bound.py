@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
@@ -64,6 +64,7 @@ def first_contention_loss(
     return least_loss(due, freed(t, ends_s, sizes, float(arrivals.min())), most)
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(
     due=st.lists(st.integers(0, 1000), min_size=3, max_size=3),
     most=st.lists(st.integers(0, 1000), min_size=3, max_size=3),

@@ -14,7 +14,7 @@ OWNER, GROUP = 41234, 41235
 OLD, NEW = b"<allocations/>\n", b"<allocations>\n</allocations>\n" * 5000
 
 #: Only root can make a file that belongs to others.
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="makes a file of another owner")
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes a file of another owner")
 
 
 def deny_chown(monkeypatch: pytest.MonkeyPatch, *, group: bool) -> None:

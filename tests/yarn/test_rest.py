@@ -346,7 +346,8 @@ def test_the_environment_has_no_say(servers: Any, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("http_proxy", unused())
     monkeypatch.setenv("HTTP_PROXY", unused())
     server = servers(http(200, METRICS))
-    client(server.url).metrics()
+    assert client(server.url).metrics().active_nodes == 2
+    assert len(server.requests) == 1
 
 
 def test_a_401_that_wants_kerberos_says_what_to_do(servers: Any) -> None:

@@ -84,7 +84,8 @@ def test_a_leafs_largest_container_is_raised_but_never_lowered() -> None:
 
 
 def test_a_setting_that_asks_for_nothing_is_let_pass() -> None:
-    read_conf({**TWO, "root.a.accessible-node-labels": "*", "schedule-asynchronously.enable": "false"})
+    more = read_conf({**TWO, "root.a.accessible-node-labels": "*", "schedule-asynchronously.enable": "false"})
+    assert list(more.queues()) == list(read_conf(TWO).queues())
 
 
 def test_preemption_is_refused_by_name() -> None:
