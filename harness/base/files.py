@@ -69,6 +69,7 @@ def put_file(
                 os.fsync(stream.fileno())
         os.replace(temporary, path)
     finally:
+        # What went wrong before is what the caller hears.
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
 

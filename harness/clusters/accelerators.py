@@ -115,6 +115,7 @@ class Accelerators:
                 return self._wait(made, state, kind, began + timeout_s)
             except BaseException:
                 for container in made:
+                    # Whatever Docker says here, what went wrong first is raised.
                     with contextlib.suppress(Exception):
                         container.remove(force=True, v=True)
                 raise
@@ -195,6 +196,7 @@ class Accelerators:
         hosts = {_host(container) for container in leaving.values()}
         for node in rest.nodes(("RUNNING",)):
             if node.host in hosts:
+                # A node that the RM no longer has takes nothing new either.
                 with contextlib.suppress(Refused):
                     rest.set_node_resource(node.id, ZERO)
         while True:

@@ -269,6 +269,7 @@ class DockerCluster(Cluster):
             try:
                 told, _ = running.communicate(timeout=timeout_s)
             except BaseException as error:
+                # It has ended by itself meanwhile.
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(running.pid, signal.SIGKILL)
                 if isinstance(error, subprocess.TimeoutExpired):
@@ -310,6 +311,7 @@ class DockerCluster(Cluster):
 
     def _clean(self, state: ClusterState) -> list[str]:
         """Takes everything of the project away, by compose and then by looking; what is left, normally nothing."""
+        # What compose could not take away is looked for below, and told.
         with contextlib.suppress(InputError, RunTimedOut):
             self._compose(state, "--profile", "*", "down", "-v", "--remove-orphans", "-t", "2", timeout_s=120)
         import docker
@@ -318,6 +320,7 @@ class DockerCluster(Cluster):
         left = []
         with docker_client() as client:
             for container in self.containers(client, state):
+                # Compose, or somebody else, was faster.
                 with contextlib.suppress(docker.errors.NotFound):
                     container.remove(force=True, v=True)
             for kind in (client.networks, client.volumes):

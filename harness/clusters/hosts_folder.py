@@ -122,6 +122,7 @@ class HostsFolder(SharedFolder):
     def remove(self) -> None:
         with self._lock:
             for member in self._members:
+                # A host that does not answer keeps its copy of the folder.
                 try:
                     member.remote.run(f"rm -rf {shlex.quote(self.path)}")
                 except InputError:

@@ -51,6 +51,7 @@ class Process:
         """A signal to the process and its group; nothing when it does not run."""
         if not self.alive:
             return
+        # It may end between the look and the signal.
         try:
             os.killpg(self.pid, number)
         except ProcessLookupError:

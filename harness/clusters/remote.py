@@ -149,6 +149,7 @@ class Remote:
         """Gives the connection back; the next use opens another."""
         for thing in (self._sftp, self._connection):
             if thing is not None:
+                # A connection that is broken raises all kinds of errors as it is closed; it is gone then.
                 with contextlib.suppress(Exception):
                     thing.close()
         gateway = getattr(self._connection, "gateway", None)

@@ -90,6 +90,7 @@ def _server(tunnel: Tunnel, port: int, target: tuple[str, int]) -> socketserver.
             except YarnfairError as error:
                 print(f"yarnfair: {error.line()}", file=sys.stderr, flush=True)
                 return
+            # Either end may go at any moment: that ends the connection, not the tunnel.
             with contextlib.closing(channel), contextlib.suppress(OSError, EOFError):
                 _pump(peer, channel)
 

@@ -233,6 +233,7 @@ class Lease:
             return
         self._count += 1
         self._signed_s = now
+        # A spare that cannot sign is no spare: the holder does not see it, nothing else changes.
         with contextlib.suppress(YarnfairError):
             self.standby.write(json.dumps({"owner": self.owner, "count": self._count}).encode() + b"\n")
 

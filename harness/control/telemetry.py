@@ -201,6 +201,7 @@ class Metrics:
         self._seen.set(self._clock())
         for key in [key for key in self._children if key[1] not in snapshot.queues]:
             del self._children[key], self._shown[key]
+            # The gauge may not have shown this queue yet.
             with contextlib.suppress(KeyError):
                 self._gauges[key[0]].remove(key[1])
         for name, queue in snapshot.queues.items():

@@ -103,6 +103,7 @@ class Replayer:
         """Kills what has not ended; how many that were. What cannot be killed is left to the ResourceManager."""
         killed = 0
         for app in self.live():
+            # What has ended meanwhile, or is refused, is not counted.
             with contextlib.suppress(YarnfairError):
                 self.rest.kill(app.id, timeout_s=15.0)
                 killed += 1

@@ -95,6 +95,7 @@ class LedgerStore:
 
     def close(self) -> None:
         """Gives the file back."""
+        # Everything was committed; the lock must go whatever SQLite says.
         with contextlib.suppress(sqlite3.Error):
             self._db.close()
         os.close(self._lock)

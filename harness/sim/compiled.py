@@ -136,6 +136,7 @@ def _compile_all(scheduler: str) -> None:
     helper = None
     if len(os.sched_getaffinity(0)) > 1:
         code = f"from harness.sim.compiled import compile_part; compile_part({scheduler!r}, 1)"
+        # Without a helper the other part is compiled here, later.
         with contextlib.suppress(OSError):
             quiet = subprocess.DEVNULL
             helper = subprocess.Popen([sys.executable, "-c", code], stdin=quiet, stdout=quiet, stderr=quiet)

@@ -256,6 +256,7 @@ class LocalPlace(AllocationPlace):
             mend = "mount the folder that holds the file, not the file" if error.errno == 16 else None
             raise InputError(f"cannot be written: {reason(error)}", where=self.name, mend=mend) from None
         finally:
+            # It has its name by now, unless something went wrong.
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import posixpath
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -10,7 +9,6 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from harness.base.errors import CallError
-from harness.yarn.errors import Refused
 from harness.yarn.files import TEMPORARY, AllocationPlace, LocalPlace, always, left_by
 from harness.yarn.http import HttpOptions
 from harness.yarn.sftp import SftpPlace
@@ -44,10 +42,7 @@ class WebHdfsPlace(AllocationPlace):
         return self._hdfs.call("GET", self.path, "OPEN")
 
     def _put(self, data: bytes, still: Callable[[], None] = always) -> None:
-        before = None
-        with contextlib.suppress(Refused):
-            before = self._hdfs.status(self.path)
-        self._hdfs.write(self.path, data, like=before, temporary=TEMPORARY, still=still)
+        self._hdfs.write(self.path, data, like=self._hdfs.status(self.path), temporary=TEMPORARY, still=still)
 
     def remove(self) -> None:
         self._hdfs.delete(self.path)

@@ -96,6 +96,7 @@ class Watch:
 
 
 def _shut(connection: socket.socket) -> None:
+    # The other end may have gone.
     with contextlib.suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)
 

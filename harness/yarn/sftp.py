@@ -61,6 +61,7 @@ class SftpPlace(AllocationPlace):
         # What is named here comes before the file's, also where a ProxyCommand has %p and %r.
         own = "".join(f"{key} {value}\n" for key, value in (("Port", self.port), ("User", self.user)) if value)
         config = paramiko.SSHConfig.from_text(own)
+        # No file, or one that paramiko cannot read (it knows less than OpenSSH): the address is all there is.
         with contextlib.suppress(OSError, UnicodeError, paramiko.ssh_exception.ConfigParseError):
             text = Path(os.path.expanduser("~/.ssh/config")).read_text(encoding="utf-8")
             config = paramiko.SSHConfig.from_text(own + text)
@@ -150,11 +151,13 @@ class SftpPlace(AllocationPlace):
                 # The protocol's own rename refuses to replace; OpenSSH's extension is POSIX' rename.
                 session.posix_rename(temporary, target)
             except BaseException:
+                # What went wrong first is raised; `clear` sweeps what is left.
                 with contextlib.suppress(Exception):
                     session.remove(temporary)
                 raise
 
     def remove(self) -> None:
+        # Gone already is removed too.
         with self._session() as session, contextlib.suppress(FileNotFoundError):
             session.remove(session.normalize(self.path) or self.path)
 

@@ -73,6 +73,7 @@ class Proxy:
 
     def close(self) -> None:
         self.socket.close()
+        # It has ended by itself.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGTERM)
         try:

@@ -237,6 +237,7 @@ class WebHdfs:
             if told is not None and told != {"boolean": True}:
                 raise Refused(f"WebHDFS RENAME: {told}", where=f"{self.base}{path}")
         except BaseException:
+            # What went wrong first is raised; `clear` sweeps what is left.
             with contextlib.suppress(InputError):
                 self.call("DELETE", new, "DELETE")
             raise

@@ -78,6 +78,16 @@ def test_over_webhdfs_a_file_that_its_group_could_not_read_afterwards_is_not_rep
         assert name.lines()[-1].startswith("DELETE /webhdfs/v1/.f.")
 
 
+def test_over_webhdfs_a_file_whose_owner_and_rights_are_not_told_is_not_replaced() -> None:
+    broken = http(500, {"RemoteException": {"exception": "IOException", "message": "no block locations"}})
+    with FakeServer(http(201), http(200, NEW)) as data:
+        to_data = http(307, b"", Location=f"{data.url}/data")
+        replies = (broken, to_data, http(200), to_data)
+        with FakeServer(*replies) as name, pytest.raises(Refused, match="no block locations"):
+            WebHdfsPlace(name.url, "/f").write(NEW)
+        assert [line.split("op=")[1].split()[0] for line in name.lines()] == ["GETFILESTATUS"]
+
+
 @pytest.mark.parametrize(
     "reply",
     [b"", http(500, b"<html>"), http(307, b""), http(307, b"", Location="file:///etc/passwd"), b"x" * 50, http(401)],

@@ -252,6 +252,7 @@ def _cluster_worker(link: Connection, parent: int) -> None:
         return
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        # Nobody hears it any more; what is left is taken down by `clean_abandoned`.
         with contextlib.suppress(Exception):
             cluster.close()
 
@@ -353,6 +354,7 @@ class Clusters(Processes):
     def release(self, place: str) -> None:
         """No more cells for this place: its cluster goes down. Does not wait for it."""
         for worker in [one for one in self._workers if one.id is None and one.place == place]:
+            # A worker that has gone has no cluster to take down.
             with contextlib.suppress(OSError):
                 worker.link.send(None)
             self._workers.remove(worker)
@@ -380,6 +382,7 @@ class Clusters(Processes):
             # It says its last words into the link: read them, or it waits for room there.
             end = time.monotonic() + self.ENDING_S
             while worker.process.is_alive() and time.monotonic() < end:
+                # Read, so that it does not wait for us; it may end meanwhile.
                 with contextlib.suppress(EOFError, OSError):
                     while worker.link.poll(0.1):
                         worker.link.recv()

@@ -124,6 +124,7 @@ def _simulated_s(campaign: LoadedCampaign, state: CampaignState | None, out: Pat
     found: dict[str, list[float]] = {}
     for cell in campaign.cells:
         if not cell.place.real and cell.id in done:
+            # An estimate of time is made of what can be read.
             with contextlib.suppress(YarnfairError, KeyError, TypeError, ValueError):
                 makespan_s = float(read_json(cell.directory(out) / "summary.json")["makespan_s"])
                 found.setdefault(cell.hash, []).append(makespan_s)
@@ -361,6 +362,7 @@ def _close_cut(run: _Run) -> None:
     """Says in the directories of what was cut off that it was."""
     for cell, _ in run.running.values():
         path = cell.directory(run.out)
+        # A directory without a run.json had not begun.
         with contextlib.suppress(YarnfairError, OSError):
             info = read_json(path / "run.json")
             if info.get("exit") is None and info.get("cell") == cell.id:

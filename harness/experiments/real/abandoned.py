@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +25,8 @@ def own_folder(backend: str) -> Path:
 
 def clean_abandoned(progress: Callable[[str], None] = lambda _: None) -> list[str]:
     """Takes down the clusters of runs whose process is gone, and puts back the allocation files of given clusters that
-    such runs have left replaced; their folders' names. ``progress`` is told of a file that could not be put back."""
+    such runs have left replaced; their folders' names. ``progress`` is told of what could not be put back or taken
+    down."""
     root = runs_folder()
     cleaned = put_back_abandoned(root, progress)
     for folder in sorted(root.iterdir()) if root.is_dir() else []:
@@ -37,8 +37,14 @@ def clean_abandoned(progress: Callable[[str], None] = lambda _: None) -> list[st
         if any(process.start_ticks == int(ticks) for process in processes.of_pid(int(pid))):
             continue
         state = StateFolder(folder / "cluster")
-        with contextlib.suppress(InputError, CallError):
-            if not make_cluster(backend, state).down():
+        try:
+            left = make_cluster(backend, state).down()
+            if not left:
                 StateFolder(folder).remove()
                 cleaned.append(folder.name)
+        except (InputError, CallError) as error:
+            left = [error.line()]
+        if left:
+            down = f"`yarnfair cluster down --backend {backend} --state {state.folder}`"
+            progress(f"a killed run's cluster is not taken down: {left[0]}; the next run tries it again, or {down}")
     return cleaned

@@ -206,6 +206,7 @@ def open_cluster(
             # The state stays: the next run, or `cluster down`, tries again.
             progress(f"not ended: {left[0]}; `yarnfair cluster down --backend {backend} --state {state.folder}`")
         else:
+            # The cluster is down; an empty folder is swept by the next run.
             with contextlib.suppress(InputError):
                 StateFolder(folder).remove()
 

@@ -399,6 +399,7 @@ def settle(jobs: Sequence[JobRun], rest: RestClient, *, wait_s: float = SETTLE_S
     if not ended:
         return
     until = time.monotonic() + wait_s
+    # An RM that does not answer leaves the figures as they were last seen.
     with contextlib.suppress(YarnfairError):
         while rest.metrics().containers_allocated > 0 and time.monotonic() < until:
             time.sleep(SETTLE_LOOK_S)

@@ -125,6 +125,7 @@ def _kept_folders(root: Path) -> list[_Kept]:
     """Those whose file nobody works with any more, or somebody does; what cannot be read is passed over."""
     found = []
     for folder in sorted(root.glob(f"{_PREFIX}*")):
+        # Not ours, or gone meanwhile: another process puts back too.
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             document = json.loads((folder / _DOCUMENT).read_text())
             found.append(_Kept(folder, str(document["place"]), processes.Process(**document["process"])))
@@ -177,15 +178,18 @@ def put_back_abandoned(root: Path, progress: Progress = lambda _: None) -> list[
     done: list[str] = []
     if not any(not kept.in_use for kept in _kept_folders(root)):
         return done
-    with contextlib.suppress(OSError), _locked(root):
-        for kept in _kept_folders(root):
-            if kept.in_use:
-                continue
-            said = _put_back(kept)
-            if said is None:
-                done.append(kept.folder.name)
-            else:
-                progress(said)
+    try:
+        with _locked(root):
+            for kept in _kept_folders(root):
+                if kept.in_use:
+                    continue
+                said = _put_back(kept)
+                if said is None:
+                    done.append(kept.folder.name)
+                else:
+                    progress(said)
+    except OSError as error:
+        progress(f"files that runs have left replaced were not looked after: {reason(error)}; mend {root}")
     return done
 
 

@@ -251,6 +251,7 @@ class RealRun:
         while True:
             now = self.now_s()
             if all(job.ended for job in self.jobs):
+                # All jobs have ended: the last look only makes the curves longer.
                 with contextlib.suppress(YarnfairError):
                     self._look()
                 return True
@@ -438,6 +439,7 @@ class RealRun:
 
     def _kill(self) -> None:
         self.stop.set()
+        # What cannot be killed ends with the cluster, or by itself on a given one.
         with contextlib.suppress(YarnfairError):
             self.replayer.kill_all()
         if self.load is not None:

@@ -159,6 +159,7 @@ class FolderTarget(Target):
                     os.replace(temporary, place)
         finally:
             if temporary:
+                # A leftover is swept by the next writer.
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
 

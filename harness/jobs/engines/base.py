@@ -211,6 +211,7 @@ class EnginePrograms(ABC):
     def why(self, job_id: str, status: AppStatus) -> str:
         """The reason of a job that failed: what YARN says, and the engine's own records and logs."""
         said = [f"{self.jobs[job_id].application} failed", told_by_yarn(status)]
+        # The engine may have kept no record; what YARN says is told.
         with contextlib.suppress(YarnfairError):
             said.append(self.record(job_id, status).why)
         return "; ".join(text for text in said if text)

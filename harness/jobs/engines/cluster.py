@@ -111,6 +111,7 @@ def container_log(attempt: Attempt) -> str:
     """The end of an attempt's error log, from its node while that has it; else nothing."""
     import requests
 
+    # A log is an addition to a reason: its node may be down.
     with contextlib.suppress(requests.RequestException):
         url = f"http://{attempt.node}/ws/v1/node/containerlogs/{attempt.container}/stderr"
         answer = requests.get(url, params={"size": "-4000"}, headers={"Accept": "text/plain"}, timeout=5)

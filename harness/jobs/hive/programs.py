@@ -212,6 +212,7 @@ class HivePrograms(EnginePrograms):
     def _ended(self, job_id: str) -> str:
         """What the shell of a query has said, whose application has ended."""
         shell = self._shells[job_id]
+        # It is killed next.
         with contextlib.suppress(subprocess.TimeoutExpired):
             shell.process.wait(_SHELL_S)
         shell.kill()

@@ -161,6 +161,7 @@ class HiveServer:
         where others had theirs."""
         errors = [line[7:].strip() for line in said.splitlines() if line.startswith("Error: ")]
         found = [f"{name} failed", " ".join(" ".join(errors[:1]).split())[:400]]
+        # What the client said stands alone where YARN does not answer.
         with contextlib.suppress(YarnfairError):
             for app in self.apps():
                 if app.final and app.final_status != "SUCCEEDED" and only in (None, app.id):

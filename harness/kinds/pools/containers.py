@@ -188,6 +188,7 @@ class Cloud:
                 self._submit(run, stages[run.spec.id], began_s)
             self._follow(runs, stages, began_s + self.docker.time_limit_s)
         except BaseException:
+            # What went wrong first is raised; the cluster goes down with its applications.
             with contextlib.suppress(YarnfairError):
                 self.replayer.kill_all()
             raise
@@ -304,5 +305,6 @@ def open_cloud(docker: DockerCloud, core: tuple[InstanceType, int], progress: Ca
             yield cloud
     finally:
         cluster.down()
+        # An empty folder is swept by the next run.
         with contextlib.suppress(InputError):
             StateFolder(folder).remove()

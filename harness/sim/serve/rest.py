@@ -420,6 +420,7 @@ class RestServer:
 
     def stop(self) -> None:
         """Stop answering."""
+        # It may have been stopped already.
         with contextlib.suppress(OSError):
             self._server.shutdown()
             self._server.server_close()

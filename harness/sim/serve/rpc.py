@@ -76,7 +76,8 @@ class _Connection(socketserver.BaseRequestHandler):
     def handle(self) -> None:
         self.request.settimeout(300)
         self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        with contextlib.suppress(OSError, ValueError, KeyError):
+        # Who has gone, or does not speak Hadoop's RPC, gets no answer: the connection ends.
+        with contextlib.suppress(OSError, ValueError):
             self._serve()
 
     def _serve(self) -> None:
@@ -120,7 +121,11 @@ class _Connection(socketserver.BaseRequestHandler):
                     f"Unknown method {name} called on {declared} protocol.",
                     _ERROR_NO_SUCH_METHOD,
                 )
-            answer = known[name](body[at : at + size])
+            try:
+                answer = known[name](body[at : at + size])
+            except (ValueError, KeyError) as error:
+                # As Hadoop answers with whatever a method has thrown.
+                raise JavaError("java.lang.RuntimeException", f"{type(error).__name__}: {error}") from error
             header = rpc.field(1, call) + rpc.field(2, _SUCCESS) + rpc.field(3, _VERSION)
             self._send(header + self._trailer(client), answer)
         except JavaError as error:

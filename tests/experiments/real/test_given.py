@@ -126,6 +126,31 @@ def test_what_somebody_has_changed_since_stays(root: Path, file: Path, tmp_path:
     assert (len(said), file.read_bytes()) == (1, OURS)
 
 
+def test_a_lock_that_cannot_be_had_is_said(root: Path, file: Path) -> None:
+    killed_run(root, file, OURS)
+    lock = root / ".given.lock"
+    lock.unlink()
+    lock.mkdir()
+    said: list[str] = []
+    assert clean_abandoned(said.append) == []
+    (words,) = said
+    assert "were not looked after: Is a directory" in words
+    assert str(root) in words
+    assert file.read_bytes() == OURS
+
+
+def test_a_cluster_that_cannot_be_taken_down_is_said(root: Path) -> None:
+    folder = root / "local-4194303-1"
+    (folder / "cluster").mkdir(parents=True)
+    (folder / "cluster" / "cluster.json").write_text("nonsense")
+    said: list[str] = []
+    assert clean_abandoned(said.append) == []
+    (words,) = said
+    assert "a killed run's cluster is not taken down: " in words
+    assert f"`yarnfair cluster down --backend local --state {folder / 'cluster'}`" in words
+    assert folder.is_dir()
+
+
 def test_a_change_of_somebody_else_during_the_run_stays(root: Path, file: Path, tmp_path: Path) -> None:
     said: list[str] = []
     with opened(file, tmp_path, said) as place:

@@ -218,6 +218,15 @@ def test_what_the_rpc_does_not_have_is_said_as_hadoop_says_it(served: Served) ->
     assert caught.value.exception == "RpcNoSuchProtocolException"
 
 
+def test_what_a_method_throws_is_the_answer(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    def throws(name: str) -> str:
+        raise KeyError(name)
+
+    monkeypatch.setattr("harness.sim.serve.rpc.ensure_root_prefix", throws)
+    with pytest.raises(Refused, match="RuntimeException: KeyError: 'root'"):
+        served.client.effective_queues()
+
+
 def test_numbers_of_applications_follow_each_other(served: Served) -> None:
     first = served.client.rest.new_application().id
     second = served.submit("root.a", command="sleep 1")
