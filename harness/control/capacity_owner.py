@@ -13,7 +13,7 @@ from typing import Any
 
 from harness.base.errors import InputError
 from harness.control.events import Attributes
-from harness.control.owner import FileOwner, Foreign, Prepared
+from harness.control.owner import FileOwner, Foreign, Prepared, others_edits
 from harness.control.values import Nonsense, come_back, depart
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import ROOT, AllocationFile
@@ -82,25 +82,12 @@ class CapacityOwner:
                     self.baseline[path], self.ours[path] = back["baseline"], back["ours"]
                     found.append(Foreign(path, CAPACITY, str(said)))
             known = self.baseline.setdefault(path, {CAPACITY: self._said(path, CAPACITY)})
-            if not self.ours.get(path, {}).get(CAPACITY):
-                said = self._said(path, CAPACITY)
-                if words_lost and said is not None and said != known[CAPACITY]:
-                    # What differs from the entitlement is found foreign below.
-                    self.ours.setdefault(path, {})[CAPACITY] = [known[CAPACITY]]
-                else:
-                    # Nobody but the administrator has written it: a shadow, a spare or who has released follows it.
-                    known[CAPACITY] = said
-            for key, ours in self.ours.get(path, {}).items():
-                value = self._said(path, key)
-                if value in ours:
-                    continue
-                before = value == known.get(key)
-                text = "what it was before the controller" if before else "nothing" if value is None else value
-                found.append(Foreign(path, key, text))
-                if not before and key != CAPACITY and not words_lost:
-                    # A limit that somebody sets is what they want from now on; a capacity is the policy's.
-                    known[key] = value
-                ours[:] = [value]
+            says = {key: self._said(path, key) for key in WRITTEN}
+            unknown = words_lost and not self.ours.get(path, {}).get(CAPACITY)
+            if unknown and says[CAPACITY] not in (None, known[CAPACITY]):
+                # What differs from the entitlement is found foreign below.
+                self.ours.setdefault(path, {})[CAPACITY] = [known[CAPACITY]]
+            found += others_edits(path, says, known, self.ours.get(path, {}), CAPACITY, words_lost=words_lost)
         return found
 
     def _said(self, path: str, key: str) -> str | None:

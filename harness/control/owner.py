@@ -54,6 +54,31 @@ class Foreign:
     text: str
 
 
+def others_edits(
+    path: str, said: Mapping[str, Any], known: Values, ours: Mapping[str, list[Any]], share: str, *, words_lost: bool
+) -> list[Foreign]:
+    """What others have made of a queue's attributes that are ours: from now on these are as they are ``said`` to be.
+
+    ``known``: its baseline, ``share``: the attribute that a policy sets of every queue.
+    """
+    if not ours.get(share):
+        # Nobody but the administrator wrote it: a shadow, a spare or who has released follows the file.
+        known[share] = said[share]
+    found = []
+    for attribute, values in ours.items():
+        value = said[attribute]
+        if value in values:
+            continue
+        before = value == known.get(attribute)
+        text = "what it was before the controller" if before else "nothing" if value is None else str(value)
+        found.append(Foreign(path, attribute, text))
+        if not before and attribute != share and not words_lost:
+            # A limit that somebody sets is what they want from now on; a share is the policy's.
+            known[attribute] = value
+        values[:] = [value]
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """A file that is ready to be written. ``in_force``: the weights that the RM will then show."""
@@ -128,28 +153,13 @@ class FileOwner:
                 # The weight is of the time when it went.
                 found.append(Foreign(path, "weight", str(said["weight"])))
             known = self.baseline.setdefault(path, {"weight": said["weight"]})
-            if not self.ours.get(path, {}).get("weight"):
-                if words_lost and said["weight"] != known["weight"]:
-                    # What differs from the entitlement is found foreign below.
-                    self.ours.setdefault(path, {})["weight"] = [known["weight"]]
-                else:
-                    # Nobody but the administrator wrote it: a shadow, a spare or who has released follows the file.
-                    known["weight"] = said["weight"]
-            for attribute, ours in self.ours.get(path, {}).items():
-                value = said[attribute]
-                if value in ours:
-                    continue
-                texts = self.texts.get(path, {})
-                if value != known.get(attribute):
-                    found.append(Foreign(path, attribute, "nothing" if value is None else str(value)))
-                    if attribute != "weight" and not words_lost:
-                        # A limit that somebody sets is what they want from now on; a weight is the policy's.
-                        known[attribute] = value
-                        texts.pop(attribute, None)
-                else:
-                    texts.pop(attribute, None)
-                    found.append(Foreign(path, attribute, "what it was before the controller"))
-                ours[:] = [value]
+            if words_lost and not self.ours.get(path, {}).get("weight") and said["weight"] != known["weight"]:
+                # What differs from the entitlement is found foreign below.
+                self.ours.setdefault(path, {})["weight"] = [known["weight"]]
+            for edit in others_edits(path, said, known, self.ours.get(path, {}), "weight", words_lost=words_lost):
+                found.append(edit)
+                if said[edit.attribute] == known.get(edit.attribute):
+                    self.texts.get(path, {}).pop(edit.attribute, None)
         return found
 
     def document(self) -> dict[str, Any]:
