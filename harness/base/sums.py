@@ -1,10 +1,11 @@
-"""Sums of floats that are the same under every version of Python, and in compiled code."""
+"""Sums of floats that are the same under every version of Python, and in compiled code; exact numbers for JSON."""
 
 from __future__ import annotations
 
 import functools
 import operator
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import Any
 
 
@@ -15,3 +16,8 @@ def added(values: Iterable[Any], start: Any = 0) -> Any:
     version, and a compiled policy would differ from the plain one.
     """
     return functools.reduce(operator.add, values, start)
+
+
+def plain(value: Fraction | float) -> int | float:
+    """An exact number as JSON has it: whole ones as integers, else the nearest float."""
+    return int(value) if isinstance(value, int | Fraction) and value.denominator == 1 else float(value)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.base.sums import plain
 from harness.cli import names
 from harness.cli.output import Number, json_option, named_values, print_json, say
 
@@ -113,7 +114,7 @@ def _offline(
         document = {
             "objective": objective or "makespan",
             "proven": best.proven,
-            "best_possible": _number(best.bound),
+            "best_possible": plain(best.bound),
             "nodes": best.nodes,
         }
         if not best.proven:
@@ -128,19 +129,19 @@ def _offline(
     ordered = [jobs[index] for index in indices]
     found = executed(ordered, slots)
     bounds = {
-        "lower_bound": _number(lower_bound(jobs, slots)),
-        "upper_bound": _number(upper_bound(ordered, slots)),
+        "lower_bound": plain(lower_bound(jobs, slots)),
+        "upper_bound": plain(upper_bound(ordered, slots)),
     }
     document = {
         "algorithm": algorithm,
         "order": [job.name for job in ordered],
-        "makespan": _number(found.makespan),
-        "total_completion_time": _number(found.total_completion_time),
-        "completions": {job.name: _number(end) for job, end in zip(ordered, found.completions, strict=True)},
+        "makespan": plain(found.makespan),
+        "total_completion_time": plain(found.total_completion_time),
+        "completions": {job.name: plain(end) for job, end in zip(ordered, found.completions, strict=True)},
         **bounds,
         **document,
     }
-    printed = _number(upper_bound_as_printed(ordered, slots))
+    printed = plain(upper_bound_as_printed(ordered, slots))
     upper = f"of this order          {bounds['upper_bound']:.12g} s or less (the thesis prints {printed:.12g})"
     further = [f"makespan of any order  {bounds['lower_bound']:.12g} s or more", upper]
     if algorithm == "mk_jr" and all(
@@ -153,10 +154,10 @@ def _offline(
         alike = [replace(job, map_task_s=None, reduce_task_s=None) for job in ordered]
         averages = estimate(alike, slots)
         document["by_averages"] = {
-            "makespan": _number(averages.makespan),
-            "total_completion_time": _number(averages.total_completion_time),
-            "lower_bound": _number(lower_bound(alike, slots)),
-            "upper_bound": _number(upper_bound(alike, slots)),
+            "makespan": plain(averages.makespan),
+            "total_completion_time": plain(averages.total_completion_time),
+            "lower_bound": plain(lower_bound(alike, slots)),
+            "upper_bound": plain(upper_bound(alike, slots)),
         }
         by = document["by_averages"]
         further += [
@@ -202,18 +203,18 @@ def _online(jobs: tuple[MapReduceJob, ...], slots: Slots, settings: tuple[str, .
         flow = [end - (job.arrival_s or 0) for job, end in zip(one, found.completions, strict=True)]
         answers.append(
             {
-                "makespan": _number(found.makespan),
-                "total_completion_time": _number(found.total_completion_time),
-                "total_flow_time": _number(sum(flow, Fraction(0))),
-                "completions": {job.name: _number(end) for job, end in zip(one, found.completions, strict=True)},
+                "makespan": plain(found.makespan),
+                "total_completion_time": plain(found.total_completion_time),
+                "total_flow_time": plain(sum(flow, Fraction(0))),
+                "completions": {job.name: plain(end) for job, end in zip(one, found.completions, strict=True)},
             }
         )
     return {
         "algorithm": "mrorder",
         "order": [job.name for job in ordered],
         **answers[0],
-        "arrivals": {one.job.name: _number(one.arrived_s) for one in out},
-        "submitted": {one.job.name: _number(one.submitted_s) for one in out},
+        "arrivals": {one.job.name: plain(one.arrived_s) for one in out},
+        "submitted": {one.job.name: plain(one.submitted_s) for one in out},
         "rounds": {one.job.name: one.round for one in out},
         "as_they_arrive": answers[1],
     }
@@ -236,13 +237,13 @@ def _print_online(document: dict[str, Any]) -> None:
             f"{name:<{width}}  {document['rounds'][name]:>5}  {document['arrivals'][name]:>12.12g}  "
             f"{document['submitted'][name]:>12.12g}  {document['completions'][name]:>14.12g}"
         )
-    plain = document["as_they_arrive"]
+    submitted = document["as_they_arrive"]
     for key, what in (
         ("makespan", "makespan"),
         ("total_completion_time", "total completion time"),
         ("total_flow_time", "from arrival to end, sum"),
     ):
-        click.echo(f"{what:<25}{document[key]:.12g} s (submitted as they arrive: {plain[key]:.12g} s)")
+        click.echo(f"{what:<25}{document[key]:.12g} s (submitted as they arrive: {submitted[key]:.12g} s)")
 
 
 def _read(path: str) -> tuple[MapReduceJob, ...]:
@@ -251,11 +252,6 @@ def _read(path: str) -> tuple[MapReduceJob, ...]:
 
     # A spreadsheet puts a byte order mark before its first column's name.
     return parse_jobs(read_text(path, mend="name a readable CSV file").removeprefix("\ufeff"), path)
-
-
-def _number(value: Fraction) -> int | float:
-    """Seconds: a whole number as such, else the nearest float."""
-    return int(value) if value.denominator == 1 else float(value)
 
 
 def _print(document: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from harness.base.errors import InputError
+from harness.base.sums import plain
 from harness.paper.reader import Fields, read_top, shown
 from harness.policies.base import Policy
 from harness.policies.fawkes_manager import Command, Manager, Remove, Resize, Start
@@ -73,7 +74,7 @@ class ClustersAllocation:
             "policy": self.policy,
             "steps": self.steps,
             "reconfigurations": self.reconfigurations,
-            "overall_discrimination": {name: _plain(d) for name, d in self.overall.items()},
+            "overall_discrimination": {name: plain(d) for name, d in self.overall.items()},
         }
 
     def table(self) -> str:
@@ -261,22 +262,17 @@ class _World:
             return
         nodes = dict.fromkeys(self.clusters, 0)
         nodes.update({member.name: member.nodes for member in self.manager.members.values()})
-        step: dict[str, Any] = {"time_s": _plain(now), "events": self.events, "nodes": nodes}
+        step: dict[str, Any] = {"time_s": plain(now), "events": self.events, "nodes": nodes}
         for update in updates:
             if update.resized:
                 self.events.append("resized")
-            step["weights"] = {name: _plain(w) for name, w in update.weights.items()}
-            step["temporal_discrimination"] = {name: _plain(d) for name, d in update.temporal.items()}
-            step["discrimination"] = {name: _plain(d) for name, d in update.interval.items()}
-            step["global_discrimination"] = _plain(update.global_discrimination)
-            step["variance"] = _plain(update.variance)
+            step["weights"] = {name: plain(w) for name, w in update.weights.items()}
+            step["temporal_discrimination"] = {name: plain(d) for name, d in update.temporal.items()}
+            step["discrimination"] = {name: plain(d) for name, d in update.interval.items()}
+            step["global_discrimination"] = plain(update.global_discrimination)
+            step["variance"] = plain(update.variance)
             step["resized"] = update.resized
         self.answer.steps.append(step)
-
-
-def _plain(value: Number) -> int | float:
-    """As JSON has it: whole numbers as integers."""
-    return int(value) if isinstance(value, Fraction) and value.denominator == 1 else float(value)
 
 
 def allocate_clusters(scenario: ClustersScenario, policy: Policy) -> ClustersAllocation:

@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import yaml
 
+from harness.base.sums import plain
 from harness.paper.reader import Fields, read_top, shown
 
 MAX_DEPTH = 60
@@ -57,7 +58,7 @@ class Allocation:
 
     def document(self) -> dict[str, object]:
         """For ``--json``: whole counts as integers, others as floats."""
-        counted = {leaf: int(c) if c.denominator == 1 else float(c) for leaf, c in self.counted.items()}
+        counted = {leaf: plain(c) for leaf, c in self.counted.items()}
         return {"policy": self.policy, "steps": self.steps, "totals": self.totals, "counted": counted}
 
     def table(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from harness.base.sums import plain
 from harness.paper.reader import Fields, shown
 from harness.policies.base import Policy
 from harness.policies.vectors import Division, VectorScenario, VectorUser, soft_fairness, utilisation
@@ -66,18 +67,18 @@ class VectorAnswer:
         scenario, tasks = self.scenario, self.division.tasks
         allocation = {}
         for user, count in zip(scenario.users, tasks, strict=True):
-            held = {name: _number(count * need) for name, need in zip(scenario.resources, user.task, strict=True)}
-            share = _number(count * scenario.dominant(user))
-            allocation[user.name] = {"tasks": _number(count), **held, "dominant_share": share}
+            held = {name: plain(count * need) for name, need in zip(scenario.resources, user.task, strict=True)}
+            share = plain(count * scenario.dominant(user))
+            allocation[user.name] = {"tasks": plain(count), **held, "dominant_share": share}
         used = utilisation(scenario, tasks)
         return {
             "policy": self.policy,
             "allocation": allocation,
-            "utilisation": {name: _number(part) for name, part in zip(scenario.resources, used, strict=True)},
-            "efficiency": _number(sum(used, Fraction(0))),
-            "theta": None if self.division.theta is None else _number(self.division.theta),
-            "soft_fairness": _number(soft_fairness(scenario, tasks)),
-            **{name: _number(value) for name, value in self.division.notes.items()},
+            "utilisation": {name: plain(part) for name, part in zip(scenario.resources, used, strict=True)},
+            "efficiency": plain(sum(used, Fraction(0))),
+            "theta": None if self.division.theta is None else plain(self.division.theta),
+            "soft_fairness": plain(soft_fairness(scenario, tasks)),
+            **{name: plain(value) for name, value in self.division.notes.items()},
         }
 
     def table(self) -> str:
@@ -113,7 +114,3 @@ class VectorAnswer:
 def divide(scenario: VectorScenario, policy: Policy) -> VectorAnswer:
     """The scenario under the policy. CallError if the policy knows no vectors, InputError if it would take too long."""
     return VectorAnswer(policy.name, scenario, policy.divide(scenario))
-
-
-def _number(value: Fraction) -> int | float:
-    return int(value) if value.denominator == 1 else float(value)

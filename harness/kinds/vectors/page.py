@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from harness.kinds.vectors import KNOBS
 from harness.report.curves import Curve, bucket_means
 from harness.report.data import Run, read_table
 from harness.report.figures import BUCKETS, Group, Legend, shared
@@ -26,7 +27,6 @@ from harness.report.tools import (
     variants_of,
 )
 
-KNOBS: Mapping[str, str] = {"tetris": "f", "qknober": "rho"}
 #: The order in which the paper has them, slowest first.
 ORDER = ("static", "drf", "tetris", "qknober")
 #: Two speed-ups that are nearer to each other count as equal.

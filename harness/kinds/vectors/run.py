@@ -24,10 +24,9 @@ from harness.experiments.kind import Computed, Ended, Kind, KindVariant, Loaded,
 from harness.experiments.selection import EVERYTHING, Selection, check_given, chosen, times_seeds
 from harness.experiments.spec import Scalar, Seed, Slug
 from harness.jobs.google import WHOLE, Part, read_trace, synthetic
+from harness.kinds.vectors import KNOBS
 from harness.sim.vector import RULES, UPDATE_S, WINDOW, VectorLoad, VectorRun, simulate
 
-#: The knob of each rule that has one, by its name as a setting.
-KNOBS: Mapping[str, str] = {"tetris": "f", "qknober": "rho"}
 #: Tetris' setting besides its knob: how much it minds the work that is left of a job (0: QKnober's short form).
 REMAINING = "remaining"
 RESOURCES = ("cpu", "memory", "disk")
