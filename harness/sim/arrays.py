@@ -33,6 +33,8 @@ from numba.np.arrayobj import populate_array
 from numba.np.numpy_support import from_dtype
 
 _WORD, _BYTE = ir.IntType(64), ir.IntType(8)
+#: Bytes of an element that `fetch` asks for, at most.
+_FETCHED = 128
 
 
 class ArraysType(types.Type):
@@ -261,10 +263,16 @@ def _tagged(builder: Any, access: Any, kind: str) -> Any:
     return access
 
 
+def _shown(element: Any) -> Any:
+    """The type that compiled code sees: integers are int64, however they are kept."""
+    return types.int64 if isinstance(element, types.Integer) else element
+
+
 def _load(context: Any, builder: Any, element: Any, address: Any, kind: str) -> Any:
     data = context.get_data_type(element)
     found = builder.load(builder.bitcast(address, data.as_pointer()))
-    return context.data_model_manager[element].from_data(builder, _tagged(builder, found, kind))
+    value = context.data_model_manager[element].from_data(builder, _tagged(builder, found, kind))
+    return context.cast(builder, value, element, _shown(element))
 
 
 def _store(context: Any, builder: Any, element: Any, value: Any, address: Any, kind: str) -> None:
@@ -293,7 +301,7 @@ class _Fields(AttributeTemplate):  # type: ignore[misc]
     key = RowType
 
     def generic_resolve(self, row: RowType, name: str) -> Any:  # type: ignore[override]
-        return row.fields[name][0] if name in row.fields else None
+        return _shown(row.fields[name][0]) if name in row.fields else None
 
 
 def _field(builder: Any, row: RowType, address: Any, name: str) -> Any:
@@ -311,6 +319,29 @@ def _set_field(context: Any, builder: Any, sig: Any, args: Any, name: str) -> An
     value = context.cast(builder, args[1], kind, row.fields[name][0])
     _store(context, builder, row.fields[name][0], value, _field(builder, row, args[0], name), f"{row.name}.{name}")
     return context.get_dummy_value()
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _fetch(typing: Any, column: Any, index: Any) -> Any:
+    """Begin to bring an element into the cache; its first lines, whole."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        number = ir.IntType(32)
+        code = builder.module.declare_intrinsic(
+            "llvm.prefetch",
+            [_BYTE.as_pointer()],
+            ir.FunctionType(ir.VoidType(), [_BYTE.as_pointer(), number, number, number]),
+        )
+        address = _element(builder, signature.args[0], *args)
+        for line in range(0, min(signature.args[0].itemsize, _FETCHED), 64):
+            at = builder.gep(address, [ir.Constant(_WORD, line)], inbounds=True)
+            builder.call(code, [at, number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.none(column, types.intp), codegen
+
+
+fetch: Any = _fetch
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -32,6 +32,7 @@ _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _S27, _S30, _S31, _S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(11)
 _TO_UNIT = 2.0**-53
 _LN2_HI, _LN2_LO = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+_LOG2_E = 1.4426950408889634
 
 
 def job_key(seed: int, job_id: str) -> int:
@@ -72,6 +73,16 @@ def log_portable(x: float) -> float:
     return e * _LN2_HI + (2.0 * s * (1.0 + p) + e * _LN2_LO)
 
 
+#: 1 / k!, of the exponential's series.
+_PART = tuple(1.0 / math.factorial(k) for k in range(14))
+
+
+@kernel
+def _power_of_2(k: int) -> float:
+    """2^k for -1022 <= k <= 1023."""
+    return np.int64((k + 1023) << 52).view(np.float64)
+
+
 @kernel
 def exp_portable(x: float) -> float:
     """Exponential, within some 1e-15 relative; infinity above 709.7, 0 below -745."""
@@ -79,12 +90,16 @@ def exp_portable(x: float) -> float:
         return math.inf
     if x < -745.0:
         return 0.0
-    k = math.floor(x / math.log(2.0) + 0.5)
+    k = math.floor(x * _LOG2_E + 0.5)
     r = (x - k * _LN2_HI) - k * _LN2_LO
-    p = 1.0
-    for i in range(16, 0, -1):
-        p = 1.0 + p * r / i
-    return math.ldexp(p, int(k))
+    # abs(r) < 0.347, so that r^14 / 14! is below double precision. Summed in pairs: terms do not wait for each other.
+    z = r * r
+    low = (_PART[2] + _PART[3] * r) + (_PART[4] + _PART[5] * r) * z
+    middle = (_PART[6] + _PART[7] * r) + (_PART[8] + _PART[9] * r) * z
+    high = (_PART[10] + _PART[11] * r) + (_PART[12] + _PART[13] * r) * z
+    p = 1.0 + (r + z * (low + (z * z) * (middle + (z * z) * high)))
+    half = int(k) // 2  # the whole power would not be a number at both ends
+    return p * _power_of_2(half) * _power_of_2(int(k) - half)
 
 
 # Numerators and denominators of AS 241: highest power first.
@@ -111,12 +126,18 @@ _FAR_TAIL = (
 
 
 @kernel
+def _polynomial(of: Any, r: float) -> float:
+    """Summed in pairs: a term does not wait for the one before it."""
+    square: float = r * r
+    high: float = (of[0] * r + of[1]) * square + (of[2] * r + of[3])
+    low: float = (of[4] * r + of[5]) * square + (of[6] * r + of[7])
+    return high * (square * square) + low
+
+
+@kernel
 def _fraction(of: Any, r: float) -> tuple[float, float]:
-    """Two polynomials at r by Horner's rule: numerator and denominator."""
-    num, den = of[0][0], of[1][0]
-    for k in range(1, 8):
-        num, den = num * r + of[0][k], den * r + of[1][k]
-    return num, den
+    """Two polynomials at r: numerator and denominator."""
+    return _polynomial(of[0], r), _polynomial(of[1], r)
 
 
 @kernel

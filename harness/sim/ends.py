@@ -16,27 +16,15 @@ from harness.sim.world import BLOCK, NEVER
 @kernel
 def into_node(W: Any, c: int, node: int) -> Any:
     """A container is on a node; when it ends is not known yet."""
-    g, n = W.g[0], W.nodes[node]
-    W.runs[c].node = node
+    g, n, run = W.g[0], W.nodes[node], W.runs[c]
     if n.head < 0 or n.filled == BLOCK - 1:
         first = g.ends_free
         g.ends_free = W.ends[first].c
         W.ends[first].ms, W.ends[first].c = NEVER, n.head
         n.head, n.filled = first, 0
     n.filled += 1
-    W.ends[n.head + n.filled].ms, W.ends[n.head + n.filled].c = NEVER, c
-
-
-@kernel
-def _place_of(W: Any, c: int) -> Any:
-    """The record of a container that is on a node."""
-    node = W.nodes[W.runs[c].node]
-    first, filled = node.head, node.filled
-    while True:
-        for at in range(first + filled, first, -1):
-            if W.ends[at].c == c:
-                return at
-        first, filled = W.ends[first].c, BLOCK - 1
+    run.node, run.at = node, n.head + n.filled
+    W.ends[run.at].ms, W.ends[run.at].c = NEVER, c
 
 
 @kernel
@@ -53,10 +41,11 @@ def _soonest_again(W: Any, block: int, filled: int, least: int) -> Any:
 def out_of_node(W: Any, c: int) -> Any:
     """A container has left its node: the last one of the first block takes its place."""
     g, node = W.g[0], W.nodes[W.runs[c].node]
-    at, first = _place_of(W, c), node.head
+    at, first = W.runs[c].at, node.head
     block, last = at // BLOCK * BLOCK, first + node.filled
     gone, moved = W.ends[at].ms, W.ends[last].ms
     W.ends[at].ms, W.ends[at].c = moved, W.ends[last].c
+    W.runs[W.ends[last].c].at = at
     node.filled -= 1
     if W.ends[block].ms == gone:
         _soonest_again(W, block, node.filled if block == first else BLOCK - 1, gone)
@@ -75,7 +64,7 @@ def out_of_node(W: Any, c: int) -> Any:
 def set_end(W: Any, c: int, at_ms: int) -> Any:
     """The process of a container on a node will exit at that time, not later than was known."""
     W.runs[c].end_ms = at_ms
-    node, at = W.nodes[W.runs[c].node], _place_of(W, c)
+    node, at = W.nodes[W.runs[c].node], W.runs[c].at
     block = at // BLOCK * BLOCK
     W.ends[at].ms = at_ms
     W.ends[block].ms = min(W.ends[block].ms, at_ms)

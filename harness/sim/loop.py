@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.sim import either
 from harness.sim.apps import act, arrive, check_reduces, finish, restart_lost, speculate
-from harness.sim.arrays import at_address, call_at
+from harness.sim.arrays import at_address, call_at, fetch
 from harness.sim.calls import C_EXIT, C_HEARTBEAT, C_JOIN, C_LEAVE, C_UPDATE, most_calls, note
 from harness.sim.capacity.state import S as CapacityState
 from harness.sim.containers import container_exit
@@ -46,6 +46,7 @@ from harness.sim.quantum import cross
 from harness.sim.spark import executor_up, inner_ended
 from harness.sim.weighing import weigh_node
 from harness.sim.world import (
+    BLOCK,
     CALLS_FULL,
     DONE,
     ENDED_FULL,
@@ -66,6 +67,10 @@ from harness.sim.world import W as World
 #: Columns of W.samp_i and W.samp_f.
 I_MB, I_VC, I_DEMAND_MB, I_DEMAND_VC, I_FAIR_MB, I_RUNNING = range(6)
 F_WEIGHT, F_ACC, F_COUNTED, F_DUE, F_DUE_FLAT, F_QUANTUM = range(6)
+
+
+#: From so many nodes on their state is no longer in the nearest caches.
+_MANY_NODES = 512
 
 
 @kernel
@@ -273,6 +278,47 @@ def run_capacity_at(state: int, world: int) -> Any:
 
 
 @kernel
+def _ahead(W: Any, by: int) -> Any:
+    """The node whose heartbeat comes so many after this one."""
+    at = W.g[0].ring_at + by
+    return W.ring[at if at < W.g[0].ring_n else at - W.g[0].ring_n]
+
+
+@kernel
+def _soon(S: Any, W: Any) -> None:
+    """Bring into the cache what the next nodes' heartbeats will look at: with thousands of nodes it is in none."""
+    g = W.g[0]
+    if g.ring_n < _MANY_NODES:
+        return
+    node = _ahead(W, 12)
+    fetch(S.n, node)
+    fetch(W.nodes, node)
+    first = W.nodes[_ahead(W, 9)].head
+    if first >= 0:
+        for at in range(first, first + BLOCK, 4):
+            fetch(W.ends, at)
+    for stage in range(2):
+        node = W.nodes[_ahead(W, 6 - 3 * stage)]
+        if node.next_end_ms > g.now:
+            continue
+        for at in range(node.head + 1, node.head + node.filled + 1):
+            if W.ends[at].ms > g.now:
+                continue
+            c = W.ends[at].c
+            if stage == 0:
+                fetch(S.c, c)
+                fetch(W.runs, c)
+            else:
+                x, run = S.c[c], W.runs[c]
+                fetch(S.c, max(x.n_prev, 0))
+                fetch(S.c, max(x.n_next, 0))
+                fetch(S.c, max(x.a_prev, 0))
+                fetch(S.c, max(x.a_next, 0))
+                fetch(W.runs, max(run.st_prev, 0))
+                fetch(W.runs, max(run.st_next, 0))
+
+
+@kernel
 def _run(S: Any, W: Any) -> Any:
     g = W.g[0]
     while True:
@@ -289,8 +335,14 @@ def _run(S: Any, W: Any) -> Any:
             continue
         if g.live_jobs == 0 and g.feed_ms == NEVER:
             return DONE
-        if g.started + g.ended >= g.pause_after or g.now >= g.pause_ms:
+        events = g.started + g.ended
+        if events + g.heartbeats + g.skipped >= g.pause_after:
             return PAUSE
+        if g.now >= g.pause_ms:
+            if events == g.still_events:
+                return PAUSE
+            g.still_events = events
+            g.pause_ms = g.now + g.still_ms
         t_heap = W.heap_t[0] if g.heap_n > 0 else NEVER
         t_kill = either.next_kill_ms(S) if S.g[0].kill_n > 0 else NEVER
         t_fixed = min(min(g.next_update_ms, g.next_sample_ms), g.next_tick_ms)
@@ -322,6 +374,7 @@ def _run(S: Any, W: Any) -> Any:
                     if not _beat(S, W, node, beat_ms):
                         return NEED_ROOM
                     moved = True
+                _soon(S, W)
                 g.ring_at += 1
                 if g.ring_at == g.ring_n:
                     g.ring_at = 0

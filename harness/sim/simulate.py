@@ -27,6 +27,7 @@ from harness.sim.capacity.api import Scheduler as CapacityScheduler
 from harness.sim.capacity.tree import capacity_settings, settings_with, steering_of
 from harness.sim.check import check_capacity, check_setup
 from harness.sim.compiled import compile_engine
+from harness.sim.containers import WORLD
 from harness.sim.durations import job_key, unit
 from harness.sim.events import E_JOIN, E_LEAVE, push
 from harness.sim.fair.api import Scheduler
@@ -45,8 +46,10 @@ from harness.sim.world import NEVER
 from harness.yarn.capacity.steering import Steered, Steering
 from harness.yarn.fair.manager import queue_tree
 
-#: How many container starts and ends pass between two looks at the wall clock, and how much virtual time at most.
-_PAUSE_EVENTS, _PAUSE_MS = 200_000, 10_000
+#: How many container starts, ends and heartbeats pass between two looks at the wall clock.
+_PAUSE_EVENTS = 400_000
+#: How much virtual time, at least, between two looks whether anything moves.
+_STILL_MS = 10_000
 #: Where preemption or a controller may yet move something, a run in which nothing is due goes on for so long.
 _PATIENCE_MS = 3_600_000
 #: How often T_wait is derived anew from T_avg (LTYARN eq. 7), where it is to be.
@@ -116,9 +119,9 @@ class Simulation:
             log_rows=65536 if setup.record_tasks else 1,
         )
         # Long enough for every node to have been offered to everybody.
-        self._pause_ms = max(_PAUSE_MS, 10 * max(setup.delays.node_heartbeat_ms, setup.delays.update_ms))
+        self._still_ms = max(_STILL_MS, 10 * max(setup.delays.node_heartbeat_ms, setup.delays.update_ms))
         moves = setup.mode == "outside" or bool(self.scheduler.S.g["preemption"][0])
-        self._stillness = Stillness(max(self._pause_ms, _PATIENCE_MS if moves else 0))
+        self._stillness = Stillness(max(self._still_ms, _PATIENCE_MS if moves else 0))
         self._set_world()
         #: Called at `next_tick_ms`; it sets that anew.
         self.on_tick: Callable[[int], None] | None = None
@@ -227,7 +230,7 @@ class Simulation:
         arrays = long_term_arrays(self.setup, self.tree, self.order, self.plan, len(sched.S.q))
         for path in self._ltrf_leaves():
             arrays["x"]["by_apps"][sched.queue_index(path)] = 1
-        sched.S.g["hooks"] = 1
+        sched.S.g["hooks"] = WORLD
         sched.S = sched.S._replace(**arrays)
         if self.setup.scheduler == "fair":
             seat_queues(sched.S)
@@ -240,7 +243,9 @@ class Simulation:
             ("next_tick_ms", NEVER),
             ("sample_ms", max(round(setup.sample_s * 1000), 1)),
             ("pause_after", _PAUSE_EVENTS),
-            ("pause_ms", self._pause_ms),
+            ("pause_ms", self._still_ms),
+            ("still_ms", self._still_ms),
+            ("still_events", -1),
             ("feed_ms", -1),
             ("cross_ms", NEVER),
             ("node_hb_ms", delays.node_heartbeat_ms),
@@ -287,8 +292,13 @@ class Simulation:
 
     def run(self, on_progress: ProgressCallback | None = None) -> SimResult:
         """To the end, or to the time limit."""
+        began = time.perf_counter()
+        finished, stuck = self.proceed(on_progress)
+        return self._result(finished, time.perf_counter() - began, stuck=stuck)
+
+    def proceed(self, on_progress: ProgressCallback | None = None) -> tuple[bool, str]:
+        """The same, without its result: whether all jobs have ended, and why they never can."""
         began = shown = time.perf_counter()
-        finished, stuck = False, ""
         run = run_at if self.setup.scheduler == "fair" else run_capacity_at
         while True:
             code = run(self.scheduler.S.address, self.world.address)
@@ -315,21 +325,19 @@ class Simulation:
                 self._take_tasks()
             elif code == w.PAUSE:
                 g = self.world.g
-                g["pause_after"] = int(g["started"][0] + g["ended"][0]) + _PAUSE_EVENTS
-                g["pause_ms"] = int(g["now"][0]) + self._pause_ms
+                passed = sum(int(g[name][0]) for name in ("started", "ended", "heartbeats", "skipped"))
+                g["pause_after"] = passed + _PAUSE_EVENTS
                 if stuck := self._stuck():
-                    break
+                    return False, stuck
             else:
-                finished = code == w.DONE
-                break
+                return code == w.DONE, ""
             if on_progress is not None and time.perf_counter() - shown > 0.2:
                 shown = time.perf_counter()
                 on_progress(self._progress(shown - began))
-        return self._result(finished, time.perf_counter() - began, stuck=stuck)
 
     def _stuck(self) -> str:
         """Why this run can never end, in words; '' as long as something may happen."""
-        if not (self.setup.stop_when_stuck and self._stillness.lasts(self.world)):
+        if not (self._stillness.lasts(self.world) and self.setup.stop_when_stuck):
             return ""
         words = why_stuck(self.scheduler.S, self.tree, self.order, self.setup.scheduler)
         return f"nothing has moved since {self._stillness.last_move_s(self.scheduler.S, self.world):,.0f} s: {words}"

@@ -18,7 +18,10 @@ _MOST = 3
 
 
 class Stillness:
-    """Notices, from pause to pause, that nothing has been due for so long and nothing has moved."""
+    """Notices, from look to look, that nothing has been due for so long and nothing has moved.
+
+    The compiled loop looks by itself whether anything has started or ended, and comes back if nothing has.
+    """
 
     def __init__(self, patience_ms: int) -> None:
         self._patience_ms = patience_ms
@@ -29,12 +32,14 @@ class Stillness:
         """Whether it has lasted for the patience by now."""
         g = world.g
         now, events = int(g["now"][0]), int(g["started"][0] + g["ended"][0])
-        moved, self._events = events != self._events, events
-        if moved or not nothing_is_due(world):
+        if now < int(g["pause_ms"][0]) or events != int(g["still_events"][0]):
+            return False
+        g["pause_ms"] = now + int(g["still_ms"][0])
+        if not nothing_is_due(world):
             self._since_ms = None
             return False
-        if self._since_ms is None:
-            self._since_ms = now
+        if self._since_ms is None or events != self._events:
+            self._since_ms, self._events = now, events
         return now - self._since_ms >= self._patience_ms
 
     def last_move_s(self, S: Any, world: Any) -> float:

@@ -56,8 +56,10 @@ GLOBALS = np.dtype(
         ("next_tick_ms", "i8"),
         ("sample_ms", "i8"),
         ("tick_ms", "i8"),
-        ("pause_after", "i8"),  # events until the loop comes back for progress
-        ("pause_ms", "i8"),  # the same by virtual time
+        ("pause_after", "i8"),  # events and heartbeats until the loop comes back for progress
+        ("pause_ms", "i8"),  # when it comes back if nothing has started or ended since it last looked
+        ("still_ms", "i8"),  # from one such look to the next
+        ("still_events", "i8"),  # starts and ends at the last one
         ("feed_ms", "i8"),  # submission of the last job that was read; NEVER: all were
         ("node_hb_ms", "i8"),
         ("end_hb_ms", "i8"),  # -1: none
@@ -120,13 +122,19 @@ GLOBALS = np.dtype(
 
 JOB = np.dtype(
     [
-        ("key", "i8"),  # of its random draws
-        ("row", "i8"),  # in the result
-        ("app", "i8"),  # in the scheduler, -1: none
-        ("gen", "i8"),  # counts the slot's uses, so that events of former ones are known
-        ("submit_ms", "i8"),
         ("am_ms", "i8"),  # when the AM's container was granted, NEVER: not yet
         ("am0_ms", "i8"),  # the AM's first heartbeat
+        ("mb_ms", "i8"),  # of ended containers
+        ("vc_ms", "i8"),
+        ("task_ms", "i8"),  # sum over finished tasks
+        ("tasks_done", "i8"),
+        ("key", "i8"),  # of its random draws
+        ("queue", "i4"),
+        ("kind", "i4"),
+        ("app", "i4"),  # in the scheduler, -1: none
+        ("state", "i4"),
+        ("row", "i8"),  # in the result
+        ("submit_ms", "i8"),
         ("first_am_ms", "i8"),  # of the first attempt
         ("act_ms", "i8"),  # latest AM heartbeat that is in the event heap
         ("am_start_ms", "i8"),  # from its grant to that heartbeat, -1: as all
@@ -137,34 +145,12 @@ JOB = np.dtype(
         ("think_ms", "i8"),
         ("ex_mb", "i8"),
         ("am_mb", "i8"),
-        ("task_ms", "i8"),  # sum over finished tasks
-        ("mb_ms", "i8"),  # of ended containers
-        ("vc_ms", "i8"),
-        ("followers", "i8"),  # head of the list of jobs that wait for this one
-        ("next", "i8"),  # in that list, or in the free list
-        ("queue", "i8"),
-        ("user", "i8"),
-        ("kind", "i8"),
-        ("state", "i8"),
         ("am_vc", "i8"),
         ("ex_vc", "i8"),
         ("ex_wanted", "i8"),  # executors, or a service's containers, asked for and not yet there
         ("ex_owed", "i8"),  # to be asked for again at the AM's next heartbeat
-        ("executors", "i8"),
-        ("ex_slots", "i8"),
-        ("ex_least", "i8"),  # executors that take tasks before the driver begins
         ("ex_wait_ms", "i8"),  # at the latest it begins so long after its first heartbeat
-        ("ex_head", "i8"),  # list of live executors
-        ("stages", "i8"),
-        ("stages_done", "i8"),
-        ("tasks_done", "i8"),
         ("failed_attempts", "i8"),
-        ("failed", "i8"),
-        ("reduce_check", "i8"),
-        ("spec_on", "i8"),
-        ("restarts", "i8"),
-        ("am_lost", "i8"),
-        ("am_first", "i8"),  # 1: a Spark driver that has not been up, 2: one that waits for executors
         ("q_ms", "f8"),  # quantum
         ("q_sum_ms", "f8"),  # of its ended tasks, and their number
         ("q_n", "f8"),
@@ -172,40 +158,56 @@ JOB = np.dtype(
         ("ahead_b", "f8"),
         ("cross_ms", "i8"),  # when the next of its running tasks will have run for a quantum
         ("omega", "f8"),  # its weight among its leaf's applications
-        ("endless", "i8"),  # a service without a lifetime: the run does not wait for it
+        ("gen", "i4"),  # counts the slot's uses, so that events of former ones are known
+        ("followers", "i4"),  # head of the list of jobs that wait for this one
+        ("next", "i4"),  # in that list, or in the free list
+        ("user", "i4"),
+        ("executors", "i4"),
+        ("ex_slots", "i4"),
+        ("ex_least", "i4"),  # executors that take tasks before the driver begins
+        ("ex_head", "i4"),  # list of live executors
+        ("stages", "i4"),
+        ("stages_done", "i4"),
+        ("failed", "i4"),
+        ("reduce_check", "i4"),
+        ("spec_on", "i4"),
+        ("restarts", "i4"),
+        ("am_lost", "i4"),
+        ("am_first", "i4"),  # 1: a Spark driver that has not been up, 2: one that waits for executors
+        ("endless", "i4"),  # a service without a lifetime: the run does not wait for it
     ],
     align=True,
 )
 
 STAGE = np.dtype(
     [
-        ("after", "i8"),  # bits: the stages that it waits for
-        ("feeds", "i8"),  # bits: the stages that wait for it
-        ("mb", "i8"),
-        ("a", "f8"),
-        ("b", "f8"),
-        ("slow_start", "f8"),
+        ("next_task", "i8"),  # the next fresh task to be started
+        ("tasks", "i8"),
+        ("done", "i8"),
+        ("running", "i8"),
+        ("wanted", "i8"),  # outstanding at the scheduler
         ("sum_ms", "i8"),  # over finished tasks
         ("bucket_ms", "i8"),  # the AM heartbeat that brings the latest completions
-        ("first_value", "i8"),
-        ("redo_head", "i8"),  # attempts to be asked for again
-        ("redo_tail", "i8"),
-        ("vc", "i8"),
-        ("priority", "i8"),
-        ("kind", "i8"),  # of the distribution
-        ("values", "i8"),
-        ("tasks", "i8"),
-        ("asked", "i8"),  # fresh tasks that were asked for so far
-        ("next_task", "i8"),  # the next fresh task to be started
-        ("wanted", "i8"),  # outstanding at the scheduler
-        ("redo_n", "i8"),  # in the redo list
-        ("redo_asked", "i8"),  # of those, asked for
-        ("done", "i8"),
         ("in_bucket", "i8"),
-        ("running", "i8"),
-        ("run_head", "i8"),  # list of its live containers
-        ("open", "i8"),  # 1: all that it waits for has ended, its tasks may end
-        ("sealed", "i8"),  # 1: its AM knows that all its tasks have ended
+        ("kind", "i4"),  # of the distribution
+        ("open", "i4"),  # 1: all that it waits for has ended, its tasks may end
+        ("run_head", "i4"),  # list of its live containers
+        ("redo_n", "i4"),  # in the redo list
+        ("values", "i8"),
+        ("feeds", "i8"),  # bits: the stages that wait for it
+        ("a", "f8"),
+        ("b", "f8"),
+        ("first_value", "i8"),
+        ("after", "i8"),  # bits: the stages that it waits for
+        ("mb", "i8"),
+        ("slow_start", "f8"),
+        ("vc", "i8"),
+        ("asked", "i8"),  # fresh tasks that were asked for so far
+        ("redo_head", "i4"),  # attempts to be asked for again
+        ("redo_tail", "i4"),
+        ("priority", "i4"),
+        ("redo_asked", "i4"),  # of those, asked for
+        ("sealed", "i4"),  # 1: its AM knows that all its tasks have ended
     ],
     align=True,
 )
@@ -213,27 +215,28 @@ STAGE = np.dtype(
 #: One for each container slot of the scheduler.
 RUN = np.dtype(
     [
-        ("granted_ms", "i8"),
         ("start_ms", "i8"),
         ("end_ms", "i8"),  # NEVER: not known (yet)
+        ("granted_ms", "i8"),
         ("mb", "i8"),
         ("vc", "i8"),
+        ("node", "i4"),
+        ("kind", "i4"),
+        ("at", "i4"),  # its end, in W.ends
+        ("twin", "i4"),  # the other of a speculative pair, -1
+        ("attempt", "i4"),  # draws of this number
+        ("will_fail", "i4"),
+        ("stage", "i4"),
+        ("job", "i4"),
+        ("gen", "i4"),
+        ("st_prev", "i4"),  # in the stage's, or the job's list of executors
+        ("st_next", "i4"),
+        ("live", "i4"),
         ("hold_ms", "i8"),  # what end_ms would be if the stage were open
-        ("job", "i8"),
-        ("gen", "i8"),
-        ("stage", "i8"),
         ("task", "i8"),
-        ("attempt", "i8"),  # draws of this number
-        ("fails", "i8"),  # attempts of the task that failed before
-        ("kind", "i8"),
-        ("will_fail", "i8"),
-        ("twin", "i8"),  # the other of a speculative pair, -1
-        ("node", "i8"),
-        ("st_prev", "i8"),  # in the stage's, or the job's list of executors
-        ("st_next", "i8"),
-        ("idle", "i8"),  # free slots of an executor
-        ("inner", "i8"),  # head of the executor's running tasks
-        ("live", "i8"),
+        ("fails", "i4"),  # attempts of the task that failed before
+        ("idle", "i4"),  # free slots of an executor
+        ("inner", "i4"),  # head of the executor's running tasks
     ],
     align=True,
 )
@@ -265,14 +268,14 @@ INNER = np.dtype(
 NODE = np.dtype(
     [
         ("next_end_ms", "i8"),
+        ("filled", "i4"),  # ends in that block
+        ("head", "i4"),  # its first block of W.ends, -1
+        ("up", "i4"),
         ("speed", "f8"),
         ("mb", "i8"),
         ("vc", "i8"),
         ("phase_ms", "i8"),
         ("leave_ms", "i8"),
-        ("head", "i8"),  # its first block of W.ends, -1
-        ("filled", "i8"),  # ends in that block
-        ("up", "i8"),
     ],
     align=True,
 )

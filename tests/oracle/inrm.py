@@ -21,6 +21,7 @@ import numpy as np
 from harness.clusters.jars import find
 from harness.ledger.quantum import Quantum
 from harness.model.data import data_path
+from harness.sim.containers import INTEGRALS
 from harness.sim.decide import Decider
 from harness.sim.fair.longstate import DOMINANT, MEMORY, RULE_ACCUMULATED, VCORES, XG, X
 from harness.sim.fair.longterm import measured, settle_all
@@ -126,7 +127,7 @@ class Keyed(Decider):
         xg["flat"] = int(policy == "ltrf")
         wait = float(settings.get("t_wait_s", "10"))
         xg["t_wait_ms"] = round(wait * 1000) if policy == "hltrf" and wait < 1e12 else -1
-        S.g["hooks"] = 1
+        S.g["hooks"] = INTEGRALS
         S.g["order_mode"] = KEYED_FLAT if policy == "ltrf" else KEYED_LEVELS
         xg["pseudo"] = int(settings.get("pseudo") == "true")
         sched.S = S._replace(x=x, xg=xg)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numba import njit
 
-from harness.sim.arrays import Arrays, at_address
+from harness.sim.arrays import Arrays, at_address, fetch
 
-_ROW = np.dtype([("whole", "i8"), ("real", "f8"), ("single", "f4"), ("last", "i8")], align=True)
+_ROW = np.dtype([("whole", "i8"), ("real", "f8"), ("single", "f4"), ("small", "i4"), ("last", "i8")], align=True)
 
 
 class _Given(NamedTuple):
@@ -53,13 +53,41 @@ def _write(t: Any, i: int, k: int) -> Any:
 def test_an_element_is_where_python_has_it() -> None:
     t = given()
     assert _write(t, 1, 2) == (3, 2, 5, 4, pytest.approx(0.1))
-    assert t.rows[1].tolist() == (6, 0.5, pytest.approx(0.1), -1)
+    assert t.rows[1].tolist() == (6, 0.5, pytest.approx(0.1), 0, -1)
     assert t.grid["last"].tolist() == [[0] * 5, [0, 0, 7, 0, 0]]
     assert t.pairs.tolist() == [[0, 0, 0], [0, 0, 12], [0, 0, 0], [0, 0, 0]]
     assert t.reals.tolist() == [0, 0, 2.5, 0, 0, 0, 0]
     assert t.cube[1, 0, 1] == 3
     assert t.cube.sum() == 3
-    assert t.rows[[0, 2]].tolist() == [(0, 0.0, 0.0, 0)] * 2
+    assert t.rows[[0, 2]].tolist() == [(0, 0.0, 0.0, 0, 0)] * 2
+
+
+@njit
+def _small(t: Any) -> Any:
+    t.rows[0].small = -2
+    t.rows[2].small = 7
+    return t.rows[0].small + (1 << 40), t.rows[2].small * (1 << 40), t.rows[1].small
+
+
+def test_integers_of_32_bits_are_of_64_in_compiled_code() -> None:
+    t = given()
+    assert _small(t) == ((1 << 40) - 2, 7 << 40, 0)
+    assert t.rows["small"].tolist() == [-2, 0, 7]
+
+
+@njit
+def _fetch(t: Any, i: int) -> Any:
+    fetch(t.rows, i)
+    fetch(t.reals, i)
+    return t.rows[i].whole
+
+
+def test_to_fetch_an_element_ahead_changes_nothing() -> None:
+    t = given()
+    t.rows["whole"] = [3, 4, 5]
+    before = [array.copy() for array in t]
+    assert [_fetch(t, i) for i in range(3)] == [3, 4, 5]
+    assert all((now == then).all() for now, then in zip(t, before, strict=True))
 
 
 def test_a_number_that_a_record_cannot_hold_is_rounded_to_its_kind() -> None:

@@ -15,6 +15,7 @@ from harness.sim.arrays import Arrays
 from harness.sim.containers import MUT_HASHORDER as MUT_HASHORDER
 from harness.sim.fair import state as fair
 from harness.sim.fair.longstate import XG, X
+from harness.sim.fair.state import record
 
 NEED_ROOM, REJECTED, IGNORED = fair.NEED_ROOM, fair.REJECTED, fair.IGNORED
 ASSIGNED, COMPLETED, RESERVED, UNRESERVED = fair.ASSIGNED, fair.COMPLETED, fair.RESERVED, fair.UNRESERVED
@@ -58,25 +59,17 @@ MUT_USERSUM = 1 << 25
 MUT_PARALLEL = 1 << 26
 MUT_LARGEST = 1 << 27
 
-_i8, _f8, _f4 = np.int64, np.float64, np.float32
-
-
-def _record(ints: str, singles: str = "", floats: str = "") -> np.dtype:
-    fields = [(n, _i8) for n in ints.split()] + [(n, _f8) for n in floats.split()] + [(n, _f4) for n in singles.split()]
-    return np.dtype(fields, align=True)
-
-
 #: Globals (one record). ``cluster_*``: sum of the nodes as the scheduler has it, ``label_*`` as the partition has it
 #: (less by a lost node while its containers are being dropped). ``p_*``: the proposal that is to be committed:
 #: application, ask, reserve or allocate, the node whose reservation is given up; ``h_*``: a leaf's headroom;
 #: ``limited``: a number of parallel applications is limited, or was.
-G = _record(
+G = record(
     "n_queues n_leaves system_apps queue_apps n_nodes cluster_mb cluster_vcores label_mb label_vcores min_mb "
     "min_vcores conf_max_mb conf_max_vcores node_max_mb node_max_vcores node_max_known max_by_nodes drf look "
     "off_max multi con_max max_priority mutations launch manual_acquire cleanup_heartbeats cluster_ts free_app "
-    "free_c free_r free_h n_free_app n_free_c n_free_r n_free_h serial next_app_id node_seq req_seq n_log "
-    "n_running p_app p_ask p_reserve p_give h_mb h_vcores alloc_mb alloc_vcores last_c last_mb last_vcores "
-    "hooks kill_n preemption n_held_back limited"
+    "free_c free_r free_h n_free_app n_free_c n_free_r n_free_h serial next_app_id node_seq req_seq n_log n_running "
+    "p_app p_ask p_reserve p_give h_mb h_vcores alloc_mb alloc_vcores last_c last_mb last_vcores hooks kill_n "
+    "preemption n_held_back limited"
 )
 
 #: Queues. ``conf_*``/``confmax_*``: configured absolute capacities; ``eff_*``/``effmax_*``: effective ones; ``used_*``
@@ -88,17 +81,17 @@ G = _record(
 #: ``fair_mb``: what the queue is entitled to, as the world around shows it. ``parallel``: how many applications may run
 #: side by side; ``n_runnable``: how many do; ``held_back_*``: a leaf's that may not, in order of time. ``largest_*``:
 #: the largest container, to which Hadoop's AMS holds asks; the scheduler itself holds them to that of all queues.
-Q = _record(
-    "alive leaf parent kids_off n_kids pos tree_off tree_cap policy priority fair sized absolute state n_apps "
-    "max_apps max_user_apps any_weight conf_mb conf_vcores confmax_mb confmax_vcores eff_mb eff_vcores effmax_mb "
-    "effmax_vcores used_mb used_vcores reserved_mb reserved_vcores pending_mb pending_vcores am_mb am_vcores "
-    "am_limit_mb am_limit_vcores lim_mb lim_vcores L_mb L_vcores U_mb U_vcores "
-    "U_version version stuck floor_mb floor_vcores own_max_apps act_head act_tail n_active ask_head ask_tail "
-    "wait_head wait_tail n_waiting stale_head user_head user_tail n_users users_cap on_mb on_vcores n_on "
-    "n_active_users n_only_pending only_pending scaled tag n_run usage_mb usage_vcores "
-    "fair_mb first_child next_sibling parallel n_runnable held_back_head held_back_tail n_held_back "
-    "largest_mb largest_vcores",
-    "cap max norm weight abs abs_max used_cap abs_used mulp ulf am_pct user_ratios on_weight scale_mb scale_vcores",
+Q = record(
+    "alive:i leaf:i parent:i kids_off:i n_kids:i pos:i tree_off:i tree_cap:i policy:i priority fair:i sized:i "
+    "absolute:i state:i n_apps max_apps max_user_apps any_weight:i conf_mb conf_vcores confmax_mb confmax_vcores "
+    "eff_mb eff_vcores effmax_mb effmax_vcores used_mb used_vcores reserved_mb reserved_vcores pending_mb "
+    "pending_vcores am_mb am_vcores am_limit_mb am_limit_vcores lim_mb lim_vcores L_mb L_vcores U_mb U_vcores "
+    "U_version version stuck floor_mb floor_vcores own_max_apps act_head:i act_tail:i n_active:i ask_head:i "
+    "ask_tail:i wait_head:i wait_tail:i n_waiting:i stale_head:i user_head:i user_tail:i n_users:i users_cap:i "
+    "on_mb on_vcores n_on:i n_active_users:i n_only_pending:i only_pending:i scaled:i tag n_run:i usage_mb "
+    "usage_vcores fair_mb first_child:i next_sibling:i parallel n_runnable:i held_back_head:i held_back_tail:i "
+    "n_held_back:i largest_mb largest_vcores cap:f max:f norm:f weight:f abs:f abs_max:f used_cap:f abs_used:f "
+    "mulp:f ulf:f am_pct:f user_ratios:f on_weight:f scale_mb:f scale_vcores:f"
 )
 
 #: Applications (the current attempt). ``used_*`` without reservations; ``cu``/``cp``: used and pending memory as the
@@ -107,33 +100,33 @@ Q = _record(
 #: ``seen``: its user's limit has been looked at for it; ``runnable``: as last found; ``n_runnable``: times in its
 #: leaf's list of these; ``held_back``: in its leaf's list of those beyond a number of parallel applications, and in its
 #: user's (``own_*``).
-A = _record(
-    "alive ghost q user uq id priority attempt serial managed am_running am_ask am_mb am_vcores start_ms used_mb "
-    "used_vcores reserved_mb reserved_vcores pending_mb pending_vcores cu cp n_req req_head req_cap live_head "
-    "live_tail n_live live_cap n cid active waiting listed in_asks stale act_prev act_next ask_prev ask_next wait_prev "
-    "wait_next stale_next held_head n_held started free_next tag tag2 usage_mb usage_vcores integral_ms "
-    "seen runnable n_runnable held_back back_prev back_next own_prev own_next",
-    floats="integral omega kg phi ahead_a ahead_b more_mb more_vc",
+A = record(
+    "alive:i ghost:i q:i user:i uq:i id priority attempt serial managed:i am_running:i am_ask am_mb am_vcores "
+    "start_ms used_mb used_vcores reserved_mb reserved_vcores pending_mb pending_vcores cu cp n_req:i req_head:i "
+    "req_cap:i live_head:i live_tail:i n_live:i live_cap:i n cid active:i waiting:i listed:i in_asks:i stale:i "
+    "act_prev:i act_next:i ask_prev:i ask_next:i wait_prev:i wait_next:i stale_next:i held_head:i n_held:i "
+    "started:i free_next:i tag tag2 usage_mb usage_vcores integral_ms seen:i runnable:i n_runnable:i held_back:i "
+    "back_prev:i back_next:i own_prev:i own_next:i integral:d omega:d kg:d phi:d ahead_a:d ahead_b:d more_mb:d "
+    "more_vc:d"
 )
 
 #: Reservations of an application under one key: their number, re-reservations, the nodes in order of time.
-H = _record("app priority alloc_id n cap again head tail next")
+H = record("app:i priority alloc_id n cap again head:i tail:i next:i")
 
 #: A user in a leaf. ``in_map``: the leaf knows the user; ``on``: 1 active, 2 not; ``n_listed``: applications with asks;
 #: ``person``: the user's first record in any leaf: it has the number of parallel applications in all of them;
 #: ``cached``: 1 + the version at which the leaf last found what the user may get; ``barred``: nothing then, for
 #: applications with no more reserved than ``barred_*``.
-U = _record(
-    "q user in_map on used_mb used_vcores am_mb am_vcores pend act n_listed next prev hash other "
-    "person parallel n_runnable own_head own_tail cached barred barred_mb barred_vcores",
-    "ratio",
+U = record(
+    "q:i user:i in_map:i on:i used_mb used_vcores am_mb am_vcores pend act:i n_listed:i next:i prev:i hash other:i "
+    "person:i parallel n_runnable:i own_head:i own_tail:i cached barred:i barred_mb barred_vcores ratio:f"
 )
 
 #: Nodes: the Fair Scheduler's fields, and the reservation's place in its application's list (``res_h``, ``res_next``).
-N = np.dtype([*fair.N.descr, ("res_h", _i8), ("res_next", _i8)])
+N = record(fair.N_FIELDS + " res_h:i res_next:i")
 
 #: Frames of the way down the tree: a parent, the limit handed to it, headroom blocked by children, children put aside.
-F = _record("q lim_mb lim_vcores blocked_mb blocked_vcores limited aside")
+F = record("q:i lim_mb lim_vcores blocked_mb blocked_vcores limited aside")
 
 C, R, LOG = fair.C, fair.R, fair.LOG
 

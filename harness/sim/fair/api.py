@@ -167,7 +167,8 @@ class Scheduler:
         g["starve_delay_ms"] = g["warn_ms"] + conf.integer(
             _FAIR + "waitTimeBeforeNextStarvationCheck", 10000, _LONG_MAX
         )
-        g["dirty_head"], g["next_app_id"] = -1, 1
+        g["dirty_head"] = g["asks_head"] = -1
+        g["next_app_id"] = 1
         g["least_mb"], g["least_vcores"] = _LONG_MAX, _LONG_MAX
         g["free_app"] = g["free_c"] = g["free_r"] = g["free_p"] = -1
         g["mutations"] = self.mutations
@@ -189,7 +190,7 @@ class Scheduler:
 
     def _size_work(self) -> None:
         s = self.S
-        size = 4096 + 24 * max(len(s.a), len(s.c), len(s.n), len(s.r), 4 * len(s.q))
+        size = 4096 + 28 * max(len(s.a), len(s.c), len(s.n), len(s.r), 4 * len(s.q))
         if len(s.work) < size:
             # What is in line for preemption stands in the scratch array's second half.
             work = np.zeros(size, np.int64)
@@ -441,6 +442,7 @@ class Scheduler:
     def _new_queue(self, slot: int, queue: Queue) -> None:
         q = self.S.q[slot : slot + 1]
         q[:] = zeros(1, st.Q)
+        self.S.seat["calm"][slot : slot + 1] = 0
         for field in ("run_head", "run_tail", "nr_head", "nr_tail", "first_child", "next_sibling", "parent"):
             q[field] = -1
         for field in ("ask_min_mb", "ask_min_vcores", "am_min_mb", "am_min_vcores"):

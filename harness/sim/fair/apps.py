@@ -18,12 +18,13 @@ from harness.sim.fair.containers import (
     complete,
     drop_ask,
     lower_bounds,
+    mark_asks,
     mark_dirty,
     put_ask,
     unreserve,
 )
 from harness.sim.fair.order import place
-from harness.sim.fair.state import APP_END, IGNORED, INVALID_ASK, NEED_ROOM, REJECTED, S
+from harness.sim.fair.state import APP_END, IGNORED, INVALID_ASK, NEED_ROOM, REJECTED, SOME_SHARES, S
 from harness.sim.fair.turns import seat
 from harness.sim.kernel import kernel
 
@@ -74,6 +75,21 @@ def _can_run(s: S, leaf: int, user: int) -> bool:
 
 
 @kernel
+def _count_running(s: S, leaf: int, more: int) -> None:
+    """One more (or less) application runs in a leaf. Fair shares are for queues in which one does."""
+    s.g[0].shares_dirty = max(s.g[0].shares_dirty, SOME_SHARES)
+    p = leaf
+    while p >= 0:
+        q = s.q[p]
+        ran = q.n_run > 0
+        q.n_run += more
+        if ran != (q.n_run > 0) and q.parent >= 0:
+            q.turned = 1 - q.turned
+            s.q[q.parent].n_turned += 2 * q.turned - 1
+        p = q.parent
+
+
+@kernel
 def _start(s: S, i: int) -> None:
     """The application becomes runnable."""
     x = s.a[i]
@@ -86,12 +102,8 @@ def _start(s: S, i: int) -> None:
         q.run_head = i
     q.run_tail = i
     q.members_dirty = 1
-    p = x.q
-    while p >= 0:
-        s.q[p].n_run += 1
-        p = s.q[p].parent
+    _count_running(s, x.q, 1)
     s.u[x.user].n_run += 1
-    s.g[0].shares_dirty = 1
     r = x.req_head
     while r >= 0:
         lower_bounds(s, i, s.r[r].mb, s.r[r].vcores)
@@ -311,7 +323,7 @@ def _put(s: S, i: int, priority: int, alloc_id: int, count: int, mb: int, vcores
     change_pending(s, i, now, count * mb - e.count * e.mb, count * vcores - e.count * e.vcores)
     x.n_asks += count - e.count
     if e.mb != mb or e.vcores != vcores:
-        s.q[x.q].asks_dirty = 1
+        mark_asks(s, x.q)
     e.count, e.mb, e.vcores = count, mb, vcores
     if mb >= s.g[0].reserve_mb or vcores >= s.g[0].reserve_vcores:
         s.g[0].large_asks = 1
@@ -359,10 +371,7 @@ def stops_running(s: S, i: int) -> None:
         q.am_vcores -= x.am_vcores
     seat(s, x.q)
     s.u[x.user].n_run -= 1
-    p = x.q
-    while p >= 0:
-        s.q[p].n_run -= 1
-        p = s.q[p].parent
+    _count_running(s, x.q, -1)
 
 
 @kernel
@@ -406,7 +415,6 @@ def _remove_attempt(s: S, i: int, now: int) -> None:
     if x.runnable == 0:
         _no_longer_waits(s, i)
         return
-    s.g[0].shares_dirty = 1
     stops_running(s, i)
     let_others_run(s, x.q, x.user)
 

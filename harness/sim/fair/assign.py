@@ -298,8 +298,9 @@ def attempt(s: S, ni: int, now: int) -> int:
             valid = True
             total += done
     if not valid:
-        count, mb, vcores = 0, 0, 0
-        half_mb, half_vcores = to_long(node.avail_mb * 0.5), to_long(node.avail_vcores * 0.5)
+        count, mb, vcores, half_mb, half_vcores = 0, 0, 0, 0, 0
+        if g.assign_multiple == 1:
+            half_mb, half_vcores = to_long(node.avail_mb * 0.5), to_long(node.avail_vcores * 0.5)
         while node.res_app < 0:
             answer = serve_root(s, ni, now)
             if answer == NOTHING:

@@ -43,6 +43,14 @@ def mark_dirty(s: S, i: int) -> None:
 
 
 @kernel
+def mark_asks(s: S, leaf: int) -> None:
+    """The next update looks for the leaf's smallest ask."""
+    if s.q[leaf].asks_dirty == 0:
+        s.q[leaf].asks_dirty = s.g[0].asks_head + 2
+        s.g[0].asks_head = leaf
+
+
+@kernel
 def change_usage(s: S, i: int, now: int, mb: int, vcores: int) -> None:
     """Usage of an application, its queues and the cluster, by a container more (or less, if negative)."""
     x = s.a[i]
@@ -80,7 +88,7 @@ def change_pending(s: S, i: int, now: int, mb: int, vcores: int) -> None:
 def drop_ask(s: S, i: int, r: int) -> None:
     """Remove an ask from an application's list (its count and size have been taken off already)."""
     unlink_ask(s, i, r)
-    s.q[s.a[i].q].asks_dirty = 1
+    mark_asks(s, s.a[i].q)
 
 
 @kernel

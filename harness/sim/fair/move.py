@@ -10,7 +10,7 @@ that the AM's part of a running application leaves the old leaf's AM usage and d
 from __future__ import annotations
 
 from harness.sim.fair.apps import _can_run, _no_longer_waits, _start, _wait, let_others_run, stops_running
-from harness.sim.fair.containers import change_pending, change_usage, lower_bounds
+from harness.sim.fair.containers import change_pending, change_usage, lower_bounds, mark_asks
 from harness.sim.fair.longterm import settle
 from harness.sim.fair.order import place
 from harness.sim.fair.state import IGNORED, NEED_ROOM, REJECTED, S
@@ -82,9 +82,10 @@ def move_app(s: S, i: int, target: int, now: int) -> int:
         lower_bounds(s, i, s.r[r].mb, s.r[r].vcores)
         r = s.r[r].next
     place(s, i)
-    q.members_dirty, q.asks_dirty = 1, 1
-    s.q[old].asks_dirty = 1
-    s.g[0].demand_dirty, s.g[0].shares_dirty = 1, 1
+    q.members_dirty = 1
+    mark_asks(s, x.q)
+    mark_asks(s, old)
+    s.g[0].demand_dirty = 1
     if s.xg[0].on == 1:
         away = x.n_live - (1 if x.am_running == 1 else 0)
         s.x[old].running -= away

@@ -9,11 +9,11 @@ import numpy as np
 
 from harness.sim.containers import by_hash, forget_reports, free_if_gone, join, node_maximum, node_release, report_done
 from harness.sim.fair.assign import attempt
-from harness.sim.fair.containers import complete, unlink_preempted, unreserve
+from harness.sim.fair.containers import complete, mark_asks, unlink_preempted, unreserve
 from harness.sim.fair.order import place_all
 from harness.sim.fair.shares import steady_shares
-from harness.sim.fair.state import ASSIGNED, FINISHED, IGNORED, LOST, NEED_ROOM, RELEASED, S
-from harness.sim.fair.turns import seat_all, view_of
+from harness.sim.fair.state import ALL_SHARES, ASSIGNED, FINISHED, IGNORED, LOST, NEED_ROOM, RELEASED, S
+from harness.sim.fair.turns import seat_all, stir, view_of
 from harness.sim.java import to_long
 from harness.sim.kernel import kernel
 
@@ -41,9 +41,12 @@ def cluster_changed(s: S) -> None:
     allowed = np.int64(np.ceil(np.float32(g.n_nodes) * g.reservable_ratio))
     g.reservations_allowed = max(allowed, 0)
     steady_shares(s)
-    g.shares_dirty, g.demand_dirty = 1, 1
+    g.shares_dirty, g.demand_dirty = ALL_SHARES, 1
+    g.asks_head = -1
     for k in range(g.n_leaves):
-        s.q[s.leaves[k]].asks_dirty = 1
+        s.q[s.leaves[k]].asks_dirty = 0
+        mark_asks(s, s.leaves[k])
+        stir(s, s.leaves[k])
         place_all(s, s.leaves[k])
     seat_all(s)
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from harness.sim.fair.state import DRF, FAIR, MUT_STALE, MUT_TIES, S
-from harness.sim.fair.turns import seat
+from harness.sim.fair.turns import seat, stir
 from harness.sim.kernel import kernel
 
 
@@ -53,14 +53,25 @@ def _up(a: np.ndarray, heap: np.ndarray, off: int, pos: int, ties: bool) -> int:
 
 
 @kernel
+def _second_first(a: np.ndarray, i: int, j: int, ties: bool) -> int:
+    """`app_before` of j and i, as 0 or 1 and without a branch: which of two is first, no processor can foresee."""
+    x, y = a[i], a[j]
+    same0, same1, same2 = x.k0 == y.k0, x.k1 == y.k1, (x.start_ms == y.start_ms) & ties
+    named = ((y.name_key < x.name_key) & ties) | ((y.name_key > x.name_key) & (not ties))
+    timed = (y.start_ms < x.start_ms) & ties
+    last = timed | ((same2 | (not ties)) & named)
+    return int((y.k0 < x.k0) | (same0 & ((y.k1 < x.k1) | (same1 & last))))
+
+
+@kernel
 def _down(a: np.ndarray, heap: np.ndarray, off: int, n: int, pos: int, ties: bool) -> None:
     i = heap[off + pos]
     while True:
         below = 2 * pos + 1
         if below >= n:
             break
-        if below + 1 < n and app_before(a, heap[off + below + 1], heap[off + below], ties):
-            below += 1
+        if below + 1 < n:
+            below += _second_first(a, heap[off + below], heap[off + below + 1], ties)
         j = heap[off + below]
         if not app_before(a, j, i, ties):
             break
@@ -108,9 +119,11 @@ def heap_remove(s: S, i: int) -> None:
 
 
 @kernel
-def _set_keys(s: S, i: int) -> None:
+def _set_keys(s: S, i: int) -> int:
+    """What an application is ordered by; -1 if that has become less, 1 if more, 0 if it is as it was."""
     g, x = s.g[0], s.a[i]
     q = s.q[x.q]
+    k0, k1 = x.k0, x.k1
     if q.policy == FAIR:
         x.k0 = 1.0 if x.demand_mb == 0 else 0.0
         x.k1 = x.usage_mb / np.float64(x.weight) if x.weight > 0 else np.float64(x.usage_mb)
@@ -124,6 +137,9 @@ def _set_keys(s: S, i: int) -> None:
             x.k0, x.k1 = mb / weight, vcores / weight
     else:
         x.k0, x.k1 = 0.0, 0.0
+    if x.k0 == k0 and x.k1 == k1:
+        return 0
+    return -1 if x.k0 < k0 or (x.k0 == k0 and x.k1 < k1) else 1
 
 
 @kernel
@@ -132,12 +148,12 @@ def _set_reservable(s: S, i: int, present: bool) -> None:
     from_before = s.a[i].reservable
     x = s.a[i]
     now_is = 0
-    if present and s.g[0].reservations_allowed > x.n_reserved and is_starved(s, i):
+    if present and s.g[0].reservations_allowed > x.n_reserved:
         r = x.req_head
         while r >= 0:
             ask = s.r[r]
             if compare(s, s.q[x.q].policy, ask.mb, ask.vcores, s.g[0].reserve_mb, s.g[0].reserve_vcores, False) >= 0:
-                now_is = 1
+                now_is = 1 if is_starved(s, i) else 0
                 break
             r = ask.next
     if now_is != from_before:
@@ -151,6 +167,7 @@ def place(s: S, i: int) -> None:
     """Bring application i's place in its leaf's heaps up to date after anything about it has changed."""
     ties = s.g[0].mutations & MUT_TIES == 0
     x = s.a[i]
+    stir(s, x.q)
     if s.g[0].mutations & MUT_STALE:
         s.q[x.q].sum_mb += x.usage_mb + x.pending_mb - x.demand_mb
         s.q[x.q].sum_vcores += x.usage_vcores + x.pending_vcores - x.demand_vcores
@@ -174,15 +191,16 @@ def place(s: S, i: int) -> None:
     if had >= 0 and had != want:
         heap_remove(s, i)
     if want >= 0:
-        _set_keys(s, i)
-        if had == want:
+        moved = _set_keys(s, i)
+        if had != want:
+            heap_insert(s, i, want)
+        elif moved != 0:
             q = s.q[x.q]
             off, n = (q.heap_off, q.heap0_n) if want == 0 else (q.heap_off + q.heap_cap, q.heap1_n)
-            pos = x.heap_pos
-            if _up(s.a, s.heap, off, pos, ties) == pos:
-                _down(s.a, s.heap, off, n, pos, ties)
-        else:
-            heap_insert(s, i, want)
+            if moved < 0:
+                _up(s.a, s.heap, off, x.heap_pos, ties)
+            else:
+                _down(s.a, s.heap, off, n, x.heap_pos, ties)
     if (had < 0) != (want < 0):
         change = 1 if want >= 0 else -1
         p = x.q

@@ -21,6 +21,8 @@ from harness.sim.kernel import kernel
 
 _LONG_MAX = 2**63 - 1
 _MASK = 0xFFFFFFFF
+#: What `_look_at_room` writes of a node.
+_ROOM = 5
 
 
 @kernel
@@ -220,11 +222,12 @@ def _gives(s: S, i: int, given: int) -> bool:
 def _look_at_room(s: S, ni: int, room: int, given: int) -> None:
     """What a node could have free at most if all were taken that may be, each container looked at alone.
 
-    Written to work[room:], of each node (MiB, vcores, kills to come by then). It only falls in a pass, so that what was
-    found once is never too little.
+    Written to work[room:], of each node (MiB, vcores, kills to come by then, MiB and vcores if no AM is taken). It only
+    falls in a pass, so that what was found once is never too little.
     """
     w = s.work
     mb, vcores = _free_on(s, ni)
+    ams_mb, ams_vcores = 0, 0
     c = s.n[ni].c_head
     while c >= 0:
         x = s.c[c]
@@ -232,8 +235,11 @@ def _look_at_room(s: S, ni: int, room: int, given: int) -> None:
             i = _app_of(s, c)
             if i >= 0 and _can_take(s, c, i, 0, 0):
                 mb, vcores = mb + x.mb, vcores + x.vcores
+                if x.am == 1:
+                    ams_mb, ams_vcores = ams_mb + x.mb, ams_vcores + x.vcores
         c = x.n_next
-    w[room + 3 * ni], w[room + 3 * ni + 1], w[room + 3 * ni + 2] = mb, vcores, s.g[0].kill_n
+    at = room + _ROOM * ni
+    w[at], w[at + 1], w[at + 2], w[at + 3], w[at + 4] = mb, vcores, s.g[0].kill_n, mb - ams_mb, vcores - ams_vcores
 
 
 @kernel
@@ -242,7 +248,7 @@ def _one_container(s: S, i: int, mb: int, vcores: int, nodes_at: int, n_nodes: i
     g, w = s.g[0], s.work
     best, best_n, most_ams = -1, 0, 2**31 - 1
     room = nodes_at + n_nodes
-    given = room + 3 * len(s.n)
+    given = room + _ROOM * len(s.n)
     hopeless = given + len(s.a)
     if mb >= w[hopeless] and vcores >= w[hopeless + 1]:
         return 0
@@ -252,13 +258,16 @@ def _one_container(s: S, i: int, mb: int, vcores: int, nodes_at: int, n_nodes: i
     searched, first = False, w[least + 2] if larger else 0
     for k in range(first, n_nodes):
         ni = w[nodes_at + k]
-        if w[room + 3 * ni] < 0:
+        here = room + _ROOM * ni
+        if w[here] < 0:
             _look_at_room(s, ni, room, given)
-        if mb > w[room + 3 * ni] or vcores > w[room + 3 * ni + 1]:
+        if mb > w[here] or vcores > w[here + 1]:
             continue
         if not searched and (not larger or (mb == w[least] and vcores == w[least + 1])):
             w[least], w[least + 1], w[least + 2] = mb, vcores, k
         searched = True
+        if most_ams == 1 and (mb > w[here + 3] or vcores > w[here + 4]):
+            continue  # a node without AMs among its victims is looked for
         n, ams = _victims_on(s, ni, mb, vcores, most_ams, at)
         if n >= 0:
             # Keep this node's victims where the next node's search does not write.
@@ -267,7 +276,7 @@ def _one_container(s: S, i: int, mb: int, vcores: int, nodes_at: int, n_nodes: i
                 w[len(w) - 1 - j] = w[at + j]
             if ams == 0:
                 break
-        elif w[room + 3 * ni + 2] != g.kill_n:
+        elif w[here + 2] != g.kill_n:
             _look_at_room(s, ni, room, given)
     if not searched:
         w[hopeless], w[hopeless + 1] = mb, vcores
@@ -293,7 +302,7 @@ def _one_container(s: S, i: int, mb: int, vcores: int, nodes_at: int, n_nodes: i
         g.kill_n += 1
     if freed_mb != 0 or freed_vcores != 0:
         _preempted_here(s, best, i, freed_mb, freed_vcores)
-    w[room + 3 * best] = -1
+    w[room + _ROOM * best] = -1
     return best_n
 
 
@@ -305,7 +314,7 @@ def _for_app(s: S, i: int, now: int, nodes_at: int, n_nodes: int) -> None:
     (`_gives`), the smallest ask that fits nowhere, the smallest that did and where, then scratch.
     """
     x, w = s.a[i], s.work
-    base = nodes_at + n_nodes + 3 * len(s.n) + len(s.a) + 5
+    base = nodes_at + n_nodes + _ROOM * len(s.n) + len(s.a) + 5
     left_mb, left_vcores = x.fstarve_mb + x.mstarve_mb, x.fstarve_vcores + x.mstarve_vcores
     # Asks in the order of Hadoop's ConcurrentHashMap<SchedulerRequestKey, ...>.
     n = 0
@@ -365,7 +374,7 @@ def preempt_pass(s: S, now: int) -> int:
     nodes_at = base + len(s.a)
     n_nodes = _node_order(s, nodes_at)
     unknown = nodes_at + n_nodes
-    hopeless = unknown + 3 * len(s.n) + len(s.a)
+    hopeless = unknown + _ROOM * len(s.n) + len(s.a)
     for k in range(unknown, hopeless):
         s.work[k] = -1
     s.work[hopeless], s.work[hopeless + 1] = _LONG_MAX, _LONG_MAX

@@ -14,8 +14,8 @@ import numpy as np
 from harness.sim.arrays import at_address
 from harness.sim.fair.order import place, place_all
 from harness.sim.fair.starvation import find_starved
-from harness.sim.fair.state import DRF, FIFO, S
-from harness.sim.fair.turns import seat, seat_all
+from harness.sim.fair.state import ALL_SHARES, DRF, FIFO, SOME_SHARES, S
+from harness.sim.fair.turns import seat, seat_all, stir
 from harness.sim.java import to_long
 from harness.sim.kernel import kernel
 
@@ -146,7 +146,7 @@ def reweigh(state: int, weights: np.ndarray) -> int:
     s = _STATE(state)
     for k in range(len(weights)):
         s.q[np.int64(weights[k, 0])].weight = np.float32(weights[k, 1])
-    s.g[0].shares_dirty = 1
+    s.g[0].shares_dirty = ALL_SHARES
     steady_shares(s)
     seat_all(s)
     return 0
@@ -234,13 +234,42 @@ def refresh_demand(s: S, i: int) -> None:
     q.sum_mb += mb - x.demand_mb
     q.sum_vcores += vcores - x.demand_vcores
     x.demand_mb, x.demand_vcores = mb, vcores
-    s.g[0].demand_dirty = 1
     if s.g[0].size_weight == 1:
         x.weight = np.float32(np.log1p(np.float64(mb)) / np.log(2.0))
         q.members_dirty = 1
-        s.g[0].shares_dirty = 1
+        s.g[0].shares_dirty = max(s.g[0].shares_dirty, SOME_SHARES)
     else:
         x.weight = np.float32(1.0)
+
+
+@kernel
+def _set_demand(s: S, p: int) -> bool:
+    """A queue's demand from what is below it; whether that has changed."""
+    q = s.q[p]
+    mb, vcores = min(q.sum_mb, q.max_mb), min(q.sum_vcores, q.max_vcores)
+    if mb == q.demand_mb and vcores == q.demand_vcores:
+        return False
+    q.demand_mb, q.demand_vcores = mb, vcores
+    if q.leaf == 1:
+        stir(s, p)
+    seat(s, p)
+    return True
+
+
+@kernel
+def _demand_up(s: S, leaf: int) -> None:
+    """The demands of a leaf and of those above it, after one of its applications' has changed."""
+    p = leaf
+    while p >= 0:
+        q = s.q[p]
+        mb, vcores = q.demand_mb, q.demand_vcores
+        if not _set_demand(s, p):
+            return
+        if q.parent >= 0:
+            above = s.q[q.parent]
+            above.sum_mb += q.demand_mb - mb
+            above.sum_vcores += q.demand_vcores - vcores
+        p = q.parent
 
 
 @kernel
@@ -255,6 +284,7 @@ def _demands(s: S) -> None:
         if x.alive == 1:
             refresh_demand(s, i)
             place(s, i)
+            _demand_up(s, x.q)
         else:
             x.free_next = g.free_app
             g.free_app = i
@@ -273,10 +303,7 @@ def _demands(s: S) -> None:
                 q.sum_mb += s.q[c].demand_mb
                 q.sum_vcores += s.q[c].demand_vcores
                 c = s.q[c].next_sibling
-        mb, vcores = min(q.sum_mb, q.max_mb), min(q.sum_vcores, q.max_vcores)
-        if mb != q.demand_mb or vcores != q.demand_vcores:
-            q.demand_mb, q.demand_vcores = mb, vcores
-            seat(s, p)
+        _set_demand(s, p)
 
 
 @kernel
@@ -299,21 +326,31 @@ def _ask_bounds(s: S, leaf: int) -> None:
 
 
 @kernel
-def _bounds_above(s: S) -> None:
-    """The smallest asks below each parent, after those of leaves have been looked at."""
-    for k in range(s.g[0].n_queues - 1, -1, -1):
-        p = s.order[k]
+def _bounds_above(s: S, leaf: int) -> None:
+    """The smallest asks below each queue above a leaf, after those of the leaf have been looked at."""
+    p = s.q[leaf].parent
+    while p >= 0:
         q = s.q[p]
-        if q.leaf == 1:
-            continue
         mb, vcores = _LONG_MAX, _LONG_MAX
         c = q.first_child
         while c >= 0:
             mb, vcores = min(mb, s.q[c].ask_min_mb), min(vcores, s.q[c].ask_min_vcores)
             c = s.q[c].next_sibling
-        if mb != q.ask_min_mb or vcores != q.ask_min_vcores:
-            q.ask_min_mb, q.ask_min_vcores = mb, vcores
-            seat(s, p)
+        if mb == q.ask_min_mb and vcores == q.ask_min_vcores:
+            return
+        q.ask_min_mb, q.ask_min_vcores = mb, vcores
+        seat(s, p)
+        p = q.parent
+
+
+@kernel
+def _forget_turned(s: S, p: int) -> None:
+    """The shares below a queue are made anew."""
+    s.q[p].n_turned = 0
+    c = s.q[p].first_child
+    while c >= 0:
+        s.q[c].turned = 0
+        c = s.q[c].next_sibling
 
 
 @kernel
@@ -321,30 +358,36 @@ def update(s: S, now: int) -> int:
     """FairScheduler.update: demands and shares; who starves goes in line for `preempt.preempt_pass`."""
     g = s.g[0]
     _demands(s)
-    if g.shares_dirty == 1:
+    if g.shares_dirty != 0:
+        every = g.shares_dirty == ALL_SHARES
         g.shares_dirty = 0
         root = s.q[0]
         root.fair_mb, root.fair_vcores = g.cluster_mb, g.cluster_vcores
         for k in range(g.n_queues):
             p = s.order[k]
             q = s.q[p]
+            same = q.fair_mb == q.seen_mb and q.fair_vcores == q.seen_vcores
+            if not every and same and q.members_dirty == 0 and q.n_turned == 0:
+                continue
+            q.members_dirty, q.seen_mb, q.seen_vcores = 0, q.fair_mb, q.fair_vcores
             if q.leaf == 0:
+                _forget_turned(s, p)
                 queue_shares(s.q, p, False, False)
                 if q.policy == DRF:
                     queue_shares(s.q, p, True, False)
-            elif q.members_dirty == 1 or q.fair_mb != q.seen_mb or q.fair_vcores != q.seen_vcores:
-                q.members_dirty, q.seen_mb, q.seen_vcores = 0, q.fair_mb, q.fair_vcores
+            else:
                 _app_shares(s, p)
+                stir(s, p)
                 if g.reservations_allowed > 0 and g.large_asks == 1:
                     place_all(s, p)
                 seat(s, p)
-    dirty = False
-    for k in range(g.n_leaves):
-        if s.q[s.leaves[k]].asks_dirty == 1:
-            _ask_bounds(s, s.leaves[k])
-            dirty = True
-    if dirty:
-        _bounds_above(s)
+    leaf = g.asks_head
+    g.asks_head = -1
+    while leaf >= 0:
+        after = s.q[leaf].asks_dirty - 2
+        _ask_bounds(s, leaf)
+        _bounds_above(s, leaf)
+        leaf = after
     g.avail_mb, g.avail_vcores = g.cluster_mb - g.alloc_mb, g.cluster_vcores - g.alloc_vcores
     find_starved(s, now)
     return 0

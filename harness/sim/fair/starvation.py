@@ -12,8 +12,12 @@ import numpy as np
 
 from harness.sim.fair.order import app_before, compare, place
 from harness.sim.fair.state import MUT_TIES, S
+from harness.sim.fair.turns import stir
 from harness.sim.java import to_long
 from harness.sim.kernel import kernel
+
+_NEVER = 1 << 62
+_FED, _HUNGRY, _STARVED = 0, 1, 2
 
 
 @kernel
@@ -102,8 +106,8 @@ def _first(s: S, at: int, left: int) -> int:
 
 
 @kernel
-def _fair_starvation(s: S, i: int, now: int) -> bool:
-    """FSAppAttempt.fairShareStarvation; whether there is any."""
+def _fair_starvation(s: S, i: int, now: int) -> int:
+    """FSAppAttempt.fairShareStarvation: _FED, _HUNGRY (for not long enough) or _STARVED."""
     x = s.a[i]
     q = s.q[x.q]
     threshold = np.float64(q.fair_threshold)
@@ -116,7 +120,36 @@ def _fair_starvation(s: S, i: int, now: int) -> bool:
         x.fstarve_mb, x.fstarve_vcores = 0, 0
     else:
         x.fstarve_mb, x.fstarve_vcores = max(mb - x.usage_mb, 0), max(vcores - x.usage_vcores, 0)
-    return x.fstarve_mb != 0 or x.fstarve_vcores != 0
+    if x.fstarve_mb != 0 or x.fstarve_vcores != 0:
+        return _STARVED
+    return _HUNGRY if starved else _FED
+
+
+@kernel
+def _foremost(s: S, leaf: int, at: int, n: int) -> int:
+    """Who comes first of n applications of a leaf in work[at:], or -1; of all of them, the leaf's heaps know."""
+    q, w = s.q[leaf], s.work
+    ties = s.g[0].mutations & MUT_TIES == 0
+    if n == 0:
+        return -1
+    first = w[at]
+    if n == q.heap0_n + q.heap1_n:
+        if q.heap0_n > 0 and q.heap1_n > 0 and app_before(s.a, w[at + q.heap0_n], first, ties):
+            first = w[at + q.heap0_n]
+        return first
+    for k in range(1, n):
+        if app_before(s.a, w[at + k], first, ties):
+            first = w[at + k]
+    return first
+
+
+@kernel
+def _content(s: S, i: int) -> None:
+    """An application has what is its minimum share's part."""
+    x = s.a[i]
+    if x.mstarve_mb != 0 or x.mstarve_vcores != 0:
+        x.mstarve_mb, x.mstarve_vcores = 0, 0
+        place(s, i)
 
 
 @kernel
@@ -125,13 +158,36 @@ def _starved_of_leaf(s: S, leaf: int, now: int, base: int, at: int) -> None:
     q = s.q[leaf]
     w = s.work
     # Applications with demand whose time has come, each before those below it in the policy's order.
-    n = 0
+    n, later_ms = 0, _NEVER
     for which in range(2):
         off, size = (q.heap_off, q.heap0_n) if which == 0 else (q.heap_off + q.heap_cap, q.heap1_n)
         for k in range(off, off + size):
-            if now >= s.a[s.heap[k]].next_check_ms:
+            next_ms = s.a[s.heap[k]].next_check_ms
+            if now >= next_ms:
                 w[at + n] = s.heap[k]
                 n += 1
+            else:
+                later_ms = min(later_ms, next_ms)
+    mb = max(min(q.min_mb, q.demand_mb) - q.usage_mb, 0)
+    vcores = max(min(q.min_vcores, q.demand_vcores) - q.usage_vcores, 0)
+    at_min = mb == 0 and vcores == 0
+    if at_min:
+        q.last_at_min_ms = now
+    if now - q.last_at_min_ms < q.min_timeout_ms:
+        mb, vcores = 0, 0
+    first = _foremost(s, leaf, at, n)
+    found = _FED if first < 0 else (_fair_starvation(s, first, now) if mb == 0 and vcores == 0 else _STARVED)
+    if found != _STARVED:
+        for k in range(n):
+            _content(s, w[at + k])
+        # Until something changes, or somebody's time comes, each look would find this again. All that it would do is
+        # note the time, for the minimum share and for who comes first (`stir`).
+        s.seat[leaf].calm_until_ms = later_ms
+        if first < 0:
+            s.seat[leaf].calm = 1 if at_min else -1
+        elif at_min and found == _FED:
+            s.seat[leaf].calm = first + 2
+        return
     for k in range(n // 2 - 1, -1, -1):
         _sink(s, at, n, k, w[at + k])
     left, lined_up = n, 0
@@ -139,18 +195,12 @@ def _starved_of_leaf(s: S, leaf: int, now: int, base: int, at: int) -> None:
     while left > 0:
         left -= 1
         i = _first(s, at, left)
-        if not _fair_starvation(s, i, now):
+        if _fair_starvation(s, i, now) != _STARVED:
             break
         _line_up(s, base, i)
         lined_up += 1
         fair_mb += s.a[i].fstarve_mb
         fair_vcores += s.a[i].fstarve_vcores
-    mb = max(min(q.min_mb, q.demand_mb) - q.usage_mb, 0)
-    vcores = max(min(q.min_vcores, q.demand_vcores) - q.usage_vcores, 0)
-    if mb == 0 and vcores == 0:
-        q.last_at_min_ms = now
-    if now - q.last_at_min_ms < q.min_timeout_ms:
-        mb, vcores = 0, 0
     mb, vcores = max(mb - fair_mb, 0), max(vcores - fair_vcores, 0)
     for k in range(n):
         wanted = mb != 0 or vcores != 0
@@ -159,7 +209,9 @@ def _starved_of_leaf(s: S, leaf: int, now: int, base: int, at: int) -> None:
             _first(s, at, left)
         x = s.a[w[at + n - 1 - k]]
         had_mb, had_vcores = x.mstarve_mb, x.mstarve_vcores
-        if wanted:
+        if not wanted:
+            _content(s, w[at + n - 1 - k])
+        else:
             want_mb = max(x.demand_mb - x.usage_mb - x.fstarve_mb, 0)
             want_vcores = max(x.demand_vcores - x.usage_vcores - x.fstarve_vcores, 0)
             if compare(s, q.policy, want_mb, want_vcores, mb, vcores, False) > 0:
@@ -170,10 +222,8 @@ def _starved_of_leaf(s: S, leaf: int, now: int, base: int, at: int) -> None:
             x.mstarve_mb, x.mstarve_vcores = want_mb, want_vcores
             if k >= lined_up:
                 _line_up(s, base, w[at + n - 1 - k])
-        else:
-            x.mstarve_mb, x.mstarve_vcores = 0, 0
-        if x.mstarve_mb != had_mb or x.mstarve_vcores != had_vcores:
-            place(s, w[at + n - 1 - k])
+            if x.mstarve_mb != had_mb or x.mstarve_vcores != had_vcores:
+                place(s, w[at + n - 1 - k])
 
 
 @kernel
@@ -184,4 +234,8 @@ def find_starved(s: S, now: int) -> None:
     if _wanted(s):
         base = len(s.work) // 2
         for k in range(g.n_leaves):
-            _starved_of_leaf(s, s.leaves[k], now, base, base // 2)
+            e = s.seat[s.leaves[k]]
+            if e.calm == 0 or now >= e.calm_until_ms:
+                stir(s, s.leaves[k])
+                _starved_of_leaf(s, s.leaves[k], now, base, base // 2)
+        g.starve_ms = now

@@ -23,6 +23,9 @@ INVALID_ASK = -3  # the queue's maximum is 0 in a resource that the ask wants; n
 # Scheduling policies of a queue (Q.policy). LTRF only for leaves: applications by A.key, ascending.
 FAIR, DRF, FIFO, LTRF = 0, 1, 2, 3
 
+# Whose shares the next update makes anew (G.shares_dirty; 0: nobody's): where applications have changed, or all.
+SOME_SHARES, ALL_SHARES = 1, 2
+
 # How the next queue is chosen (G.order_mode).
 STOCK, KEYED_LEVELS, KEYED_FLAT = 0, 1, 2
 
@@ -54,43 +57,46 @@ MUT_CLEANUP = 1 << 18
 MUT_MANUAL = 1 << 19
 MUT_CLAMP = 1 << 20
 
-_i8, _f8, _f4 = np.int64, np.float64, np.float32
 
-
-def _record(ints: str, floats: str = "", singles: str = "") -> np.dtype:
-    fields = [(n, _i8) for n in ints.split()] + [(n, _f8) for n in floats.split()] + [(n, _f4) for n in singles.split()]
-    return np.dtype(fields, align=True)
+def record(fields: str) -> np.dtype:
+    """The type of a record: fields in the order in which they lie in memory, with what a cache line of 64 bytes should
+    hold next to each other. ``name``: int64; ``name:i``: int32, of slots, flags and lengths of lists; ``name:d``,
+    ``name:f``: float64 and float32. Compiled code takes all integers as int64.
+    """
+    kinds = {"": np.int64, "i": np.int32, "d": np.float64, "f": np.float32}
+    pairs = [field.partition(":")[::2] for field in fields.split()]
+    return np.dtype([(name, kinds[kind]) for name, kind in pairs], align=True)
 
 
 #: Globals (one record). ``cluster_*``: sum of the nodes; ``alloc_*``: what containers hold; ``avail_*``: the root
 #: queue's "available" metric, which Hadoop refreshes at certain moments only; ``free_*``: heads of the free lists;
-#: ``least_*``: no container has ever been smaller; ``large_asks``: some ask has been large enough to reserve a node.
-G = _record(
-    "n_queues n_nodes cluster_mb cluster_vcores alloc_mb alloc_vcores avail_mb avail_vcores "
-    "min_mb min_vcores inc_mb inc_vcores conf_max_mb conf_max_vcores node_max_mb node_max_vcores node_max_known "
-    "max_by_nodes reserve_mb reserve_vcores assign_multiple max_assign_dynamic max_assign size_weight preemption "
-    "warn_ms starve_delay_ms launch manual_acquire cleanup_heartbeats order_mode mutations cluster_ts app_hash0 "
-    "free_app free_c free_r free_p n_free_app n_free_c n_free_r n_free_p serial next_app_id node_seq req_seq n_log "
+#: ``least_*``: no container has ever been smaller; ``large_asks``: some ask has been large enough to reserve a node;
+#: ``asks_head``: list of the leaves with ``asks_dirty``; ``starve_ms``: when it was last looked who starves.
+G = record(
+    "n_queues n_nodes cluster_mb cluster_vcores alloc_mb alloc_vcores avail_mb avail_vcores min_mb min_vcores "
+    "inc_mb inc_vcores conf_max_mb conf_max_vcores node_max_mb node_max_vcores node_max_known max_by_nodes "
+    "reserve_mb reserve_vcores assign_multiple max_assign_dynamic max_assign size_weight preemption warn_ms "
+    "starve_delay_ms launch manual_acquire cleanup_heartbeats order_mode mutations cluster_ts app_hash0 free_app "
+    "free_c free_r free_p n_free_app n_free_c n_free_r n_free_p serial next_app_id node_seq req_seq n_log "
     "dirty_head demand_dirty shares_dirty n_leaves nodes_peak kill_head kill_n n_reservable reservations_allowed "
-    "last_mb last_vcores last_c n_running heap_top hooks n_aside moving late_off late_cap span n_sizes n_views n_looks "
-    "least_mb least_vcores large_asks",
-    "period_ms",
-    "reservable_ratio utilisation_threshold",
+    "last_mb last_vcores last_c n_running heap_top hooks n_aside moving late_off late_cap span n_sizes n_views "
+    "n_looks least_mb least_vcores large_asks asks_head starve_ms period_ms:d reservable_ratio:f "
+    "utilisation_threshold:f"
 )
 
 #: Queues. ``usage_*`` live; ``demand_*`` as of the last update (Hadoop's); ``pending_*`` live outstanding asks of all
 #: applications; ``rank``: place of the full name among all (string order); ``n_cand``: applications in the subtree that
-#: could be given something; ``key``: order in the KEYED modes; ``steady_*``/``fair_*``: shares as of the last update.
-Q = _record(
-    "alive parent first_child next_sibling leaf policy rank dynamic "
-    "min_mb min_vcores max_mb max_vcores raw_max_mb raw_max_vcores max_is_pct max_c_mb max_c_vcores max_apps "
-    "fair_mb fair_vcores steady_mb steady_vcores usage_mb usage_vcores demand_mb demand_vcores sum_mb sum_vcores "
-    "pending_mb pending_vcores am_mb am_vcores n_run n_nonrun run_head run_tail nr_head nr_tail "
-    "preemptable am_preemptable min_timeout_ms fair_timeout_ms last_at_min_ms "
-    "heap_off heap_cap heap0_n heap1_n n_cand n_reservable ask_min_mb ask_min_vcores am_min_mb am_min_vcores "
-    "asks_dirty members_dirty seen_mb seen_vcores tag",
-    "pct_mb pct_vcores key weight_now integral integral_ms",
-    "weight max_am_share fair_threshold",
+#: could be given something; ``key``: order in the KEYED modes; ``steady_*``/``fair_*``: shares as of the last update;
+#: ``turned``: since then it has come to have running applications, or to have none; ``n_turned``: children that have.
+Q = record(
+    "usage_mb usage_vcores max_mb max_vcores ask_min_mb ask_min_vcores leaf:i policy:i parent:i n_reservable:i "
+    "min_mb demand_mb pending_mb pending_vcores weight:f n_cand:i heap_off:i heap_cap:i heap0_n:i heap1_n:i "
+    "next_sibling:i n_run:i turned:i n_turned:i sum_mb sum_vcores demand_vcores fair_mb fair_vcores min_vcores "
+    "last_at_min_ms min_timeout_ms fair_timeout_ms fair_threshold:f max_am_share:f asks_dirty:i members_dirty:i "
+    "preemptable:i am_preemptable:i key:d am_mb am_vcores am_min_mb am_min_vcores steady_mb steady_vcores seen_mb "
+    "seen_vcores alive:i first_child:i rank:i dynamic:i max_is_pct:i n_nonrun:i run_head:i run_tail:i nr_head:i "
+    "nr_tail:i raw_max_mb raw_max_vcores max_c_mb max_c_vcores max_apps tag pct_mb:d pct_vcores:d weight_now:d "
+    "integral:d integral_ms:d"
 )
 
 #: A queue's place among its siblings (turns.py). ``up``, ``at``: whose tournament it takes part in, and where (-1:
@@ -98,62 +104,67 @@ Q = _record(
 #: smallest ask (S.sizes; -1: none that it could be given); ``tier``, ``k0``, ``k1``, ``rank``: what it is ordered by;
 #: where keys move, ``amount`` at ``since_ms`` plus ``rate`` a millisecond, by ``weight``, for k0 and k1; ``late_at``:
 #: place among all leaves that ask; ``stock``: its children are ordered as Hadoop does, whatever the mode; ``odd``,
-#: ``n_odd``: a share that is no number, children with one.
-SEAT = _record("up at off cap there size stock tier rank since_ms late_at odd n_odd", "k0 k1 amount rate weight")
+#: ``n_odd``: a share that is no number, children with one; ``calm``: a leaf in which nobody starves until then, or
+#: until something changes (starvation.py).
+SEAT = record(
+    "k0:d k1:d up:i tier:i there:i off:i cap:i at:i size:i n_odd:i stock:i rank:i amount:d rate:d weight:d since_ms "
+    "calm_until_ms late_at:i odd:i calm:i"
+)
 
 #: Kinds of smallest asks, and how many leaves have them. The first one stands for all that have no room here.
-SIZE = _record("mb vcores n")
+SIZE = record("mb vcores n")
 
 #: Views: who takes part where asks of these kinds fit (a bit mask), and when each was wanted last.
-VIEW = _record("mask seen")
+VIEW = record("mask seen")
 VIEWS, SIZES = 4, 32
 
 #: Applications (the current attempt). ``usage``, ``pending`` live; ``demand``, ``fair`` as of the last update;
 #: ``name_key``: order of the application's name; ``n``: containers assigned so far; ``cid``: container ids used up by
 #: the attempt; ``key``: order in a leaf under LTRF, from ``integral`` (up to ``integral_ms``, at ``kg`` since),
 #: its weight ``omega``, and as X's: ``phi``, ``ahead_*``, ``more_*``; ``tag``: the driver's own.
-A = _record(
-    "user attempt serial hash am_mb am_vcores n_req req_cap live_head live_tail n_live live_cap n cid "
-    "run_prev nr_prev nr_next user_prev user_next free_next tag tag2 started n_reserved "
-    "fstarve_mb fstarve_vcores mstarve_mb mstarve_vcores last_at_fair_ms dirty pending_mb pending_vcores "
-    "id alive q fair_mb fair_vcores preempt_mb preempt_vcores usage_mb usage_vcores demand_mb demand_vcores "
-    "runnable managed am_running n_asks reservable req_head run_next next_check_ms start_ms name_key heap heap_pos",
-    "k0 k1 key integral integral_ms omega kg phi ahead_a ahead_b more_mb more_vc",
-    "weight",
+A = record(
+    "k0:d k1:d start_ms name_key usage_mb usage_vcores demand_mb q:i heap_pos:i demand_vcores weight:f heap:i "
+    "alive:i runnable:i managed:i am_running:i reservable:i n_reserved:i n_asks:i dirty:i req_head:i n_live:i "
+    "live_tail:i live_cap:i live_head:i pending_mb pending_vcores cid n tag id mstarve_mb mstarve_vcores fair_mb "
+    "fair_vcores fstarve_mb fstarve_vcores next_check_ms last_at_fair_ms preempt_mb preempt_vcores serial hash "
+    "user:i attempt:i n_req:i req_cap:i run_prev:i run_next:i nr_prev:i nr_next:i user_prev:i user_next:i "
+    "free_next:i started:i am_mb am_vcores tag2 key:d integral:d integral_ms:d omega:d kg:d phi:d ahead_a:d "
+    "ahead_b:d more_mb:d more_vc:d"
 )
 
 #: Nodes. ``avail_*``: unallocated; ``n_launch``: containers that the next heartbeat reports as launched; ``done_*``:
 #: containers that a heartbeat will report as completed; ``res_*``: the reservation; ``pre_*``: preempted for somebody.
-N = _record(
-    "alive avail_mb avail_vcores hb n_launch n_done res_app pre_head done_head done_tail c_head c_tail n_c map_cap "
-    "pre_mb pre_vcores res_mb res_vcores res_serial res_priority res_alloc_id res_cid total_mb total_vcores "
-    "hash rack seq tag tag2"
+N_FIELDS = (
+    "avail_mb avail_vcores hb alive:i res_app:i pre_head:i n_done:i n_launch:i n_c:i c_tail:i done_head:i "
+    "done_tail:i map_cap:i total_mb total_vcores res_mb res_vcores res_serial res_priority res_alloc_id res_cid "
+    "pre_mb pre_vcores c_head:i rack:i hash seq tag tag2"
 )
+N = record(N_FIELDS)
 
 #: Containers. ``app_serial``: the attempt's serial; ``live``: counted by application and queue; ``on_node``: counted by
 #: the node; ``done``: in the node's list of completed ones to report; ``kill_due``:
 #: preemption's timer holds it; ``tag``: the driver's own.
-C = _record(
-    "app app_id live marked node_marked n_next mb vcores am a_next alive on_node done kill_due free_next d_next "
-    "finishing acquired launched hb_left acq_hb node n_prev a_prev n cid priority alloc_id start_ms serial "
-    "from_reservation app_serial attempt ask_mb ask_vcores ask_count tag"
+C = record(
+    "app:i node:i n_next:i n_prev:i a_next:i a_prev:i d_next:i free_next:i live:i marked:i node_marked:i am:i "
+    "on_node:i alive:i done:i kill_due:i finishing:i acquired:i launched:i from_reservation:i hb_left acq_hb mb "
+    "vcores n cid serial start_ms priority attempt app_id tag alloc_id app_serial ask_mb ask_vcores ask_count"
 )
 
 #: Outstanding asks, a list per application ordered by (priority, alloc_id). ``given``, ``given_serial``: the container
 #: that has given the ask back, if one has (Hadoop keeps one object for both, whose count changes for both).
-R = _record("app priority alloc_id mb vcores count next seq given given_serial")
+R = record("app:i next:i priority alloc_id mb vcores count seq given given_serial")
 
 #: Resources preempted on a node for an application (a list per node).
-P = _record("app serial mb vcores next")
+P = record("app:i next:i serial mb vcores")
 
 #: Kills to come (a ring, in order of ``t``).
-K = _record("t c serial")
+K = record("t c serial")
 
 #: Users.
-U = _record("n_run max_apps nr_head nr_tail")
+U = record("n_run max_apps nr_head nr_tail")
 
 #: What happened. ``c`` may be recycled already; ``serial`` is unique per container.
-LOG = _record(
+LOG = record(
     "t kind why app app_id c serial n cid node mb vcores priority am from_reservation for_app kill_ms start_ms tag "
     "attempt"
 )

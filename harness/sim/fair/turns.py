@@ -192,6 +192,8 @@ def seat_late(s: S, leaf: int) -> None:
 def _seat_one(s: S, k: int) -> bool:
     """Note a queue's key and where it takes part; whether that changes if its parent does."""
     e, q = s.seat[k], s.q[k]
+    if e.up < 0 and q.leaf == 0:
+        return False
     may = is_open(s, k)
     if q.leaf == 1:
         _seat_late(s, k, may)
@@ -440,6 +442,18 @@ def take_back(s: S, v: int) -> None:
             s.tree[off + above.cap + e.at] = k
         _mark(s, off, above.cap + e.at)
     g.n_aside = 0
+
+
+@kernel
+def stir(s: S, leaf: int) -> None:
+    """Something that starvation depends on changes in a leaf: what its calm has left out is made up for."""
+    e, g = s.seat[leaf], s.g[0]
+    if e.calm != 0:
+        if e.calm > 0:
+            s.q[leaf].last_at_min_ms = g.starve_ms
+        if e.calm > 1:
+            s.a[e.calm - 2].last_at_fair_ms = g.starve_ms
+        e.calm = 0
 
 
 # --- keys that move with time
