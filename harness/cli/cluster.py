@@ -85,6 +85,7 @@ def cluster() -> None:
 @_settings
 @scheduler_option
 @click.option("--preemption", is_flag=True, help="Switch the scheduler's preemption on.")
+@click.option("--history", is_flag=True, help="A JobHistoryServer too (local): it knows tasks, for `assess --history`.")
 @click.option("--property", "properties", multiple=True, metavar="NAME=VALUE", help="Written into yarn-site.xml.")
 @click.option("--jar", "jars", multiple=True, type=click.Path(), help="Added to the RM's class path.")
 @click.option("--in-rm-policy", help="ltrf, naive-hltrf or hltrf inside the Fair Scheduler (compiled with the JDK).")
@@ -124,6 +125,10 @@ def up(
         if backend not in able or in_rm_policy is not None:
             only = f"is for --backend {' or '.join(able)}, without --in-rm-policy"
             raise click.UsageError(f"--scheduler {spec.scheduler} {only}")
+    if spec.history and not backend_class(backend).has_history:
+        able = [name for name in BACKENDS if backend_class(name).has_history]
+        instead = "; of Docker it is a profile (docs/how-to/docker-cluster.md)" if backend == "docker" else ""
+        raise click.UsageError(f"--history is for --backend {' or '.join(able)}{instead}")
     if in_rm_settings and in_rm_policy is None:
         raise click.UsageError("--in-rm-set without --in-rm-policy")
     if jars or in_rm_policy is not None:
@@ -166,6 +171,8 @@ def _show(status: ClusterStatus, as_json: bool) -> None:
     click.echo(f"{document['nodes_running']}{wanted} nodes RUNNING{took}")
     admin, client = status.rpc("admin") or "-", status.rpc("client") or "-"
     click.echo(f"rest {status.address.rest}  admin {admin}  client {client}")
+    if status.history is not None:
+        click.echo(f"history {status.history}")
     kind = "capacity" if status.scheduler_file == SCHEDULERS["capacity"][1] else "allocation"
     click.echo(f"{kind} file {status.allocation_file}")
     if status.problem:

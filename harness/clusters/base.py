@@ -51,6 +51,8 @@ class Cluster(ABC):
     schedulers: ClassVar[tuple[str, ...]] = ("fair",)
     #: The engines whose programs run on it (harness.jobs.engines).
     engines: ClassVar[tuple[str, ...]] = ()
+    #: Whether a JobHistoryServer can be a part of it.
+    has_history: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -165,6 +167,7 @@ class Cluster(ABC):
             problem=problem,
             running_s=state.running_s,
             recorded_id=state.rm_id,
+            history=state.history,
             **{**of_machine, **more},
         )
 

@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Mapping
 
 from harness.clusters import site
-from harness.clusters.daemons import SCHEDULERS
+from harness.clusters.daemons import HISTORY_FOLDER, HISTORY_PORTS, LOOPBACK, SCHEDULERS
 from harness.clusters.processes import MARK
 from harness.clusters.state import ClusterSpec
 
@@ -26,6 +26,18 @@ def rm_properties(spec: ClusterSpec, home: str) -> dict[str, str]:
         # Nodes may share an address (those of this machine do): the port tells them apart.
         "yarn.scheduler.include-port-in-node-name": "true",
         "yarn.nm.liveness-monitor.expiry-interval-ms": str(spec.expiry_ms),
+    }
+
+
+def history_properties(ports: Mapping[str, int], home: str) -> dict[str, str]:
+    """The JobHistoryServer's, which the ResourceManager tells too: whoever submits jobs knows then where to find it."""
+    folder = posixpath.join(home, "history")
+    addresses = {name: f"{LOOPBACK}:{ports[port]}" for port, name in HISTORY_PORTS.items()}
+    return {
+        **addresses,
+        HISTORY_FOLDER: f"file:{posixpath.join(folder, 'new')}",
+        "mapreduce.jobhistory.done-dir": f"file:{posixpath.join(folder, 'done')}",
+        "mapreduce.jobhistory.jhist.format": "json",
     }
 
 
@@ -96,6 +108,8 @@ def site_files(
         "yarn.app.mapreduce.am.staging-dir": posixpath.join(home, "staging"),
         "mapreduce.application.classpath": class_path,
         "mapreduce.shuffle.port": "0",
+        # MapReduce's daemons read this file last, with its defaults; the ResourceManager tells of yarn-site.xml alone.
+        **{name: value for name, value in own.items() if name.startswith("mapreduce.")},
     }
     sites = {"core": core, "yarn": {**yarn, **own, **spec.properties}, "mapred": mapred}
     found = {f"{name}-site.xml": site.render(properties) for name, properties in sites.items()}

@@ -11,6 +11,7 @@ from harness.base.errors import InputError
 
 RM = "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager"
 NM = "org.apache.hadoop.yarn.server.nodemanager.NodeManager"
+HISTORY = "org.apache.hadoop.mapreduce.v2.hs.JobHistoryServer"
 _SCHEDULERS = "org.apache.hadoop.yarn.server.resourcemanager.scheduler"
 #: Scheduler -> its class and the file that it reads its queues from.
 SCHEDULERS = {
@@ -21,6 +22,14 @@ SCHEDULERS = {
 LOOPBACK = "127.0.0.1"
 #: The RM's ports, by name.
 RM_PORTS = ("http", "client", "admin", "scheduler", "tracker")
+#: The JobHistoryServer's ports, by the property that has the address. The first is the one to ask.
+HISTORY_PORTS = {
+    "history": "mapreduce.jobhistory.webapp.address",
+    "history-client": "mapreduce.jobhistory.address",
+    "history-admin": "mapreduce.jobhistory.admin.address",
+}
+#: Where masters leave their jobs' histories for it.
+HISTORY_FOLDER = "mapreduce.jobhistory.intermediate-done-dir"
 _OPENS = [
     word
     for package in ("java.lang", "java.util", "java.net")

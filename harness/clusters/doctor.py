@@ -186,7 +186,8 @@ def _am_shares(wanted: Wanted, capacity: Resource, allocations: AllocationPlace)
 
 def examine_cluster(status: ClusterStatus) -> Iterator[Finding]:
     """A cluster that was brought up: does its own RM answer, are all parts and nodes well, do the clocks agree."""
-    dead = [part for part in (status.rm, *status.parts) if part.runs_as is None]
+    known = (status.rm, *status.parts, *(status.others if status.history is not None else ()))
+    dead = [part for part in known if part.runs_as is None]
     for part in dead[:5]:
         what = f"{part.name} ended: {part.last_words}"
         if "satisfy minimum allocations" in what:

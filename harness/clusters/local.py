@@ -22,14 +22,27 @@ from typing import Any
 from harness.base.errors import InputError, RunTimedOut
 from harness.clusters import jars, processes, site
 from harness.clusters.base import Cluster, Finding
-from harness.clusters.daemon_site import node_properties, rm_properties, site_files
-from harness.clusters.daemons import LOOPBACK, NM, RM, RM_PORTS, SCHEDULERS, free_ports, java_program, java_words
+from harness.clusters.daemon_site import history_properties, node_properties, rm_properties, site_files
+from harness.clusters.daemons import (
+    HISTORY,
+    HISTORY_PORTS,
+    LOOPBACK,
+    NM,
+    RM,
+    RM_PORTS,
+    SCHEDULERS,
+    free_ports,
+    java_program,
+    java_words,
+    port_taken,
+)
 from harness.clusters.shared import LocalFolder, SharedFolder
 from harness.clusters.state import ClusterSpec, ClusterState, not_ended
 from harness.clusters.status import ClusterStatus, Part, last_words, wait_for_nodes
 from harness.model.data import data_path
 
 _PORT_ATTEMPTS = 3
+_HISTORY_HEAP_MB = 192
 
 
 class _PortLost(InputError):
@@ -83,6 +96,7 @@ class LocalCluster(Cluster):
     sees_files = True
     schedulers = ("fair", "capacity")
     engines = ("mapreduce", "spark", "hive")
+    has_history = True
 
     def up(self, spec: ClusterSpec, *, timeout_s: float = 180.0, keep: bool = False) -> ClusterStatus:
         """Starts the cluster and waits until all nodes are RUNNING.
@@ -143,7 +157,8 @@ class LocalCluster(Cluster):
         for name in ("conf", "scheduler", "logs", "tmp", "staging"):
             folder.path(name).mkdir(parents=True, exist_ok=True)
         nodes = [f"nm{number}" for number in range(1, spec.nodes + 1)]
-        ports = {**free_ports(name for name in [*RM_PORTS, *nodes] if name not in spec.ports), **spec.ports}
+        own_ports = [*RM_PORTS, *(HISTORY_PORTS if spec.history else ()), *nodes]
+        ports = {**free_ports(name for name in own_ports if name not in spec.ports), **spec.ports}
         queues = SCHEDULERS[spec.scheduler][1]
         source = Path(spec.allocations) if spec.allocations else data_path("docker", "scheduler", queues)
         site.copy(source, folder.path("scheduler", queues))
@@ -158,6 +173,8 @@ class LocalCluster(Cluster):
         )
         rm_conf = str(folder.path("conf"))
         commands = {"rm": (java, *java_words(RM, rm_conf, class_path, spec.rm_heap_mb))}
+        if spec.history:
+            commands["history"] = (java, *java_words(HISTORY, rm_conf, class_path, _HISTORY_HEAP_MB))
         for name in nodes:
             own = folder.path(name)
             own.mkdir(exist_ok=True)
@@ -177,7 +194,7 @@ class LocalCluster(Cluster):
 
     def _launch(self, state: ClusterState, name: str) -> processes.Process:
         home = str(Path(os.path.realpath(state.commands[name][0])).parent.parent)
-        conf = self.folder.path("conf") if name == "rm" else self.folder.path(name, "conf")
+        conf = self.folder.path(name, "conf") if name.startswith("nm") else self.folder.path("conf")
         environment = {
             **{
                 key: value for key, value in os.environ.items() if not key.startswith(("HADOOP_", "YARN_", "JAVA_TOOL"))
@@ -198,6 +215,8 @@ class LocalCluster(Cluster):
         """The configuration of a daemon whose folder is ``own``: a node's, or the cluster's for the ResourceManager."""
         home = str(self.folder.folder)
         properties = rm_properties(spec, home)
+        if spec.history:
+            properties |= history_properties(ports, home)
         if own != self.folder.folder:
             properties |= node_properties(spec, LOOPBACK, str(own), port=ports[own.name])
         files = site_files(
@@ -216,8 +235,17 @@ class LocalCluster(Cluster):
 
         try:
             info = wait_for_nodes(state.rest, state.spec.nodes, start + timeout_s, check=check, progress=self._progress)
+            if state.spec.history:
+                self._progress("waiting for the JobHistoryServer")
+            while state.spec.history and not port_taken(state.ports["history"]):
+                check()
+                if time.monotonic() > start + timeout_s:
+                    where, mend = str(self.folder.folder), "allow more with --timeout"
+                    raise RunTimedOut("the JobHistoryServer did not come up in time", where=where, mend=mend)
+                time.sleep(0.2)
         except RunTimedOut as error:
-            words = "; ".join(f"{name}: {self._last_words(name)}" for name in ("rm", "nm1"))
+            daemons = [name for name in ("rm", "nm1", "history") if name in state.commands]
+            words = "; ".join(f"{name}: {self._last_words(name)}" for name in daemons)
             raise RunTimedOut(f"{error.what} ({words})", where=error.where, mend=error.mend) from None
         return self._came_up(state, start, info)
 
@@ -242,5 +270,5 @@ class LocalCluster(Cluster):
                 last_words=None if alive else self._last_words(name),
             )
 
-        nodes = [part(name) for name in state.commands if name != "rm"]
-        return self._told(state, part("rm"), nodes)
+        nodes = [part(name) for name in state.commands if name.startswith("nm")]
+        return self._told(state, part("rm"), nodes, [part(name) for name in state.commands if name == "history"])

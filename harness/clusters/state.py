@@ -34,7 +34,8 @@ class ClusterSpec:
     RM's, by name (http, client, admin); what is not named gets a free one. `scheduler`: fair or capacity.
     `allocations`: its file (allocation file, capacity-scheduler.xml) that the cluster starts with. `properties` go into
     yarn-site.xml. `jars`: added to the RM's class path. `node_limit_mb`: what a node's daemon and containers may take
-    together, where the backend holds them to it (None: what replayed load takes, which is little).
+    together, where the backend holds them to it (None: what replayed load takes, which is little). `history`: a
+    JobHistoryServer beside the RM (local).
     """
 
     nodes: int = 2
@@ -45,6 +46,7 @@ class ClusterSpec:
     nm_heap_mb: int = 128
     scheduler: str = "fair"
     preemption: bool = False
+    history: bool = False
     disk_checks: bool = False
     expiry_ms: int = 60_000
     allocations: str | None = None
@@ -106,6 +108,11 @@ class ClusterState:
     def rest(self) -> str:
         """The RM's REST address."""
         return f"http://127.0.0.1:{self.ports['http']}"
+
+    @property
+    def history(self) -> str | None:
+        """The JobHistoryServer's address; None without one."""
+        return f"http://127.0.0.1:{self.ports['history']}" if self.spec.history else None
 
 
 def default_folder(backend: str) -> Path:

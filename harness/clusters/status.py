@@ -75,6 +75,7 @@ class ClusterStatus:
     scheduler_file: str = "fair-scheduler.xml"  # its name in scheduler_folder
     scheduler_host: str | None = None  # the host that has the folder; None: this machine
     not_forwarded: frozenset[str] = frozenset()  # of "admin" and "client": ports of `address` that lead nowhere
+    history: str | None = None  # the JobHistoryServer's address
     enforce: Mapping[str, Any] | None = None  # what `yarnfair enforce`'s configuration says to reach it from here
 
     @property
@@ -119,6 +120,7 @@ class ClusterStatus:
             "nodes_wanted": self.wanted,
             "nodes_running": sum(node.state == "RUNNING" for node in self.nodes),
             "problem": self.problem,
+            **({"history": self.history} if self.history is not None else {}),
             "rm": {
                 **self.rm.document(),
                 "rest": self.address.rest,

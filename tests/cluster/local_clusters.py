@@ -21,15 +21,18 @@ from harness.yarn.rmclient import RmAddress
 
 
 @contextlib.contextmanager
-def one_queue(folder: Path, *, memory_mb: int = 3072, vcores: int = 4) -> Iterator[RestClient]:
-    """A node and the queue ``a``, in which masters may take all; asked as whoever runs the tests."""
+def one_queue(folder: Path, *, memory_mb: int = 3072, vcores: int = 4, history: bool = False) -> Iterator[RestClient]:
+    """A node and the queue ``a``, in which masters may take all; asked as whoever runs the tests.
+
+    ``history``: with a JobHistoryServer, whose address is in the state below ``folder / "state"``.
+    """
     cluster = LocalCluster(StateFolder(folder / "state"))
     allocations = folder / "allocations.xml"
     allocations.write_text(
         '<allocations><queueMaxAMShareDefault>-1.0</queueMaxAMShareDefault><queue name="a"/></allocations>'
     )
     try:
-        spec = ClusterSpec(nodes=1, memory_mb=memory_mb, vcores=vcores, allocations=str(allocations))
+        spec = ClusterSpec(nodes=1, memory_mb=memory_mb, vcores=vcores, allocations=str(allocations), history=history)
         status = cluster.up(spec, timeout_s=300)
         with RestClient([status.address.rest], HttpOptions(user=getpass.getuser())) as rest:
             yield rest

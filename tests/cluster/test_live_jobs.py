@@ -1,16 +1,12 @@
 """One of the papers' applications on a real cluster: it computes, its answer is checked, a failing one says why; and
-what Hadoop's own JobHistoryServer then tells of it, for `record --history`."""
+what the cluster's JobHistoryServer (`up --history`) then tells of it, for `record --history`."""
 
 from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,53 +14,14 @@ import pytest
 
 from harness.base.errors import YarnfairError
 from harness.cli import main
-from harness.clusters import jars, site
-from harness.clusters.daemons import free_ports
+from harness.clusters.state import StateFolder
 from harness.experiments.history import History
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.engines.base import Request
-from harness.jobs.mapreduce.programs import MapReducePrograms
 from harness.jobs.recorded import read_trace
 from tests.cluster.local_clusters import one_queue, runner
 
 pytestmark = [pytest.mark.java, pytest.mark.live, pytest.mark.xdist_group("live-jobs")]
-
-
-@contextmanager
-def history_server(folder: Path, intermediate: Path) -> Iterator[str]:
-    """The address of a JobHistoryServer that knows the jobs whose masters have written into ``intermediate``."""
-    ports, conf = free_ports(("rpc", "admin", "web")), folder / "conf"
-    conf.mkdir(parents=True)
-    for name in ("core-site.xml", "yarn-site.xml"):
-        (conf / name).write_text(site.render({"fs.defaultFS": "file:///"}))
-    properties = {
-        "mapreduce.jobhistory.address": f"127.0.0.1:{ports['rpc']}",
-        "mapreduce.jobhistory.admin.address": f"127.0.0.1:{ports['admin']}",
-        "mapreduce.jobhistory.webapp.address": f"127.0.0.1:{ports['web']}",
-        "mapreduce.jobhistory.intermediate-done-dir": f"file:{intermediate}",
-        "mapreduce.jobhistory.done-dir": f"file:{folder / 'done'}",
-        "mapreduce.jobhistory.jhist.format": "json",
-    }
-    (conf / "mapred-site.xml").write_text(site.render(properties))
-    main_class = "org.apache.hadoop.mapreduce.v2.hs.JobHistoryServer"
-    with (folder / "server.log").open("w") as log:
-        process = subprocess.Popen(
-            [
-                "java",
-                "-Xmx256m",
-                "--add-opens=java.base/java.lang=ALL-UNNAMED",
-                "-cp",
-                f"{conf}:{jars.find()}/*",
-                main_class,
-            ],
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        yield f"http://127.0.0.1:{ports['web']}"
-    finally:
-        process.terminate()
-        process.wait(timeout=60)
 
 
 def told_by(url: str, application: str, log: Path) -> dict[str, list[float]]:
@@ -83,24 +40,17 @@ def told_by(url: str, application: str, log: Path) -> dict[str, list[float]]:
 
 
 def test_an_application_computes_is_told_of_and_a_failing_one_says_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     generate("text", 30_000, 2, FolderTarget(tmp_path / "text"))
-    intermediate, trace = tmp_path / "intermediate", tmp_path / "trace.jsonl"
-    own = MapReducePrograms._history
-
-    def kept(self: MapReducePrograms, job_id: str) -> list[str]:
-        # The job's folder goes when it has ended; a site's JobHistoryServer has one that stays.
-        lines, written = own(self, job_id), Path(self._cluster(self._folders[job_id]).history)
-        if written.is_dir():
-            shutil.copytree(written, intermediate, dirs_exist_ok=True)
-        return lines
-
-    with one_queue(tmp_path, memory_mb=2048) as rest:
+    trace = tmp_path / "trace.jsonl"
+    with one_queue(tmp_path, memory_mb=2048, history=True) as rest:
+        state = StateFolder(tmp_path / "state").load()
+        assert state is not None
+        url = state.history
+        assert url is not None
         asked = Request("invertedindex", (tmp_path / "text",), tmp_path / "out", "root.a", maps=1, reduces=1)
-        with monkeypatch.context() as patched:
-            patched.setattr(MapReducePrograms, "_history", kept)
-            (done,) = runner(rest, tmp_path).run(asked)
+        (done,) = runner(rest, tmp_path).run(asked)
         assert done.why is None
         assert done.verdict is not None
         assert done.verdict.wrong is None
@@ -109,18 +59,17 @@ def test_an_application_computes_is_told_of_and_a_failing_one_says_why(
         assert [(a.kind, a.outcome) for a in done.attempts] == [("map", "finished"), ("reduce", "finished")]
         assert all(0 < a.started_ms < a.ended_ms for a in done.attempts)
 
-        with history_server(tmp_path / "server", intermediate) as url:
-            told = told_by(url, done.apps[0].id, tmp_path / "server" / "server.log")
-            assert set(told) == {"map", "reduce"}
-            for attempt in done.attempts:
-                # A task begins when it is scheduled, its attempt when the container is launched.
-                (task_s,) = told[attempt.kind]
-                assert task_s >= (attempt.ended_ms - attempt.started_ms) / 1000
-            capsys.readouterr()
-            with pytest.raises(SystemExit) as ended:
-                main(["record", "--rm", rest.http.current, "--history", url, "-o", str(trace), "--json"])
-            assert ended.value.code in (0, None)
-            assert json.loads(capsys.readouterr().out)["detail"]["tasks"] == 1
+        told = told_by(url, done.apps[0].id, tmp_path / "state" / "logs" / "history.log")
+        assert set(told) == {"map", "reduce"}
+        for attempt in done.attempts:
+            # A task begins when it is scheduled, its attempt when the container is launched.
+            (task_s,) = told[attempt.kind]
+            assert task_s >= (attempt.ended_ms - attempt.started_ms) / 1000
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main(["record", "--rm", rest.http.current, "--history", url, "-o", str(trace), "--json"])
+        assert ended.value.code in (0, None)
+        assert json.loads(capsys.readouterr().out)["detail"]["tasks"] == 1
         assert {stage.name: list(stage.tasks_s) for stage in read_trace(trace).jobs[0].stages} == told
 
         # A program that cannot be started on the nodes.

@@ -53,6 +53,8 @@ def test_without_a_cluster(capsys: pytest.CaptureFixture[str], tmp_path: Path, b
         ["up", "--backend", "local", "--timeout", "nan"],
         ["up", "--backend", "ssh", "--in-rm-policy", "ltrf"],
         ["up", "--backend", "ssh", "--jar", __file__],
+        ["up", "--backend", "ssh", "--history"],
+        ["up", "--backend", "docker", "--history"],
         ["doctor", "--backend", "local", "--nodes", "0"],
         ["doctor", "--backend", "local", "--rm", "ftp://x"],
         ["sideways"],

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import CallError, InputError
+from harness.clusters.daemons import HISTORY_FOLDER
 from harness.jobs.data.targets import HdfsTarget, Target, target_of
 from harness.jobs.engines.attempts import Attempt, Verdict
 from harness.jobs.engines.base import UNKNOWN, EnginePrograms, ProgramJob, ProgramRun
@@ -22,7 +23,7 @@ from harness.jobs.mapreduce import staging
 from harness.jobs.mapreduce.answers import CHECKS, output_files
 from harness.jobs.mapreduce.catalogue import APPLICATIONS, Call, HadoopJob
 from harness.jobs.mapreduce.history import read_history, record_of
-from harness.jobs.mapreduce.places import StagingPlace
+from harness.jobs.mapreduce.places import LocalPlace, StagingPlace
 from harness.jobs.mapreduce.storage import check_path, fetch, open_data, part_sizes, uri_of
 from harness.jobs.replay import JobRecord, stages_in_order
 from harness.jobs.spec import DataSpec
@@ -113,6 +114,9 @@ class MapReducePrograms(EnginePrograms):
         self._records: dict[str, JobRecord] = {}
         self._apps: dict[str, str] = {}
         self._classes = ""
+        #: Where the cluster's JobHistoryServer finds jobs' histories; None: nowhere on this machine.
+        self._server_folder: Path | None = None
+        self._told_server: set[str] = set()
         self._jars: tuple[str, ...] = ()
         #: The data's files on this machine: copies of those in HDFS.
         self._copies: dict[DataSpec, list[Path]] = {}
@@ -131,6 +135,9 @@ class MapReducePrograms(EnginePrograms):
         found = cluster_properties(self.rest)
         name = "mapreduce.application.classpath"
         self._classes = found.get(name) or found.get("yarn.application.classpath") or _HADOOPS_OWN
+        kept = found.get(HISTORY_FOLDER, "")
+        if kept.startswith("file:") and (folder := Path(kept.removeprefix("file:").replace("///", "/"))).is_dir():
+            self._server_folder = folder
         if self.site.streaming is not None and not self.site.carries_jar:
             path = self.site.place.data(self.site.streaming.parent, "streaming")
             self._jars = (f"{path}/{self.site.streaming.name}",)
@@ -297,7 +304,24 @@ class MapReducePrograms(EnginePrograms):
             why = f"{failed.attempt}: {told_of(failed)}" + (f": its log ends: {' | '.join(log)}" if log else "")
             found = replace(found, why=why)
         self._records[job_id] = found
+        if status is not None and status.final:
+            self._tell_server(job_id)
         return found
+
+    def _tell_server(self, job_id: str) -> None:
+        """Copies an ended job's history to where the cluster's JobHistoryServer looks, as a master of a site leaves it.
+
+        The job's own folder goes with the run. Raises InputError.
+        """
+        folder = self._folders[job_id]
+        if self._server_folder is None or folder in self._told_server:
+            return
+        self._told_server.add(folder)
+        place = LocalPlace(self._server_folder)
+        # The server shall find the configuration and the summary when it finds the history.
+        files = self.site.place.fetch(f"{folder}/history").items()
+        for name, content in sorted(files, key=lambda file: file[0].endswith(".jhist")):
+            place.write({name: content})
 
     def attempts(self, job_id: str) -> list[Attempt]:
         """What the master has written so far of its tasks, attempt by attempt. Raises InputError."""
