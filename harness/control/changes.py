@@ -81,6 +81,13 @@ def debts(counted: Mapping[str, float], queues: Mapping[str, Entitled], *, flat:
     return {path: share.get(path, 0.0) * everything - amount for path, amount in own.items() if path != "root"}
 
 
+def debt_words(debt: float, whole: float, unit: str) -> str:
+    """What a queue is owed or has had too much of; '' where that is next to nothing of the ``whole`` that counts."""
+    if whole <= 0 or abs(debt) < 0.001 * whole:
+        return ""
+    return f"{'owed' if debt > 0 else 'has had too much by'} {amount(abs(debt), unit)}"
+
+
 def _upwards(leaf: str) -> Iterable[str]:
     at = leaf
     while at:
@@ -128,9 +135,9 @@ def changes(
     for queue, part in will.items():
         why = reasons.get(queue, "")
         debt = owed.get(queue, 0.0)
-        if not why and abs(debt) >= 0.001 * whole and whole > 0:
-            why = f"{'owed' if debt > 0 else 'has had too much by'} {amount(abs(debt), unit)}"
-            if Change(queue, was.get(queue), part, "").moved and queue in due:
+        if not why:
+            why = debt_words(debt, whole, unit)
+            if why and Change(queue, was.get(queue), part, "").moved and queue in due:
                 why += _against(debt, was.get(queue), part, due[queue], asks=queues[queue].asks)
         found.append(Change(queue, was.get(queue), part, why))
     return found

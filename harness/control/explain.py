@@ -133,7 +133,8 @@ def _weight(view: View, row: QueueRow) -> list[str]:
     total = sum(other.weight or 0.0 for other in siblings)
     name = "Capacity" if view.scheduler == CAPACITY else "Weight"
     text = f"{name} {row.weight:g}, {percent(row.weight / total) if total else '?'} of its siblings' sum"
-    if not view.policy or view.given_back:
+    if not view.policy or view.given_back or not (view.gives_back or view.decisions or row.changed_s is not None):
+        # Nobody decides here: a stock policy.
         return [f"{text}."]
     if row.changed_s is None:
         return [f"{text}; the controller has not changed it as far as its decisions go back."]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -52,6 +52,7 @@ def assessment_page(
     present: str,
     other: str | None,
     source: str,
+    recommended: str | None = None,
 ) -> str:
     """One self-contained HTML page. ``losses``: of every policy the sharing loss integral (s) and how many phases."""
     shown = sorted(rows, key=lambda row: -row.jobs)[:12]
@@ -64,38 +65,49 @@ def assessment_page(
         [[row.recorded_s, row.present.mean, *([row.other.mean] if row.other else [])] for row in shown],
         digits=0,
     )
+    # A policy has one colour in both charts; those that the first does not show come after.
+    rest = iter(range(len(series), len(series) + len(losses)))
+    styles = [{present: 1, other: 2}.get(name) or next(rest) for name, _, _ in losses]
     loss = BarChart(
         "Sharing loss integral by policy", "seconds", [""], [name for name, _, _ in losses],
-        [[band.mean for _, band, _ in losses]], digits=0,
+        [[band.mean for _, band, _ in losses]], digits=0, styles=styles,
     )  # fmt: skip
     table = [
         [
             row.queue,
-            f"{row.jobs}",
-            f"{row.recorded_s:.1f}",
-            _band(row.present),
-            "" if row.other is None else _band(row.other),
+            # First what comes of it: a narrow page shows no more without scrolling.
             "" if row.change is None else _change(row.change),
+            "" if row.other is None else _band(row.other),
+            _band(row.present),
+            f"{row.recorded_s:.1f}",
+            f"{row.jobs}",
         ]
         for row in rows
     ]
+    # "no, nothing to gain: why".
+    head, _, first = verdict.lines[0].partition(": ")
     return page_templates().get_template("assess.html.j2").render(
         answer=verdict.answer,
-        lines=verdict.lines,
+        head=head,
+        first=first,
+        lines=verdict.lines[1:],
         source=source,
         charts=[
-            (chart.title, Markup(bar_chart(chart, "completion")), _legend(series)),
-            (loss.title, Markup(bar_chart(loss, "loss")), _legend(loss.series)),
+            (chart.title, Markup(bar_chart(chart, "completion")), _legend(series, range(len(series)))),
+            (loss.title, Markup(bar_chart(loss, "loss")), _legend(loss.series, styles)),
         ],
-        heads=["queue", "applications", "recorded, s", f"{present}, s", f"{other or 'no other'}, s", "change"],
+        heads=["queue", "change", f"{other or 'no other'}, s", f"{present}, s", "recorded, s", "applications"],
         table=table,
-        policies=[[name, _band(band), str(phases)] for name, band, phases in losses],
+        policies=[
+            [f"{name} (recommended)" if name == recommended else name, _band(band), str(phases)]
+            for name, band, phases in losses
+        ],
         version=harness.__version__,
     )  # fmt: skip
 
 
-def _legend(series: Sequence[str]) -> list[tuple[Markup, str]]:
-    return [(Markup(bar_swatch(at)), name) for at, name in enumerate(series)]
+def _legend(series: Sequence[str], styles: Iterable[int]) -> list[tuple[Markup, str]]:
+    return [(Markup(bar_swatch(style)), name) for name, style in zip(series, styles, strict=True)]
 
 
 def _band(band: BandLike) -> str:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import harness
 from harness.base.errors import CallError, YarnfairError
+from harness.control.changes import Entitled, debt_words, debts, percent
 from harness.control.changes import parts as parts_of
-from harness.control.changes import percent
 from harness.control.explain import explain, moment, old, row_document
 from harness.control.view import View, standing
 from harness.report.serving import PageServer
@@ -31,13 +32,24 @@ def page() -> str:
 
 
 def decision_line(view: View, decision: Mapping[str, Any]) -> dict[str, str]:
-    """A decision in words: when, what became of the shares, why."""
+    """A decision in words: when, what became of the shares, why: the policy's own reasons, else its accounts."""
     found = parts_of(decision["weights"])
     changed = [queue for queue in decision.get("changed", ()) if queue in found]
     shares = [f"{queue.removeprefix('root.')} {percent(found[queue])}" for queue in changed]
-    reasons = decision.get("reasons", {})
+    reasons = decision.get("reasons") or _owed(view, decision, changed)
     why = [f"{queue.removeprefix('root.')} {text}" for queue, text in reasons.items()]
     return {"when": moment(view, decision["time_s"]), "what": _some(shares, ", "), "why": _some(why, "; ")}
+
+
+def _owed(view: View, decision: Mapping[str, Any], queues: Iterable[str]) -> dict[str, str]:
+    """What these queues were owed by the accounts of a decision, where the policy goes by that."""
+    counted = decision.get("counted") or {}
+    if not view.gives_back:
+        return {}
+    entitled = {path: Entitled(row.entitlement, row.leaf) for path, row in view.queues.items()}
+    owed, whole = debts(counted, entitled, flat=view.flat), math.fsum(counted.values())
+    said = {queue: debt_words(owed.get(queue, 0.0), whole, view.unit) for queue in queues}
+    return {queue: text for queue, text in said.items() if text}
 
 
 def _some(texts: list[str], between: str) -> str:

@@ -60,6 +60,14 @@ def test_turned_figures_turn_the_verdicts(write_run: Callable[..., Path]) -> Non
     assert verdicts["Long-term fairness loses less than memoryless fairness"] == "does not hold"
 
 
+def test_a_loss_that_is_as_good_as_equal_is_not_less(write_run: Callable[..., Path]) -> None:
+    runs = [
+        write_run(name, name, summary={"sharing_loss_integral": loss})
+        for name, loss in (("fair", 26.1), ("ltrf", 25.9))
+    ]
+    assert found(runs)["Long-term fairness loses less than memoryless fairness"].verdict == "does not hold"
+
+
 def test_starvation_is_measured_from_the_samples(hierarchy: list[Path]) -> None:
     naive, hltrf = load_runs(hierarchy)
     assert naive.starvation()["group1.tpch"] == (680.0, 0.0, 680.0)

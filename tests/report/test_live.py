@@ -234,6 +234,20 @@ def test_a_decision_on_many_queues_names_some_and_counts_the_rest() -> None:
     assert line["why"].endswith("; 92 more")
 
 
+def test_a_decision_of_a_policy_that_goes_by_debts_says_them() -> None:
+    rows = [QueueRow("root", None, False, 1.0)]
+    rows += [QueueRow(f"root.{name}", "root", True, 1.0, accumulated=used) for name, used in (("a", 9e6), ("b", 1e6))]
+    weights, counted = {"root.a": 0.5, "root.b": 1.5}, {"root.a": 9e6, "root.b": 1e6}
+    decision = {"time_s": 9.0, "weights": weights, "changed": [*weights], "counted": counted, "reasons": {}}
+    view = with_sums(View(9.0, "x", "ltrf", 1000, {row.path: row for row in rows}, gives_back=True))
+    line = decision_line(view, decision)
+    assert line["what"] == "a 25 %, b 75 %"
+    assert line["why"] == "a has had too much by 3,906.2 GiB\u00b7s; b owed 3,906.2 GiB\u00b7s"
+    assert decision_line(replace(view, gives_back=False), decision)["why"] == ""
+    own = {**decision, "reasons": {"root.b": "has waited 9 s"}}
+    assert decision_line(view, own)["why"] == "b has waited 9 s"
+
+
 @pytest.mark.browser
 def test_a_hundred_queues_with_long_names_in_a_browser(tmp_path: Path) -> None:
     view, count = many(), iter(range(10**6))

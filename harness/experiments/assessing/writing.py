@@ -80,8 +80,11 @@ def document_of(found: Assessed, config: Path | None) -> dict[str, Any]:
 
 def _policy(found: Assessed, played: Played) -> dict[str, Any]:
     present = found.evidence.present
-    queues = {}
+    queues: dict[str, dict[str, Any]] = {}
     for queue, jobs in found.evidence.jobs.items():
+        if not played.shows(queue):
+            queues[queue] = {"jobs": jobs, "recorded_mean_completion_s": found.evidence.real_s[queue]}
+            continue
         band, change = played.band(queue), played.change(present, queue)
         queues[queue] = {
             "jobs": jobs,
@@ -107,14 +110,25 @@ def _policy(found: Assessed, played: Played) -> dict[str, Any]:
 def write_page(path: Path, found: Assessed, source: str) -> None:
     """The page for a colleague without Hadoop."""
     evidence, best = found.evidence, found.verdict.best
-    shown = best or min(found.played[1:], key=lambda one: one.loss().mean, default=None)
+    able = [one for one in found.played[1:] if all(map(one.shows, evidence.jobs))]
+    shown = best or min(able, key=lambda one: one.loss().mean, default=None)
     rows = []
     for queue, jobs in evidence.jobs.items():
+        if not evidence.present.shows(queue):
+            continue
         band, other = evidence.present.band(queue), None if shown is None else shown.band(queue)
         change = None if shown is None else shown.change(evidence.present, queue)
         rows.append(PageRow(queue, jobs, evidence.real_s[queue], band, other, change))
     losses = [(played.name, played.loss(), len(played.outcomes)) for played in found.played]
-    page = assessment_page(found.verdict, rows, losses, evidence.present.name, shown.name if shown else None, source)
+    page = assessment_page(
+        found.verdict,
+        rows,
+        losses,
+        evidence.present.name,
+        shown.name if shown else None,
+        source,
+        best.name if best else None,
+    )
     write_text(path, page)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,16 @@ def test_a_cluster_that_contends_gets_a_yes_and_a_shadow(tmp_path: Path, capsys:
     config = read_config(Path(found["recommended"]["config"]))
     assert (config.mode, config.policy, config.max_ratio) == ("shadow", "ltrf", MAX_RATIO)
     page = (tmp_path / "out" / "assess.html").read_text()
-    assert all(line.split(" (")[0][:40] in page for line in found["lines"])
+    head, _, why = found["lines"][0].partition(": ")
+    assert f'<span class="verdict">{head}</span> {why[:20]}' in page
+    assert all(line.split(" (")[0][:40] in page for line in found["lines"][1:])
+    # For those who do not know the words; and a policy has one colour in both charts.
+    assert "<dt>sharing loss</dt>" in page
+    assert page.count("recommended)") == 1
+    swatches = re.findall(r'fill="([^"]+)" d="M0 0H30V8H0z"/></svg><span>(.*?)</span>', page)
+    colours = [(colour, name.replace("<wbr>", "").removeprefix("replayed, ")) for colour, name in swatches]
+    assert set(colours[1:3]) <= set(colours[3:])
+    assert len({colour for colour, _ in colours}) == len({name for _, name in colours})
     assert "http://" not in page.replace("http://www.w3.org", "")
 
 
