@@ -218,8 +218,9 @@ def judge(evidence: Evidence) -> Verdict:
             why = "the trace does not say when applications ended"
         elif error > MOST_ERROR:
             bound = f"at most {_percent(MOST_ERROR)} for a verdict"
-            # Rounded up: 15.04 % is not "15.0 %, at most 15 %".
-            why = f"the replay is {math.ceil(round(1000 * error, 6)) / 10:.1f} % off what really happened ({bound})"
+            # Near the bound rounded up: 15.04 % is not "15 %, at most 15 %".
+            off = f"{math.ceil(round(1000 * error, 6)) / 10:.1f} %" if error < 0.2 else _percent(error)
+            why = f"the replay is {off} off what really happened ({bound})"
         else:
             why = "how the work divides into tasks is not known"
         lines = [f"unsure: {why}."]
