@@ -70,7 +70,7 @@ F_WEIGHT, F_ACC, F_COUNTED, F_DUE, F_DUE_FLAT, F_QUANTUM = range(6)
 
 
 #: From so many nodes on their state is no longer in the nearest caches.
-_MANY_NODES = 512
+_MANY_NODES = 256
 
 
 @kernel
