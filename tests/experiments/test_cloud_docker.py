@@ -32,17 +32,17 @@ def load(folder: Path, text: str = TEXT) -> LoadedDockerCloud:
 
 def test_the_experiment_that_the_project_brings_along(tmp_path: Path) -> None:
     loaded = load(tmp_path)
-    assert (loaded.core[0].name, loaded.core[1], len(loaded.fixed)) == ("m1.large", 2, 2)
-    kinds = {name: node_type(kind, loaded.docker) for name, kind in loaded.types.items()}
+    assert (loaded.core[0].name, loaded.core[1], len(loaded.experiment.spec.configurations)) == ("m1.large", 2, 2)
+    kinds = {name: node_type(kind, loaded.docker) for name, kind in loaded.experiment.types.items()}
     assert kinds["m1.large"] == NodeType("m1.large", 1920, 2, 0.2)
     assert kinds["c1.medium"] == NodeType("c1.medium", 435, 2, 0.25)
     # All CPU limits that may be in force at once leave the machine a processor.
-    assert 2 * 0.2 + sum(kinds[kind.name].cpus or 0 for kind in loaded.candidates) < 1.6
+    assert 2 * 0.2 + sum(kinds[kind.name].cpus or 0 for kind in loaded.experiment.candidates()) < 1.6
     crypto, sort = loaded.queries
     assert demand(crypto, loaded.docker) == Resource(128, 1)
     assert demand(sort, loaded.docker) == Resource(512, 1)
     # What the driver refuses for its memory, YARN does not place either.
-    assert sort.rate(loaded.types["c1.medium"]) == 0
+    assert sort.rate(loaded.experiment.types["c1.medium"]) == 0
     assert kinds["c1.medium"].memory_mb < 512
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from harness.base.errors import CallError, InputError
 from harness.clusters import inrm
 from harness.clusters.backends import check_inventory, make_cluster
+from harness.clusters.base import Cluster
 from harness.clusters.inventory import read_inventory
 from harness.clusters.shared import LocalFolder, SharedFolder
 from harness.clusters.site import write
@@ -60,7 +61,7 @@ class RealCluster:
     http: HttpOptions = field(default_factory=lambda: HttpOptions(user=USER))
 
 
-def cluster_spec(experiment: LoadedExperiment, allocations: Path) -> ClusterSpec:
+def cluster_spec(experiment: LoadedExperiment, allocations: Path | None = None) -> ClusterSpec:
     """What the cluster of an experiment is to be.
 
     Raises InputError for nodes that a small real cluster cannot have.
@@ -94,7 +95,7 @@ def cluster_spec(experiment: LoadedExperiment, allocations: Path) -> ClusterSpec
         memory_mb=group.memory_mb,
         vcores=group.vcores,
         minimum_allocation_mb=minimum_mb,
-        allocations=str(allocations),
+        allocations=str(allocations) if allocations is not None else None,
         properties=properties,
     )
 
@@ -169,14 +170,9 @@ def open_cluster(
             yield found
         return
     check_target(backend, target)
-    clean_abandoned(progress)
-    folder = own_folder(backend)
-    state = StateFolder(folder / "cluster")
-    folder.mkdir(parents=True, exist_ok=True)
-    allocations = folder / "allocations.xml"
     queues = allocation_file(experiment.spec)
-    write(allocations, file_text(queues) if scheduler == "fair" else capacity_text(experiment, queues))
-    spec = replace(cluster_spec(experiment, allocations), scheduler=scheduler, node_limit_mb=node_limit_mb)
+    text = file_text(queues) if scheduler == "fair" else capacity_text(experiment, queues)
+    spec = replace(cluster_spec(experiment), scheduler=scheduler, node_limit_mb=node_limit_mb)
     if target.inventory is not None:
         hosts = read_inventory(Path(target.inventory))
         if len(hosts.nodes) != spec.nodes:
@@ -185,9 +181,27 @@ def open_cluster(
                 where=target.inventory,
                 mend="change one of them",
             )
-    cluster = make_cluster(backend, state, inventory=target.inventory, progress=progress)
     if inside is not None:
         spec = inrm.with_jar(spec, inside.policy, inside.settings, progress=progress)
+    with own_cluster(backend, spec, text, progress, inventory=target.inventory) as (_, found):
+        yield found
+
+
+@contextlib.contextmanager
+def own_cluster(
+    backend: str, spec: ClusterSpec, text: str, progress: Callable[[str], None], *, inventory: str | None = None
+) -> Iterator[tuple[Cluster, RealCluster]]:
+    """A cluster of this process' own, for as long as the context lasts; nothing stays behind.
+
+    ``text``: of its scheduler's file.
+    """
+    clean_abandoned(progress)
+    folder = own_folder(backend)
+    state = StateFolder(folder / "cluster")
+    folder.mkdir(parents=True, exist_ok=True)
+    write(folder / "allocations.xml", text)
+    spec = replace(spec, allocations=str(folder / "allocations.xml"))
+    cluster = make_cluster(backend, state, inventory=inventory, progress=progress)
     try:
         status = cluster.up(spec, timeout_s=300.0)
         document = {
@@ -199,7 +213,7 @@ def open_cluster(
             "seconds_to_running": status.running_s,
         }
         with cluster.share("replay", folder) as (shared, python):
-            yield RealCluster(backend, status.address, cluster.place(), shared, python, document)
+            yield cluster, RealCluster(backend, status.address, cluster.place(), shared, python, document)
     finally:
         left = cluster.down()
         if left:

@@ -14,13 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.base.errors import InputError, RunInvalid, RunTimedOut, YarnfairError
+from harness.base.errors import RunInvalid, RunTimedOut, YarnfairError
 from harness.clusters.accelerators import Accelerators, JoinedNode, NodeType
-from harness.clusters.compose import DockerCluster, docker_client
-from harness.clusters.shared import ContainerFolder
-from harness.clusters.site import write
-from harness.clusters.state import ClusterSpec, StateFolder
-from harness.experiments.real.abandoned import clean_abandoned, own_folder
+from harness.clusters.compose import DockerCluster
+from harness.clusters.state import ClusterSpec
+from harness.experiments.real.cluster import own_cluster
 from harness.experiments.real.curves import JobRun
 from harness.jobs.replay import ReplayOptions
 from harness.jobs.submit import NODE_PROPERTIES, Replayer, scheduler_address
@@ -30,7 +28,6 @@ from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
 from harness.policies.cloud_driver import InstanceType, Query, billed_hours, release_at_h
 from harness.yarn.answers import FINAL_STATES
-from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import RmClient
 
 QUEUE = "root.production"
@@ -255,18 +252,12 @@ def demand(query: Query, docker: DockerCloud) -> Resource:
 @contextlib.contextmanager
 def open_cloud(docker: DockerCloud, core: tuple[InstanceType, int], progress: Callable[[str], None]) -> Iterator[Cloud]:
     """A cluster with the core pool, for as long as the context lasts; nothing stays behind."""
-    clean_abandoned()
-    folder = own_folder("docker")
-    state = StateFolder(folder / "cluster")
-    folder.mkdir(parents=True, exist_ok=True)
-    write(folder / "allocations.xml", _ALLOCATIONS)
     kind = node_type(core[0], docker)
     spec = ClusterSpec(
         nodes=core[1],
         memory_mb=kind.memory_mb,
         vcores=kind.vcores,
         minimum_allocation_mb=STEP_MB,
-        allocations=str(folder / "allocations.xml"),
         properties={
             **NODE_PROPERTIES,
             "yarn.scheduler.minimum-allocation-vcores": "0",
@@ -274,37 +265,19 @@ def open_cloud(docker: DockerCloud, core: tuple[InstanceType, int], progress: Ca
             "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": "250",
         },
     )
-    cluster = DockerCluster(state, progress=progress)
-    try:
-        status = cluster.up(spec, timeout_s=300.0)
-        loaded = state.load()
-        assert loaded is not None
-        with docker_client() as engine, RmClient([status.address], HttpOptions(user="yarnfair")) as client:
-            labels = [f"com.docker.compose.project={loaded.mark}", "com.docker.compose.service=rm"]
-            container = engine.containers.list(filters={"label": labels})[0]
-            shared = ContainerFolder(container, "/shared/cloud")
-            options = ReplayOptions(rm=scheduler_address(client.rest), seed=0, am_heartbeat_ms=500)
-            replayer = Replayer(client.rest, shared, options, tag=f"cloud-{uuid.uuid4().hex[:12]}", python=_PYTHON)
-            shared.write({"work.py": data_path("workloads", "cloud", "work.py").read_bytes()})
-            accelerators = Accelerators(cluster, progress=progress)
-            info = client.rest.info()
-            document = {
-                "id": info.id,
-                "version": info.version,
-                "nodes": spec.nodes,
-                "memory_mb": spec.memory_mb,
-                "vcores": spec.vcores,
-                "properties": dict(spec.properties),
-                "seconds_to_running": status.running_s,
-            }
-            hosts = accelerators.core_hosts()
-            cloud = Cloud(docker, accelerators, client, replayer, shared.path, hosts, document, progress)
-            progress("warming up: one small job")
-            cloud.warm_up(cloud.core_hosts)
-            accelerators.limit_core(kind.cpus)
-            yield cloud
-    finally:
-        cluster.down()
-        # An empty folder is swept by the next run.
-        with contextlib.suppress(InputError):
-            StateFolder(folder).remove()
+    with (
+        own_cluster("docker", spec, _ALLOCATIONS, progress) as (cluster, own),
+        RmClient([own.address], own.http) as client,
+    ):
+        assert isinstance(cluster, DockerCluster)
+        options = ReplayOptions(rm=scheduler_address(client.rest), seed=0, am_heartbeat_ms=500)
+        replayer = Replayer(client.rest, own.shared, options, tag=f"cloud-{uuid.uuid4().hex[:12]}", python=own.python)
+        own.shared.write({"work.py": data_path("workloads", "cloud", "work.py").read_bytes()})
+        accelerators = Accelerators(cluster, progress=progress)
+        info, hosts = client.rest.info(), accelerators.core_hosts()
+        document = {"id": info.id, "version": info.version, **own.document}
+        cloud = Cloud(docker, accelerators, client, replayer, own.shared.path, hosts, document, progress)
+        progress("warming up: one small job")
+        cloud.warm_up(cloud.core_hosts)
+        accelerators.limit_core(kind.cpus)
+        yield cloud

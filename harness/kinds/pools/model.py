@@ -95,10 +95,16 @@ def pools_words(pools: Sequence[Pool], counts: bool = True) -> str:
     return " + ".join(f"{count} {kind.name}" if counts else kind.name for kind, count in pools)
 
 
-def nodes_summary(core: Pool, accelerators: Sequence[Pool]) -> dict[str, Any]:
-    """``nodes`` and ``types`` of a summary; of a mix the types' numbers besides."""
+def cost_summary(
+    hours: float, cost: float, billed_h: int, core: Pool, accelerators: Sequence[Pool], period_h: float
+) -> dict[str, Any]:
+    """What a run's summary says of time, price and nodes; of a mix of accelerators the types' numbers besides."""
     mixed = {"accelerators": {kind.name: count for kind, count in accelerators}} if len(accelerators) > 1 else {}
     return {
+        "makespan_s": round(hours * 3600, 3),
+        "cost_dollars": round(cost, 6),
+        "accelerator_billed_h": billed_h,
+        "overloaded": hours > period_h,
         "nodes": {"core": core[1], "accelerators": sum(count for _, count in accelerators)},
         "types": {"core": core[0].name, "accelerators": pools_words(accelerators, counts=False) or None},
         **mixed,

@@ -22,8 +22,8 @@ from harness.base.errors import InputError
 from harness.experiments.kind import Outcome, Runner, Step
 from harness.experiments.real.curves import tasks_table
 from harness.kinds.pools.containers import Cloud, Held, Served, node_type, open_cloud
-from harness.kinds.pools.model import DRIVER, LoadedPools, PoolsVariant, nodes_summary
-from harness.kinds.pools.spec import CloudExperiment, DockerCloud, DriverSpec
+from harness.kinds.pools.model import DRIVER, LoadedPools, PoolsVariant, cost_summary
+from harness.kinds.pools.spec import DockerCloud, DriverSpec
 from harness.policies.cloud_driver import (
     InstanceType,
     Pool,
@@ -42,14 +42,11 @@ SECONDS = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class LoadedDockerCloud:
-    """A cloud experiment for containers. ``fixed``: configuration -> its accelerators."""
+    """An experiment of pools as containers run it: its core pool, and its queries with tasks for their work."""
 
-    spec: CloudExperiment
+    experiment: LoadedPools
     docker: DockerCloud
-    types: Mapping[str, InstanceType]
     core: Pool
-    fixed: Mapping[str, Sequence[Pool]]
-    candidates: Sequence[InstanceType]
     queries: Sequence[Query]
 
 
@@ -78,9 +75,8 @@ def docker_cloud(experiment: LoadedPools) -> LoadedDockerCloud:
             where=document.where(("configurations",)),
             mend="containers have one core pool: give every configuration and the driver the same core",
         )
-    candidates = experiment.candidates()
     extra = [kind for _, accelerators in pools.values() for kind, _ in accelerators]
-    for kind in {one.name: one for one in [cores[0][0], *candidates, *extra]}.values():
+    for kind in {one.name: one for one in [cores[0][0], *experiment.candidates(), *extra]}.values():
         node_type(kind, spec.docker)  # raises for limits that no node can have
     queries = [
         Query(name, float(spec.docker.tasks[name].count), query.memory_gb) for name, query in spec.queries.items()
@@ -98,8 +94,7 @@ def docker_cloud(experiment: LoadedPools) -> LoadedDockerCloud:
                 where=document.where(("queries", query.name)),
                 mend="choose another core type",
             )
-    fixed = {name: accelerators for name, (_, accelerators) in pools.items()}
-    return LoadedDockerCloud(spec, spec.docker, experiment.types, cores[0], fixed, candidates, queries)
+    return LoadedDockerCloud(experiment, spec.docker, cores[0], queries)
 
 
 @contextlib.contextmanager
@@ -113,7 +108,7 @@ def open_runner(loaded: LoadedDockerCloud, says: Callable[[str], None]) -> Itera
         ) -> Outcome:
             directory.note(cluster=cloud.document)
             one = _One(loaded, cloud, directory, rates)
-            driver = loaded.spec.driver if variant.name == DRIVER else None
+            driver = loaded.experiment.spec.driver if variant.name == DRIVER else None
             try:
                 summary = one.driver(driver) if driver is not None else one.fixed(variant.name)
                 summary["wall_s"] = round(time.time() - one.zero_s, 3)
@@ -132,6 +127,7 @@ class _One:
         self, loaded: LoadedDockerCloud, cloud: Cloud, directory: RunDirectory, rates: dict[str, dict[str, float]]
     ) -> None:
         self.loaded, self.cloud, self.directory, self.rates = loaded, cloud, directory, rates
+        self.period_h = loaded.experiment.spec.period_h
         self.hour_s = loaded.docker.hour_s
         self.zero_s = time.time()
         self.served: list[tuple[str, Served]] = []
@@ -142,12 +138,11 @@ class _One:
 
     def fixed(self, name: str) -> dict[str, Any]:
         """The queries once, on the core pool and the accelerators of a configuration."""
-        core, extra = self.loaded.core, self.loaded.fixed[name]
+        core, extra = self.loaded.experiment.pools(name)
         held = [one for pool in extra for one in self.cloud.join(*pool)]
         hours = self._serve(self.loaded.queries, name)
         self.cloud.leave(held)
-        period_h = self.loaded.spec.period_h
-        cost, billed = period_cost(core, extra, hours, period_h)
+        cost, billed = period_cost(core, extra, hours, self.period_h)
         summary = {
             **self._summary(hours, cost, billed, extra),
             "accelerators_left": len(self.cloud.accelerators.nodes()),
@@ -167,24 +162,19 @@ class _One:
         return (served.ended_s - served.began_s) / self.hour_s
 
     def _summary(self, hours: float, cost: float, billed_h: int, extra: Sequence[Pool]) -> dict[str, Any]:
-        core, docker = self.loaded.core, self.loaded.docker
         return {
             # In the experiment's hours, as the model's: hour_s says how long one of them was.
-            "makespan_s": round(hours * SECONDS, 3),
-            "hour_s": docker.hour_s,
-            "cost_dollars": round(cost, 6),
-            "accelerator_billed_h": billed_h,
-            "overloaded": hours > self.loaded.spec.period_h,
-            **nodes_summary(core, extra),
-            "tasks": {name: task.count for name, task in docker.tasks.items()},
+            **cost_summary(hours, cost, billed_h, self.loaded.core, extra, self.period_h),
+            "hour_s": self.hour_s,
+            "tasks": {name: task.count for name, task in self.loaded.docker.tasks.items()},
         }
 
     # --- the driver ---
 
     def driver(self, driver: DriverSpec) -> dict[str, Any]:
         """Calibration, then period by period: decide, grow, run, shrink."""
-        loaded, hour_s, period_h = self.loaded, self.hour_s, self.loaded.spec.period_h
-        usable = [kind for kind in loaded.candidates if any(_fits(query, kind) for query in loaded.queries)]
+        loaded, hour_s, period_h, types = self.loaded, self.hour_s, self.period_h, self.loaded.experiment.candidates()
+        usable = [kind for kind in types if any(_fits(query, kind) for query in loaded.queries)]
         own = loaded.core[0].name
         held = [one for kind in usable if kind.name != own for one in self.cloud.join(kind, 1)]
         self._calibrate(held)
@@ -197,7 +187,7 @@ class _One:
             chosen = choose_accelerators(
                 queries,
                 loaded.core,
-                loaded.candidates,
+                types,
                 deadline_h=driver.deadline_h,
                 period_h=period_h,
                 most=driver.most,

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
 
 from harness.base.documents import YamlDocument, validated
 from harness.base.errors import CallError, InputError
@@ -18,14 +17,13 @@ from harness.kinds.pools.model import (
     DRIVER,
     LoadedPools,
     PoolsVariant,
+    cost_summary,
     instance_types,
-    nodes_summary,
     resolved_cloud,
 )
 from harness.kinds.pools.spec import CloudExperiment, DriverSpec
 from harness.policies.cloud_driver import (
     Decision,
-    Pool,
     Query,
     choose_accelerators,
     choose_pools,
@@ -38,18 +36,6 @@ def _ends(spec: CloudExperiment, hours: float, nodes: str) -> float:
     if math.isinf(hours):
         raise InputError(f"no node of {nodes} can run some query", where=spec.experiment)
     return hours
-
-
-def _cost_summary(
-    hours: float, cost: float, billed_h: int, core: Pool, extra: Sequence[Pool], period_h: float
-) -> dict[str, Any]:
-    return {
-        "makespan_s": round(hours * 3600, 3),
-        "cost_dollars": round(cost, 6),
-        "accelerator_billed_h": billed_h,
-        "overloaded": hours > period_h,
-        **nodes_summary(core, extra),
-    }
 
 
 def _drive(experiment: LoadedPools, driver: DriverSpec, queries: Sequence[Query]) -> Decision:
@@ -123,7 +109,7 @@ class Pools(Kind):
             chosen = _drive(experiment, spec.driver, queries)
             _ends(spec, chosen.hours, "the driver's core pool and types")
             core, extra = chosen.core, chosen.accelerators
-            summary = _cost_summary(chosen.hours, chosen.cost, chosen.billed_h, core, extra, spec.period_h)
+            summary = cost_summary(chosen.hours, chosen.cost, chosen.billed_h, core, extra, spec.period_h)
             decision = {
                 "time_s": 0.0,
                 "core": {core[0].name: core[1]},
@@ -135,7 +121,7 @@ class Pools(Kind):
         core, extra = experiment.pools(variant.name)
         hours = _ends(spec, hours_of(queries, [core, *extra]), "the configuration")
         cost, billed = period_cost(core, extra, hours, spec.period_h)
-        return Computed(_cost_summary(hours, cost, billed, core, extra, spec.period_h))
+        return Computed(cost_summary(hours, cost, billed, core, extra, spec.period_h))
 
     def on_cluster(
         self,
