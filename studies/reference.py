@@ -27,6 +27,7 @@ from harness.cli import cli
 from harness.control.config import EnforceConfig, GuardsSpec, HttpSpec, KerberosSpec, MetricsSpec, RmSpec
 from harness.experiments import spec
 from harness.jobs import recorded
+from harness.jobs.spec import DelaysSpec
 from harness.jobs.workloads import KINDS as WORKLOADS
 from harness.jobs.workloads import workload_class
 from harness.jobs.workloads.base import MapReduceWorkload, Workload
@@ -46,7 +47,7 @@ from studies.tables import markdown
 
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "reference"
 #: Model of a file -> what says the default of a key that the model leaves open.
-DEFAULTS = {spec.DelaysSpec: Delays()}
+DEFAULTS = {DelaysSpec: Delays()}
 PART = re.compile(r"(<!-- made: ([\w-]+) -->\n).*?(<!-- end of made -->)", re.DOTALL)
 
 #: Command, or its group -> where more is said about it.
@@ -296,7 +297,7 @@ def experiment_part() -> str:
         ("policies", spec.PolicyUse),
         ("limits", spec.LimitsSpec),
         ("actuation", spec.ActuationSpec),
-        ("delays", spec.DelaysSpec),
+        ("delays", DelaysSpec),
         ("faults", spec.FaultsSpec),
     )
 

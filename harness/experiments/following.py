@@ -20,7 +20,7 @@ from typing import Any, Self
 from harness.base.errors import InputError, YarnfairError
 from harness.base.files import plain, read_json, write_json, writing
 from harness.experiments.history import History
-from harness.experiments.recording import App, job_of, rm_header
+from harness.experiments.recording import App, Seen, job_of, rm_header
 from harness.jobs.recorded import Header, JobLine, NoteLine, running_beside, write_line
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
 from harness.yarn.rmclient import RmClient
@@ -34,56 +34,6 @@ DESCRIBE_EVERY_S = 60.0
 #: ResourceManagers' starts whose numbers are remembered.
 _MOST_STARTS = 16
 _JOB = re.compile(rb'\{"job": "(application_\d+_\d+)"')
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """An application as it was last seen. ``before``: what its counters had before they began anew (a restart)."""
-
-    id: str
-    user: str
-    name: str
-    queue: str
-    type: str
-    started_ms: int
-    launched_ms: int
-    finished_ms: int
-    elapsed_ms: int | None
-    memory_seconds: int
-    vcore_seconds: int
-    final: bool
-    before: tuple[int, int] = (0, 0)
-    missed: int = 0
-
-    @classmethod
-    def of(cls, app: App, last: Seen | None) -> Seen:
-        """The application now, after what was last seen of it."""
-        before = (0, 0) if last is None else last.before
-        if last is not None and app.vcore_seconds < last.vcore_seconds - last.before[1]:
-            before = (last.memory_seconds, last.vcore_seconds)
-        return cls(
-            app.id,
-            app.user,
-            app.name,
-            app.queue,
-            app.type,
-            app.started_ms,
-            app.launched_ms or (last.launched_ms if last is not None else 0),
-            app.finished_ms,
-            app.elapsed_ms,
-            app.memory_seconds + before[0],
-            app.vcore_seconds + before[1],
-            app.final,
-            before,
-        )
-
-    @property
-    def ran(self) -> bool:
-        return bool(self.launched_ms) and self.vcore_seconds > 0
-
-    def vanished(self) -> Seen:
-        """As ended when it was last seen."""
-        return replace(self, final=True, finished_ms=self.started_ms + (self.elapsed_ms or 0))
 
 
 @dataclass(slots=True)

@@ -9,21 +9,19 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any
 
 from harness.base.errors import InputError
 from harness.experiments.history import History
-from harness.jobs.recorded import DelaysLine, Header, JobLine, NodeLine, QueueLine, StageLine
-from harness.jobs.spec import DemandSpec
+from harness.jobs.recorded import Header, JobLine, NodeLine, QueueLine, StageLine
+from harness.jobs.spec import DelaysSpec, DemandSpec
 from harness.model.resources import Resource
-from harness.yarn.answers import NodeStatus
+from harness.yarn.answers import AppStatus, NodeStatus
 from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.errors import BadAnswer, Refused
 from harness.yarn.queue_answers import CAPACITY, SchedulerStatus
 from harness.yarn.rmclient import RmClient
-
-if TYPE_CHECKING:
-    pass
 
 #: An application's container where nothing is known of it.
 _TASK = Resource(1024, 1)
@@ -141,7 +139,7 @@ def rm_header(
         conf=scheduler_properties(properties),
         scheduler="capacity" if on_capacity else "fair",
         capacity={**client.rest.capacity_limits(), **_calculator(properties)} if on_capacity else None,
-        delays=DelaysLine(
+        delays=DelaysSpec(
             node_heartbeat_ms=whole_property(properties, NODE_HEARTBEAT),
             end_heartbeat_ms=_END_HEARTBEAT_MS if by_tasks else None,
             am_response_heartbeats=0 if by_tasks else None,
@@ -194,33 +192,57 @@ def _sane(weight: float) -> float:
     return min(max(weight, 1e-6), 1e6) if weight == weight else 1.0
 
 
-class App(Protocol):
-    """What is known of an application: `AppStatus`, or what a recorder kept of one (harness.experiments.following)."""
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An application as it was last seen. ``before``: what its counters had before they began anew (a restart)."""
+
+    id: str
+    user: str
+    name: str
+    queue: str
+    type: str
+    started_ms: int
+    launched_ms: int
+    finished_ms: int
+    elapsed_ms: int | None
+    memory_seconds: int
+    vcore_seconds: int
+    final: bool
+    before: tuple[int, int] = (0, 0)
+    missed: int = 0
+
+    @classmethod
+    def of(cls, app: AppStatus | Seen, last: Seen | None) -> Seen:
+        """The application now, after what was last seen of it."""
+        before = (0, 0) if last is None else last.before
+        if last is not None and app.vcore_seconds < last.vcore_seconds - last.before[1]:
+            before = (last.memory_seconds, last.vcore_seconds)
+        return cls(
+            app.id,
+            app.user,
+            app.name,
+            app.queue,
+            app.type,
+            app.started_ms,
+            app.launched_ms or (last.launched_ms if last is not None else 0),
+            app.finished_ms,
+            app.elapsed_ms,
+            app.memory_seconds + before[0],
+            app.vcore_seconds + before[1],
+            app.final,
+            before,
+        )
 
     @property
-    def id(self) -> str: ...
-    @property
-    def user(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def queue(self) -> str: ...
-    @property
-    def type(self) -> str: ...
-    @property
-    def started_ms(self) -> int: ...
-    @property
-    def launched_ms(self) -> int: ...
-    @property
-    def finished_ms(self) -> int: ...
-    @property
-    def elapsed_ms(self) -> int | None: ...
-    @property
-    def memory_seconds(self) -> int: ...
-    @property
-    def vcore_seconds(self) -> int: ...
-    @property
-    def final(self) -> bool: ...
+    def ran(self) -> bool:
+        return bool(self.launched_ms) and self.vcore_seconds > 0
+
+    def vanished(self) -> Seen:
+        """As ended when it was last seen."""
+        return replace(self, final=True, finished_ms=self.started_ms + (self.elapsed_ms or 0))
+
+
+App = AppStatus | Seen
 
 
 def job_of(app: App, history: History | None, zero_ms: int) -> JobLine:

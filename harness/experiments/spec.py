@@ -7,13 +7,13 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from harness.base.documents import Name, Positive, Seconds, Strict
+from harness.jobs.spec import DelaysSpec
 from harness.model.plan import Mode
 from harness.model.queues import BAD_IN_NAME, SchedulerName
 
 Weight = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Factor = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
-Milliseconds = Annotated[int, Field(ge=0, le=10**9)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 #: Also a folder name.
 Slug = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A-Za-z0-9._@=,+-]*$")]
@@ -186,25 +186,6 @@ class ActuationSpec(Strict):
     task_lengths: Literal["work", "containers"] = "work"
     """What the simulated controller knows of the mean task length: of tasks' `work`, or as on a real cluster of
     `containers` (Spark's are executors; masters count only where an application is nothing else)."""
-
-
-class DelaysSpec(Strict):
-    """`harness.sim.setup.Delays`; what is not named keeps its default."""
-
-    node_heartbeat_ms: int | None = Field(default=None, ge=1, le=10**7)
-    """A node's heartbeats; each node has its own phase, drawn from the seed."""
-    end_heartbeat_ms: int | None = Field(default=None, ge=-1, le=10**7)
-    """From a container's end to a heartbeat of its node because of it, as Hadoop has it; -1: it waits for the next."""
-    am_heartbeat_ms: int | None = Field(default=None, ge=1, le=10**7)
-    """A master's heartbeats; the phase follows from when its container was granted."""
-    am_response_heartbeats: int | None = Field(default=None, ge=0, le=1)
-    """A master acts on a response this many heartbeats after it came: 0 as MapReduce's own, 1 as Hadoop SLS'."""
-    am_start_ms: Milliseconds | None = None
-    """From the grant of a master's container to its first heartbeat."""
-    container_start_ms: Milliseconds | None = None
-    """From the launch of a container to the start of its work (task durations include it)."""
-    update_ms: int | None = Field(default=None, ge=1, le=10**7)
-    """The scheduler's update."""
 
 
 class FaultsSpec(Strict):

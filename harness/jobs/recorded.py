@@ -19,7 +19,7 @@ from pydantic import Field, ValidationError, model_validator
 from harness.base.documents import Name, Seconds, Strict
 from harness.base.errors import InputError
 from harness.base.files import open_whole, read_json, reading
-from harness.jobs.spec import MOST_TASKS, DemandSpec, check_order
+from harness.jobs.spec import MOST_TASKS, DelaysSpec, DemandSpec, check_order
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.queues import SchedulerName
 from harness.model.resources import Resource
@@ -56,18 +56,6 @@ class QueueLine(Strict):
     """Most running applications."""
 
 
-class DelaysLine(Strict):
-    """What YARN's parts took, as in an experiment file (None: not known)."""
-
-    node_heartbeat_ms: int | None = Field(default=None, ge=1, le=10**7)
-    end_heartbeat_ms: int | None = Field(default=None, ge=-1, le=10**7)
-    am_heartbeat_ms: int | None = Field(default=None, ge=1, le=10**7)
-    am_response_heartbeats: int | None = Field(default=None, ge=0, le=1)
-    am_start_ms: int | None = Field(default=None, ge=0, le=10**9)
-    container_start_ms: int | None = Field(default=None, ge=0, le=10**9)
-    update_ms: int | None = Field(default=None, ge=1, le=10**7)
-
-
 class Header(Strict):
     """The first line. ``queues`` by full path, parents before children.
 
@@ -94,7 +82,7 @@ class Header(Strict):
     """`fair` or `capacity`; none: taken for the Fair Scheduler."""
     capacity: dict[str, str] | None = None
     """The Capacity Scheduler's limits of queues, users and masters, as in an experiment file."""
-    delays: DelaysLine = DelaysLine()
+    delays: DelaysSpec = DelaysSpec()
     """As in an experiment file, where set or measured. On a cluster that is there heartbeats and updates are taken to
     be Hadoop's defaults."""
     zero_ms: int | None = Field(default=None, ge=0)

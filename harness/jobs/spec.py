@@ -201,3 +201,22 @@ class ProgramSpec(Strict):
         if self.executors is not None and (self.map_demand or self.reduce_demand):
             raise ValueError("Spark's tasks run in executors: give their demand")
         return self
+
+
+class DelaysSpec(Strict):
+    """`harness.sim.setup.Delays`; what is not named keeps its default."""
+
+    node_heartbeat_ms: int | None = Field(default=None, ge=1, le=10**7)
+    """A node's heartbeats; each node has its own phase, drawn from the seed."""
+    end_heartbeat_ms: int | None = Field(default=None, ge=-1, le=10**7)
+    """From a container's end to a heartbeat of its node because of it, as Hadoop has it; -1: it waits for the next."""
+    am_heartbeat_ms: int | None = Field(default=None, ge=1, le=10**7)
+    """A master's heartbeats; the phase follows from when its container was granted."""
+    am_response_heartbeats: int | None = Field(default=None, ge=0, le=1)
+    """A master acts on a response this many heartbeats after it came: 0 as MapReduce's own, 1 as Hadoop SLS'."""
+    am_start_ms: int | None = Field(default=None, ge=0, le=10**9)
+    """From the grant of a master's container to its first heartbeat."""
+    container_start_ms: int | None = Field(default=None, ge=0, le=10**9)
+    """From the launch of a container to the start of its work (task durations include it)."""
+    update_ms: int | None = Field(default=None, ge=1, le=10**7)
+    """The scheduler's update."""

@@ -16,7 +16,7 @@ from harness.base.errors import InputError
 from harness.base.files import read_json
 from harness.experiments.real.trace import run_header
 from harness.experiments.resolve import jobs_of, load_experiment
-from harness.jobs.recorded import DelaysLine, JobLine, NodeLine, Trace, job_line, put_trace
+from harness.jobs.recorded import JobLine, NodeLine, Trace, job_line, put_trace
 from harness.jobs.replay import durations_ms, stages_in_order
 
 #: Policies that are a scheduler's own: under any other the run does not show what the scheduler does by itself.
@@ -47,7 +47,7 @@ def trace_of_run(folder: Path, into: Path) -> Trace:
     nodes = [NodeLine(count=n.count, memory_mb=n.memory_mb, vcores=n.vcores) for n in spec.cluster.nodes]
     header = run_header(experiment, f"{folder}, simulated", {}, nodes=nodes, given=None).model_copy(
         update={
-            "delays": DelaysLine(**spec.delays.model_dump(include=set(DelaysLine.model_fields))),
+            "delays": spec.delays,
             "scheduler": scheduler,
             "capacity": {key: str(value) for key, value in spec.capacity.items()} if scheduler == "capacity" else None,
         }

@@ -12,7 +12,7 @@ import time
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from itertools import pairwise
 from typing import Any
 
@@ -205,33 +205,20 @@ class JobRun:
 
 def tasks_table(jobs: Sequence[JobRun], zero_ms: int) -> pd.DataFrame:
     """One row an attempt of a task, in seconds from the start of the run (docs/how-results-are-computed.md)."""
-    columns: dict[str, list[Any]] = defaultdict(list)
-    times = ("asked", "granted", "heard", "launched", "started", "ended", "told")
+    rows = []
     for job in jobs:
         names = [stage.name for stage in stages_in_order(job.spec)]
         for task in job.record.tasks:
-            columns["job"].append(job.spec.id)
-            columns["queue"].append(job.spec.queue)
-            columns["stage"].append(names[task.stage])
-            columns["task"].append(task.task)
-            columns["attempt"].append(task.attempt)
-            columns["container"].append(task.container)
-            columns["node"].append(task.node)
-            for name in times:
-                columns[f"{name}_s"].append((getattr(task, f"{name}_ms") - zero_ms) / 1000.0)
-            columns["outcome"].append(task.outcome)
-    order = [
-        "job",
-        "queue",
-        "stage",
-        "task",
-        "attempt",
-        "container",
-        "node",
-        *(f"{name}_s" for name in times),
-        "outcome",
-    ]
-    return pd.DataFrame({name: columns[name] for name in order})
+            told = {
+                _column(name): (value - zero_ms) / 1000.0 if name.endswith("_ms") else value
+                for name, value in asdict(task).items()
+            }
+            rows.append({"job": job.spec.id, "queue": job.spec.queue, **told, "stage": names[task.stage]})
+    return pd.DataFrame(rows, columns=["job", "queue", *(_column(field.name) for field in fields(TaskRecord))])
+
+
+def _column(field: str) -> str:
+    return f"{field.removesuffix('_ms')}_s" if field.endswith("_ms") else field
 
 
 def result_of(

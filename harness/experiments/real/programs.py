@@ -24,9 +24,9 @@ from harness.jobs.data.targets import Target, target_of
 from harness.jobs.engines import ENGINES, engine
 from harness.jobs.engines.attempts import Attempt, Verdict
 from harness.jobs.engines.base import EnginePrograms, ProgramJob, Request, Site
-from harness.jobs.recorded import DelaysLine, JobLine
+from harness.jobs.recorded import JobLine
 from harness.jobs.replay import JobRecord, stages_in_order
-from harness.jobs.spec import DataSpec
+from harness.jobs.spec import DataSpec, DelaysSpec
 from harness.jobs.workloads.programs import ProgramsWorkload, programs_of
 from harness.model.jobs import JobSpec
 from harness.yarn.answers import AppStatus
@@ -157,7 +157,7 @@ def executor_start_s(job: JobRun) -> float | None:
     return max(held_s - worked_s, 0.0)
 
 
-def _with_overheads(line: JobLine, job: JobRun, delays: DelaysLine) -> JobLine:
+def _with_overheads(line: JobLine, job: JobRun, delays: DelaysSpec) -> JobLine:
     """A job of a trace with what its containers and its master took beside the tasks' work.
 
     Neither MapReduce's master nor Spark's says when a container was granted, or when it was through with exiting. But
@@ -321,7 +321,7 @@ class ProgramLoad:
                     wrong[identity] = f"the answer is wrong: {verdict.wrong}"
         return wrong
 
-    def lines(self, lines: Sequence[JobLine], jobs: Sequence[JobRun], delays: DelaysLine) -> list[JobLine]:
+    def lines(self, lines: Sequence[JobLine], jobs: Sequence[JobRun], delays: DelaysSpec) -> list[JobLine]:
         """A trace's jobs, with what programs took beside their tasks' work. ``delays``: the trace's."""
         by_id = {job.spec.id: job for job in jobs}
         return [_with_overheads(line, by_id[line.job], delays) if line.job in self else line for line in lines]

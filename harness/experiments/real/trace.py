@@ -14,8 +14,9 @@ from harness.experiments.real.curves import JobRun
 from harness.experiments.recording import NODE_HEARTBEAT, UPDATE, scheduler_properties, whole_property
 from harness.experiments.resolve import LoadedExperiment
 from harness.experiments.simulated import texts
-from harness.jobs.recorded import DelaysLine, Header, JobLine, NodeLine, QueueLine, job_line
+from harness.jobs.recorded import Header, JobLine, NodeLine, QueueLine, job_line
 from harness.jobs.replay import durations_ms, stages_in_order
+from harness.jobs.spec import DelaysSpec
 from harness.model.queues import SchedulerName
 
 
@@ -31,7 +32,7 @@ def delays_of(
     response_heartbeats: int = 1,
     *,
     given: Mapping[str, str] | None = None,
-) -> DelaysLine:
+) -> DelaysSpec:
     """The simulator's delays as they were set on the cluster and measured in the run (`real_curves.latencies`).
 
     ``response_heartbeats``: of masters, where the experiment does not say. ``given``: the properties of a cluster that
@@ -48,7 +49,7 @@ def delays_of(
         return None if found is None else found["mean"]
 
     end, between, am_start = mean("end_heard_ms"), mean("between_heartbeats_ms"), mean("am_start_ms")
-    return DelaysLine(
+    return DelaysSpec(
         node_heartbeat_ms=node_ms if between is None else round(between),
         end_heartbeat_ms=None if end is None else max(round(end - am_ms / 2), 0),
         am_heartbeat_ms=am_ms,

@@ -14,11 +14,11 @@ from harness.experiments.real.trace import run_jobs
 from harness.jobs.engines.attempts import Attempt
 from harness.jobs.engines.base import ProgramJob
 from harness.jobs.mapreduce.history import record_of
-from harness.jobs.recorded import DelaysLine, JobLine
+from harness.jobs.recorded import JobLine
 from harness.jobs.replay import JobRecord
 from harness.jobs.spark.programs import record_of as spark_record
 from harness.jobs.spark.programs import stages_of
-from harness.jobs.spec import ProgramSpec
+from harness.jobs.spec import DelaysSpec, ProgramSpec
 from harness.jobs.workloads.programs import ProgramsWorkload
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
@@ -216,7 +216,7 @@ def load_of(spec: JobSpec, application: str) -> ProgramLoad:
 def line_of(job: JobRun, application: str) -> JobLine:
     job.submitted_s = 0.0
     (line,) = load_of(job.spec, application).lines(
-        run_jobs([job], 1), [job], DelaysLine(node_heartbeat_ms=400, am_heartbeat_ms=1000)
+        run_jobs([job], 1), [job], DelaysSpec(node_heartbeat_ms=400, am_heartbeat_ms=1000)
     )
     return line
 
