@@ -192,7 +192,7 @@ def test_a_data_set_is_what_its_manifest_says(tmp_path: Path, monkeypatch: pytes
     target = FolderTarget(tmp_path / "points")
     made = generate("points", 50_000, 7, target)
     readers: list[Callable[[], list[str]]] = [
-        lambda: list(open_data(target, "points").files),
+        lambda: list(open_data(target, "points")),
         lambda: list(read_input(programs()["kmeans"], tmp_path / "points").files),
     ]
     for read in readers:

@@ -118,6 +118,24 @@ def check_whole(target: Target, manifest: Manifest) -> dict[str, int]:
     return {name: there[name] for name in sorted(manifest.parts)}
 
 
+def usable(target: Target, kind: str) -> Manifest | None:
+    """The manifest of a data set that is of the kind, and whole; None where there is none.
+
+    Raises InputError for one of another kind, and as `check_whole`.
+    """
+    manifest = read_manifest(target)
+    if manifest is not None and manifest.kind != kind:
+        raise InputError(f"a data set of {manifest.kind}", where=target.name, mend=f"give one of {kind}")
+    if manifest is not None:
+        check_whole(target, manifest)
+    return manifest
+
+
+def how_to_make(kind: str, place: str) -> str:
+    """How a data set comes there, for who looked for one."""
+    return f"make it: yarnfair data generate {kind} --size 10MB --out {place}"
+
+
 def is_whole(target: Target, manifest: Manifest) -> bool:
     """Whether `check_whole` finds nothing. Raises InputError for a place that cannot be read."""
     target.sizes()

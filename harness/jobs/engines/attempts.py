@@ -11,6 +11,8 @@ from typing import Any
 
 import pandas as pd
 
+from harness.jobs.replay import TaskRecord
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
@@ -29,6 +31,22 @@ class Attempt:
     merged_ms: int = 0
     outcome: str = "unknown"  # finished, failed, killed
     error: str = ""
+
+    def record(self, stage: int, task: int, last_ms: int, asked_ms: int | None = None) -> TaskRecord:
+        """As a run's tables have it. ``last_ms``: the history's last moment, when one that never ended was killed with
+        its job; ``asked_ms``: when its master asked for it. What else came before its start is not told apart."""
+        started, ended = self.started_ms, self.ended_ms or max(last_ms, self.started_ms)
+        return TaskRecord(
+            stage,
+            task,
+            int(self.attempt.rpartition("_")[2]),
+            self.container or "-",
+            self.node or "-",
+            started if asked_ms is None else asked_ms,
+            *(started, started, started, started),
+            *(ended, ended),
+            self.outcome if self.outcome != "unknown" else "killed",
+        )
 
 
 #: What a line raises that is none of a history, or a damaged one.

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from harness.jobs.engines.attempts import Attempt
-from harness.jobs.replay import JobRecord, TaskRecord
+from harness.jobs.replay import JobRecord
 from harness.model.jobs import Duration, JobSpec, Stage
 
 
@@ -39,20 +39,8 @@ def record_of(attempts: Sequence[Attempt], started_ms: int = 0) -> JobRecord:
     last_ms = max((max(one.started_ms, one.ended_ms) for one in attempts), default=0)
     tasks = []
     for one in attempts:
-        vertex, number = _place(one)
-        started, ended = one.started_ms, one.ended_ms or last_ms
-        tasks.append(
-            TaskRecord(
-                order[vertex],
-                numbers[vertex, number],
-                int(one.attempt.rpartition("_")[2]),
-                one.container,
-                one.node,
-                *(started, started, started, started, started),
-                *(ended, ended),
-                one.outcome if one.outcome != "unknown" else "killed",
-            )
-        )
+        place = _place(one)
+        tasks.append(one.record(order[place[0]], numbers[place], last_ms))
     return JobRecord(first_heartbeat_ms=started_ms, ended_ms=last_ms, tasks=tuple(tasks))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import InputError
-from harness.jobs.data.generate import TPCH, check_whole, read_manifest
+from harness.jobs.data.generate import TPCH, how_to_make, usable
 from harness.jobs.data.targets import FolderTarget
 from harness.jobs.hive.site import TABLES, tables_of
 from harness.jobs.spark.catalogue import SparkProgram
@@ -18,14 +18,11 @@ from harness.jobs.spark.plan import Input
 def read_tables(folder: Path) -> tuple[Input, dict[str, list[str]]]:
     """TPC-H's data in a folder, and the files of each table. Raises InputError for data that cannot be used."""
     if any(c in "{}[]*?\\, \t\n'\"$;:" for c in str(folder)):
-        raise InputError("Hive's paths have no blanks, quotes, commas or : ; $ * ? [ ] { }", where=str(folder))
-    make = f"make it: yarnfair data generate tpch --size 10MB --out {folder}"
-    manifest = read_manifest(FolderTarget(folder))
+        what = "Hive's paths have no blanks, quotes, commas or : ; $ * ? [ ] { }"
+        raise InputError(what, where=str(folder), mend="choose another folder")
+    make, manifest = how_to_make(TPCH, str(folder)), usable(FolderTarget(folder), TPCH)
     if manifest is None:
         raise InputError("no data set there", where=str(folder), mend=make)
-    if manifest.kind != TPCH:
-        raise InputError(f"a data set of {manifest.kind}", where=str(folder), mend="give one of tpch")
-    check_whole(FolderTarget(folder), manifest)
     tables = tables_of(sorted(manifest.parts))
     if lacking := [name for name in TABLES if name not in tables]:
         raise InputError(f"no {', '.join(f'{name}.parquet' for name in lacking)}", where=str(folder), mend=make)

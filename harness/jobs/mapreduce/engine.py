@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from harness.base.errors import CallError, InputError
 from harness.clusters import jars
 from harness.clusters.shared import ContainerFolder
-from harness.jobs.data.generate import read_manifest
+from harness.jobs.data.generate import how_to_make, read_manifest
 from harness.jobs.data.targets import HdfsTarget, Target, target_of
 from harness.jobs.engines.base import Engine, Program, ProgramJob, ProgramRun, Request, Site, Sizing
 from harness.jobs.mapreduce.catalogue import APPLICATIONS
@@ -96,9 +96,8 @@ class MapReduce(Engine):
             )
         for spec, place in site.data.items():
             if read_manifest(target_of(place)) is None:
-                make = f"yarnfair data generate {spec.kind} --size 10MB --out FOLDER"
-                where = target_of(place).name
-                raise InputError("no manifest.json, which says what data it is", where=where, mend=f"make it: {make}")
+                what, where = "no manifest.json, which says what data it is", target_of(place).name
+                raise InputError(what, where=where, mend=how_to_make(spec.kind, "FOLDER"))
         nodes = [node.total.memory_mb for node in site.rest.nodes() if node.state == "RUNNING"]
         most = max(job.maps, job.reduces) * job.sizing.task.memory_mb + job.sizing.am.memory_mb
         check_limit(min(most, max(nodes)), shared.node_limit_mb(), site.rest.http.current)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from harness.jobs.engines.attempts import NO_EVENT, Attempt, millis
-from harness.jobs.replay import JobRecord, TaskRecord
+from harness.jobs.replay import JobRecord
 
 _TASK = re.compile(r"task_[0-9]+_[0-9]+_[mr]_[0-9]{1,9}")
 _ATTEMPT = re.compile(r"attempt_[0-9]+_[0-9]+_[mr]_[0-9]{1,9}_[0-9]{1,9}")
@@ -76,19 +76,6 @@ def record_of(lines: Iterable[str], *, reduces_first: bool) -> JobRecord:
     tasks = []
     for one in read_history(kept):
         stage = 0 if one.kind == "reduce" or not reduces_first else 1
-        started, ended = one.started_ms, one.ended_ms or max(last_ms, one.started_ms)
-        tasks.append(
-            TaskRecord(
-                stage,
-                int(one.task.rpartition("_")[2]),
-                int(one.attempt.rpartition("_")[2]),
-                one.container,
-                one.node,
-                asked.get(one.task, started),
-                *(started, started, started, started),
-                *(ended, ended),
-                one.outcome if one.outcome != "unknown" else "killed",
-            )
-        )
+        tasks.append(one.record(stage, int(one.task.rpartition("_")[2]), last_ms, asked.get(one.task)))
     maps = [asked[task] for task in asked if task.rpartition("_")[0].endswith("_m")] or list(asked.values())
     return JobRecord(first_heartbeat_ms=min(maps, default=0), ended_ms=last_ms, tasks=tuple(tasks))

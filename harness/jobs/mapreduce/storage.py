@@ -6,12 +6,11 @@ fetch what a check needs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 from harness.base.errors import InputError
-from harness.jobs.data.generate import check_whole, read_manifest
+from harness.jobs.data.generate import how_to_make, usable
 from harness.jobs.data.targets import FolderTarget, HdfsTarget, Target
 
 #: Not in a URI, which the files are that YARN localises.
@@ -33,39 +32,18 @@ def check_path(path: str) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class DataSet:
-    """The files of an input: name -> bytes."""
-
-    target: Target
-    files: Mapping[str, int]
-
-    @property
-    def size(self) -> int:
-        """Bytes of all."""
-        return sum(self.files.values())
-
-
 def part_sizes(target: Target) -> dict[str, int]:
     """Bytes of a data set's files by name. Raises InputError."""
     return {name: size for name, size in target.sizes().items() if name.startswith("part-")}
 
 
-def open_data(target: Target, kind: str) -> DataSet:
-    """An input of a kind of data. Raises InputError for data of another kind, incomplete data, or none."""
-    manifest = read_manifest(target)
-    if manifest is not None and manifest.kind != kind:
-        raise InputError(f"a data set of {manifest.kind}", where=target.name, mend=f"give one of {kind}")
-    if manifest is not None:
-        return DataSet(target, check_whole(target, manifest))
+def open_data(target: Target, kind: str) -> dict[str, int]:
+    """The files of an input of a kind of data, name -> bytes. Raises InputError for data of another kind, incomplete
+    data, or none."""
     files = part_sizes(target)
-    if not files:
-        raise InputError(
-            "no part-* files",
-            where=target.name,
-            mend=f"make them: yarnfair data generate {kind} --size 10MB --out {target.name}",
-        )
-    return DataSet(target, files)
+    if usable(target, kind) is None and not files:
+        raise InputError("no part-* files", where=target.name, mend=how_to_make(kind, target.name))
+    return files
 
 
 def fetch(target: Target, names: Sequence[str], folder: Path) -> list[Path]:

@@ -17,7 +17,7 @@ from harness.jobs.data.targets import Target
 from harness.jobs.engines.attempts import Attempt, Verdict
 from harness.jobs.engines.base import EnginePrograms, ProgramJob, Sizing, write_answer
 from harness.jobs.engines.cluster import last_lines, on_this_machine, running_nodes, told_by_yarn
-from harness.jobs.replay import JobRecord, TaskRecord
+from harness.jobs.replay import JobRecord
 from harness.jobs.spark import catalogue
 from harness.jobs.spark.answers import check
 from harness.jobs.spark.events import asked_ms, read_events
@@ -272,29 +272,11 @@ def record_of(attempts: Sequence[Attempt], asked: int = 0) -> JobRecord:
     tasks = [one for one in attempts if one.kind == "task"]
     order = {key: (2 * at + 1, n) for at, (_, numbers) in enumerate(_groups(tasks)) for key, n in numbers.items()}
     last_ms = max((max(one.started_ms, one.ended_ms) for one in attempts), default=0)
-    rows = []
-    for one in tasks:
-        stage, number = order[_stage_of(one)]
-        started, ended = one.started_ms, one.ended_ms or last_ms
-        outcome = one.outcome if one.outcome != "unknown" else "killed"
-        attempt = int(one.attempt.rpartition("_")[2])
-        rows.append(
-            TaskRecord(
-                stage,
-                number,
-                attempt,
-                one.container or "-",
-                one.node or "-",
-                *(started, started, started, started, started),
-                *(ended, ended),
-                outcome,
-            )
-        )
     why = next((one.error for one in tasks if one.outcome == "failed"), "")
     return JobRecord(
         first_heartbeat_ms=asked,
         ended_ms=last_ms,
-        tasks=tuple(rows),
+        tasks=tuple(one.record(*order[_stage_of(one)], last_ms) for one in tasks),
         why=why,
         executors_ms=tuple(one.started_ms for one in attempts if one.kind == "executor"),
     )

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 
 from harness.base.errors import InputError
 from harness.clusters.shared import ContainerFolder, LocalFolder, SharedFolder
-from harness.jobs.data.generate import FolderTarget, check_whole, read_manifest
+from harness.jobs.data.generate import FolderTarget, how_to_make, usable
 from harness.jobs.spark import installation
 from harness.jobs.spark.catalogue import TABLES, SparkProgram
 from harness.jobs.spark.plan import Input
@@ -51,15 +51,12 @@ def read_input(program: SparkProgram, folder: Path) -> Input:
     kind = program.data[0]
     where = str(folder)
     if any(character in _NOT_IN_PATHS for character in where):
-        raise InputError("Hadoop's paths have no blanks, quotes, commas or : $ * ? [ ] { }", where=where)
-    make = f"make it: yarnfair data generate {kind} --size 10MB --out {folder}"
+        what = "Hadoop's paths have no blanks, quotes, commas or : $ * ? [ ] { }"
+        raise InputError(what, where=where, mend="choose another folder")
+    make = how_to_make(kind, where)
     if not folder.is_dir():
         raise InputError("no such folder", where=where, mend=make)
-    manifest = read_manifest(FolderTarget(folder))
-    if manifest is not None and manifest.kind != kind:
-        raise InputError(f"a data set of {manifest.kind}", where=where, mend=f"give one of {kind}")
-    if manifest is not None:
-        check_whole(FolderTarget(folder), manifest)
+    manifest = usable(FolderTarget(folder), kind)
     pattern = "*.parquet" if kind == "tpch" else "part-*"
     files = sorted(path for path in folder.glob(pattern) if path.is_file())
     if kind == "tpch":

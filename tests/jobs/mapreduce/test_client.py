@@ -69,7 +69,7 @@ def test_data_without_a_manifest_is_refused_where_it_has_to_be_copied(tmp_path: 
     (tmp_path / "words").mkdir()
     (tmp_path / "words" / "part-0").write_text("a word\n")
     given = request(tmp_path, tmp_path / "words")
-    assert open_data(FolderTarget(tmp_path / "words"), "text").files == {"part-0": 7}
+    assert open_data(FolderTarget(tmp_path / "words"), "text") == {"part-0": 7}
     experiment, places = experiment_of([given])
     (job,) = program_jobs(experiment, 1)
     assert places == {job.inputs[0]: tmp_path / "words"}
@@ -91,7 +91,7 @@ def test_data_of_another_kind_is_refused(tmp_path: Path) -> None:
         check_request(request(tmp_path, tmp_path / "movies", name="join"))
     with pytest.raises(InputError, match=r"no part-\* files"):
         open_data(FolderTarget(tmp_path / "none"), "text")
-    assert list(open_data(movies, "movies").files) == ["part-00000.txt"]
+    assert list(open_data(movies, "movies")) == ["part-00000.txt"]
 
 
 def test_settings_cannot_smuggle_words_into_a_command(tmp_path: Path) -> None:
