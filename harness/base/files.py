@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import fcntl
 import json
 import math
 import os
@@ -41,6 +42,24 @@ def writing(where: str | Path, mend: str = "check disk and rights") -> Iterator[
         yield
     except OSError as error:
         raise InputError(f"cannot be written: {reason(error)}", where=str(where), mend=mend) from None
+
+
+@contextlib.contextmanager
+def holding(path: Path, *, busy: InputError | None = None, mend: str = "check disk and rights") -> Iterator[None]:
+    """Holds a file's lock for as long as the context lasts; it goes with the process. The file is made if need be.
+
+    Waits for who has it; with ``busy``: raises that instead. Raises InputError where the file cannot be made.
+    """
+    with contextlib.ExitStack() as stack:
+        with writing(path, mend):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle = stack.enter_context(path.open("a"))
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | (0 if busy is None else fcntl.LOCK_NB))
+            except BlockingIOError:
+                assert busy is not None
+                raise busy from None
+        yield
 
 
 def put_file(

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shutil
@@ -15,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.base.errors import InputError, RunTimedOut
+from harness.base.files import holding
 from harness.model.data import data_path
 
 _NEEDED = (
@@ -96,9 +96,7 @@ def find_set(
     if maven is None:
         mend = f"install maven, or {instead or f'put the jars into {target}'}"
         raise InputError("no Maven (mvn) on the PATH", mend=mend)
-    cache_folder().mkdir(parents=True, exist_ok=True)
-    with (cache_folder() / ".lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with holding(cache_folder() / ".lock"):
         if missing(target, needed):
             progress(f"resolving {name} by Maven into {target} (once)")
             _resolve(maven, pom, target, needed)

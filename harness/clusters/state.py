@@ -7,7 +7,6 @@ happens to ``up`` the next command knows what to clean away. What runs there is 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import shutil
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import CallError, InputError
+from harness.base.files import holding
 from harness.clusters.processes import Process
 from harness.clusters.site import write_private
 
@@ -139,20 +139,8 @@ class StateFolder:
         ours = any(self.path(name).exists() for name in (_FILE, _OWN))
         if self.folder.is_dir() and not ours and any(self.folder.iterdir()):
             raise CallError(f"{self.folder} holds other things", mend="give an empty or new folder as --state")
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            handle = self.path(_OWN).open("a")
-        except OSError as error:
-            raise InputError(f"cannot write there: {error.strerror}", where=str(self.folder)) from None
-        with handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise InputError(
-                    "another yarnfair command is at work on this cluster",
-                    where=str(self.folder),
-                    mend="wait for it to end",
-                ) from None
+        what, where = "another yarnfair command is at work on this cluster", str(self.folder)
+        with holding(self.path(_OWN), busy=InputError(what, where=where, mend="wait for it to end")):
             yield
 
     def load(self) -> ClusterState | None:

@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
-import pandas as pd
-
 from harness.base.errors import InputError
 from harness.jobs.recorded import read_trace
 from harness.model.jobs import JobSpec
 from harness.policies.ordering import MapReduceJob
+from harness.report.reading import needed_table
 
 #: Stages with nothing before them are maps, the others reduces.
 _TABLES = ("tasks.parquet", "jobs.parquet")
@@ -126,7 +125,7 @@ def _from_trace(path: Path, found: EarlierRuns) -> None:
 
 
 def _from_run(folder: Path, found: EarlierRuns) -> None:
-    tasks, jobs = (_table(folder / name) for name in _TABLES)
+    tasks, jobs = (needed_table(folder / name) for name in _TABLES)
     missing = [name for name in _COLUMNS if name not in tasks] + [n for n in ("job", "type", "kind") if n not in jobs]
     if missing:
         raise InputError(f"no column {missing[0]}", where=str(folder), mend="the run is not of this version: run again")
@@ -140,11 +139,3 @@ def _from_run(folder: Path, found: EarlierRuns) -> None:
             # What a reduce waited for the last map is the slow-start's doing, not its own time.
             begun = max(begun, float(last_map[job]))
         found.add(names[job], reduce=reduce, seconds=float(row.ended_s) - begun)  # type: ignore[arg-type]
-
-
-def _table(path: Path) -> pd.DataFrame:
-    try:
-        return pd.read_parquet(path)
-    except (OSError, ValueError) as error:
-        why = str(error).partition("\n")[0][:200]
-        raise InputError(f"cannot be read: {why}", where=str(path), mend="give a run that ended") from None

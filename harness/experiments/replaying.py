@@ -21,6 +21,7 @@ from harness.base.stats import half_width_95
 from harness.experiments.kind import Ended
 from harness.experiments.resolve import split_policy
 from harness.jobs.recorded import Header, Trace
+from harness.report.reading import needed_table
 
 #: From which of the compared samples on a queue contends: it demands more than it holds.
 _CONTENDING = 3
@@ -196,8 +197,8 @@ def against(simulated: Path, real: Path) -> dict[str, Any]:
 
     Raises InputError for directories that have no such tables.
     """
-    jobs = [_table(folder, "jobs.parquet") for folder in (simulated, real)]
-    curves = [_table(folder, "allocations.parquet") for folder in (simulated, real)]
+    jobs = [needed_table(folder / "jobs.parquet") for folder in (simulated, real)]
+    curves = [needed_table(folder / "allocations.parquet") for folder in (simulated, real)]
     infos = [read_json(folder / "run.json") for folder in (simulated, real)]
     end_s = max(float(table["finished_s"].max()) for table in jobs)
     grid = np.arange(0.0, end_s, 0.25)
@@ -240,15 +241,6 @@ def against(simulated: Path, real: Path) -> dict[str, Any]:
 def _makespans(simulated: Path, real: Path) -> float:
     mine, its = (read_json(folder / "summary.json")["makespan_s"] for folder in (simulated, real))
     return float((mine - its) / its)
-
-
-def _table(folder: Path, name: str) -> pd.DataFrame:
-    try:
-        return pd.read_parquet(folder / name)
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"cannot be read: {str(error)[:100]}", where=str(folder / name), mend="give a run directory"
-        ) from None
 
 
 def _steps(table: pd.DataFrame, queue: str, column: str, grid: Any) -> Any:

@@ -30,6 +30,14 @@ def parquet_table(path: Path) -> pd.DataFrame | None:
         ) from None
 
 
+def needed_table(path: Path) -> pd.DataFrame:
+    """A table of a run that ended. Raises InputError when it is not there, or damaged."""
+    table = parquet_table(path)
+    if table is None:
+        raise InputError("no such file", where=str(path), mend="give the directory of a run that ended")
+    return table
+
+
 def column(table: pd.DataFrame, name: str, path: Path) -> Floats:
     try:
         return table[name].to_numpy(dtype=np.float64, na_value=math.nan)

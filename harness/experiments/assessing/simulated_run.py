@@ -25,7 +25,7 @@ _STOCK = ("fair", "capacity")
 
 def trace_of_run(folder: Path, into: Path) -> Trace:
     """The trace of a simulated run, written to ``into``. Raises InputError for a run that has none."""
-    import pandas as pd
+    from harness.report.reading import needed_table
 
     run = read_json(folder / "run.json")
     where = str(folder / "run.json")
@@ -52,7 +52,7 @@ def trace_of_run(folder: Path, into: Path) -> Trace:
             "capacity": {key: str(value) for key, value in spec.capacity.items()} if scheduler == "capacity" else None,
         }
     )
-    table = pd.read_parquet(folder / "jobs.parquet", columns=["job", "submitted_s", "started_s", "finished_s"])
+    table = needed_table(folder / "jobs.parquet")
     columns = (table[f"{name}_s"].to_numpy(float) for name in ("submitted", "started", "finished"))
     times = dict(zip(table["job"].astype(str), zip(*columns, strict=True), strict=True))
     jobs: list[JobLine] = []

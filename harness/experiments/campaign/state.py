@@ -8,16 +8,15 @@ machine itself fails, the last cells may be found as running although they had e
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from harness.base.errors import InputError
+from harness.base.files import holding
 from harness.experiments.campaign.spec import Cell
 
 FORMAT = 1
@@ -180,11 +179,8 @@ class CampaignState:
         rows = self.db.execute(
             "SELECT id, name, experiment, policy, state, attempts, exit, why, may_retry, wall_s FROM cells"
             " WHERE current = 1 ORDER BY position"
-        ).fetchall()
-        return [
-            Standing(id_, name, experiment, policy, state, attempts, exit_code, why, bool(may_retry), wall_s)
-            for id_, name, experiment, policy, state, attempts, exit_code, why, may_retry, wall_s in rows
-        ]
+        )
+        return [replace(standing, may_retry=bool(standing.may_retry)) for standing in (Standing(*row) for row in rows)]
 
     def walls(self) -> dict[tuple[str, str, str], list[float]]:
         """Wall-clock times of finished cells by (experiment's hash, policy, backend)."""
@@ -202,22 +198,7 @@ def locked(out: Path) -> Iterator[None]:
 
     Raises InputError when another holds it.
     """
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        handle = os.open(out / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
-    except OSError as error:
-        raise InputError(
-            f"cannot be used for a campaign: {error.strerror}", where=str(out), mend="choose another --out"
-        ) from None
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InputError(
-                "another `yarnfair run` or `campaign run` works here",
-                where=str(out),
-                mend="wait for it, or choose another --out",
-            ) from None
+    mend = "wait for it, or choose another --out"
+    busy = InputError("another `yarnfair run` or `campaign run` works here", where=str(out), mend=mend)
+    with holding(out / ".lock", busy=busy, mend="choose another --out"):
         yield
-    finally:
-        os.close(handle)

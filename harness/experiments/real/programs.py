@@ -22,13 +22,12 @@ from harness.experiments.resolve import LoadedExperiment, jobs_of
 from harness.jobs.data.generate import FolderTarget, check_whole, generate, is_whole, read_manifest, read_size
 from harness.jobs.data.targets import Target, target_of
 from harness.jobs.engines import ENGINES, engine
-from harness.jobs.engines.attempts import Attempt, Verdict
+from harness.jobs.engines.attempts import Verdict
 from harness.jobs.engines.base import EnginePrograms, ProgramJob, Request, Site
 from harness.jobs.recorded import JobLine
 from harness.jobs.replay import JobRecord, stages_in_order
 from harness.jobs.spec import DataSpec, DelaysSpec
 from harness.jobs.workloads.programs import ProgramsWorkload, programs_of
-from harness.model.jobs import JobSpec
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient
 
@@ -252,19 +251,9 @@ class ProgramLoad:
     def __contains__(self, job_id: str) -> bool:
         return job_id in self.by_id
 
-    def _of(self, job_id: str) -> EnginePrograms:
+    def of(self, job_id: str) -> EnginePrograms:
+        """The programs of a job's engine, which are asked for what is the job's."""
         return self.engines[self.by_id[job_id].engine]
-
-    def submit(self, job_id: str) -> str | None:
-        """Submits a job (again, if it was before); the application's id, or None where `taken` will know it."""
-        return self._of(job_id).submit(job_id)
-
-    def taken(self, job_id: str) -> str | None:
-        """The application of a job that was submitted without one; None: not yet.
-
-        Raises RunInvalid for a job that failed before it had one.
-        """
-        return self._of(job_id).taken(job_id)
 
     def kill(self) -> None:
         """Kills what does not carry the run's tag and has not ended."""
@@ -273,19 +262,11 @@ class ProgramLoad:
 
     def record(self, job_id: str, status: AppStatus | None) -> JobRecord:
         """What is known of a job's tasks; of one that failed also why. Raises InputError."""
-        own = self._of(job_id)
+        own = self.of(job_id)
         found = own.record(job_id, status)
         if status is not None and status.final and status.final_status != "SUCCEEDED":
             found = replace(found, why=own.why(job_id, status))
         return found
-
-    def attempts(self, job_id: str) -> list[Attempt]:
-        """What was measured of a job so far. Raises InputError."""
-        return self._of(job_id).attempts(job_id)
-
-    def measured(self, job_id: str, status: AppStatus | None) -> JobSpec:
-        """A job as it ran, each task with its own time."""
-        return self._of(job_id).measured(job_id, status)
 
     def continues(self, job_id: str) -> bool:
         """Whether a job is a further step of a program, which does not come where the step before has failed."""
@@ -304,7 +285,7 @@ class ProgramLoad:
             progress(f"checking {checked} answer{'s' if checked > 1 else ''}")
         for job in ended:
             identity, one = job.spec.id, self.by_id[job.spec.id]
-            own, output = self._of(identity), self.outputs.get(one.application)
+            own, output = self.of(identity), self.outputs.get(one.application)
             try:
                 verdict = None if one.sizing.answers == "leave" else own.check(identity, job.status)
                 if one.sizing.answers == "keep":

@@ -331,7 +331,7 @@ class RealRun:
             job.submitted_s = self.now_s()
         if self.load is not None and job.spec.id in self.load:
             try:
-                job.app_id = self.load.submit(job.spec.id)
+                job.app_id = self.load.of(job.spec.id).submit(job.spec.id)
             except (Unreachable, Refused, BadAnswer):
                 # The ResourceManager's: nothing is wrong with the job.
                 raise
@@ -403,7 +403,7 @@ class RealRun:
             if job.tries and job.app_id is None and not job.ended:
                 assert self.load is not None
                 try:
-                    job.app_id = self.load.taken(job.spec.id)
+                    job.app_id = self.load.of(job.spec.id).taken(job.spec.id)
                 except RunInvalid as error:
                     self._failed(job, error.what)
 
@@ -418,7 +418,7 @@ class RealRun:
             if self.load is not None and job.spec.id in self.load:
                 found = self.load.record(job.spec.id, job.status)
                 # As it ran: its stages, and each task's time.
-                job.spec = self.load.measured(job.spec.id, job.status)
+                job.spec = self.load.of(job.spec.id).measured(job.spec.id, job.status)
                 self.alone_s[job.spec.id] = ideal_alone_s(job.spec, self.capacity)
                 return found
             return self.replayer.record(job.spec.id)

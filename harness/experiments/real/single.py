@@ -171,7 +171,7 @@ class ProgramRunner:
 def _attempts(job: JobRun, load: ProgramLoad | None) -> list[Attempt]:
     # Without its own records a job has no attempts to show; the run counts all the same.
     with contextlib.suppress(YarnfairError):
-        return load.attempts(job.spec.id) if load is not None and job.tries else []
+        return load.of(job.spec.id).attempts(job.spec.id) if load is not None and job.tries else []
     return []
 
 

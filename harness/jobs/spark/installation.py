@@ -6,7 +6,6 @@ and hash, pip fetches it when a Spark program is first run. ``YARNFAIR_SPARK`` n
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import importlib.util
 import os
@@ -20,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.base.errors import InputError, RunTimedOut
-from harness.base.files import writing
+from harness.base.files import holding, writing
 from harness.clusters.jars import cache_folder
 from harness.model.data import data_path
 
@@ -69,13 +68,10 @@ def find(*, timeout_s: float = 1800.0, progress: Callable[[str], None] = lambda 
     home = target()
     if home.is_dir():
         return home
-    with writing(cache_folder()):
-        cache_folder().mkdir(parents=True, exist_ok=True)
-        with (cache_folder() / ".spark.lock").open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not home.is_dir():
-                progress(f"fetching Spark {version()} into {home} (once, 434 MB)")
-                _fetch(home, timeout_s)
+    with writing(cache_folder()), holding(cache_folder() / ".spark.lock"):
+        if not home.is_dir():
+            progress(f"fetching Spark {version()} into {home} (once, 434 MB)")
+            _fetch(home, timeout_s)
     return home
 
 
