@@ -67,12 +67,11 @@ def put_file(
     write: Callable[[Path], None],
     *,
     mode: int | None = 0o644,
-    owner: tuple[int, int] | None = None,
     sync: bool = False,
 ) -> None:
     """Lets `write` fill a temporary file beside `path`, then moves it there. Raises OSError when the disk refuses.
 
-    ``mode`` None: that of the file that is replaced, or what the umask gives a new one. ``owner``: user and group.
+    ``mode`` None: that of the file that is replaced, or what the umask gives a new one.
     ``sync``: it is on the disk when this returns.
     """
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -80,8 +79,6 @@ def put_file(
     temporary = Path(name)
     try:
         write(temporary)
-        if owner is not None:
-            os.chown(temporary, *owner)
         temporary.chmod(mode if mode is not None else _present_mode(path))
         if sync:
             with temporary.open("rb") as stream:

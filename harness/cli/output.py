@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import click
 
 from harness.base.errors import CallError
+from harness.base.files import plain
 from harness.base.words import fitted, folded
 
 if TYPE_CHECKING:
@@ -63,20 +64,9 @@ def outlive_readers() -> None:
         )
 
 
-def _finite(value: Any) -> Any:
-    """NaN and infinities as None, so that the document is JSON for every reader."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return value
-
-
 def print_json(document: Any) -> None:
-    """The result of a command with ``--json``: one document, nothing else, on standard output."""
-    click.echo(json.dumps(_finite(document), indent=1, ensure_ascii=False))
+    """The result of a command with ``--json``: one document, nothing else, on standard output. NaN is null there."""
+    click.echo(json.dumps(plain(document), indent=1, ensure_ascii=False))
 
 
 def say(text: str) -> None:

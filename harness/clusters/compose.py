@@ -31,7 +31,6 @@ from harness.clusters.state import ClusterSpec, ClusterState
 from harness.clusters.status import ClusterStatus, Part, last_words, wait_for_nodes
 from harness.model.data import data_path
 
-_HOST = "127.0.0.1"
 _PORTS = ("http", "client", "admin")
 #: Building the image resolves Hadoop's jars: minutes on a slow network.
 _BUILD_TIMEOUT_S = 1_800.0

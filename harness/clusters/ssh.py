@@ -14,7 +14,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -372,7 +372,7 @@ class SshCluster(Cluster):
                 if known is not None:
                     processes.stop(list(known.processes.values()), mark)
                 with ExitStack() as quiet:
-                    quiet.enter_context(_ignoring())
+                    quiet.enter_context(suppress(InputError))
                     with Remote(rm) as remote:
                         remote.run(f"rm -f {shlex.quote(backup)}")
                 self.folder.remove()
@@ -418,14 +418,6 @@ class SshCluster(Cluster):
                 raise InputError(f"cannot be kept: {reason(error)}", where=str(target), mend="make room") from None
             return target
         raise AssertionError("unreachable")
-
-
-@contextmanager
-def _ignoring() -> Iterator[None]:
-    try:
-        yield
-    except InputError:
-        return
 
 
 def _own_environment(mark: str) -> dict[str, str]:

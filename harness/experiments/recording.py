@@ -16,15 +16,12 @@ from harness.base.errors import InputError
 from harness.experiments.history import History
 from harness.jobs.recorded import Header, JobLine, NodeLine, QueueLine, StageLine
 from harness.jobs.spec import DelaysSpec, DemandSpec
-from harness.model.resources import Resource
 from harness.yarn.answers import AppStatus, NodeStatus
 from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.errors import BadAnswer, Refused
 from harness.yarn.queue_answers import CAPACITY, SchedulerStatus
 from harness.yarn.rmclient import RmClient
 
-#: An application's container where nothing is known of it.
-_TASK = Resource(1024, 1)
 #: A master holds its container for a little longer than it lives: so much more is no task of its own, seconds and part.
 _ROUGH_S, _ROUGH_PART = 3.0, 0.02
 #: A MapReduce master asks so often by default. It acts on an answer at once (`Delays.am_response_heartbeats` 0).

@@ -23,6 +23,8 @@ from harness.model.resources import Resource
 #: hadoop-sls 3.4.2's defaults for containers and AMs: yarn.sls.container.* and yarn.sls.am.*
 DEFAULT_CONTAINER = Resource(1024, 1)
 DEFAULT_AM = Resource(1024, 1)
+#: And for what a node has.
+DEFAULT_NODE = Resource(10240, 10)
 #: What one file may hold; a longer one is split, or a mistake.
 MAX_BYTES = 1 << 30
 MAX_TASKS = 10_000_000
@@ -166,10 +168,10 @@ def _stages(tasks: list[Any], place: str) -> tuple[Stage, ...]:
     )
 
 
-def load_jobs(path: str | Path, *, queue_prefix: str = "root.") -> list[JobSpec]:
+def load_jobs(path: str | Path) -> list[JobSpec]:
     """The jobs of an SLS JSON trace, by start time (seconds from the trace's own zero).
 
-    A queue without ``root.`` gets ``queue_prefix``. Raises InputError with file and line for a file that is empty,
+    A queue without ``root.`` is one below it. Raises InputError with file and line for a file that is empty,
     truncated, not JSON, or has a field that cannot be.
     """
     path = Path(path)
@@ -201,7 +203,7 @@ def load_jobs(path: str | Path, *, queue_prefix: str = "root.") -> list[JobSpec]
             jobs.append(
                 JobSpec(
                     id=name,
-                    queue=queue if queue == "root" or queue.startswith("root.") else queue_prefix + queue,
+                    queue=queue if queue == "root" or queue.startswith("root.") else f"root.{queue}",
                     kind="mapreduce",
                     am=_resource(item, "am.", place, DEFAULT_AM),
                     stages=stages,
@@ -225,13 +227,9 @@ def ends_s(path: str | Path) -> dict[str, float]:
     return found
 
 
-def load_nodes(path: str | Path, *, memory_mb: int = 10240, vcores: int = 10) -> list[NodeSpec]:
-    """The nodes of an SLS topology file (racks of nodes), or ``num.nodes`` / ``num.racks`` of a trace.
-
-    ``memory_mb`` and ``vcores``: what a node has when the file does not say (hadoop-sls' own defaults).
-    """
-    path = Path(path)
-    default = Resource(memory_mb, vcores)
+def load_nodes(path: str | Path) -> list[NodeSpec]:
+    """The nodes of an SLS topology file (racks of nodes), or ``num.nodes`` / ``num.racks`` of a trace."""
+    path, default = Path(path), DEFAULT_NODE
     nodes: list[NodeSpec] = []
     seen: set[str] = set()
     for place, item in objects(path):

@@ -29,11 +29,6 @@ def test_modes(tmp_path: Path) -> None:
         os.umask(before)
 
 
-def test_an_owner_is_set_before_the_file_is_there(tmp_path: Path) -> None:
-    put_file(tmp_path / "x", lambda draft: draft.write_text("x"), owner=(os.getuid(), os.getgid()))  # type: ignore[func-returns-value]
-    assert (tmp_path / "x").stat().st_uid == os.getuid()
-
-
 def test_what_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path) -> None:
     path = tmp_path / "x"
     write_text(path, "old")

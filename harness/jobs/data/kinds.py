@@ -88,10 +88,10 @@ def _rows(size: int, per_row: int, make: Callable[[int], str]) -> bytes:
     return make(max(size // per_row, 1)).encode()
 
 
-def _join(*columns: NDArray[np.generic], separator: str = ",") -> str:
+def _join(*columns: NDArray[np.generic]) -> str:
     """Columns of equal length as lines."""
     texts = [column.astype(str).tolist() for column in columns]
-    return "\n".join(separator.join(row) for row in zip(*texts, strict=True)) + "\n"
+    return "\n".join(",".join(row) for row in zip(*texts, strict=True)) + "\n"
 
 
 def _rankings(draw: Draw, size: int, seed: int) -> bytes:

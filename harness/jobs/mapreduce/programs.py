@@ -87,7 +87,6 @@ class Staged:
     python: str
     user: str = "yarnfair"
     am_heartbeat_ms: int = 1000
-    node_heartbeat_ms: int = 1000
     carries_jar: bool = False
 
 

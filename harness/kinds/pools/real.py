@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,7 +36,6 @@ from harness.policies.cloud_driver import (
 )
 from harness.results.store import RunDirectory
 
-Rates = Mapping[str, Mapping[str, float]]
 SECONDS = 3600.0
 
 
