@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from studies.real_faults.server import configuration
+
 
 def keygen(path: Path) -> Path:
     """An ed25519 key without a passphrase."""
@@ -103,13 +105,8 @@ class Lab:
         host_key = keygen(folder / "host")
         server = Server(folder, address, free_port(address))
         shutil.copy(f"{self.key}.pub", folder / "authorized")
-        (folder / "sshd_config").write_text(
-            f"ListenAddress {address}\nPort {server.port}\nHostKey {host_key}\nPidFile {folder}/pid\n"
-            f"AuthorizedKeysFile {folder}/authorized\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n"
-            "StrictModes no\nUsePAM no\nPermitRootLogin yes\nMaxStartups 100\nSubsystem sftp internal-sftp\n"
-            # Bash reads ~/.bashrc for a command over SSH, and what a developer has there may wait or fail.
-            f"SetEnv HOME={folder}\n"
-        )
+        text = configuration(address, server.port, host_key, folder / "authorized", folder, f"{folder}/pid")
+        (folder / "sshd_config").write_text(text)
         server.start()
         self.servers[name] = server
         with self.known_hosts.open("a") as out:

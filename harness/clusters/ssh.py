@@ -14,7 +14,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -371,10 +371,8 @@ class SshCluster(Cluster):
                 known = self.folder.load()
                 if known is not None:
                     processes.stop(list(known.processes.values()), mark)
-                with ExitStack() as quiet:
-                    quiet.enter_context(suppress(InputError))
-                    with Remote(rm) as remote:
-                        remote.run(f"rm -f {shlex.quote(backup)}")
+                with suppress(InputError), Remote(rm) as remote:
+                    remote.run(f"rm -f {shlex.quote(backup)}")
                 self.folder.remove()
                 raise
 

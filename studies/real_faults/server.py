@@ -21,6 +21,17 @@ def installed() -> bool:
     return os.access(_SSHD, os.X_OK) and shutil.which("ssh-keygen") is not None
 
 
+def configuration(address: str, port: int, host_key: Path, users_keys: Path, home: Path, pid_file: str = "none") -> str:
+    """The configuration of an sshd on this machine that lets in who has one of the users' keys."""
+    return (
+        f"ListenAddress {address}\nPort {port}\nHostKey {host_key}\nPidFile {pid_file}\nStrictModes no\n"
+        f"AuthorizedKeysFile {users_keys}\nPasswordAuthentication no\nUsePAM no\n"
+        "KbdInteractiveAuthentication no\nPermitRootLogin yes\nMaxStartups 100\nSubsystem sftp internal-sftp\n"
+        # Bash reads ~/.bashrc for a command over SSH, and what a developer has there may wait or fail.
+        f"SetEnv HOME={home}\n"
+    )
+
+
 class SftpServer:
     """``home``: the HOME of who is to log in. Killed, frozen and begun again as a whole: with its connections."""
 
@@ -32,13 +43,8 @@ class SftpServer:
         for key in (folder / "host", self._ssh / "id_ed25519"):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
         self.port = free_ports(["sftp"])["sftp"]
-        (folder / "sshd_config").write_text(
-            f"ListenAddress 127.0.0.1\nPort {self.port}\nHostKey {folder}/host\nPidFile none\nStrictModes no\n"
-            f"AuthorizedKeysFile {self._ssh}/id_ed25519.pub\nPasswordAuthentication no\nUsePAM no\n"
-            "KbdInteractiveAuthentication no\nPermitRootLogin yes\nMaxStartups 100\nSubsystem sftp internal-sftp\n"
-            # Bash reads ~/.bashrc for a command over SSH, and what a developer has there may wait or fail.
-            f"SetEnv HOME={self.home}\n"
-        )
+        text = configuration("127.0.0.1", self.port, folder / "host", self._ssh / "id_ed25519.pub", self.home)
+        (folder / "sshd_config").write_text(text)
         self._process: processes.Process | None = None
 
     def known_at(self, port: int) -> None:
