@@ -116,7 +116,7 @@ def run(
     queue = f"root.{queue.removeprefix('root.')}"
     names, places, out = members(name), tuple(_place(text, "--input") for text in inputs), _place(output, "--output")
     if len(names) > 1 and not isinstance(out, Path):
-        raise CallError(f"{name} writes folders of this machine, not HDFS", where="--output")
+        raise CallError(f"{name} writes folders of this machine, not HDFS", where="--output", mend="give a folder")
     asked = Request(
         name,
         places,

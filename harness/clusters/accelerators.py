@@ -163,7 +163,8 @@ class Accelerators:
     def _pattern(self, client: Any, state: ClusterState) -> Any:
         own = _service(self.cluster.containers(client, state), "nm")
         if not own:
-            raise InputError("the cluster has no NodeManager of its own", where=state.mark)
+            mend = "bring the cluster up again: another NodeManager is made like one of its own"
+            raise InputError("the cluster has no NodeManager of its own", where=state.mark, mend=mend)
         return own[0]
 
     def _wait(self, made: Sequence[Any], state: ClusterState, kind: NodeType, end: float) -> list[JoinedNode]:

@@ -113,13 +113,21 @@ class Cluster(ABC):
         if not keep and not self._clean(self.folder.load() or state):
             self.folder.remove()
 
+    def known(self) -> ClusterState:
+        """What was brought up here. Raises InputError where nothing was."""
+        state = self.folder.load() if self.folder.folder.exists() else None
+        if state is None:
+            mend = f"bring one up: `yarnfair cluster up --backend {self.backend}`"
+            raise InputError("no cluster here", where=str(self.folder.folder), mend=mend)
+        return state
+
     def _came_up(self, state: ClusterState, start: float, info: ClusterInfo) -> ClusterStatus:
         """Notes that all nodes run, since `start` (monotonic), and by which ResourceManager's word."""
         state = replace(state, running_s=round(time.monotonic() - start, 2), rm_id=info.id)
         self.folder.save(state)
         found = self._status(state)
         if found is None:
-            raise InputError("what was started is gone", where=state.mark)
+            raise InputError("what was started is gone", where=state.mark, mend="bring it up again")
         return found
 
     def _runs(self, state: ClusterState) -> bool:

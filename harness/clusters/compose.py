@@ -138,9 +138,7 @@ class DockerCluster(Cluster):
 
     @contextlib.contextmanager
     def share(self, name: str, beside: Path) -> Iterator[tuple[SharedFolder, str]]:
-        state = self.folder.load()
-        if state is None:
-            raise InputError("no cluster here", where=str(self.folder.folder))
+        state = self.known()
         with docker_client() as client:
             parts = self.containers(client, state)
             rm = [part for part in parts if part.labels.get("com.docker.compose.service") == "rm"]
@@ -282,7 +280,10 @@ class DockerCluster(Cluster):
         with docker_client() as client:
             for container in self.containers(client, state):
                 if container.status in ("exited", "dead"):
-                    raise InputError(f"container {container.name} ended: {_words(container)}")
+                    raise InputError(
+                        f"container {container.name} ended: {_words(container)}",
+                        mend=f"look at its log: `docker logs {container.name}` (cluster up --keep leaves it)",
+                    )
 
     def containers(self, client: Any, state: ClusterState) -> list[Any]:
         """All containers of the cluster, by name."""

@@ -110,7 +110,7 @@ def start(command: Sequence[str], *, environment: Mapping[str, str], folder: Pat
     # It outlives this program: nobody here waits for it, and Popen's destructor must not warn about that.
     started.returncode = 0
     if found is None:
-        raise InputError(f"{command[0]} ended at once", where=str(log))
+        raise InputError(f"{command[0]} ended at once", where=str(log), mend="this log says why")
     return Process(started.pid, found[1], boot_id())
 
 

@@ -100,7 +100,8 @@ class Remote:
             try:
                 options["pkey"] = paramiko.PKey.from_path(access.key)
             except (OSError, ValueError, TypeError, paramiko.SSHException, paramiko.pkey.UnknownKeyType) as error:
-                raise InputError(f"no usable key: {reason(error)}", where=access.key) from None
+                mend = "give a private key that OpenSSH reads, without a passphrase, as the inventory's key"
+                raise InputError(f"no usable key: {reason(error)}", where=access.key, mend=mend) from None
             options.update(allow_agent=False, look_for_keys=False)
         connection = fabric.Connection(
             access.host,
@@ -118,7 +119,10 @@ class Remote:
             else:
                 client.load_system_host_keys()
         except (OSError, paramiko.SSHException) as error:
-            raise InputError(f"known_hosts cannot be read: {reason(error)}", where=access.known_hosts) from None
+            mend = "check the path: the inventory's known_hosts, or ~/.ssh/known_hosts"
+            raise InputError(
+                f"known_hosts cannot be read: {reason(error)}", where=access.known_hosts, mend=mend
+            ) from None
         client.set_missing_host_key_policy(paramiko.RejectPolicy())
         connection.client = client
         try:
@@ -268,7 +272,7 @@ class Remote:
         with session.open(path, "rb") as file:
             data: bytes = file.read(limit + 1)
         if len(data) > limit:
-            raise InputError(f"{path} is larger than {limit} bytes", where=self.name)
+            raise InputError(f"{path} is larger than {limit} bytes", where=self.name, mend="is it this file?")
         return data
 
     def put(self, files: Mapping[str, bytes | Path], *, mode: int = 0o644, keep: bool = False) -> None:

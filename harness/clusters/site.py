@@ -26,7 +26,8 @@ def check_property(name: str, value: str) -> None:
     if not re.fullmatch(r"[A-Za-z0-9_.*-]{1,200}", name):
         raise CallError(f"{name[:60]!r} is not a property's name", mend="give --property NAME=VALUE")
     if re.search(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", value):
-        raise CallError(f"the value of {name} has characters that XML cannot hold")
+        what = f"the value of {name} has characters that XML cannot hold"
+        raise CallError(what, mend="leave control characters out")
 
 
 def render(properties: Mapping[str, str]) -> str:

@@ -91,7 +91,8 @@ class SshCluster(Cluster):
             try:
                 return self._hosts_of(state)
             except (KeyError, TypeError, ValueError):
-                raise InputError("the state names no hosts", where=str(self.folder.folder)) from None
+                mend = "give --inventory, or end what still runs and remove the folder"
+                raise InputError("the state names no hosts", where=str(self.folder.folder), mend=mend) from None
         if self._given is None:
             raise InputError("no inventory", where="--inventory", mend="give the YAML file that names the hosts")
         return self._given
@@ -284,10 +285,7 @@ class SshCluster(Cluster):
 
     @contextmanager
     def share(self, name: str, beside: Path) -> Iterator[tuple[SharedFolder, str]]:
-        state = self.folder.load()
-        if state is None:
-            raise InputError("no cluster here", where=str(self.folder.folder))
-        hosts = HostsFolder(self.inventory().nodes, f"/tmp/yarnfair-{name}-{state.mark[:12]}")
+        hosts = HostsFolder(self.inventory().nodes, f"/tmp/yarnfair-{name}-{self.known().mark[:12]}")
         try:
             yield hosts, hosts.python()
         finally:
@@ -305,10 +303,10 @@ class SshCluster(Cluster):
 
     def place(self) -> AllocationPlace:
         """Where the cluster's allocation file lies."""
-        state = self.folder.load()
-        inventory = self.inventory()
-        if state is None or inventory.rm is None or not state.remote.get("scheduler_file"):
-            raise InputError("no cluster here", where=str(self.folder.folder))
+        state, inventory = self.known(), self.inventory()
+        if inventory.rm is None or not state.remote.get("scheduler_file"):
+            mend = "bring it up again"
+            raise InputError("no scheduler's file of this cluster", where=str(self.folder.folder), mend=mend)
         return RemotePlace(inventory.rm, str(state.remote["scheduler_file"]))
 
     # --- a cluster that is there already ---
@@ -385,7 +383,8 @@ class SshCluster(Cluster):
         with self.folder.lock():
             state = self.folder.load()
             if state is None or not state.remote.get("adopted"):
-                raise InputError("no adopted cluster here", where=str(self.folder.folder))
+                mend = "adopt one, or give its --state; `cluster down` is for one that was brought up"
+                raise InputError("no adopted cluster here", where=str(self.folder.folder), mend=mend)
             inventory = self.inventory()
             assert inventory.rm is not None
             path, backup = str(state.remote["scheduler_file"]), str(state.remote["backup"])

@@ -82,7 +82,7 @@ class ClusterSpec:
             )
         for path in [*self.jars, *([self.allocations] if self.allocations else [])]:
             if not Path(path).is_file():
-                raise InputError("no such file", where=path)
+                raise InputError("no such file", where=path, mend="check the path")
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,8 @@ class Tunnel:
                 server = _server(self, port, target)
             except OSError as error:
                 self.close()
-                raise InputError(f"port {port}: {error.strerror}", where=LOOPBACK) from None
+                mend = "end what listens there, and bring the cluster up again"
+                raise InputError(f"port {port}: {error.strerror}", where=LOOPBACK, mend=mend) from None
             self._servers.append(server)
             threading.Thread(target=server.serve_forever, daemon=True).start()
 

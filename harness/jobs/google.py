@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.base.errors import InputError
+from harness.base.errors import InputError, reason
 from harness.base.files import open_whole
 from harness.sim.vector import VectorLoad
 
@@ -46,7 +46,8 @@ def rows(path: Path, columns: int) -> Iterator[tuple[int, list[str]]]:
                     )
                 yield number, fields
     except (OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error) as error:
-        raise InputError(f"cannot be read: {error}", where=str(path)) from error
+        what = f"cannot be read: {reason(error)}"
+        raise InputError(what, where=str(path), mend="give a table of the 2011 trace (.csv or .csv.gz)") from error
 
 
 def _figure(path: Path, line: int, text: str, what: str, *, optional: bool = False) -> float:
@@ -106,7 +107,8 @@ def read_trace(
             if cpu > 0 and memory > 0:
                 machines[fields[1]] = (cpu, memory)
     if not machines:
-        raise InputError("adds no machine at its beginning", where=str(machine_events))
+        what = "adds no machine at its beginning"
+        raise InputError(what, where=str(machine_events), mend="give the trace's first part of machine_events")
     servers = np.array([(cpu, memory, disk) for cpu, memory in machines.values()])
     if part.machines is not None and part.machines > len(servers):
         raise InputError(
@@ -135,12 +137,14 @@ def read_trace(
             if key in wanted and wanted[key][0] in chosen:
                 begin, end = _whole(path, line, fields[0], "the start"), _whole(path, line, fields[1], "the end")
                 if end < begin or end >= _OUTSIDE_US:
-                    raise InputError("ends before it starts", where=f"{path}:{line}")
+                    raise InputError("ends before it starts", where=f"{path}:{line}", mend="is the file damaged?")
                 begins[key] = min(begin, begins.get(key, begin))
                 ends[key] = max(end, ends.get(key, end))
     if not begins:
         raise InputError(
-            f"has no usage of a task of its first {users} users", where=str(next(iter(task_usage), "task_usage"))
+            f"has no usage of a task of its first {users} users",
+            where=str(next(iter(task_usage), "task_usage")),
+            mend="give the parts of task_events and task_usage that belong together",
         )
     from_us = min(begins.values()) + int(part.start_h * 3_600_000_000)
     until_us = _OUTSIDE_US if part.hours is None else from_us + int(part.hours * 3_600_000_000)

@@ -61,7 +61,8 @@ def check_request(request: Request) -> None:
         )
     for place, option in (*((place, "--input") for place in request.inputs), (request.output, "--output")):
         if not own.uses_hdfs and not isinstance(place, Path):
-            raise CallError(f"{one.name} reads and writes folders of this machine, not HDFS", where=option)
+            what = f"{one.name} reads and writes folders of this machine, not HDFS"
+            raise CallError(what, where=option, mend="give a folder")
     own.check(*own.sized(request))
 
 

@@ -88,7 +88,9 @@ class Target(ABC):
                     for piece in self.pieces(name):
                         out.write(piece)
             except FileNotFoundError:
-                raise InputError("no such file", where=f"{self.name}/{name}") from None
+                raise InputError(
+                    "no such file", where=f"{self.name}/{name}", mend="generate the data set again"
+                ) from None
             yield copy
 
 
@@ -113,7 +115,8 @@ class FolderTarget(Target):
         except FileNotFoundError:
             raise
         except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", where=str(self.folder / name)) from None
+            where = str(self.folder / name)
+            raise InputError(f"cannot be read: {error.strerror}", where=where, mend="check the path") from None
 
     def size(self, name: str) -> int | None:
         try:
@@ -166,7 +169,7 @@ class FolderTarget(Target):
     @contextlib.contextmanager
     def local(self, name: str) -> Iterator[Path]:
         if self.size(name) is None:
-            raise InputError("no such file", where=f"{self.name}/{name}")
+            raise InputError("no such file", where=f"{self.name}/{name}", mend="generate the data set again")
         yield self.folder / name
 
 
@@ -231,7 +234,7 @@ def open_target(text: str, where: str = "--out") -> Target:
     """A target by its name: a folder, or ``webhdfs://host:port/folder``. CallError, ``where`` names the option."""
     if "://" not in text:
         if not text or "\0" in text:
-            raise CallError("no folder given", where=where)
+            raise CallError("no folder given", where=where, mend="give its path")
         return FolderTarget(Path(text))
     try:
         # A DataNode that writes 16 MiB to a busy disk answers when it is done.

@@ -23,7 +23,8 @@ Check = Callable[[Sequence[Sequence[Path]], Mapping[str, str], Sequence[Path]], 
 def output_files(output: Path) -> list[Path]:
     """The result's parts in their order. Raises InputError where no job wrote one to its end."""
     if not (output / "_SUCCESS").is_file():
-        raise InputError("no job has ended well there (no _SUCCESS)", where=str(output))
+        mend = "run the program again: it ended before its output was whole"
+        raise InputError("no job has ended well there (no _SUCCESS)", where=str(output), mend=mend)
     return sorted(path for path in output.iterdir() if path.name.startswith("part-"))
 
 

@@ -287,7 +287,8 @@ class MapReducePrograms(EnginePrograms):
                 found += [staging.InputFile(f"{path}/{name}", size) for name, size in sorted(sizes.items())]
             return found
         if not parts:
-            raise InputError(f"{job.spec.id}: the step before left nothing", where=at)
+            what = f"{job.spec.id}: the step before left nothing"
+            raise InputError(what, where=at, mend="give data, or settings, with which it has a result")
         return [staging.InputFile(f"{at}/{name}", size) for name, size in parts.items()]
 
     # --- what ran ---

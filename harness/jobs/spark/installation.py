@@ -115,6 +115,8 @@ def unpack(archive: Path, folder: Path) -> None:
                 with content, to.open("wb") as out:
                     shutil.copyfileobj(content, out, 1 << 20)
     except (tarfile.TarError, EOFError) as error:
-        raise InputError(f"no archive that can be read: {error}", where=str(archive)) from None
+        what = f"no archive that can be read: {error}"
+        raise InputError(what, where=str(archive), mend="run it again: it is fetched anew") from None
     if lacking := missing(folder):
-        raise InputError(f"the archive has no {', '.join(lacking)}", where=str(archive))
+        mend = f"give a folder with Spark {version()} as {GIVEN}"
+        raise InputError(f"the archive has no {', '.join(lacking)}", where=str(archive), mend=mend)

@@ -80,7 +80,8 @@ def _schema(path: Path) -> str:
     try:
         found = pq.read_schema(path)
     except (OSError, pa.ArrowException) as error:
-        raise InputError(f"no parquet that can be read: {str(error)[:200]}", where=str(path)) from None
+        what = f"no parquet that can be read: {str(error)[:200]}"
+        raise InputError(what, where=str(path), mend="generate the data set again") from None
     names = []
     for column in found:
         kind = column.type
@@ -89,7 +90,8 @@ def _schema(path: Path) -> str:
         elif str(kind) in _TYPES:
             name = _TYPES[str(kind)]
         else:
-            raise InputError(f"{column.name} is {kind}, which no query of TPC-H reads", where=str(path))
+            what = f"{column.name} is {kind}, which no query of TPC-H reads"
+            raise InputError(what, where=str(path), mend="generate the data set again")
         names.append(f"{column.name} {name}")
     return ", ".join(names)
 
@@ -189,4 +191,5 @@ def site_of(shared: SharedFolder, python: str) -> SparkSite:
         return ContainerSite(shared, python)
     if isinstance(shared, LocalFolder):
         return LocalSite(shared, python)
-    raise InputError("Spark's programs run on local clusters and in containers only", where=shared.path)
+    what, mend = "Spark's programs run on local clusters and in containers only", "use --backend local or docker"
+    raise InputError(what, where=shared.path, mend=mend)

@@ -264,7 +264,8 @@ class _One:
             for at, task in enumerate(tasks):
                 records = [one for one in job.record.tasks if one.stage == at and one.outcome == "finished"]
                 if {one.node.rpartition(":")[0] for one in records} != {task.host}:
-                    raise InputError(f"{query.name} did not run on {task.name} alone", where=str(task.host))
+                    what = f"{query.name} did not run on {task.name} alone"
+                    raise InputError(what, where=str(task.host), mend="run it again, with nothing else on the cluster")
                 took_s = (max(one.told_ms for one in records) - min(one.granted_ms for one in records)) / 1000.0
                 rate = task.count * self.hour_s / took_s
                 self.rates.setdefault(query.name, {})[task.name] = rate

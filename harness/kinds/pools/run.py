@@ -34,7 +34,8 @@ from harness.policies.cloud_driver import (
 
 def _ends(spec: CloudExperiment, hours: float, nodes: str) -> float:
     if math.isinf(hours):
-        raise InputError(f"no node of {nodes} can run some query", where=spec.experiment)
+        what = f"no node of {nodes} can run some query"
+        raise InputError(what, where=spec.experiment, mend="add a type with memory_gb enough for each core")
     return hours
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -87,3 +89,17 @@ def test_a_run_that_says_nothing_about_the_scheduler_is_refused(runs: Path, tmp_
     (other / "run.json").write_text('{"policy": {"name": "fair"}, "seed": 1, "experiment": {"kind": "slots"}}')
     with pytest.raises(InputError, match="no run of a YARN cluster"):
         any_trace(other, None, tmp_path / "trace.jsonl")
+
+
+@pytest.mark.parametrize(("change", "said"), [(Path.unlink, "no such file"), (None, "not a readable parquet file")])
+def test_a_run_without_its_jobs_is_refused_in_a_line(
+    runs: Path, tmp_path: Path, change: Callable[[Path], None] | None, said: str
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(run_of(runs, "fair"), run)
+    if change is None:
+        (run / "jobs.parquet").write_bytes(b"PAR1 and no more")
+    else:
+        change(run / "jobs.parquet")
+    with pytest.raises(InputError, match=rf"jobs\.parquet: {said}.*; "):
+        any_trace(run, None, tmp_path / "trace.jsonl")

@@ -79,7 +79,7 @@ def test_every_query_is_known() -> None:
     assert members("hive") == ("hive-q1", "hive-q9", "hive-q12", "hive-q17")
     assert find("HIVE-Q17") is programs()["hive-q17"]
     assert set(GROUPS["hive-all"]) == set(programs())
-    with pytest.raises(CallError, match="has no setting"):
+    with pytest.raises(CallError, match="hive-q1 has no setting"):
         find("hive-q1").settings_with({"colour": "green"})
 
 
