@@ -1,7 +1,7 @@
 """What ran on somebody's cluster, as a trace, from its ResourceManager's REST API.
 
-The JobHistoryServer knows MapReduce's tasks; where nobody does, an application is cut into equal tasks that use what
-the RM counted for it. The format, and reading it, are harness.jobs.recorded's.
+The JobHistoryServer knows MapReduce's tasks; where nobody does, an application is cut into tasks that use what the
+RM counted for it. The format, and reading it, are harness.jobs.recorded's.
 """
 
 from __future__ import annotations
@@ -293,8 +293,8 @@ def _with_overheads(line: JobLine, app: App, began_ms: int | None) -> JobLine:
 
 
 def _by_integrals(app: App) -> dict[str, Any]:
-    """An application cut into equal tasks: as many side by side as it held on average, as long as it lived by the
-    ResourceManager's own clock, to its end or until now.
+    """An application cut into tasks: as many side by side as it held on average, as long as it lived by the
+    ResourceManager's own clock, to its end or until now, and one more for the rest.
 
     Its master is taken to be a container like the others, held all the time. One that used no more than that is a
     master alone.
@@ -306,11 +306,17 @@ def _by_integrals(app: App) -> dict[str, Any]:
     if app.vcore_seconds - lived_s <= max(_ROUGH_S, _ROUGH_PART * lived_s):
         alone = StageLine(name="all", memory_mb=memory, vcores=vcores, tasks_s=[])
         return {"am": DemandSpec(memory_mb=memory, vcores=vcores), "stages": [alone], "am_end_s": round(lived_s, 3)}
-    containers = app.vcore_seconds / lived_s
-    tasks = max(round(containers) - 1, 1)
-    # Together with the master they use what the RM counted.
-    each_s = max(app.vcore_seconds - lived_s, 1.0) / tasks
+    # Together with the master they use what the RM counted, and none is longer than the application.
+    side_by_side, rest_s = divmod(app.vcore_seconds - lived_s, lived_s)
+    tasks_s = [lived_s] * int(side_by_side)
+    if tasks_s and rest_s < _ROUGH_S:
+        tasks_s = [lived_s + rest_s / len(tasks_s)] * len(tasks_s)
+    else:
+        tasks_s.append(rest_s)
     return {
         "am": DemandSpec(memory_mb=memory, vcores=vcores),
-        "stages": [StageLine(name="all", memory_mb=memory, vcores=vcores, tasks_s=[round(each_s, 3)] * tasks)],
+        # When it asked is not known: from its beginning on.
+        "am_start_s": 0.0,
+        "am_end_s": round(max(lived_s - tasks_s[0], 0.0), 3),
+        "stages": [StageLine(name="all", memory_mb=memory, vcores=vcores, tasks_s=[round(one, 3) for one in tasks_s])],
     }

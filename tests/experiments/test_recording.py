@@ -107,6 +107,33 @@ def test_an_application_that_still_runs_has_done_what_was_counted() -> None:
     assert sum(stage.tasks_s) == pytest.approx(9900, rel=0.01)
 
 
+@pytest.mark.parametrize("containers", [1.4, 2.0, 2.4, 2.6, 3.05, 7.9])
+def test_an_application_cut_into_tasks_lives_as_long_and_uses_as_much(containers: float) -> None:
+    lived_s = 100
+    app = SimpleNamespace(
+        started_ms=500,
+        launched_ms=1000,
+        elapsed_ms=0,
+        finished_ms=1000 + lived_s * 1000,
+        final=True,
+        vcore_seconds=containers * lived_s,
+        memory_seconds=containers * lived_s * 1024,
+    )
+    found = JobLine(
+        job="x", queue="root.a", kind="dag", submit_s=0.0, detail="integrals", **_by_integrals(cast(Any, app))
+    )
+    result = simulate(
+        SimSetup(
+            nodes=tuple(NodeSpec(f"n{i}", 4096, 4) for i in range(8)),
+            allocations=parse_allocations("<allocations><queue name='a'/></allocations>"),
+            jobs=[found.spec()],
+        )
+    )
+    # The master waits for its containers, and they for their start.
+    assert result.jobs["finished_s"][0] - result.jobs["started_s"][0] == pytest.approx(lived_s, rel=0.1)
+    assert result.jobs["memory_mb_s"][0] == pytest.approx(app.memory_seconds, rel=0.1)
+
+
 @pytest.mark.parametrize("final", [False, True])
 def test_an_application_of_one_container_is_a_master_alone_and_lives_as_long_again(final: bool) -> None:
     app = SimpleNamespace(
