@@ -213,7 +213,6 @@ def arrive(S: Any, W: Any, j: int, now: int) -> Any:
     if S.xg[0].quantum == 1:
         begin(S, W, j)
     S.a[app].tag = j
-    S.a[app].tag2 = 0
     if S.x[job.queue].by_apps == 1:
         joins(S, W, j, now)
     settle(S, job.queue, now)

@@ -33,8 +33,33 @@ from numba.np.arrayobj import populate_array
 from numba.np.numpy_support import from_dtype
 
 _WORD, _BYTE = ir.IntType(64), ir.IntType(8)
-#: Bytes of an element that `fetch` asks for, at most.
-_FETCHED = 128
+#: Bytes of a line of the caches.
+_LINE = 64
+
+
+def zeros(shape: int | tuple[int, ...], dtype: Any) -> np.ndarray:
+    """An array of zeros that begins with a line of the caches."""
+    kind = np.dtype(dtype)
+    size = int(np.prod(shape)) * kind.itemsize
+    raw = np.zeros(size + _LINE, np.uint8)
+    begin = -raw.ctypes.data % _LINE
+    made: np.ndarray = raw[begin : begin + size].view(kind).reshape(shape)
+    return made
+
+
+def in_lines(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """A type of record, made longer so that in an array each one begins with a line of the caches, if it fills one."""
+    if dtype.itemsize <= _LINE // 2 or dtype.fields is None:
+        return dtype
+    names = list(dtype.names or ())
+    return np.dtype(
+        {
+            "names": names,
+            "formats": [dtype.fields[name][0] for name in names],
+            "offsets": [dtype.fields[name][1] for name in names],
+            "itemsize": -(-dtype.itemsize // _LINE) * _LINE,
+        }
+    )
 
 
 class ArraysType(types.Type):
@@ -321,27 +346,29 @@ def _set_field(context: Any, builder: Any, sig: Any, args: Any, name: str) -> An
     return context.get_dummy_value()
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _fetch(typing: Any, column: Any, index: Any) -> Any:
-    """Begin to bring an element into the cache; its first lines, whole."""
+def _fetcher(most: int) -> Any:
+    @intrinsic  # type: ignore[untyped-decorator]
+    def fetcher(typing: Any, column: Any, index: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            number = ir.IntType(32)
+            code = builder.module.declare_intrinsic(
+                "llvm.prefetch",
+                [_BYTE.as_pointer()],
+                ir.FunctionType(ir.VoidType(), [_BYTE.as_pointer(), number, number, number]),
+            )
+            address = _element(builder, signature.args[0], *args)
+            for line in range(0, min(signature.args[0].itemsize, most), _LINE):
+                at = builder.gep(address, [ir.Constant(_WORD, line)], inbounds=True)
+                builder.call(code, [at, number(0), number(3), number(1)])
+            return context.get_dummy_value()
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        number = ir.IntType(32)
-        code = builder.module.declare_intrinsic(
-            "llvm.prefetch",
-            [_BYTE.as_pointer()],
-            ir.FunctionType(ir.VoidType(), [_BYTE.as_pointer(), number, number, number]),
-        )
-        address = _element(builder, signature.args[0], *args)
-        for line in range(0, min(signature.args[0].itemsize, _FETCHED), 64):
-            at = builder.gep(address, [ir.Constant(_WORD, line)], inbounds=True)
-            builder.call(code, [at, number(0), number(3), number(1)])
-        return context.get_dummy_value()
+        return types.none(column, _index(column, index)), codegen
 
-    return types.none(column, types.intp), codegen
+    return fetcher
 
 
-fetch: Any = _fetch
+#: Begin to bring an element into the cache: its first two lines, or its first one.
+fetch, fetch_line = _fetcher(2 * _LINE), _fetcher(_LINE)
 
 
 @intrinsic  # type: ignore[untyped-decorator]

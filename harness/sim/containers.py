@@ -50,7 +50,7 @@ def log_container(s: Any, now: int, kind: int, c: int, why: int) -> int:
     e.why, e.c, e.mb, e.vcores, e.priority, e.am = why, c, x.mb, x.vcores, x.priority, x.am
     if s.g[0].hooks != WORLD:
         e.serial, e.n, e.cid = x.serial, x.n, x.cid
-        e.from_reservation, e.start_ms, e.tag = x.from_reservation, x.start_ms, x.tag
+        e.from_reservation, e.start_ms = x.from_reservation, x.start_ms
     return k
 
 
@@ -233,9 +233,9 @@ def new_container(s: Any, i: int, ni: int, mb: int, vcores: int, now: int) -> in
     g.n_running += 1
     x.n += 1
     x.started = 1
-    e.alive, e.app, e.app_serial, e.n, e.node, e.mb, e.vcores = 1, i, x.serial, x.n, ni, mb, vcores
+    e.alive, e.app, e.n, e.node, e.mb, e.vcores = 1, i, x.n, ni, mb, vcores
     e.start_ms, e.live, e.on_node, e.finishing, e.done, e.launched = now, 1, 1, 0, 0, 0
-    e.marked, e.node_marked, e.kill_due, e.serial, e.tag, e.hb_left = 0, 0, 0, g.serial, 0, 0
+    e.marked, e.node_marked, e.kill_due, e.serial, e.hb_left = 0, 0, 0, g.serial, 0
     e.app_id, e.attempt = x.id, x.attempt
     e.am = 1 if x.managed == 1 and x.am_running == 0 else 0
     e.acquired = 1 if g.manual_acquire == 0 or e.am == 1 else 0

@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.sim import either
 from harness.sim.apps import act, arrive, check_reduces, finish, restart_lost, speculate
-from harness.sim.arrays import at_address, call_at, fetch
+from harness.sim.arrays import at_address, call_at, fetch, fetch_line
 from harness.sim.calls import C_EXIT, C_HEARTBEAT, C_JOIN, C_LEAVE, C_UPDATE, most_calls, note
 from harness.sim.capacity.state import S as CapacityState
 from harness.sim.containers import container_exit
@@ -41,6 +41,7 @@ from harness.sim.fair.longterm import advance, roll_rounds, settle_all, total_of
 from harness.sim.fair.state import NEED_ROOM as FS_NEED_ROOM
 from harness.sim.fair.state import S as FairState
 from harness.sim.granted import drain
+from harness.sim.kernel import either as of_scheduler
 from harness.sim.kernel import kernel
 from harness.sim.quantum import cross
 from harness.sim.spark import executor_up, inner_ended
@@ -66,11 +67,11 @@ from harness.sim.world import W as World
 
 #: Columns of W.samp_i and W.samp_f.
 I_MB, I_VC, I_DEMAND_MB, I_DEMAND_VC, I_FAIR_MB, I_RUNNING = range(6)
-F_WEIGHT, F_ACC, F_COUNTED, F_DUE, F_DUE_FLAT, F_QUANTUM = range(6)
+F_ACC, F_COUNTED, F_DUE, F_DUE_FLAT, F_QUANTUM, F_WEIGHT = range(6)
 
 
-#: From so many nodes on their state is no longer in the nearest caches.
-_MANY_NODES = 256
+#: From so many nodes or queues on their state is no longer in the nearest caches.
+_MANY_NODES, _MANY_QUEUES = 256, 256
 
 
 @kernel
@@ -285,20 +286,50 @@ def _ahead(W: Any, by: int) -> Any:
 
 
 @kernel
+def _fetch_seat(S: Any, queue: int) -> None:
+    fetch(S.seat, queue)
+
+
+@kernel
+def _no_seat(S: Any, queue: int) -> None:
+    """The Capacity Scheduler's queues have none."""
+
+
+_fetch_place = of_scheduler(lambda state: _fetch_seat if "seat" in state.arrays else _no_seat)
+
+
+@kernel
+def _fetch_beside(S: Any, W: Any, c: int, many: Any) -> None:
+    """What lies in lists beside a container that ends, and what it belongs to."""
+    x, run = S.c[c], W.runs[c]
+    fetch_line(S.c, max(x.n_prev, 0))
+    fetch_line(S.c, max(x.n_next, 0))
+    fetch_line(S.c, max(x.a_prev, 0))
+    fetch_line(S.c, max(x.a_next, 0))
+    fetch_line(W.runs, max(run.st_prev, 0))
+    fetch_line(W.runs, max(run.st_next, 0))
+    if many:
+        fetch(S.a, x.app)
+        fetch(W.jobs, run.job)
+        fetch(W.stages, (run.job, max(run.stage, 0)))
+
+
+@kernel
 def _soon(S: Any, W: Any) -> None:
     """Bring into the cache what the next nodes' heartbeats will look at: with thousands of nodes it is in none."""
     g = W.g[0]
     if g.ring_n < _MANY_NODES:
         return
+    many = S.g[0].n_leaves >= _MANY_QUEUES
     node = _ahead(W, 12)
-    fetch(S.n, node)
-    fetch(W.nodes, node)
+    fetch_line(S.n, node)
+    fetch_line(W.nodes, node)
     first = W.nodes[_ahead(W, 9)].head
     if first >= 0:
         for at in range(first, first + BLOCK, 4):
-            fetch(W.ends, at)
-    for stage in range(2):
-        node = W.nodes[_ahead(W, 6 - 3 * stage)]
+            fetch_line(W.ends, at)
+    for stage in range(3 if many else 2):
+        node = W.nodes[_ahead(W, 6 - 2 * stage)]
         if node.next_end_ms > g.now:
             continue
         for at in range(node.head + 1, node.head + node.filled + 1):
@@ -308,14 +339,13 @@ def _soon(S: Any, W: Any) -> None:
             if stage == 0:
                 fetch(S.c, c)
                 fetch(W.runs, c)
+            elif stage == 1:
+                _fetch_beside(S, W, c, many)
             else:
-                x, run = S.c[c], W.runs[c]
-                fetch(S.c, max(x.n_prev, 0))
-                fetch(S.c, max(x.n_next, 0))
-                fetch(S.c, max(x.a_prev, 0))
-                fetch(S.c, max(x.a_next, 0))
-                fetch(W.runs, max(run.st_prev, 0))
-                fetch(W.runs, max(run.st_next, 0))
+                queue = S.a[S.c[c].app].q
+                fetch(S.q, queue)
+                fetch(S.x, queue)
+                _fetch_place(S, queue)
 
 
 @kernel

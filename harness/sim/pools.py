@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numba.core import config as numba_config
 
+from harness.sim import arrays
 from harness.yarn.fair.javanum import string_hash
 
 S = TypeVar("S", bound=Any)
@@ -32,7 +33,7 @@ def node_hash(name: str, port: int) -> int:
 
 def zeros(size: int, dtype: Any) -> np.ndarray:
     """An array of a slot type. Without compilation (NUMBA_DISABLE_JIT, for debugging) records need attributes too."""
-    array: np.ndarray = np.zeros(size, dtype)
+    array = arrays.zeros(size, dtype)
     return array.view(np.recarray) if getattr(numba_config, "DISABLE_JIT", 0) and array.dtype.names else array
 
 

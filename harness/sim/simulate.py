@@ -115,7 +115,7 @@ class Simulation:
             len(setup.nodes),
             len(self.scheduler.S.q),
             containers=len(self.scheduler.S.c),
-            sample_rows=512,
+            sample_rows=SampleLog.rows(len(self.scheduler.S.q)),
             log_rows=65536 if setup.record_tasks else 1,
         )
         # Long enough for every node to have been offered to everybody.

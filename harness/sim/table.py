@@ -22,10 +22,13 @@ from harness.sim.loop import (
     I_FAIR_MB,
     I_MB,
     I_RUNNING,
+    I_VC,
 )
-from harness.sim.loop import I_VC as _I_VC
 from harness.sim.setup import Samples
 from harness.sim.world import ENDED, NEVER, TASKLOG, W
+
+_INT32_MAX = 2**31 - 1
+_ROOM_BYTES = 2_000_000
 
 
 class JobTable:
@@ -119,23 +122,44 @@ class SampleLog:
     ) -> None:
         self._quanta, self._uneven = quanta, uneven
         self._tree, self._order, self._share, self._scale = tree, np.array(order), share, scale
-        self._blocks: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        #: Rows as (times, integers, reals, weights), queues as the scheduler has them: integers of 32 bits where these
+        #: do, the first `_kept` of the reals.
+        self._blocks: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
+        self._kept = F_QUANTUM + 1 if quanta else F_DUE_FLAT + 1 if uneven else F_DUE + 1
+
+    @staticmethod
+    def rows(queues: int) -> int:
+        """How many samples the world is to hold, so that they stay in the caches."""
+        return min(max(_ROOM_BYTES // (96 * queues), 16), 512)
 
     def take(self, world: W) -> None:
-        """Take the samples out of the world."""
+        """Take the samples out of the world, small: memory that has never been used before costs the most."""
         n = int(world.g["sample_n"][0])
         if n:
-            ints, reals = world.samp_i[:n][:, self._order], world.samp_f[:n][:, self._order]
-            self._blocks.append((world.samp_t[:n].copy(), ints, reals))
+            ints = world.samp_i[:n]
+            wide = max(int(ints.max()), -int(ints.min())) > _INT32_MAX
+            self._blocks.append(
+                (
+                    world.samp_t[:n].copy(),
+                    ints.astype(np.int64 if wide else np.int32),
+                    world.samp_f[:n, :, : self._kept].copy(),
+                    world.samp_f[:n, :, F_WEIGHT].astype(np.float32),  # as the scheduler has them
+                )
+            )
         world.g["sample_n"] = 0
 
     def samples(self) -> Samples:
         """All of them."""
-        n = len(self._order)
-        times = np.concatenate([b[0] for b in self._blocks]) if self._blocks else np.zeros((0, 3), np.int64)
-        ints = np.concatenate([b[1] for b in self._blocks]) if self._blocks else np.zeros((0, n, 6), np.int64)
-        reals = np.concatenate([b[2] for b in self._blocks]) if self._blocks else np.zeros((0, n, 6))
-        self._blocks = [(times, ints, reals)]
+        times = np.concatenate([block[0] for block in self._blocks] or [np.zeros((0, 3), np.int64)])
+        order, none = self._order, np.zeros((0, len(self._order)))
+
+        def integers(column: int) -> np.ndarray:
+            return np.concatenate([none.astype(np.int64), *(block[1][:, order, column] for block in self._blocks)])
+
+        def reals(column: int) -> np.ndarray:
+            return np.concatenate([none, *(block[2][:, order, column] for block in self._blocks)])
+
+        quantum = reals(F_QUANTUM) if self._quanta else None
         return Samples(
             queues=tuple(queue.path for queue in self._tree),
             leaf=np.array([queue.leaf for queue in self._tree]),
@@ -143,20 +167,18 @@ class SampleLog:
             time_s=times[:, 0] / 1000.0,
             capacity_mb=times[:, 1].copy(),
             capacity_vcores=times[:, 2].copy(),
-            allocated_mb=ints[:, :, I_MB],
-            allocated_vcores=ints[:, :, _I_VC],
-            demand_mb=ints[:, :, I_DEMAND_MB],
-            demand_vcores=ints[:, :, I_DEMAND_VC],
-            fair_share_mb=ints[:, :, I_FAIR_MB],
-            weight=reals[:, :, F_WEIGHT],
-            accumulated=reals[:, :, F_ACC] * (self._scale / 1000.0),
-            counted=reals[:, :, F_COUNTED] / 1000.0,
-            due=reals[:, :, F_DUE] * (self._scale / 1000.0),
-            due_flat=reals[:, :, F_DUE_FLAT] * (self._scale / 1000.0) if self._uneven else None,
-            running=ints[:, :, I_RUNNING],
-            quantum_s=np.where(reals[:, :, F_QUANTUM] >= 0, reals[:, :, F_QUANTUM] / 1000.0, math.nan)
-            if self._quanta
-            else None,
+            allocated_mb=integers(I_MB),
+            allocated_vcores=integers(I_VC),
+            demand_mb=integers(I_DEMAND_MB),
+            demand_vcores=integers(I_DEMAND_VC),
+            fair_share_mb=integers(I_FAIR_MB),
+            weight=np.concatenate([none, *(block[3][:, order] for block in self._blocks)]),
+            accumulated=reals(F_ACC) * (self._scale / 1000.0),
+            counted=reals(F_COUNTED) / 1000.0,
+            due=reals(F_DUE) * (self._scale / 1000.0),
+            due_flat=reals(F_DUE_FLAT) * (self._scale / 1000.0) if self._uneven else None,
+            running=integers(I_RUNNING),
+            quantum_s=None if quantum is None else np.where(quantum >= 0, quantum / 1000.0, math.nan),
         )
 
 

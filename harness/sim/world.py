@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.sim.arrays import Arrays
+from harness.sim.arrays import Arrays, in_lines, zeros
 
 #: "Never" of times in the compiled loop.
 NEVER = 1 << 62
@@ -120,125 +120,131 @@ GLOBALS = np.dtype(
     align=True,
 )
 
-JOB = np.dtype(
-    [
-        ("am_ms", "i8"),  # when the AM's container was granted, NEVER: not yet
-        ("am0_ms", "i8"),  # the AM's first heartbeat
-        ("mb_ms", "i8"),  # of ended containers
-        ("vc_ms", "i8"),
-        ("task_ms", "i8"),  # sum over finished tasks
-        ("tasks_done", "i8"),
-        ("key", "i8"),  # of its random draws
-        ("queue", "i4"),
-        ("kind", "i4"),
-        ("app", "i4"),  # in the scheduler, -1: none
-        ("state", "i4"),
-        ("row", "i8"),  # in the result
-        ("submit_ms", "i8"),
-        ("first_am_ms", "i8"),  # of the first attempt
-        ("act_ms", "i8"),  # latest AM heartbeat that is in the event heap
-        ("am_start_ms", "i8"),  # from its grant to that heartbeat, -1: as all
-        ("ex_start_ms", "i8"),  # an executor's, -1: as all
-        ("am_end_ms", "i8"),  # from when it has heard of all tasks until it ends
-        ("over_ms", "i8"),  # when that is, 0: not yet
-        ("lifetime_ms", "i8"),
-        ("think_ms", "i8"),
-        ("ex_mb", "i8"),
-        ("am_mb", "i8"),
-        ("am_vc", "i8"),
-        ("ex_vc", "i8"),
-        ("ex_wanted", "i8"),  # executors, or a service's containers, asked for and not yet there
-        ("ex_owed", "i8"),  # to be asked for again at the AM's next heartbeat
-        ("ex_wait_ms", "i8"),  # at the latest it begins so long after its first heartbeat
-        ("failed_attempts", "i8"),
-        ("q_ms", "f8"),  # quantum
-        ("q_sum_ms", "f8"),  # of its ended tasks, and their number
-        ("q_n", "f8"),
-        ("ahead_a", "f8"),  # its part of X.ahead_a and X.ahead_b
-        ("ahead_b", "f8"),
-        ("cross_ms", "i8"),  # when the next of its running tasks will have run for a quantum
-        ("omega", "f8"),  # its weight among its leaf's applications
-        ("gen", "i4"),  # counts the slot's uses, so that events of former ones are known
-        ("followers", "i4"),  # head of the list of jobs that wait for this one
-        ("next", "i4"),  # in that list, or in the free list
-        ("user", "i4"),
-        ("executors", "i4"),
-        ("ex_slots", "i4"),
-        ("ex_least", "i4"),  # executors that take tasks before the driver begins
-        ("ex_head", "i4"),  # list of live executors
-        ("stages", "i4"),
-        ("stages_done", "i4"),
-        ("failed", "i4"),
-        ("reduce_check", "i4"),
-        ("spec_on", "i4"),
-        ("restarts", "i4"),
-        ("am_lost", "i4"),
-        ("am_first", "i4"),  # 1: a Spark driver that has not been up, 2: one that waits for executors
-        ("endless", "i4"),  # a service without a lifetime: the run does not wait for it
-    ],
-    align=True,
+JOB = in_lines(
+    np.dtype(
+        [
+            ("am_ms", "i8"),  # when the AM's container was granted, NEVER: not yet
+            ("am0_ms", "i8"),  # the AM's first heartbeat
+            ("mb_ms", "i8"),  # of ended containers
+            ("vc_ms", "i8"),
+            ("task_ms", "i8"),  # sum over finished tasks
+            ("tasks_done", "i8"),
+            ("key", "i8"),  # of its random draws
+            ("queue", "i4"),
+            ("kind", "i4"),
+            ("app", "i4"),  # in the scheduler, -1: none
+            ("state", "i4"),
+            ("row", "i8"),  # in the result
+            ("submit_ms", "i8"),
+            ("first_am_ms", "i8"),  # of the first attempt
+            ("act_ms", "i8"),  # latest AM heartbeat that is in the event heap
+            ("am_start_ms", "i8"),  # from its grant to that heartbeat, -1: as all
+            ("ex_start_ms", "i8"),  # an executor's, -1: as all
+            ("am_end_ms", "i8"),  # from when it has heard of all tasks until it ends
+            ("over_ms", "i8"),  # when that is, 0: not yet
+            ("lifetime_ms", "i8"),
+            ("think_ms", "i8"),
+            ("ex_mb", "i8"),
+            ("am_mb", "i8"),
+            ("am_vc", "i8"),
+            ("ex_vc", "i8"),
+            ("ex_wanted", "i8"),  # executors, or a service's containers, asked for and not yet there
+            ("ex_owed", "i8"),  # to be asked for again at the AM's next heartbeat
+            ("ex_wait_ms", "i8"),  # at the latest it begins so long after its first heartbeat
+            ("failed_attempts", "i8"),
+            ("q_ms", "f8"),  # quantum
+            ("q_sum_ms", "f8"),  # of its ended tasks, and their number
+            ("q_n", "f8"),
+            ("ahead_a", "f8"),  # its part of X.ahead_a and X.ahead_b
+            ("ahead_b", "f8"),
+            ("cross_ms", "i8"),  # when the next of its running tasks will have run for a quantum
+            ("omega", "f8"),  # its weight among its leaf's applications
+            ("gen", "i4"),  # counts the slot's uses, so that events of former ones are known
+            ("followers", "i4"),  # head of the list of jobs that wait for this one
+            ("next", "i4"),  # in that list, or in the free list
+            ("user", "i4"),
+            ("executors", "i4"),
+            ("ex_slots", "i4"),
+            ("ex_least", "i4"),  # executors that take tasks before the driver begins
+            ("ex_head", "i4"),  # list of live executors
+            ("stages", "i4"),
+            ("stages_done", "i4"),
+            ("failed", "i4"),
+            ("reduce_check", "i4"),
+            ("spec_on", "i4"),
+            ("restarts", "i4"),
+            ("am_lost", "i4"),
+            ("am_first", "i4"),  # 1: a Spark driver that has not been up, 2: one that waits for executors
+            ("endless", "i4"),  # a service without a lifetime: the run does not wait for it
+        ],
+        align=True,
+    )
 )
 
-STAGE = np.dtype(
-    [
-        ("next_task", "i8"),  # the next fresh task to be started
-        ("tasks", "i8"),
-        ("done", "i8"),
-        ("running", "i8"),
-        ("wanted", "i8"),  # outstanding at the scheduler
-        ("sum_ms", "i8"),  # over finished tasks
-        ("bucket_ms", "i8"),  # the AM heartbeat that brings the latest completions
-        ("in_bucket", "i8"),
-        ("kind", "i4"),  # of the distribution
-        ("open", "i4"),  # 1: all that it waits for has ended, its tasks may end
-        ("run_head", "i4"),  # list of its live containers
-        ("redo_n", "i4"),  # in the redo list
-        ("values", "i8"),
-        ("feeds", "i8"),  # bits: the stages that wait for it
-        ("a", "f8"),
-        ("b", "f8"),
-        ("first_value", "i8"),
-        ("after", "i8"),  # bits: the stages that it waits for
-        ("mb", "i8"),
-        ("slow_start", "f8"),
-        ("vc", "i8"),
-        ("asked", "i8"),  # fresh tasks that were asked for so far
-        ("redo_head", "i4"),  # attempts to be asked for again
-        ("redo_tail", "i4"),
-        ("priority", "i4"),
-        ("redo_asked", "i4"),  # of those, asked for
-        ("sealed", "i4"),  # 1: its AM knows that all its tasks have ended
-    ],
-    align=True,
+STAGE = in_lines(
+    np.dtype(
+        [
+            ("next_task", "i8"),  # the next fresh task to be started
+            ("tasks", "i8"),
+            ("done", "i8"),
+            ("running", "i8"),
+            ("wanted", "i8"),  # outstanding at the scheduler
+            ("sum_ms", "i8"),  # over finished tasks
+            ("bucket_ms", "i8"),  # the AM heartbeat that brings the latest completions
+            ("in_bucket", "i8"),
+            ("kind", "i4"),  # of the distribution
+            ("open", "i4"),  # 1: all that it waits for has ended, its tasks may end
+            ("run_head", "i4"),  # list of its live containers
+            ("redo_n", "i4"),  # in the redo list
+            ("values", "i8"),
+            ("feeds", "i8"),  # bits: the stages that wait for it
+            ("a", "f8"),
+            ("b", "f8"),
+            ("first_value", "i8"),
+            ("after", "i8"),  # bits: the stages that it waits for
+            ("mb", "i8"),
+            ("slow_start", "f8"),
+            ("vc", "i8"),
+            ("asked", "i8"),  # fresh tasks that were asked for so far
+            ("redo_head", "i4"),  # attempts to be asked for again
+            ("redo_tail", "i4"),
+            ("priority", "i4"),
+            ("redo_asked", "i4"),  # of those, asked for
+            ("sealed", "i4"),  # 1: its AM knows that all its tasks have ended
+        ],
+        align=True,
+    )
 )
 
 #: One for each container slot of the scheduler.
-RUN = np.dtype(
-    [
-        ("start_ms", "i8"),
-        ("end_ms", "i8"),  # NEVER: not known (yet)
-        ("granted_ms", "i8"),
-        ("mb", "i8"),
-        ("vc", "i8"),
-        ("node", "i4"),
-        ("kind", "i4"),
-        ("at", "i4"),  # its end, in W.ends
-        ("twin", "i4"),  # the other of a speculative pair, -1
-        ("attempt", "i4"),  # draws of this number
-        ("will_fail", "i4"),
-        ("stage", "i4"),
-        ("job", "i4"),
-        ("gen", "i4"),
-        ("st_prev", "i4"),  # in the stage's, or the job's list of executors
-        ("st_next", "i4"),
-        ("live", "i4"),
-        ("hold_ms", "i8"),  # what end_ms would be if the stage were open
-        ("task", "i8"),
-        ("fails", "i4"),  # attempts of the task that failed before
-        ("idle", "i4"),  # free slots of an executor
-        ("inner", "i4"),  # head of the executor's running tasks
-    ],
-    align=True,
+RUN = in_lines(
+    np.dtype(
+        [
+            ("start_ms", "i8"),
+            ("end_ms", "i8"),  # NEVER: not known (yet)
+            ("granted_ms", "i8"),
+            ("node", "i4"),
+            ("at", "i4"),  # its end, in W.ends
+            ("twin", "i4"),  # the other of a speculative pair, -1
+            ("job", "i4"),
+            ("stage", "i4"),
+            ("st_prev", "i4"),  # in the stage's, or the job's list of executors
+            ("st_next", "i4"),
+            ("live", "i4"),
+            ("kind", "i4"),
+            ("gen", "i4"),
+            ("mb", "i8"),
+            ("vc", "i8"),
+            ("hold_ms", "i8"),  # what end_ms would be if the stage were open
+            ("task", "i8"),
+            ("attempt", "i4"),  # draws of this number
+            ("will_fail", "i4"),
+            ("fails", "i4"),  # attempts of the task that failed before
+            ("idle", "i4"),  # free slots of an executor
+            ("inner", "i4"),  # head of the executor's running tasks
+        ],
+        align=True,
+    )
 )
 
 #: An attempt that has to be asked for again, or a speculative copy.
@@ -388,7 +394,7 @@ def grown(array: NDArray[Any], size: int, axis: int = 0) -> NDArray[Any]:
     if size <= shape[axis]:
         return array
     shape[axis] = size
-    wide = np.zeros(tuple(shape), array.dtype)
+    wide = zeros(tuple(shape), array.dtype)
     wide[tuple(slice(0, n) for n in array.shape)] = array
     return wide
 
@@ -396,26 +402,26 @@ def grown(array: NDArray[Any], size: int, axis: int = 0) -> NDArray[Any]:
 def new_world(nodes: int, queues: int, *, containers: int, sample_rows: int = 1024, log_rows: int = 1) -> W:
     """An empty world for so many nodes and queues; `containers`: slots of the scheduler."""
     world = W(
-        g=np.zeros(1, GLOBALS),
-        heap_t=np.zeros(1024, np.int64),
-        heap_v=np.zeros(1024, np.int64),
-        jobs=np.zeros(64, JOB),
-        stages=np.zeros((64, 4), STAGE),
-        runs=np.zeros(containers, RUN),
-        redo=np.zeros(256, REDO),
-        inner=np.zeros(256, INNER),
-        nodes=np.zeros(nodes, NODE),
-        ends=np.zeros(0, END),
-        ring=np.zeros(nodes, np.int64),
-        ring_ms=np.zeros(nodes, np.int64),
-        values=np.zeros(1024, np.float64),
-        ended=np.zeros(4096, ENDED),
-        tasklog=np.zeros(log_rows, TASKLOG),
-        calls=np.zeros(1, CALL),
-        scratch=np.zeros(1024, np.int64),
-        samp_t=np.zeros((sample_rows, 3), np.int64),
-        samp_i=np.zeros((sample_rows, queues, 6), np.int64),
-        samp_f=np.zeros((sample_rows, queues, 6), np.float64),
+        g=zeros(1, GLOBALS),
+        heap_t=zeros(1024, np.int64),
+        heap_v=zeros(1024, np.int64),
+        jobs=zeros(64, JOB),
+        stages=zeros((64, 4), STAGE),
+        runs=zeros(containers, RUN),
+        redo=zeros(256, REDO),
+        inner=zeros(256, INNER),
+        nodes=zeros(nodes, NODE),
+        ends=zeros(0, END),
+        ring=zeros(nodes, np.int64),
+        ring_ms=zeros(nodes, np.int64),
+        values=zeros(1024, np.float64),
+        ended=zeros(4096, ENDED),
+        tasklog=zeros(log_rows, TASKLOG),
+        calls=zeros(1, CALL),
+        scratch=zeros(1024, np.int64),
+        samp_t=zeros((sample_rows, 3), np.int64),
+        samp_i=zeros((sample_rows, queues, 6), np.int64),
+        samp_f=zeros((sample_rows, queues, 6), np.float64),
     )
     g = world.g
     g["job_free"] = linked(world.jobs, 0, -1)

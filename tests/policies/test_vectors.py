@@ -230,7 +230,7 @@ GOOD = "capacity: {cpu: 2}\nqueues: {a: {task: {cpu: 1}}}\n"
         ("capacity: {cpu: 1}\nqueues: {a: {}}", ":2: queue 'a' has no task"),
         ("capacity: {cpu: 1}\nqueues: {a: {task: {}}}", "the task of 'a' needs nothing"),
         ("capacity: {cpu: 1}\nqueues: {a: {task: {cpu: 0}}}", "the task of 'a' needs nothing"),
-        ("capacity: {cpu: 1}\nqueues: {a: {task: {cpu: -1}}}", "cpu of the task of 'a' is '-1'; give a number from 0 on"),
+        ("capacity: {cpu: 1}\nqueues: {a: {task: {cpu: -1}}}", "task of 'a' is '-1'; give a number from 0 on"),
         ("capacity: {cpu: 1}\nqueues: {a: {task: {gpu: 1}}}", "asks for 'gpu', which capacity does not name"),
         ("capacity: {cpu: 1}\nqueues: {a: {task: {cpu: 1}, weight: 0}}", "weights are above 0"),
         ("capacity: {cpu: 1}\nqueues: {a: {task: {cpu: 1}, tasks: 1.5}}", "give a whole number of at least 0"),

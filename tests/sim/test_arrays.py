@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from harness.sim.arrays import Arrays, at_address, fetch
+from harness.sim.arrays import Arrays, at_address, fetch, fetch_line, in_lines, zeros
 
 _ROW = np.dtype([("whole", "i8"), ("real", "f8"), ("single", "f4"), ("small", "i4"), ("last", "i8")], align=True)
 
@@ -79,6 +79,7 @@ def test_integers_of_32_bits_are_of_64_in_compiled_code() -> None:
 def _fetch(t: Any, i: int) -> Any:
     fetch(t.rows, i)
     fetch(t.reals, i)
+    fetch_line(t.grid, (i % 2, i))
     return t.rows[i].whole
 
 
@@ -88,6 +89,23 @@ def test_to_fetch_an_element_ahead_changes_nothing() -> None:
     before = [array.copy() for array in t]
     assert [_fetch(t, i) for i in range(3)] == [3, 4, 5]
     assert all((now == then).all() for now, then in zip(t, before, strict=True))
+
+
+def test_records_that_fill_a_line_of_the_caches_begin_with_one() -> None:
+    large = np.dtype([("first", "i8"), ("more", "i8", (9,)), ("flag", "i1")], align=True)
+    laid = in_lines(large)
+    assert (laid.itemsize, laid.names) == (128, large.names)
+    assert laid.descr[:3] == large.descr[:3]  # no field has moved
+    assert in_lines(_ROW) == _ROW  # two fill a line
+    small = np.dtype([("ms", "i8"), ("c", "i8")])
+    assert in_lines(small) == small
+    assert zeros(0, laid).shape == (0,)
+    for shape in (3, (5, 2)):
+        made = zeros(shape, laid)
+        assert made.ctypes.data % 64 == 0
+        assert made.flags.c_contiguous
+        assert not made["first"].any()
+        assert made.shape == np.zeros(shape).shape
 
 
 def test_a_number_that_a_record_cannot_hold_is_rounded_to_its_kind() -> None:

@@ -137,7 +137,7 @@ def add_app(s: S, uq: int, priority: int, managed: bool, am_mb: int, am_vcores: 
     g.free_app = x.free_next
     g.n_free_app -= 1
     x.q, x.user, x.uq, x.id, x.managed, x.am_ask = k, u.user, uq, app_id, 1 if managed else 0, 1 if am_mb >= 0 else 0
-    x.am_mb, x.am_vcores, x.listed, x.attempt, x.n, x.tag, x.tag2 = am_mb, am_vcores, 0, 0, 0, 0, 0
+    x.am_mb, x.am_vcores, x.listed, x.attempt, x.n, x.tag = am_mb, am_vcores, 0, 0, 0, 0
     x.priority = clamp_priority(s, priority)
     _new_attempt(s, i, now)
     return i

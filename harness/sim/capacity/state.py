@@ -88,7 +88,7 @@ Q = record(
     "pending_vcores am_mb am_vcores am_limit_mb am_limit_vcores lim_mb lim_vcores L_mb L_vcores U_mb U_vcores "
     "U_version version stuck floor_mb floor_vcores own_max_apps act_head:i act_tail:i n_active:i ask_head:i "
     "ask_tail:i wait_head:i wait_tail:i n_waiting:i stale_head:i user_head:i user_tail:i n_users:i users_cap:i "
-    "on_mb on_vcores n_on:i n_active_users:i n_only_pending:i only_pending:i scaled:i tag n_run:i usage_mb "
+    "on_mb on_vcores n_on:i n_active_users:i n_only_pending:i only_pending:i scaled:i n_run:i usage_mb "
     "usage_vcores fair_mb first_child:i next_sibling:i parallel n_runnable:i held_back_head:i held_back_tail:i "
     "n_held_back:i largest_mb largest_vcores cap:f max:f norm:f weight:f abs:f abs_max:f used_cap:f abs_used:f "
     "mulp:f ulf:f am_pct:f user_ratios:f on_weight:f scale_mb:f scale_vcores:f"
@@ -105,7 +105,7 @@ A = record(
     "start_ms used_mb used_vcores reserved_mb reserved_vcores pending_mb pending_vcores cu cp n_req:i req_head:i "
     "req_cap:i live_head:i live_tail:i n_live:i live_cap:i n cid active:i waiting:i listed:i in_asks:i stale:i "
     "act_prev:i act_next:i ask_prev:i ask_next:i wait_prev:i wait_next:i stale_next:i held_head:i n_held:i "
-    "started:i free_next:i tag tag2 usage_mb usage_vcores integral_ms seen:i runnable:i n_runnable:i held_back:i "
+    "started:i free_next:i tag usage_mb usage_vcores integral_ms seen:i runnable:i n_runnable:i held_back:i "
     "back_prev:i back_next:i own_prev:i own_next:i integral:d omega:d kg:d phi:d ahead_a:d ahead_b:d more_mb:d "
     "more_vc:d"
 )

@@ -301,7 +301,7 @@ def add_app(s: S, leaf: int, user: int, managed: bool, am_mb: int, am_vcores: in
     g.free_app = x.free_next
     g.n_free_app -= 1
     x.q, x.user, x.id, x.name_key, x.managed = leaf, user, app_id, name_key(app_id), 1 if managed else 0
-    x.attempt, x.n, x.dirty, x.key, x.integral, x.integral_ms, x.tag, x.tag2 = 0, 0, 0, 0.0, 0.0, now, 0, 0
+    x.attempt, x.n, x.dirty, x.key, x.integral, x.integral_ms, x.tag = 0, 0, 0, 0.0, 0.0, now, 0
     x.omega, x.kg, x.phi, x.ahead_a, x.ahead_b, x.more_mb, x.more_vc = 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     x.hash = app_hash(s, app_id)
     _new_attempt(s, i, am_mb, am_vcores, now)

@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from harness.sim.arrays import Arrays
+from harness.sim.arrays import Arrays, in_lines
 from harness.sim.containers import IGNORED as IGNORED
 from harness.sim.containers import MUT_HASHORDER as MUT_HASHORDER
 from harness.sim.fair.longstate import XG, X
@@ -60,12 +60,12 @@ MUT_CLAMP = 1 << 20
 
 def record(fields: str) -> np.dtype:
     """The type of a record: fields in the order in which they lie in memory, with what a cache line of 64 bytes should
-    hold next to each other. ``name``: int64; ``name:i``: int32, of slots, flags and lengths of lists; ``name:d``,
-    ``name:f``: float64 and float32. Compiled code takes all integers as int64.
+    hold next to each other. ``name``: int64; ``name:i``: int32, of slots, flags and lengths of lists; ``name:b``: a
+    flag; ``name:d``, ``name:f``: float64 and float32. Compiled code takes all integers as int64.
     """
-    kinds = {"": np.int64, "i": np.int32, "d": np.float64, "f": np.float32}
+    kinds = {"": np.int64, "i": np.int32, "b": np.int8, "d": np.float64, "f": np.float32}
     pairs = [field.partition(":")[::2] for field in fields.split()]
-    return np.dtype([(name, kinds[kind]) for name, kind in pairs], align=True)
+    return in_lines(np.dtype([(name, kinds[kind]) for name, kind in pairs], align=True))
 
 
 #: Globals (one record). ``cluster_*``: sum of the nodes; ``alloc_*``: what containers hold; ``avail_*``: the root
@@ -95,20 +95,20 @@ Q = record(
     "last_at_min_ms min_timeout_ms fair_timeout_ms fair_threshold:f max_am_share:f asks_dirty:i members_dirty:i "
     "preemptable:i am_preemptable:i key:d am_mb am_vcores am_min_mb am_min_vcores steady_mb steady_vcores seen_mb "
     "seen_vcores alive:i first_child:i rank:i dynamic:i max_is_pct:i n_nonrun:i run_head:i run_tail:i nr_head:i "
-    "nr_tail:i raw_max_mb raw_max_vcores max_c_mb max_c_vcores max_apps tag pct_mb:d pct_vcores:d weight_now:d "
+    "nr_tail:i raw_max_mb raw_max_vcores max_c_mb max_c_vcores max_apps pct_mb:d pct_vcores:d weight_now:d "
     "integral:d integral_ms:d"
 )
 
 #: A queue's place among its siblings (turns.py). ``up``, ``at``: whose tournament it takes part in, and where (-1:
 #: none); ``off``, ``cap``: its own children's; ``there``: a bit for each view in which it does; ``size``: of its
 #: smallest ask (S.sizes; -1: none that it could be given); ``tier``, ``k0``, ``k1``, ``rank``: what it is ordered by;
-#: where keys move, ``amount`` at ``since_ms`` plus ``rate`` a millisecond, by ``weight``, for k0 and k1; ``late_at``:
-#: place among all leaves that ask; ``stock``: its children are ordered as Hadoop does, whatever the mode; ``odd``,
-#: ``n_odd``: a share that is no number, children with one; ``calm``: a leaf in which nobody starves until then, or
-#: until something changes (starvation.py).
+#: where keys move, ``amount`` at ``since_ms`` plus ``rate`` a millisecond, by ``weight``, for k0 and k1
+#: (``speed``: rate by weight); ``late_at``: place among all leaves that ask; ``stock``: its children are ordered as
+#: Hadoop does, whatever the mode; ``odd``, ``n_odd``: a share that is no number, children with one; ``calm``: a leaf in
+#: which nobody starves until then, or until something changes (starvation.py).
 SEAT = record(
-    "k0:d k1:d up:i tier:i there:i off:i cap:i at:i size:i n_odd:i stock:i rank:i amount:d rate:d weight:d since_ms "
-    "calm_until_ms late_at:i odd:i calm:i"
+    "amount:d rate:d weight:d speed:d since_ms tier:i rank:i k0:d k1:d up:i there:i off:i cap:i at:i size:i n_odd:i "
+    "stock:i odd:i late_at:i calm:i calm_until_ms"
 )
 
 #: Kinds of smallest asks, and how many leaves have them. The first one stands for all that have no room here.
@@ -123,36 +123,34 @@ VIEWS, SIZES = 4, 32
 #: the attempt; ``key``: order in a leaf under LTRF, from ``integral`` (up to ``integral_ms``, at ``kg`` since),
 #: its weight ``omega``, and as X's: ``phi``, ``ahead_*``, ``more_*``; ``tag``: the driver's own.
 A = record(
-    "k0:d k1:d start_ms name_key usage_mb usage_vcores demand_mb q:i heap_pos:i demand_vcores weight:f heap:i "
-    "alive:i runnable:i managed:i am_running:i reservable:i n_reserved:i n_asks:i dirty:i req_head:i n_live:i "
-    "live_tail:i live_cap:i live_head:i pending_mb pending_vcores cid n tag id mstarve_mb mstarve_vcores fair_mb "
-    "fair_vcores fstarve_mb fstarve_vcores next_check_ms last_at_fair_ms preempt_mb preempt_vcores serial hash "
-    "user:i attempt:i n_req:i req_cap:i run_prev:i run_next:i nr_prev:i nr_next:i user_prev:i user_next:i "
-    "free_next:i started:i am_mb am_vcores tag2 key:d integral:d integral_ms:d omega:d kg:d phi:d ahead_a:d "
-    "ahead_b:d more_mb:d more_vc:d"
+    "k0:d k1:d start_ms name_key usage_mb usage_vcores demand_mb q:i heap_pos:i demand_vcores weight:f heap:i alive:i "
+    "runnable:i managed:i am_running:i reservable:i n_reserved:i n_asks:i dirty:i req_head:i n_live:i live_tail:i "
+    "live_cap:i fair_mb fair_vcores next_check_ms last_at_fair_ms fstarve_mb fstarve_vcores mstarve_mb mstarve_vcores "
+    "pending_mb pending_vcores cid n tag preempt_mb preempt_vcores live_head:i n_req:i id serial hash user:i "
+    "attempt:i req_cap:i run_prev:i run_next:i nr_prev:i nr_next:i user_prev:i user_next:i free_next:i started:i "
+    "am_mb am_vcores key:d integral:d integral_ms:d omega:d kg:d phi:d ahead_a:d ahead_b:d more_mb:d more_vc:d"
 )
 
 #: Nodes. ``avail_*``: unallocated; ``n_launch``: containers that the next heartbeat reports as launched; ``done_*``:
 #: containers that a heartbeat will report as completed; ``res_*``: the reservation; ``pre_*``: preempted for somebody.
 N_FIELDS = (
     "avail_mb avail_vcores hb alive:i res_app:i pre_head:i n_done:i n_launch:i n_c:i c_tail:i done_head:i "
-    "done_tail:i map_cap:i total_mb total_vcores res_mb res_vcores res_serial res_priority res_alloc_id res_cid "
-    "pre_mb pre_vcores c_head:i rack:i hash seq tag tag2"
+    "done_tail:i map_cap:i total_mb total_vcores pre_mb pre_vcores c_head:i rack:i hash seq res_mb res_vcores "
+    "res_serial res_priority res_alloc_id res_cid"
 )
 N = record(N_FIELDS)
 
-#: Containers. ``app_serial``: the attempt's serial; ``live``: counted by application and queue; ``on_node``: counted by
-#: the node; ``done``: in the node's list of completed ones to report; ``kill_due``:
-#: preemption's timer holds it; ``tag``: the driver's own.
+#: Containers. ``live``: counted by application and queue; ``on_node``: counted by the node; ``done``: in the node's
+#: list of completed ones to report; ``kill_due``: preemption's timer holds it.
 C = record(
-    "app:i node:i n_next:i n_prev:i a_next:i a_prev:i d_next:i free_next:i live:i marked:i node_marked:i am:i "
-    "on_node:i alive:i done:i kill_due:i finishing:i acquired:i launched:i from_reservation:i hb_left acq_hb mb "
-    "vcores n cid serial start_ms priority attempt app_id tag alloc_id app_serial ask_mb ask_vcores ask_count"
+    "app:i node:i n_next:i n_prev:i a_next:i a_prev:i d_next:i free_next:i live:b marked:b node_marked:b am:b "
+    "on_node:b alive:b done:b kill_due:b finishing:b acquired:b launched:b from_reservation:b hb_left:i mb vcores:i "
+    "acq_hb:i start_ms serial cid alloc_id ask_mb ask_vcores:i ask_count:i n:i priority:i app_id:i attempt:i"
 )
 
 #: Outstanding asks, a list per application ordered by (priority, alloc_id). ``given``, ``given_serial``: the container
 #: that has given the ask back, if one has (Hadoop keeps one object for both, whose count changes for both).
-R = record("app:i next:i priority alloc_id mb vcores count seq given given_serial")
+R = record("app:i next:i priority:i given:i mb vcores count alloc_id seq given_serial")
 
 #: Resources preempted on a node for an application (a list per node).
 P = record("app:i next:i serial mb vcores")
@@ -165,8 +163,7 @@ U = record("n_run max_apps nr_head nr_tail")
 
 #: What happened. ``c`` may be recycled already; ``serial`` is unique per container.
 LOG = record(
-    "t kind why app app_id c serial n cid node mb vcores priority am from_reservation for_app kill_ms start_ms tag "
-    "attempt"
+    "t kind why app app_id c serial n cid node mb vcores priority am from_reservation for_app kill_ms start_ms attempt"
 )
 
 

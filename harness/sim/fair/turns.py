@@ -308,6 +308,8 @@ def seat_all(s: S) -> None:
                 s.seat[p].amount += e.amount - e.since_ms * e.rate
                 s.seat[p].rate += e.rate
                 p = s.q[p].parent
+        for i in range(g.n_queues):
+            s.seat[s.order[i]].speed = s.seat[s.order[i]].rate / s.seat[s.order[i]].weight
         for at in range(2 * g.late_cap):
             s.tree[g.late_off + at] = -1
             s.due[g.late_off + at] = _STALE if at < g.late_cap else _NEVER
@@ -350,12 +352,11 @@ def _match(s: S, i: int, j: int, now: int, late: bool) -> tuple[int, int]:
     key_i = (x.amount + (now - x.since_ms) * x.rate) / x.weight
     key_j = (y.amount + (now - y.since_ms) * y.rate) / y.weight
     i_wins = key_i < key_j or (key_i == key_j and x.rank < y.rank)
-    speed_i, speed_j = x.rate / x.weight, y.rate / y.weight
-    gap, closing = (key_j - key_i, speed_i - speed_j) if i_wins else (key_i - key_j, speed_j - speed_i)
+    gap, closing = (key_j - key_i, x.speed - y.speed) if i_wins else (key_i - key_j, y.speed - x.speed)
     winner = i if i_wins else j
     if closing <= 0.0:
         return winner, _NEVER
-    if closing <= _ALIKE * max(speed_i, speed_j):
+    if closing <= _ALIKE * max(x.speed, y.speed):
         return winner, now + _ALIKE_MS
     sure = (gap - _ALIKE * (key_i + key_j)) / closing
     if sure <= 1.0:
@@ -465,7 +466,7 @@ def seat_counted(s: S, leaf: int, amount: float, since_ms: int, rate: float) -> 
     e = s.seat[leaf]
     more = (amount - since_ms * rate) - (e.amount - e.since_ms * e.rate)
     faster = rate - e.rate
-    e.amount, e.since_ms, e.rate = amount, since_ms, rate
+    e.amount, e.since_ms, e.rate, e.speed = amount, since_ms, rate, rate / e.weight
     if more == 0.0 and faster == 0.0:
         return
     if s.g[0].late_cap > 0:
@@ -476,6 +477,7 @@ def seat_counted(s: S, leaf: int, amount: float, since_ms: int, rate: float) -> 
         if k != leaf:
             e.amount += more
             e.rate += faster
+            e.speed = e.rate / e.weight
         _mark_place(s, k)
         k = s.q[k].parent
 
