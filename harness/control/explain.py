@@ -93,7 +93,7 @@ def _now(view: View, row: QueueRow) -> str:
     )
     if row.demand_mb > row.allocated_mb:
         more = row.demand_mb - row.allocated_mb
-        waiting = f", {row.pending} containers" if row.pending else ""
+        waiting = f", {row.pending} container{'s' * (row.pending > 1)}" if row.pending else ""
         since = f" for {seconds(max(view.time_s - row.waits_since_s, 0.0))}" if row.waits_since_s is not None else ""
         return f"{text} and waits{since} for {more:,} MiB more{waiting}."
     return f"{text} and wants no more." if row.allocated_mb else f"{text} and wants nothing."

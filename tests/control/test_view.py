@@ -113,6 +113,8 @@ def test_a_ledgers_figures(tmp_path: Path) -> None:
     words = " ".join(explain(view, "root.b"))
     assert "Entitled to 50.0 % of the cluster; holds 0.0 %" in words
     assert "waits for 60 s for 3,072 MiB more, 3 containers" in words
+    lone = replace(view, queues={**view.queues, "root.b": replace(b, pending=1)})
+    assert "3,072 MiB more, 1 container." in " ".join(explain(lone, "root.b"))
     assert "300.0 GiB·s too little" in words
     assert "raised from 50.0 % to" in words
     assert "because by then it had had 300.0 GiB·s too little" in words

@@ -248,7 +248,7 @@ def judge(evidence: Evidence) -> Verdict:
         return Verdict("unsure", why, lines, error, changes=changes)
     if less.low <= 0 or less.mean < LEAST_LESS_LOSS or not gains:
         if less.low <= 0 or less.mean < LEAST_LESS_LOSS:
-            why = f"the best candidate ({best.name}) lessens the sharing loss by {_percent(less.mean)} {_range(less)}"
+            why = f"the best candidate ({best.name}) {_lessens(less)}"
         else:
             why = f"under {best.name} no queue's applications would end {_percent(floor)} sooner or more for sure"
         dear = _dear(evidence, floor)
@@ -259,7 +259,7 @@ def judge(evidence: Evidence) -> Verdict:
             basis,
         ]
         return Verdict("no", why, lines, error, changes=changes)
-    why = f"{best.name} lessens the sharing loss by {_percent(less.mean)} {_range(less)}"
+    why = f"{best.name} {_lessens(less)}"
     lines = [
         f"yes: {why}, of {len(best.outcomes)} phases.",
         f"Gains: {_queues(gains, 'shorter')}.",
@@ -319,6 +319,13 @@ def _range(band: Band) -> str:
         return f"({low:+.0f} to {high:+.0f} %)"
     low, high = sorted((abs(low), abs(high)))
     return f"({low:.0f} to {high:.0f} %)"
+
+
+def _lessens(less: Band) -> str:
+    if less.mean >= 0:
+        return f"lessens the sharing loss by {_percent(less.mean)} {_range(less)}"
+    more = Band(-less.mean, -less.high, -less.low)
+    return f"makes the sharing loss {_percent(more.mean)} larger {_range(more)}"
 
 
 def _price(best: Played, present: Played) -> str:

@@ -172,6 +172,17 @@ def test_of_what_the_resource_manager_alone_knows_there_is_no_verdict(
     assert len(trace.jobs) == 26
 
 
+def test_where_nobody_waits_the_resource_manager_alone_is_enough_for_a_no(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serving(tmp_path, as_mapreduce(quiet())) as rm:
+        rm.later(3000)
+        found = assessed(capsys, "--rm", rm.url, "-o", str(tmp_path / "out"))
+    assert found["verdict"] == "no"
+    assert found["lines"][0].startswith("no, nothing to gain: ")
+    assert {job.detail for job in read_trace(Path(found["trace"])).jobs} == {"integrals"}
+
+
 def test_with_the_history_server_there_is_one(ended: Rm, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     jobs = {job.job: job for job in as_mapreduce(contended())}
     with HistoryServer({app: jobs[name] for app, name in ended.names().items()}) as history:

@@ -135,6 +135,17 @@ def test_no_where_it_is_not_sure_not_noticed_or_too_dear(candidate: Played, says
     assert found.best is None
 
 
+def test_a_loss_that_grows_is_said_to_grow() -> None:
+    """It read "lessens the sharing loss by -15 % (7 to 18 %)"."""
+    grown = played("ltrf@outside", {"root.a": [70, 72, 69], "root.b": [54, 55, 53]}, [220, 252, 190])
+    found = judge(replace(EVIDENCE, candidates=(grown,)))
+    assert found.answer == "no"
+    assert found.why == "the best candidate (ltrf@outside) makes the sharing loss 10 % larger (0 to 20 %)"
+    mixed = played("ltrf@outside", {"root.a": [70, 72, 69], "root.b": [54, 55, 53]}, [260, 273, 180.5])
+    found = judge(replace(EVIDENCE, candidates=(mixed,)))
+    assert found.why == "the best candidate (ltrf@outside) makes the sharing loss 18 % larger (-5 to +30 %)"
+
+
 def test_phases_that_disagree_are_no_no() -> None:
     """Recorded on real containers: -25 to +15 %, and a load that took some 20 % less under the policy afterwards."""
     candidate = played("ltrf@outside", {"root.a": [70, 72, 69], "root.b": [54, 55, 53]}, [100, 220, 100])
