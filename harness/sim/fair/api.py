@@ -431,7 +431,7 @@ class Scheduler:
         g["span"] = size
         size *= st.VIEWS
         g["late_off"] = g["late_cap"] = 0
-        if g["order_mode"] != st.STOCK:
+        if g["order_mode"] == st.KEYED_LEVELS:
             g["late_off"], g["late_cap"] = tournament(leaves)
             seat["late_at"][leaves] = np.arange(len(leaves))
         empty = np.full(size, -1, np.int64)

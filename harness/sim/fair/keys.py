@@ -28,8 +28,10 @@ def refresh_keys(s: Any, now: int) -> Any:
     xg = s.xg[0]
     roll_rounds(s, now)
     rule = xg.rule
+    # Where all leaves are compared at once, the one to be lifted comes first of those that may grow anyway.
+    lifts = xg.t_wait_ms >= 0 and not (xg.flat == 1 and rule == RULE_ACCUMULATED)
     if s.g[0].moving == 1:
-        return _starved(s, now) if xg.t_wait_ms >= 0 else -1
+        return _starved(s, now) if lifts else -1
     if rule == RULE_USER:
         return -1  # made before the heartbeat
     if rule == RULE_ACCUMULATED:
@@ -38,7 +40,7 @@ def refresh_keys(s: Any, now: int) -> Any:
         _horizon_keys(s)
     elif rule == RULE_ARRIVAL:
         _arrival_keys(s)
-    if xg.t_wait_ms >= 0:
+    if lifts:
         _lift_starved(s, now)
     seat_keys(s)
     return -1
