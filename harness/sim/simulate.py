@@ -41,7 +41,7 @@ from harness.sim.loop import run_at, run_capacity_at, take_sample
 from harness.sim.observe import Observer
 from harness.sim.setup import Progress, ProgressCallback, SimResult, SimSetup
 from harness.sim.stuck import Stillness, why_stuck
-from harness.sim.table import JobTable, SampleLog, TaskLog, mean_between_ends
+from harness.sim.table import JobTable, SampleLog, TaskLog, longest_waits, mean_between_ends
 from harness.sim.world import NEVER
 from harness.yarn.capacity.steering import Steered, Steering
 from harness.yarn.fair.manager import queue_tree
@@ -454,16 +454,7 @@ class Simulation:
         if self.setup.record_tasks and not so_far:
             self.tasks.take(world)
         self._take_calls()
-        waits, waits_at = {}, {}
-        for queue, index in zip(self.tree, self.order, strict=True):
-            if not queue.leaf:
-                continue
-            x = S.x[index]
-            longest, at = int(x["max_wait_ms"]), int(x["max_wait_at_ms"])
-            begun = max(int(x["backlog_ms"]), int(x["last_start_ms"]))
-            if int(x["backlog_ms"]) >= 0 and now - begun > longest:
-                longest, at = now - begun, now
-            waits[queue.path], waits_at[queue.path] = longest / 1000.0, at / 1000.0
+        waits, waits_at = longest_waits(self.tree, self.order, S.x, now)
         return SimResult(
             jobs=self.jobs.columns(world),
             samples=self.samples.samples(),

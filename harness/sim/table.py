@@ -220,3 +220,20 @@ def mean_between_ends(tree: QueueTree, order: Sequence[int], x: Any) -> dict[str
         if ends >= 2:
             gaps[path] = (last - first) / 1000.0 / (ends - 1)
     return gaps
+
+
+def longest_waits(
+    tree: QueueTree, order: Sequence[int], x: Any, now_ms: int
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Each leaf's longest time with pending containers and none given, and when that ended, seconds; `x`: S.x."""
+    waits, ends = {}, {}
+    for queue, index in zip(tree, order, strict=True):
+        if not queue.leaf:
+            continue
+        at = x[index]
+        longest, ended = int(at["max_wait_ms"]), int(at["max_wait_at_ms"])
+        begun = max(int(at["backlog_ms"]), int(at["last_start_ms"]))
+        if int(at["backlog_ms"]) >= 0 and now_ms - begun > longest:
+            longest, ended = now_ms - begun, now_ms
+        waits[queue.path], ends[queue.path] = longest / 1000.0, ended / 1000.0
+    return waits, ends

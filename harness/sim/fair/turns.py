@@ -113,8 +113,7 @@ def _mark_place(s: S, k: int) -> None:
     g, e = s.g[0], s.seat[k]
     for v in range(g.n_views):
         if (e.there >> v) & 1 == 1:
-            above = s.seat[e.up]
-            _mark(s, v * g.span + above.off, above.cap + e.at)
+            _mark(s, v * g.span + s.seat[e.up].off, s.seat[e.up].cap + e.at)
 
 
 @kernel
@@ -140,8 +139,8 @@ def _size_of(s: S, mb: int, vcores: int) -> int:
 
 
 @kernel
-def _seat_in(s: S, k: int, v: int, may: bool) -> bool:
-    """A queue's place in one view; whether its parent has become empty there, or is no longer."""
+def _seat_in(s: S, k: int, v: int, may: bool, same: bool) -> bool:
+    """A queue's place in one view; whether its parent has become empty there, or is no longer. `same`: its key is."""
     e, q = s.seat[k], s.q[k]
     above = s.seat[e.up]
     there = 0
@@ -151,7 +150,7 @@ def _seat_in(s: S, k: int, v: int, may: bool) -> bool:
         elif q.n_reservable > 0 or (s.views[v].mask >> e.size) & 1 == 1:
             there = 1
     had = (e.there >> v) & 1
-    if there == 0 and had == 0:
+    if there == had and (same or there == 0):
         return False
     off = v * s.g[0].span + above.off
     moved = False
@@ -207,10 +206,12 @@ def _seat_one(s: S, k: int) -> bool:
             if size >= 0:
                 s.sizes[size].n += 1
             e.size = size
+    tier, k0, k1 = e.tier, e.k0, e.k1
     _set_key(s, k)
+    same = e.tier == tier and e.k0 == k0 and e.k1 == k1
     moved = False
     for v in range(s.g[0].n_views):
-        if _seat_in(s, k, v, may):
+        if _seat_in(s, k, v, may, same):
             moved = True
     return moved
 
@@ -276,7 +277,7 @@ def view_of(s: S, mb: int, vcores: int) -> int:
     for i in range(g.n_queues - 1, -1, -1):
         k = s.order[i]
         if s.seat[k].up >= 0:
-            _seat_in(s, k, v, is_open(s, k))
+            _seat_in(s, k, v, is_open(s, k), False)
     return v if s.inside[v * len(s.q)] > 0 else -1
 
 
@@ -435,8 +436,7 @@ def take_back(s: S, v: int) -> None:
     """Whoever has been put aside takes part again."""
     g = s.g[0]
     for i in range(g.n_aside):
-        k = s.aside[i]
-        e = s.seat[k]
+        k, e = s.aside[i], s.seat[s.aside[i]]
         above = s.seat[e.up]
         off = v * g.span + above.off
         if (e.there >> v) & 1 == 1:
