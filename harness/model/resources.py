@@ -54,10 +54,12 @@ UNBOUNDED = Resource(2**63 - 1, 2**31 - 1)
 
 
 def increments(conf: Mapping[str, Any]) -> Resource:
-    """By which the Fair Scheduler rounds asks up: ``yarn.resource-types.*.increment-allocation``, Hadoop's default."""
+    """By which the Fair Scheduler rounds asks up: ``yarn.resource-types.*.increment-allocation``, the older
+    ``yarn.scheduler.increment-allocation-*``, Hadoop's default."""
 
-    def of(name: str, default: int) -> int:
-        value = str(conf.get(f"yarn.resource-types.{name}.increment-allocation", default))
+    def of(name: str, older: str, default: int) -> int:
+        given = conf.get(f"yarn.scheduler.increment-allocation-{older}", default)
+        value = str(conf.get(f"yarn.resource-types.{name}.increment-allocation", given))
         return int(value) if value.isdecimal() and int(value) > 0 else default
 
-    return Resource(of("memory-mb", 1024), of("vcores", 1))
+    return Resource(of("memory-mb", "mb", 1024), of("vcores", "vcores", 1))

@@ -187,7 +187,18 @@ def test_who_was_there_for_a_second_is_replayed_on_the_nodes_it_ran_on(tmp_path:
     (job,) = jobs
     assert job.am.memory_mb == 4096
     # What was measured task by task is as it was, and refused where it does not fit.
-    assert within(line.model_copy(update={"detail": "tasks"}), 4096).am.memory_mb == 4338
+    assert within(line.model_copy(update={"detail": "tasks"}), 4096, 1024).am.memory_mb == 4338
+
+
+def test_sizes_of_which_only_sums_are_known_are_those_that_the_scheduler_grants(tmp_path: Path) -> None:
+    """Containers of 512 MB whose last seconds are not whole: they show 529 MB each, and were replayed as of 768."""
+    line = job_of(app(elapsed_ms=60_000, vcore_seconds=180, memory_seconds=180 * 529), None, 0)
+    conf = {"yarn.scheduler.increment-allocation-mb": "256", "yarn.scheduler.minimum-allocation-mb": "256"}
+    header = Header(nodes=[NodeLine(count=2, memory_mb=3072, vcores=6)], queues={"root.a": QueueLine()}, conf=conf)
+    trace = put_trace(tmp_path / "t.jsonl", header, [line])
+    jobs, _ = jobs_of(load_experiment(str(write_experiment(trace, tmp_path / "replay"))), 1)
+    (job,) = jobs
+    assert {job.am.memory_mb, *(stage.demand.memory_mb for stage in job.stages)} == {512}
 
 
 def test_a_history_server_that_does_not_answer_is_told() -> None:

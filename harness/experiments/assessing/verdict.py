@@ -213,7 +213,8 @@ def judge(evidence: Evidence) -> Verdict:
             f"of {_percent(1 - evidence.known)} of the work the tasks are not known (--history URL for MapReduce; "
             "Spark's and others' are not recorded)",
         )
-    if error is None or error > MOST_ERROR or evidence.known < LEAST_KNOWN:
+    idle = contended.high < LEAST_CONTENDED
+    if error is None or error > MOST_ERROR or (evidence.known < LEAST_KNOWN and not idle):
         if error is None:
             why = "the trace does not say when applications ended"
         elif error > MOST_ERROR:
@@ -236,6 +237,15 @@ def judge(evidence: Evidence) -> Verdict:
     gains = _gains(changes, floor)
     losses = {queue: change for queue, change in changes.items() if change.low > 0 and change.mean >= floor}
     less = best.less_loss(present)
+    if idle and (less.low <= 0 or evidence.known < LEAST_KNOWN):
+        why = f"{short}: there is nothing to give back"
+        lines = [
+            f"no, nothing to gain: {why}.",
+            f"Applications waited {evidence.real_wait_s:.1f} s on average for their first container, but not for other "
+            "queues: look at the limits of masters and of queues.",
+            basis,
+        ]
+        return Verdict("no", why, lines, error, changes=changes)
     if less.low <= 0 and less.high >= LEAST_LESS_LOSS:
         why = f"it hangs on chance whether {best.name} lessens the sharing loss {_range(less)}"
         lines = [

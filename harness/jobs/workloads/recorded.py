@@ -26,17 +26,18 @@ def _largest_mb(header: Header) -> int:
     return largest_mb // step_mb * step_mb or largest_mb
 
 
-def within(job: JobLine, largest_mb: int) -> JobLine:
-    """The job with sizes of ``integrals`` of at most so many MB.
+def within(job: JobLine, largest_mb: int, step_mb: int) -> JobLine:
+    """The job with sizes of ``integrals`` of at most so many MB, each the nearest that the scheduler grants.
 
     The ResourceManager's sums are whole seconds: one container that has been there for 1.9 s, which is one
-    vcore-second, shows nearly twice its memory.
+    vcore-second, shows nearly twice its memory; many short ones of 512 MB show some 530, which the scheduler would
+    round up to 768.
     """
     if job.detail != "integrals":
         return job
 
     def held(memory_mb: int) -> dict[str, int]:
-        return {"memory_mb": min(memory_mb, largest_mb)}
+        return {"memory_mb": min(max(round(memory_mb / step_mb), 1) * step_mb, largest_mb)}
 
     am = job.am.model_copy(update=held(job.am.memory_mb))
     stages = [stage.model_copy(update=held(stage.memory_mb)) for stage in job.stages]
@@ -62,8 +63,8 @@ class RecordedWorkload(Workload):
         assert path is not None
         wanted = self.only if self.only.startswith("root.") else f"root.{self.only}"
         trace = _trace(path, *age(path))
-        largest_mb = _largest_mb(trace.header)
-        jobs = [within(job, largest_mb).spec() for job in trace.jobs if job.queue == wanted]
+        largest_mb, step_mb = _largest_mb(trace.header), increments(trace.header.conf).memory_mb
+        jobs = [within(job, largest_mb, step_mb).spec() for job in trace.jobs if job.queue == wanted]
         own = {job.id for job in jobs}
         # What follows a job of another queue comes when it came.
         return [

@@ -155,6 +155,18 @@ def test_phases_that_disagree_are_no_no() -> None:
     assert len(found.lines) <= 6
 
 
+def test_who_waits_but_for_no_other_queue_has_nothing_to_gain() -> None:
+    """Recorded on real containers, where a limit of masters held applications of a cluster that was 38 % used."""
+    idle = played("fair", {"root.a": [100, 102, 98], "root.b": [50, 51, 49]}, [200, 210, 190], contended=0.0)
+    candidate = played("ltrf@outside", {"root.a": [70, 72, 69], "root.b": [54, 55, 53]}, [126, 218, 150])
+    found = judge(replace(EVIDENCE, present=idle, candidates=(candidate,)))
+    assert found.answer == "no"
+    assert found.lines[0].startswith("no, nothing to gain: queues were short of their share in 0.0 % ")
+    assert "waited 20.0 s on average for their first container, but not for other queues" in found.lines[1]
+    unknown = judge(replace(EVIDENCE, present=idle, candidates=(BETTER,), known=0.0))
+    assert unknown.answer == "no"
+
+
 def test_a_verdict_says_for_which_load_it_holds() -> None:
     assert any("holds for a load like the recorded one" in line for line in judge(EVIDENCE).lines)
 
