@@ -41,7 +41,6 @@ from harness.sim.fair.longterm import advance, roll_rounds, settle_all, total_of
 from harness.sim.fair.state import NEED_ROOM as FS_NEED_ROOM
 from harness.sim.fair.state import S as FairState
 from harness.sim.granted import drain
-from harness.sim.kernel import either as of_scheduler
 from harness.sim.kernel import kernel
 from harness.sim.quantum import cross
 from harness.sim.spark import executor_up, inner_ended
@@ -70,8 +69,8 @@ I_MB, I_VC, I_DEMAND_MB, I_DEMAND_VC, I_FAIR_MB, I_RUNNING = range(6)
 F_ACC, F_COUNTED, F_DUE, F_DUE_FLAT, F_QUANTUM, F_WEIGHT = range(6)
 
 
-#: From so many nodes or queues on their state is no longer in the nearest caches.
-_MANY_NODES, _MANY_QUEUES = 256, 256
+#: From so many nodes on their state is no longer in the nearest caches.
+_MANY_NODES = 256
 
 
 @kernel
@@ -286,41 +285,11 @@ def _ahead(W: Any, by: int) -> Any:
 
 
 @kernel
-def _fetch_seat(S: Any, queue: int) -> None:
-    fetch(S.seat, queue)
-
-
-@kernel
-def _no_seat(S: Any, queue: int) -> None:
-    """The Capacity Scheduler's queues have none."""
-
-
-_fetch_place = of_scheduler(lambda state: _fetch_seat if "seat" in state.arrays else _no_seat)
-
-
-@kernel
-def _fetch_beside(S: Any, W: Any, c: int, many: Any) -> None:
-    """What lies in lists beside a container that ends, and what it belongs to."""
-    x, run = S.c[c], W.runs[c]
-    fetch_line(S.c, max(x.n_prev, 0))
-    fetch_line(S.c, max(x.n_next, 0))
-    fetch_line(S.c, max(x.a_prev, 0))
-    fetch_line(S.c, max(x.a_next, 0))
-    fetch_line(W.runs, max(run.st_prev, 0))
-    fetch_line(W.runs, max(run.st_next, 0))
-    if many:
-        fetch(S.a, x.app)
-        fetch(W.jobs, run.job)
-        fetch(W.stages, (run.job, max(run.stage, 0)))
-
-
-@kernel
 def _soon(S: Any, W: Any) -> None:
     """Bring into the cache what the next nodes' heartbeats will look at: with thousands of nodes it is in none."""
     g = W.g[0]
     if g.ring_n < _MANY_NODES:
         return
-    many = S.g[0].n_leaves >= _MANY_QUEUES
     node = _ahead(W, 12)
     fetch_line(S.n, node)
     fetch_line(W.nodes, node)
@@ -328,8 +297,8 @@ def _soon(S: Any, W: Any) -> None:
     if first >= 0:
         for at in range(first, first + BLOCK, 4):
             fetch_line(W.ends, at)
-    for stage in range(3 if many else 2):
-        node = W.nodes[_ahead(W, 6 - 2 * stage)]
+    for stage in range(2):
+        node = W.nodes[_ahead(W, 6 - 3 * stage)]
         if node.next_end_ms > g.now:
             continue
         for at in range(node.head + 1, node.head + node.filled + 1):
@@ -339,13 +308,14 @@ def _soon(S: Any, W: Any) -> None:
             if stage == 0:
                 fetch(S.c, c)
                 fetch(W.runs, c)
-            elif stage == 1:
-                _fetch_beside(S, W, c, many)
             else:
-                queue = S.a[S.c[c].app].q
-                fetch(S.q, queue)
-                fetch(S.x, queue)
-                _fetch_place(S, queue)
+                x, run = S.c[c], W.runs[c]
+                fetch_line(S.c, max(x.n_prev, 0))
+                fetch_line(S.c, max(x.n_next, 0))
+                fetch_line(S.c, max(x.a_prev, 0))
+                fetch_line(S.c, max(x.a_next, 0))
+                fetch_line(W.runs, max(run.st_prev, 0))
+                fetch_line(W.runs, max(run.st_next, 0))
 
 
 @kernel

@@ -20,10 +20,10 @@ def _trace(path: Path, *_: int) -> Trace:
     return read_trace(path)
 
 
-def _largest_mb(header: Header) -> int:
-    """The largest container that a node holds after rounding up (a node below one step: what it has)."""
+def _sizes_mb(header: Header) -> tuple[int, int]:
+    """The largest container that a node holds after rounding up (a node below one step: what it has), and the step."""
     largest_mb, step_mb = max(node.memory_mb for node in header.nodes), increments(header.conf).memory_mb
-    return largest_mb // step_mb * step_mb or largest_mb
+    return largest_mb // step_mb * step_mb or largest_mb, step_mb
 
 
 def within(job: JobLine, largest_mb: int, step_mb: int) -> JobLine:
@@ -63,8 +63,8 @@ class RecordedWorkload(Workload):
         assert path is not None
         wanted = self.only if self.only.startswith("root.") else f"root.{self.only}"
         trace = _trace(path, *age(path))
-        largest_mb, step_mb = _largest_mb(trace.header), increments(trace.header.conf).memory_mb
-        jobs = [within(job, largest_mb, step_mb).spec() for job in trace.jobs if job.queue == wanted]
+        sizes_mb = _sizes_mb(trace.header)
+        jobs = [within(job, *sizes_mb).spec() for job in trace.jobs if job.queue == wanted]
         own = {job.id for job in jobs}
         # What follows a job of another queue comes when it came.
         return [
