@@ -140,16 +140,29 @@ class Load:
         mine = set(self.ids)
         return [app for app in self.client.rest.apps() if app.id in mine]
 
+    def launched(self, timeout_s: float = 90.0) -> None:
+        """Until every master's process is begun.
+
+        An RM that dies between giving a container and launching it leaves an application whose master nobody begins:
+        its successor waits ten minutes for it.
+        """
+        until(lambda: all("waiting for AM" in a.diagnostics for a in self.apps()), "masters are launched", timeout_s)
+
     def wait(self, timeout_s: float = 120.0) -> None:
         """Until all have ended."""
+        left: list[tuple[str, str, str]] = []
 
         def ended() -> bool:
             try:
-                return all(app.final for app in self.apps())
+                left[:] = [(app.id, app.state, app.diagnostics) for app in self.apps() if not app.final]
             except YarnfairError:
                 return False
+            return not left
 
-        until(ended, "all applications ended", timeout_s)
+        try:
+            until(ended, "all applications ended", timeout_s)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; left: {left}") from None
         # The container of an application that has ended is accounted for a moment later.
         time.sleep(1.5)
 

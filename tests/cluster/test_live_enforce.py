@@ -273,7 +273,7 @@ def test_an_rm_that_is_killed_and_started_again(yarn: Site) -> None:
     service.start()
     until(lambda: service.events("weights"), "a first decision")
     load.submit(6, 30, 36)
-    until(lambda: sum(app.running_containers for app in load.apps()) >= 6, "containers run")
+    load.launched()
     time.sleep(3)
     with FileGuard(yarn.file) as guard:
         kill_part(yarn.cluster, "rm")

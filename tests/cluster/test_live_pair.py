@@ -84,8 +84,7 @@ def test_the_controller_follows_a_failover(tmp_path: Path) -> None:
         until(lambda: service.events("weights"), "a first decision")
         # What is used before the first look does not count.
         load.submit(8, 65, 80)
-        # A container that was given and not yet launched when the RM dies is waited for until its master expires.
-        until(lambda: sum(app.running_containers for app in load.apps()) == len(load.ids), "containers run", 90)
+        load.launched()
         with FileGuard(file) as guard:
             # The active one dies; its partner takes over, with the applications, after some seconds without any RM.
             pair.signal("rm1", signal.SIGKILL)
