@@ -146,7 +146,12 @@ class Load:
         An RM that dies between giving a container and launching it leaves an application whose master nobody begins:
         its successor waits ten minutes for it.
         """
-        until(lambda: all("waiting for AM" in a.diagnostics for a in self.apps()), "masters are launched", timeout_s)
+
+        def launched() -> bool:
+            # One that is given and not launched waits "for AM container to be launched".
+            return sum("AM container is launched" in app.diagnostics for app in self.apps()) == len(self.ids)
+
+        until(launched, "masters are launched", timeout_s)
 
     def wait(self, timeout_s: float = 120.0) -> None:
         """Until all have ended."""
