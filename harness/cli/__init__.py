@@ -19,6 +19,7 @@ import click
 
 import harness
 from harness.base.errors import YarnfairError, nearest, without_secrets
+from harness.base.quick import collect_rarely
 from harness.cli.output import outlive_readers
 
 #: what a user is about -> verb -> ("module:attribute", short help). The module is imported when the verb is called.
@@ -166,6 +167,7 @@ def main(argv: list[str] | None = None) -> None:
     """Entry point: runs the command and exits with design's codes; a YarnfairError is one line on standard error."""
     _open_closed_outputs()
     outlive_readers()
+    collect_rarely()
     try:
         with _terminated_in_order():
             result: Any = cli.main(args=argv, prog_name="yarnfair", standalone_mode=False)

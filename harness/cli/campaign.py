@@ -45,8 +45,7 @@ def _total(cells: list[tuple[Cell, Estimate]], room: int) -> float | None:
 @json_option
 def plan(file: Path, out: Path | None, jobs: int | None, as_json: bool) -> None:
     """List the cells of FILE and how long they may take. Runs nothing."""
-    import os
-
+    from harness.experiments.campaign.executors import processes_of
     from harness.experiments.campaign.run import estimates, folder_of, standings
     from harness.experiments.campaign.spec import load_campaign
     from harness.experiments.campaign.state import CampaignState
@@ -60,7 +59,7 @@ def plan(file: Path, out: Path | None, jobs: int | None, as_json: bool) -> None:
         if state is not None:
             state.close()
     stands = {one.id: one for one in standings(loaded, folder)}
-    room = jobs if jobs is not None else os.cpu_count() or 1
+    room = processes_of(jobs)
     open_cells = [(cell, known[cell.id]) for cell in loaded.cells if stands[cell.id].state != "done"]
     total = _total(open_cells, room)
     if as_json:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from harness.cli.output import (
 from harness.cli.progress import RunProgress
 
 if TYPE_CHECKING:
+    from harness.experiments.campaign.executors import Processes
     from harness.experiments.kind import Ended, Target
     from harness.experiments.selection import Selection
     from harness.yarn.http import HttpOptions
@@ -110,6 +112,10 @@ def run(
     Was the last call interrupted? The same call finishes it. Did it end? The same call runs everything again, unless
     you give --resume. Exit codes: 4 when jobs failed, 5 when the time limit was reached, 130 when interrupted.
     """
+    from harness.base.workers import begin_server
+
+    if backend == "sim":
+        begin_server()
     from harness.experiments.kind import Target
     from harness.experiments.run import check_backend
     from harness.experiments.selection import Selection
@@ -120,11 +126,12 @@ def run(
     if backend == "sim" and target != Target():
         raise CallError("an option of a real cluster", where="--backend sim", mend="give --backend local")
     asked = Selection(split_policies(policies), given, seeds, real=backend != "sim")
-    called = [_Called(name, asked, backend, target if asked.real else None) for name in experiments]
-    for one in called:
-        one.place(out if out is None or len(called) == 1 else out / one.loaded.name)
-        one.run(jobs, resume, quiet=as_json)
-        one.report = None if no_report else write_report(one.ended, one.folder)
+    with _processes(jobs, asked) as workers:
+        called = [_Called(name, asked, backend, target if asked.real else None) for name in experiments]
+        for one in called:
+            one.place(out if out is None or len(called) == 1 else out / one.loaded.name)
+            one.run(workers, resume, quiet=as_json)
+            one.report = None if no_report else write_report(one.ended, one.folder)
     if as_json:
         documents = [one.document() for one in called]
         print_json(documents[0] if len(documents) == 1 else {"experiments": documents})
@@ -137,6 +144,19 @@ def run(
             if one.report is not None:
                 click.echo(f"report: {one.report}")
     verdict([ended for one in called for ended in one.ended])
+
+
+@contextmanager
+def _processes(jobs: int | None, asked: Selection) -> Iterator[Processes | None]:
+    """What simulates, for all experiments of the call; None for one process, ours."""
+    from harness.experiments.campaign.executors import Processes, processes_of
+
+    room = processes_of(jobs)
+    if asked.real or room <= 1:
+        yield None
+        return
+    with closing(Processes(room)) as workers:
+        yield workers
 
 
 def _http(access: Access, rm: str | None) -> HttpOptions | None:
@@ -172,7 +192,7 @@ class _Called:
 
         self.folder = output_folder(self.loaded, out, self.backend)
 
-    def run(self, processes: int | None, resume: bool, *, quiet: bool) -> None:
+    def run(self, workers: Processes | None, resume: bool, *, quiet: bool) -> None:
         from harness.experiments.run import run_experiment
 
         if not quiet:
@@ -185,7 +205,8 @@ class _Called:
                 self.variants,
                 self.folder,
                 backend=self.backend,
-                processes=processes,
+                processes=1,
+                workers=workers,
                 resume=resume,
                 on_step=progress.step,
                 on_end=progress.end,

@@ -5,14 +5,13 @@ What a run is, is its kind's business (harness.experiments.kind); what is printe
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.base.errors import CallError
 from harness.experiments.campaign.clusters import Place, backends
-from harness.experiments.campaign.executors import Executor, Here, Processes, Told
+from harness.experiments.campaign.executors import Executor, Here, Processes, Told, processes_of
 from harness.experiments.campaign.run import Watch, ended_of, run_campaign
 from harness.experiments.campaign.spec import Cell, of_one
 from harness.experiments.kind import Ended, Loaded, Runner, Step, Target
@@ -48,12 +47,14 @@ def run_experiment(
     target: Target | None = None,
     on_progress: Callable[[str], None] = lambda _: None,
     runner: Runner | None = None,
+    workers: Processes | None = None,
 ) -> list[Ended]:
     """Runs all variants; results do not depend on how many run side by side.
 
     What the same call left unfinished in the folder goes on; what has ended there runs again, unless ``resume``. On a
     real backend they run one after another on one cluster, brought up for them or the given `target`, or with a
-    `runner` that has one; `on_progress` is told what it does meanwhile.
+    `runner` that has one; `on_progress` is told what it does meanwhile. ``workers``: simulate in these processes, which
+    stay for the next experiment.
 
     Raises what a run raises (its directory then carries the exit code), and KeyboardInterrupt (130).
     """
@@ -61,9 +62,9 @@ def run_experiment(
     if runner is None:
         experiment.kind.check(experiment, variants, backend, target)
     campaign = of_one(experiment, variants, Place(backend, backend, target or Target()))
-    workers = min(len(variants), processes if processes is not None else os.cpu_count() or 1)
-    here = runner is not None or backend != "sim" or workers <= 1
-    executor: Executor = Here(variants, runner) if here else Processes(workers)
+    room = min(len(variants), processes_of(processes) if workers is None else workers.room)
+    here = runner is not None or backend != "sim" or room <= 1
+    executor: Executor = Here(variants, runner) if here else workers or Processes(room)
 
     def end(cell: Cell, told: Told, state: str) -> None:
         ended = ended_of(cell, folder)
@@ -76,5 +77,6 @@ def run_experiment(
         end=end,
     )
     fresh = False if resume else None
-    run_campaign(campaign, folder, executor, clusters=executor, watch=watch, fresh=fresh, strict=True)
+    keep = executor is workers
+    run_campaign(campaign, folder, executor, clusters=executor, watch=watch, fresh=fresh, strict=True, keep=keep)
     return [ended for cell in campaign.cells if (ended := ended_of(cell, folder)) is not None]

@@ -244,7 +244,7 @@ def test_as_many_run_side_by_side_as_there_are_cores(
         raise RunInvalid("seen")
 
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
-    monkeypatch.setattr("harness.experiments.run.Processes", processes)
+    monkeypatch.setattr("harness.experiments.campaign.executors.Processes", processes)
     call(write(tmp_path), "--out", str(tmp_path / "out"), "--no-report", *jobs)
     assert asked == [room]
 

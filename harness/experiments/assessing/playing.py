@@ -9,9 +9,9 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
+from harness.base.workers import workers_context
 from harness.control.settings import MAX_RATIO
 from harness.control.virtual_figures import COUNTS_MS
 from harness.experiments.assessing.verdict import Outcome, Played
@@ -202,7 +202,7 @@ class Player:
         open_ = [(one, seed) for one, seed in wanted if (one.name, seed) not in self._known]
         if self.run_s * len(open_) > 6.0 and self.processes > 1:
             if self._pool is None:
-                self._pool = ProcessPoolExecutor(self.processes, mp_context=get_context("spawn"))
+                self._pool = ProcessPoolExecutor(self.processes, mp_context=workers_context())
             futures: dict[Future[Outcome], tuple[str, int]] = {
                 self._pool.submit(_play, self.experiment, one, seed, self.ended): (one.name, seed)
                 for one, seed in open_

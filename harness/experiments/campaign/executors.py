@@ -7,14 +7,12 @@ harness.experiments.campaign.run's.
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import multiprocessing
 import os
 import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing.connection import Connection, wait
@@ -22,6 +20,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from harness.base.errors import CallError, InputError, YarnfairError
+from harness.base.workers import end_with_parent, workers_context
 from harness.experiments.campaign.clusters import OpenCluster
 from harness.experiments.campaign.spec import Cell
 from harness.experiments.kind import Loaded, Runner, Step
@@ -181,8 +180,6 @@ class Here:
 
 # --- processes of this machine ----------------------------------------------------------------------------------------
 
-_PR_SET_PDEATHSIG = 1
-
 
 def told_afar(told: Told) -> Told:
     """What goes to another process: an error of the program as its traceback, since not every error can be pickled."""
@@ -191,17 +188,17 @@ def told_afar(told: Told) -> Told:
     return replace(told, error=RuntimeError("".join(traceback.format_exception(told.error))))
 
 
-def _signal_with_parent(parent: int, number: signal.Signals) -> None:
-    """Whatever kills the campaign ends its workers, so that a resumed one finds nobody writing."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
-    if os.getppid() != parent:
-        os.kill(os.getpid(), number)
-
-
-def _worker(link: Connection, parent: int) -> None:
+def _begin_worker(environment: Mapping[str, str], number: signal.Signals) -> None:
+    """Whatever kills the campaign ends its workers with this signal, so that a resumed one finds nobody writing."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _signal_with_parent(parent, signal.SIGKILL)
+    # The server was begun with what the variables were then.
+    os.environ.clear()
+    os.environ.update(environment)
+    end_with_parent(number)
+
+
+def _worker(link: Connection, environment: Mapping[str, str]) -> None:
+    _begin_worker(environment, signal.SIGKILL)
     while True:
         try:
             task = link.recv()
@@ -221,16 +218,15 @@ def _send_words(link: Connection, id_: str, text: str) -> None:
     link.send(Told(id_, "says", why=text))
 
 
-def _cluster_worker(link: Connection, parent: int) -> None:
+def _cluster_worker(link: Connection, environment: Mapping[str, str]) -> None:
     """Runs cells on one cluster, which it keeps up from cell to cell; SIGTERM, or the parent's end, ends both in order.
 
     Told to end, it kills the jobs that run, keeps what was measured and takes the cluster down.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end_in_order)
     cluster = OpenCluster()
     try:
-        _signal_with_parent(parent, signal.SIGTERM)
+        _begin_worker(environment, signal.SIGTERM)
         while True:
             task = link.recv()
             if task is None:
@@ -262,6 +258,11 @@ def _end_in_order(*_: object) -> None:
     raise KeyboardInterrupt
 
 
+def processes_of(asked: int | None) -> int:
+    """How many cells are simulated side by side: as many as were asked for, or as there are cores."""
+    return asked if asked is not None else os.cpu_count() or 1
+
+
 @dataclass(slots=True)
 class _Process:
     process: Any
@@ -275,19 +276,19 @@ class Processes:
     """Cells side by side in processes of this machine; each is reused for the next cell."""
 
     queues = False
-    _target: Callable[[Connection, int], None] = staticmethod(_worker)
+    _target: Callable[[Connection, Mapping[str, str]], None] = staticmethod(_worker)
 
     def __init__(self, room: int) -> None:
         self.room = room
         self._workers: list[_Process] = []
-        self._context = multiprocessing.get_context("spawn")
+        self._context = workers_context()
 
     def start(self, cell: Cell, experiment: Loaded, out: Path) -> None:
         name = cell.place.name
         worker = next((one for one in self._workers if one.id is None and one.place == name), None)
         if worker is None:
             ours, theirs = self._context.Pipe()
-            process = self._context.Process(target=self._target, args=(theirs, os.getpid()), daemon=True)
+            process = self._context.Process(target=self._target, args=(theirs, dict(os.environ)), daemon=True)
             process.start()
             theirs.close()
             worker = _Process(process, ours, place=name)

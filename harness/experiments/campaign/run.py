@@ -20,7 +20,15 @@ from pathlib import Path
 from harness.base.errors import CallError, InputError, YarnfairError
 from harness.base.files import read_json, write_json
 from harness.experiments.campaign.dask import Dask
-from harness.experiments.campaign.executors import INTERRUPTED, Clusters, Executor, Here, Processes, Told
+from harness.experiments.campaign.executors import (
+    INTERRUPTED,
+    Clusters,
+    Executor,
+    Here,
+    Processes,
+    Told,
+    processes_of,
+)
 from harness.experiments.campaign.spec import Cell, LoadedCampaign
 from harness.experiments.campaign.state import FILE, RUN_FILE, CampaignState, Standing, locked
 from harness.experiments.kind import Ended, Step
@@ -76,7 +84,7 @@ def executor_of(name: str | None, jobs: int | None) -> Executor:
     Raises CallError for anything else.
     """
     if name is None or name == "processes":
-        return Processes(jobs if jobs is not None else os.cpu_count() or 1)
+        return Processes(processes_of(jobs))
     if name.startswith("dask://") and len(name) > len("dask://"):
         return Dask(name)
     raise CallError(f"no executor {name[:60]!r}", where="--executor", mend="write dask://HOST:PORT, or leave it out")
@@ -272,12 +280,13 @@ def run_campaign(
     retry_failed: bool = False,
     fresh: bool | None = False,
     strict: bool = False,
+    keep: bool = False,
 ) -> Outcome:
     """Runs what is not done yet: simulated cells with `executor`, the others with `clusters` (default: their own).
 
     ``retry_failed``: also what failed for good; ``fresh``: everything anew (None: unless the same cells were left
-    unfinished there); ``strict``: raises what a cell raises. Raises KeyboardInterrupt when interrupted; what ran then
-    waits again.
+    unfinished there); ``strict``: raises what a cell raises; ``keep``: what worked for it is not ended, but when it was
+    cut off. Raises KeyboardInterrupt when interrupted; what ran then waits again.
     """
     began = time.perf_counter()
     with locked(out):
@@ -287,9 +296,10 @@ def run_campaign(
             if isinstance(executor, Here):
                 executor.hear = run.hear
             kept = _prepare(run, retry_failed, fresh)
-            ran = len(run.waiting)
+            ran, ends = len(run.waiting), True
             try:
                 _loop(run)
+                ends = not keep
             except BaseException:
                 # What cannot be noted waits all the same: the next call finds it running, and nobody that runs it.
                 with contextlib.suppress(sqlite3.Error):
@@ -298,9 +308,11 @@ def run_campaign(
                 raise
             finally:
                 try:
-                    executor.close()
+                    if ends:
+                        executor.close()
                 finally:
-                    run.clusters.close()
+                    if ends:
+                        run.clusters.close()
                     _close_cut(run)
             _beside(campaign, out)
             return Outcome(state.standings(), ran, kept, time.perf_counter() - began)
