@@ -9,10 +9,7 @@ import signal
 import sys
 from multiprocessing import forkserver, util
 from multiprocessing.context import ForkServerContext
-
-#: After the workers (multiprocessing ends them before what has a priority below 0), wait for their server: nothing
-#: outlives a command, and what its workers used counts as the command's.
-util.Finalize(None, forkserver._forkserver._stop, exitpriority=-1)  # type: ignore[attr-defined]
+from typing import Any
 
 _WARM = "harness.experiments.campaign.warm"
 
@@ -45,3 +42,16 @@ def end_with_parent(number: signal.Signals) -> None:
         fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | os.O_ASYNC)
     if not parent.is_alive():
         os.kill(os.getpid(), number)
+
+
+def _end_server() -> None:
+    server: Any = forkserver._forkserver  # type: ignore[attr-defined]
+    if server._forkserver_pid is not None:
+        # It may import still, for a command that has ended with one line.
+        os.kill(server._forkserver_pid, signal.SIGTERM)
+        server._stop()
+
+
+#: After the workers (multiprocessing ends them before what has a priority below 0), so that nothing outlives a command,
+#: and what its workers used counts as the command's.
+util.Finalize(None, _end_server, exitpriority=-1)

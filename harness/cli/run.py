@@ -114,7 +114,7 @@ def run(
     """
     from harness.base.workers import begin_server
 
-    if backend == "sim":
+    if backend == "sim" and jobs != 1:
         begin_server()
     from harness.experiments.kind import Target
     from harness.experiments.run import check_backend
