@@ -62,6 +62,18 @@ def in_lines(dtype: np.dtype[Any]) -> np.dtype[Any]:
     )
 
 
+def record(fields: str, *, lines: bool = True) -> np.dtype[Any]:
+    """The type of a record: fields in the order in which they lie in memory, with what a cache line of 64 bytes should
+    hold next to each other. ``name``: int64; ``name:i``: int32, of slots, flags and lengths of lists; ``name:b``: a
+    flag; ``name:d``, ``name:f``: float64 and float32. Compiled code takes all integers as int64. ``lines``: in an array
+    each one begins with a line of the caches (`in_lines`).
+    """
+    kinds = {"": np.int64, "i": np.int32, "b": np.int8, "d": np.float64, "f": np.float32}
+    pairs = [field.partition(":")[::2] for field in fields.split()]
+    made = np.dtype([(name, kinds[kind]) for name, kind in pairs], align=True)
+    return in_lines(made) if lines else made
+
+
 class ArraysType(types.Type):
     """The compiled type: names, element types and dimensions of the arrays. Its name changes when a layout does."""
 

@@ -33,7 +33,7 @@ def _digest(root: Path) -> str:
     for path in sorted(root.rglob("*.py")):
         source = path.read_bytes()
         # Compiled functions, and what their records look like. Numba itself looks at the outermost function's file.
-        if any(word in source for word in (b"numba", b"np.dtype", b"@kernel", b"import kernel")):
+        if any(word in source for word in (b"numba", b"np.dtype", b"= record(", b"@kernel", b"import kernel")):
             digest.update(path.relative_to(root).as_posix().encode() + b"\0" + source)
     return digest.hexdigest()
 

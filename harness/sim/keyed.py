@@ -18,7 +18,7 @@ from numba import cfunc, njit
 from numpy.typing import NDArray
 
 from harness.policies.base import Policy
-from harness.sim.arrays import Arrays, at_address
+from harness.sim.arrays import Arrays, at_address, record
 from harness.sim.fair.state import S as FairState
 from harness.sim.fair.turns import seat
 from harness.sim.observe import Observer, fill
@@ -35,18 +35,11 @@ _MOST_LINES = 2000
 #: Whole numbers up to this are exact as reals.
 _EXACT = 2.0**53
 
-_KEYED = np.dtype(
-    [
-        ("mb", "i8"),  # the cluster that the programs are for
-        ("vc", "i8"),
-        ("jobs", "i8"),  # 1: what is known of jobs is wanted
-        ("dry", "i8"),  # 1: keys are made, and not written
-        ("bad", "i8"),  # Python has to answer: a division by zero, a whole number too large
-    ],
-    align=True,
-)
+#: ``mb``, ``vc``: the cluster that the programs are for; ``jobs``: 1: what is known of jobs is wanted; ``dry``: 1: keys
+#: are made, and not written; ``bad``: Python has to answer: a division by zero, a whole number too large.
+_KEYED = record("mb vc jobs dry bad", lines=False)
 #: One queue: its number, its program, where its constants begin, its key.
-_ROW = np.dtype([("q", "i8"), ("program", "i8"), ("f", "i8"), ("i", "i8"), ("key", "f8")], align=True)
+_ROW = record("q program f i key:d", lines=False)
 
 
 class _Fields(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.sim.arrays import Arrays, in_lines, zeros
+from harness.sim.arrays import Arrays, record, zeros
 
 #: "Never" of times in the compiled loop.
 NEVER = 1 << 62
@@ -47,285 +47,92 @@ R_AM, R_TASK, R_EXECUTOR, R_SERVICE = range(4)
 #: Most stages of a job: their dependencies are bits of an int64.
 MAX_STAGES = 62
 
-GLOBALS = np.dtype(
-    [
-        ("now", "i8"),
-        ("limit_ms", "i8"),
-        ("next_update_ms", "i8"),
-        ("next_sample_ms", "i8"),
-        ("next_tick_ms", "i8"),
-        ("sample_ms", "i8"),
-        ("tick_ms", "i8"),
-        ("pause_after", "i8"),  # events and heartbeats until the loop comes back for progress
-        ("pause_ms", "i8"),  # when it comes back if nothing has started or ended since it last looked
-        ("still_ms", "i8"),  # from one such look to the next
-        ("still_events", "i8"),  # starts and ends at the last one
-        ("feed_ms", "i8"),  # submission of the last job that was read; NEVER: all were
-        ("node_hb_ms", "i8"),
-        ("end_hb_ms", "i8"),  # -1: none
-        ("am_hb_ms", "i8"),
-        ("am_lag_ms", "i8"),  # am_response_heartbeats x am_hb_ms
-        ("am_start_ms", "i8"),
-        ("container_start_ms", "i8"),
-        ("update_ms", "i8"),
-        ("reduce_preempt_ms", "i8"),
-        ("speculation_ms", "i8"),
-        ("skip", "i8"),
-        ("user_keys", "i8"),  # the policy's keys come from Python
-        ("keys_fresh", "i8"),
-        ("keys_at", "i8"),  # or from compiled code (harness.sim.keyed): its address, and that of what it works on
-        ("keys_of", "i8"),
-        ("record_tasks", "i8"),
-        ("record_calls", "i8"),
-        ("calls_n", "i8"),
-        ("update_noted_ms", "i8"),
-        ("failure", "f8"),
-        ("max_attempts", "i8"),
-        ("straggler", "f8"),
-        ("straggler_factor", "f8"),
-        ("speculation", "i8"),
-        ("speculation_factor", "f8"),
-        ("heap_n", "i8"),
-        ("ring_n", "i8"),
-        ("ring_at", "i8"),
-        ("ring_base_ms", "i8"),
-        ("job_free", "i8"),
-        ("redo_free", "i8"),
-        ("redo_left", "i8"),
-        ("inner_free", "i8"),
-        ("inner_used", "i8"),
-        ("live_runs", "i8"),
-        ("ends_free", "i8"),  # a block of W.ends
-        ("burst", "i8"),  # most tasks that one event may start inside executors
-        ("need_room", "i8"),  # a kernel of the scheduler has changed nothing for want of room
-        ("cross_ms", "i8"),  # the earliest of the jobs'
-        ("round_ms", "i8"),  # begin of the round that the quanta were last made for
-        ("ring_stale", "i8"),  # nodes came or went
-        ("beat_again", "i8"),  # the heartbeat that is due has begun
-        ("am_lost", "i8"),  # some AM was lost and is to be started anew
-        ("live_jobs", "i8"),  # submitted or waiting, endless services excluded
-        ("waiting_jobs", "i8"),
-        ("sample_n", "i8"),
-        ("ended_n", "i8"),
-        ("task_n", "i8"),
-        ("started", "i8"),  # containers
-        ("ended", "i8"),
-        ("heartbeats", "i8"),
-        ("skipped", "i8"),
-        ("updates", "i8"),
-        ("jobs_done", "i8"),
-        ("jobs_failed", "i8"),
-        ("last_end_ms", "i8"),
-    ],
-    align=True,
+#: ``pause_after``: events and heartbeats until the loop comes back for progress; ``pause_ms``: when it comes back if
+#: nothing has started or ended since it last looked; ``still_ms``: from one such look to the next; ``still_events``:
+#: starts and ends at the last one; ``feed_ms``: submission of the last job that was read; NEVER: all were;
+#: ``end_hb_ms``: -1: none; ``am_lag_ms``: am_response_heartbeats x am_hb_ms; ``user_keys``: the policy's keys come from
+#: Python; ``keys_at``: or from compiled code (harness.sim.keyed): its address, and that of what it works on;
+#: ``ends_free``: a block of W.ends; ``burst``: most tasks that one event may start inside executors; ``need_room``: a
+#: kernel of the scheduler has changed nothing for want of room; ``cross_ms``: the earliest of the jobs'; ``round_ms``:
+#: begin of the round that the quanta were last made for; ``ring_stale``: nodes came or went; ``beat_again``: the
+#: heartbeat that is due has begun; ``am_lost``: some AM was lost and is to be started anew; ``live_jobs``: submitted or
+#: waiting, endless services excluded; ``started``: containers.
+GLOBALS = record(
+    "now limit_ms next_update_ms next_sample_ms next_tick_ms sample_ms tick_ms pause_after pause_ms still_ms "
+    "still_events feed_ms node_hb_ms end_hb_ms am_hb_ms am_lag_ms am_start_ms container_start_ms update_ms "
+    "reduce_preempt_ms speculation_ms skip user_keys keys_fresh keys_at keys_of record_tasks record_calls calls_n "
+    "update_noted_ms failure:d max_attempts straggler:d straggler_factor:d speculation speculation_factor:d heap_n "
+    "ring_n ring_at ring_base_ms job_free redo_free redo_left inner_free inner_used live_runs ends_free burst "
+    "need_room cross_ms round_ms ring_stale beat_again am_lost live_jobs waiting_jobs sample_n ended_n task_n started "
+    "ended heartbeats skipped updates jobs_done jobs_failed last_end_ms",
+    lines=False,
 )
 
-JOB = in_lines(
-    np.dtype(
-        [
-            ("am_ms", "i8"),  # when the AM's container was granted, NEVER: not yet
-            ("am0_ms", "i8"),  # the AM's first heartbeat
-            ("mb_ms", "i8"),  # of ended containers
-            ("vc_ms", "i8"),
-            ("task_ms", "i8"),  # sum over finished tasks
-            ("tasks_done", "i8"),
-            ("key", "i8"),  # of its random draws
-            ("queue", "i4"),
-            ("kind", "i4"),
-            ("app", "i4"),  # in the scheduler, -1: none
-            ("state", "i4"),
-            ("row", "i8"),  # in the result
-            ("submit_ms", "i8"),
-            ("first_am_ms", "i8"),  # of the first attempt
-            ("act_ms", "i8"),  # latest AM heartbeat that is in the event heap
-            ("am_start_ms", "i8"),  # from its grant to that heartbeat, -1: as all
-            ("ex_start_ms", "i8"),  # an executor's, -1: as all
-            ("am_end_ms", "i8"),  # from when it has heard of all tasks until it ends
-            ("over_ms", "i8"),  # when that is, 0: not yet
-            ("lifetime_ms", "i8"),
-            ("think_ms", "i8"),
-            ("ex_mb", "i8"),
-            ("am_mb", "i8"),
-            ("am_vc", "i8"),
-            ("ex_vc", "i8"),
-            ("ex_wanted", "i8"),  # executors, or a service's containers, asked for and not yet there
-            ("ex_owed", "i8"),  # to be asked for again at the AM's next heartbeat
-            ("ex_wait_ms", "i8"),  # at the latest it begins so long after its first heartbeat
-            ("failed_attempts", "i8"),
-            ("q_ms", "f8"),  # quantum
-            ("q_sum_ms", "f8"),  # of its ended tasks, and their number
-            ("q_n", "f8"),
-            ("ahead_a", "f8"),  # its part of X.ahead_a and X.ahead_b
-            ("ahead_b", "f8"),
-            ("cross_ms", "i8"),  # when the next of its running tasks will have run for a quantum
-            ("omega", "f8"),  # its weight among its leaf's applications
-            ("gen", "i4"),  # counts the slot's uses, so that events of former ones are known
-            ("followers", "i4"),  # head of the list of jobs that wait for this one
-            ("next", "i4"),  # in that list, or in the free list
-            ("user", "i4"),
-            ("executors", "i4"),
-            ("ex_slots", "i4"),
-            ("ex_least", "i4"),  # executors that take tasks before the driver begins
-            ("ex_head", "i4"),  # list of live executors
-            ("stages", "i4"),
-            ("stages_done", "i4"),
-            ("failed", "i4"),
-            ("reduce_check", "i4"),
-            ("spec_on", "i4"),
-            ("restarts", "i4"),
-            ("am_lost", "i4"),
-            ("am_first", "i4"),  # 1: a Spark driver that has not been up, 2: one that waits for executors
-            ("endless", "i4"),  # a service without a lifetime: the run does not wait for it
-        ],
-        align=True,
-    )
+#: ``am_ms``: when the AM's container was granted, NEVER: not yet; ``am0_ms``: the AM's first heartbeat; ``mb_ms``: of
+#: ended containers; ``task_ms``: sum over finished tasks; ``key``: of its random draws; ``app``: in the scheduler, -1:
+#: none; ``row``: in the result; ``first_am_ms``: of the first attempt; ``act_ms``: latest AM heartbeat that is in the
+#: event heap; ``am_start_ms``: from its grant to that heartbeat, -1: as all; ``ex_start_ms``: an executor's, -1: as
+#: all; ``am_end_ms``: from when it has heard of all tasks until it ends; ``over_ms``: when that is, 0: not yet;
+#: ``ex_wanted``: executors, or a service's containers, asked for and not yet there; ``ex_owed``: to be asked for again
+#: at the AM's next heartbeat; ``ex_wait_ms``: at the latest it begins so long after its first heartbeat; ``q_ms``:
+#: quantum; ``q_sum_ms``: of its ended tasks, and their number; ``ahead_a``: its part of X.ahead_a and X.ahead_b;
+#: ``cross_ms``: when the next of its running tasks will have run for a quantum; ``omega``: its weight among its leaf's
+#: applications; ``gen``: counts the slot's uses, so that events of former ones are known; ``followers``: head of the
+#: list of jobs that wait for this one; ``next``: in that list, or in the free list; ``ex_least``: executors that take
+#: tasks before the driver begins; ``ex_head``: list of live executors; ``am_first``: 1: a Spark driver that has not
+#: been up, 2: one that waits for executors; ``endless``: a service without a lifetime: the run does not wait for it.
+JOB = record(
+    "am_ms am0_ms mb_ms vc_ms task_ms tasks_done key queue:i kind:i app:i state:i row submit_ms first_am_ms act_ms "
+    "am_start_ms ex_start_ms am_end_ms over_ms lifetime_ms think_ms ex_mb am_mb am_vc ex_vc ex_wanted ex_owed "
+    "ex_wait_ms failed_attempts q_ms:d q_sum_ms:d q_n:d ahead_a:d ahead_b:d cross_ms omega:d gen:i followers:i next:i "
+    "user:i executors:i ex_slots:i ex_least:i ex_head:i stages:i stages_done:i failed:i reduce_check:i spec_on:i "
+    "restarts:i am_lost:i am_first:i endless:i"
 )
 
-STAGE = in_lines(
-    np.dtype(
-        [
-            ("next_task", "i8"),  # the next fresh task to be started
-            ("tasks", "i8"),
-            ("done", "i8"),
-            ("running", "i8"),
-            ("wanted", "i8"),  # outstanding at the scheduler
-            ("sum_ms", "i8"),  # over finished tasks
-            ("bucket_ms", "i8"),  # the AM heartbeat that brings the latest completions
-            ("in_bucket", "i8"),
-            ("kind", "i4"),  # of the distribution
-            ("open", "i4"),  # 1: all that it waits for has ended, its tasks may end
-            ("run_head", "i4"),  # list of its live containers
-            ("redo_n", "i4"),  # in the redo list
-            ("values", "i8"),
-            ("feeds", "i8"),  # bits: the stages that wait for it
-            ("a", "f8"),
-            ("b", "f8"),
-            ("first_value", "i8"),
-            ("after", "i8"),  # bits: the stages that it waits for
-            ("mb", "i8"),
-            ("slow_start", "f8"),
-            ("vc", "i8"),
-            ("asked", "i8"),  # fresh tasks that were asked for so far
-            ("redo_head", "i4"),  # attempts to be asked for again
-            ("redo_tail", "i4"),
-            ("priority", "i4"),
-            ("redo_asked", "i4"),  # of those, asked for
-            ("sealed", "i4"),  # 1: its AM knows that all its tasks have ended
-        ],
-        align=True,
-    )
+#: ``next_task``: the next fresh task to be started; ``wanted``: outstanding at the scheduler; ``sum_ms``: over finished
+#: tasks; ``bucket_ms``: the AM heartbeat that brings the latest completions; ``kind``: of the distribution; ``open``:
+#: 1: all that it waits for has ended, its tasks may end; ``run_head``: list of its live containers; ``redo_n``: in the
+#: redo list; ``feeds``: bits: the stages that wait for it; ``after``: bits: the stages that it waits for; ``asked``:
+#: fresh tasks that were asked for so far; ``redo_head``: attempts to be asked for again; ``redo_asked``: of those,
+#: asked for; ``sealed``: 1: its AM knows that all its tasks have ended.
+STAGE = record(
+    "next_task tasks done running wanted sum_ms bucket_ms in_bucket kind:i open:i run_head:i redo_n:i values feeds "
+    "a:d b:d first_value after mb slow_start:d vc asked redo_head:i redo_tail:i priority:i redo_asked:i sealed:i"
 )
 
-#: One for each container slot of the scheduler.
-RUN = in_lines(
-    np.dtype(
-        [
-            ("start_ms", "i8"),
-            ("end_ms", "i8"),  # NEVER: not known (yet)
-            ("granted_ms", "i8"),
-            ("node", "i4"),
-            ("at", "i4"),  # its end, in W.ends
-            ("twin", "i4"),  # the other of a speculative pair, -1
-            ("job", "i4"),
-            ("stage", "i4"),
-            ("st_prev", "i4"),  # in the stage's, or the job's list of executors
-            ("st_next", "i4"),
-            ("live", "i4"),
-            ("kind", "i4"),
-            ("gen", "i4"),
-            ("mb", "i8"),
-            ("vc", "i8"),
-            ("hold_ms", "i8"),  # what end_ms would be if the stage were open
-            ("task", "i8"),
-            ("attempt", "i4"),  # draws of this number
-            ("will_fail", "i4"),
-            ("fails", "i4"),  # attempts of the task that failed before
-            ("idle", "i4"),  # free slots of an executor
-            ("inner", "i4"),  # head of the executor's running tasks
-        ],
-        align=True,
-    )
+#: One for each container slot of the scheduler. ``end_ms``: NEVER: not known (yet); ``at``: its end, in W.ends;
+#: ``twin``: the other of a speculative pair, -1; ``st_prev``: in the stage's, or the job's list of executors;
+#: ``hold_ms``: what end_ms would be if the stage were open; ``attempt``: draws of this number; ``fails``: attempts of
+#: the task that failed before; ``idle``: free slots of an executor; ``inner``: head of the executor's running tasks.
+RUN = record(
+    "start_ms end_ms granted_ms node:i at:i twin:i job:i stage:i st_prev:i st_next:i live:i kind:i gen:i mb vc "
+    "hold_ms task attempt:i will_fail:i fails:i idle:i inner:i"
 )
 
 #: An attempt that has to be asked for again, or a speculative copy.
-REDO = np.dtype(
-    [("task", "i8"), ("attempt", "i8"), ("fails", "i8"), ("copy_of", "i8"), ("copy_gen", "i8"), ("next", "i8")],
-    align=True,
-)
+REDO = record("task attempt fails copy_of copy_gen next", lines=False)
 
-#: A task that runs inside an executor.
-INNER = np.dtype(
-    [
-        ("start_ms", "i8"),
-        ("run", "i8"),  # the executor's container
-        ("stage", "i8"),
-        ("task", "i8"),
-        ("attempt", "i8"),
-        ("fails", "i8"),
-        ("will_fail", "i8"),
-        ("dead", "i8"),
-        ("gen", "i8"),
-        ("prev", "i8"),
-        ("next", "i8"),
-    ],
-    align=True,
-)
+#: A task that runs inside an executor. ``run``: the executor's container.
+INNER = record("start_ms run stage task attempt fails will_fail dead gen prev next", lines=False)
 
-NODE = np.dtype(
-    [
-        ("next_end_ms", "i8"),
-        ("filled", "i4"),  # ends in that block
-        ("head", "i4"),  # its first block of W.ends, -1
-        ("up", "i4"),
-        ("speed", "f8"),
-        ("mb", "i8"),
-        ("vc", "i8"),
-        ("phase_ms", "i8"),
-        ("leave_ms", "i8"),
-    ],
-    align=True,
-)
+#: ``filled``: ends in that block; ``head``: its first block of W.ends, -1.
+NODE = record("next_end_ms filled:i head:i up:i speed:d mb vc phase_ms leave_ms", lines=False)
 
 #: An end and its container; the first of a block: its soonest end and the next block (harness.sim.ends).
-END = np.dtype([("ms", "i8"), ("c", "i8")], align=True)
+END = record("ms c")
 
 #: Records of a block.
 BLOCK = 16
 
 #: An ended job, for the result.
-ENDED = np.dtype(
-    [
-        ("row", "i8"),
-        ("started_ms", "i8"),
-        ("finished_ms", "i8"),
-        ("submit_ms", "i8"),
-        ("mb_ms", "i8"),
-        ("vc_ms", "i8"),
-        ("task_ms", "i8"),
-        ("tasks_done", "i8"),
-        ("failed_attempts", "i8"),
-        ("failed", "i8"),
-    ],
-    align=True,
+ENDED = record(
+    "row started_ms finished_ms submit_ms mb_ms vc_ms task_ms tasks_done failed_attempts failed", lines=False
 )
 
-TASKLOG = np.dtype(
-    [
-        ("row", "i8"),
-        ("granted_ms", "i8"),
-        ("start_ms", "i8"),
-        ("end_ms", "i8"),
-        ("stage", "i8"),
-        ("task", "i8"),
-        ("attempt", "i8"),
-        ("node", "i8"),
-        ("outcome", "i8"),
-    ],
-    align=True,
-)
+TASKLOG = record("row granted_ms start_ms end_ms stage task attempt node outcome", lines=False)
 
 #: What was asked of the scheduler (harness.sim.calls).
-CALL = np.dtype([(name, "i8") for name in ("t", "kind", "a", "b", "c", "d", "e")], align=True)
+CALL = record("t kind a b c d e", lines=False)
 
 
 class _Fields(NamedTuple):

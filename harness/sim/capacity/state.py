@@ -11,11 +11,10 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from harness.sim.arrays import Arrays
+from harness.sim.arrays import Arrays, record
 from harness.sim.containers import MUT_HASHORDER as MUT_HASHORDER
 from harness.sim.fair import state as fair
 from harness.sim.fair.longstate import XG, X
-from harness.sim.fair.state import record
 
 NEED_ROOM, REJECTED, IGNORED = fair.NEED_ROOM, fair.REJECTED, fair.IGNORED
 ASSIGNED, COMPLETED, RESERVED, UNRESERVED = fair.ASSIGNED, fair.COMPLETED, fair.RESERVED, fair.UNRESERVED

@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from harness.sim.arrays import Arrays, in_lines
+from harness.sim.arrays import Arrays, record
 from harness.sim.containers import IGNORED as IGNORED
 from harness.sim.containers import MUT_HASHORDER as MUT_HASHORDER
 from harness.sim.fair.longstate import XG, X
@@ -56,16 +56,6 @@ MUT_RELOAD = 1 << 17
 MUT_CLEANUP = 1 << 18
 MUT_MANUAL = 1 << 19
 MUT_CLAMP = 1 << 20
-
-
-def record(fields: str) -> np.dtype:
-    """The type of a record: fields in the order in which they lie in memory, with what a cache line of 64 bytes should
-    hold next to each other. ``name``: int64; ``name:i``: int32, of slots, flags and lengths of lists; ``name:b``: a
-    flag; ``name:d``, ``name:f``: float64 and float32. Compiled code takes all integers as int64.
-    """
-    kinds = {"": np.int64, "i": np.int32, "b": np.int8, "d": np.float64, "f": np.float32}
-    pairs = [field.partition(":")[::2] for field in fields.split()]
-    return in_lines(np.dtype([(name, kinds[kind]) for name, kind in pairs], align=True))
 
 
 #: Globals (one record). ``cluster_*``: sum of the nodes; ``alloc_*``: what containers hold; ``avail_*``: the root
