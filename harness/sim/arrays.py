@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import operator
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_type_hints
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
@@ -118,11 +118,17 @@ class ColumnType(types.Type):
 class Arrays:
     """Mixed into a NamedTuple of arrays, before it: ``class S(Arrays, _Fields)``.
 
-    ``layout``: field -> (dtype, dimensions), in the order of the fields.
+    Each field says what it holds: ``name: Annotated[np.ndarray, dtype, dimensions]``. ``layout``: the same by name, in
+    the order of the fields.
     """
 
     layout: ClassVar[Mapping[str, tuple[np.dtype[Any], int]]]
     _compiled: ClassVar[dict[type, ArraysType]] = {}
+
+    def __init_subclass__(cls) -> None:
+        fields: tuple[str, ...] = cls._fields  # type: ignore[attr-defined]
+        hints = get_type_hints(cls, include_extras=True)
+        cls.layout = {name: (np.dtype(kind), ndim) for name in fields for kind, ndim in [hints[name].__metadata__]}
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         made = super().__new__(cls, *args, **kwargs)

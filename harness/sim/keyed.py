@@ -9,9 +9,8 @@ policy's own; what cannot be traced, or differs, is asked for in Python as befor
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numba import cfunc, njit
@@ -43,25 +42,16 @@ _ROW = record("q program f i key:d", lines=False)
 
 
 class _Fields(NamedTuple):
-    k: NDArray[Any]
-    rows: NDArray[Any]
-    ints: NDArray[np.int64]
-    reals: NDArray[np.float64]
-    cf: NDArray[np.float64]
-    ci: NDArray[np.int64]
+    k: Annotated[np.ndarray, _KEYED, 1]
+    rows: Annotated[np.ndarray, _ROW, 1]
+    ints: Annotated[np.ndarray, np.int64, 2]
+    reals: Annotated[np.ndarray, np.float64, 2]
+    cf: Annotated[np.ndarray, np.float64, 1]
+    ci: Annotated[np.ndarray, np.int64, 1]
 
 
 class K(Arrays, _Fields):  # type: ignore[misc]
     """What the compiled function works on."""
-
-    layout: ClassVar[Mapping[str, tuple[np.dtype[Any], int]]] = {
-        "k": (_KEYED, 1),
-        "rows": (_ROW, 1),
-        "ints": (np.dtype("i8"), 2),
-        "reals": (np.dtype("f8"), 2),
-        "cf": (np.dtype("f8"), 1),
-        "ci": (np.dtype("i8"), 1),
-    }
 
 
 _FAIR, _W, _K = at_address(FairState), at_address(World), at_address(K)

@@ -7,7 +7,7 @@ calls of compiled code), so memory follows what runs at once. Times are int64 mi
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,53 +136,30 @@ CALL = record("t kind a b c d e", lines=False)
 
 
 class _Fields(NamedTuple):
-    g: NDArray[Any]
-    heap_t: NDArray[np.int64]
-    heap_v: NDArray[np.int64]
-    jobs: NDArray[Any]
-    stages: NDArray[Any]  # (jobs, most stages of a job)
-    runs: NDArray[Any]
-    redo: NDArray[Any]
-    inner: NDArray[Any]
-    nodes: NDArray[Any]
-    ends: NDArray[Any]
-    ring: NDArray[np.int64]  # nodes that are up, by phase
-    ring_ms: NDArray[np.int64]  # their phases
-    values: NDArray[np.float64]  # of empirical and listed durations, seconds
-    ended: NDArray[Any]
-    tasklog: NDArray[Any]
-    calls: NDArray[Any]
-    scratch: NDArray[np.int64]  # containers that end at one heartbeat
-    samp_t: NDArray[np.int64]  # (samples, 3): ms, cluster's MiB and vcores
-    samp_i: NDArray[np.int64]  # (samples, queues, 6)
-    samp_f: NDArray[np.float64]  # (samples, queues, 6)
+    g: Annotated[np.ndarray, GLOBALS, 1]
+    heap_t: Annotated[np.ndarray, np.int64, 1]
+    heap_v: Annotated[np.ndarray, np.int64, 1]
+    jobs: Annotated[np.ndarray, JOB, 1]
+    stages: Annotated[np.ndarray, STAGE, 2]  # (jobs, most stages of a job)
+    runs: Annotated[np.ndarray, RUN, 1]
+    redo: Annotated[np.ndarray, REDO, 1]
+    inner: Annotated[np.ndarray, INNER, 1]
+    nodes: Annotated[np.ndarray, NODE, 1]
+    ends: Annotated[np.ndarray, END, 1]
+    ring: Annotated[np.ndarray, np.int64, 1]  # nodes that are up, by phase
+    ring_ms: Annotated[np.ndarray, np.int64, 1]  # their phases
+    values: Annotated[np.ndarray, np.float64, 1]  # of empirical and listed durations, seconds
+    ended: Annotated[np.ndarray, ENDED, 1]
+    tasklog: Annotated[np.ndarray, TASKLOG, 1]
+    calls: Annotated[np.ndarray, CALL, 1]
+    scratch: Annotated[np.ndarray, np.int64, 1]  # containers that end at one heartbeat
+    samp_t: Annotated[np.ndarray, np.int64, 2]  # (samples, 3): ms, cluster's MiB and vcores
+    samp_i: Annotated[np.ndarray, np.int64, 3]  # (samples, queues, 6)
+    samp_f: Annotated[np.ndarray, np.float64, 3]  # (samples, queues, 6)
 
 
 class W(Arrays, _Fields):  # type: ignore[misc]
     """The world around the scheduler. `g` has one record; the others are indexed by slot."""
-
-    layout: ClassVar = {
-        "g": (GLOBALS, 1),
-        "heap_t": (np.dtype(np.int64), 1),
-        "heap_v": (np.dtype(np.int64), 1),
-        "jobs": (JOB, 1),
-        "stages": (STAGE, 2),
-        "runs": (RUN, 1),
-        "redo": (REDO, 1),
-        "inner": (INNER, 1),
-        "nodes": (NODE, 1),
-        "ends": (END, 1),
-        "ring": (np.dtype(np.int64), 1),
-        "ring_ms": (np.dtype(np.int64), 1),
-        "values": (np.dtype(np.float64), 1),
-        "ended": (ENDED, 1),
-        "tasklog": (TASKLOG, 1),
-        "calls": (CALL, 1),
-        "scratch": (np.dtype(np.int64), 1),
-        "samp_t": (np.dtype(np.int64), 2),
-        "samp_i": (np.dtype(np.int64), 3),
-        "samp_f": (np.dtype(np.float64), 3),
-    }
 
 
 def linked(array: NDArray[Any], first: int, head: int) -> int:

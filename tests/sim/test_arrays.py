@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -14,21 +14,15 @@ _ROW = np.dtype([("whole", "i8"), ("real", "f8"), ("single", "f4"), ("small", "i
 
 
 class _Given(NamedTuple):
-    rows: Any
-    grid: Any
-    pairs: Any
-    reals: Any
-    cube: Any
+    rows: Annotated[np.ndarray, _ROW, 1]
+    grid: Annotated[np.ndarray, _ROW, 2]
+    pairs: Annotated[np.ndarray, np.int64, 2]
+    reals: Annotated[np.ndarray, np.float64, 1]
+    cube: Annotated[np.ndarray, np.int64, 3]
 
 
 class Given(Arrays, _Given):  # type: ignore[misc]
-    layout: ClassVar = {
-        "rows": (_ROW, 1),
-        "grid": (_ROW, 2),
-        "pairs": (np.dtype("i8"), 2),
-        "reals": (np.dtype("f8"), 1),
-        "cube": (np.dtype("i8"), 3),
-    }
+    pass
 
 
 def given() -> Given:

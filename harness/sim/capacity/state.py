@@ -7,7 +7,7 @@ of ``harness.sim.fair.state``.
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -131,49 +131,25 @@ C, R, LOG = fair.C, fair.R, fair.LOG
 
 
 class _Fields(NamedTuple):
-    g: np.ndarray
-    q: np.ndarray
-    a: np.ndarray
-    n: np.ndarray
-    c: np.ndarray
-    r: np.ndarray
-    h: np.ndarray
-    u: np.ndarray
-    f: np.ndarray
-    log: np.ndarray
-    order: np.ndarray  # int64 queue slots, parents before their children
-    kids: np.ndarray  # int64 queue slots, each parent's children in the order that breaks ties
-    tree: np.ndarray  # int64 queue slots, each parent's tournament
-    leaves: np.ndarray  # int64 queue slots of the leaves
-    work: np.ndarray  # int64 scratch
-    x: np.ndarray  # long-term figures of each queue, as beside the Fair Scheduler (fair.longstate)
-    xg: np.ndarray
-    win: np.ndarray
-
-
-_I8 = np.dtype(np.int64)
+    g: Annotated[np.ndarray, G, 1]
+    q: Annotated[np.ndarray, Q, 1]
+    a: Annotated[np.ndarray, A, 1]
+    n: Annotated[np.ndarray, N, 1]
+    c: Annotated[np.ndarray, C, 1]
+    r: Annotated[np.ndarray, R, 1]
+    h: Annotated[np.ndarray, H, 1]
+    u: Annotated[np.ndarray, U, 1]
+    f: Annotated[np.ndarray, F, 1]
+    log: Annotated[np.ndarray, LOG, 1]
+    order: Annotated[np.ndarray, np.int64, 1]  # queue slots, parents before their children
+    kids: Annotated[np.ndarray, np.int64, 1]  # queue slots, each parent's children in the order that breaks ties
+    tree: Annotated[np.ndarray, np.int64, 1]  # queue slots, each parent's tournament
+    leaves: Annotated[np.ndarray, np.int64, 1]  # queue slots of the leaves
+    work: Annotated[np.ndarray, np.int64, 1]  # scratch
+    x: Annotated[np.ndarray, X, 1]  # long-term figures of each queue, as beside the Fair Scheduler (fair.longstate)
+    xg: Annotated[np.ndarray, XG, 1]
+    win: Annotated[np.ndarray, np.float64, 2]
 
 
 class S(Arrays, _Fields):  # type: ignore[misc]
     """All of the state. Arrays are replaced by larger ones when full (``Scheduler.grow``)."""
-
-    layout: ClassVar = {
-        "g": (G, 1),
-        "q": (Q, 1),
-        "a": (A, 1),
-        "n": (N, 1),
-        "c": (C, 1),
-        "r": (R, 1),
-        "h": (H, 1),
-        "u": (U, 1),
-        "f": (F, 1),
-        "log": (LOG, 1),
-        "order": (_I8, 1),
-        "kids": (_I8, 1),
-        "tree": (_I8, 1),
-        "leaves": (_I8, 1),
-        "work": (_I8, 1),
-        "x": (X, 1),
-        "xg": (XG, 1),
-        "win": (np.dtype(np.float64), 2),
-    }

@@ -6,7 +6,7 @@ No behaviour lives here. Times are int64 milliseconds, memory is int64 MB, vcore
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -158,61 +158,33 @@ LOG = record(
 
 
 class _Fields(NamedTuple):
-    g: np.ndarray
-    q: np.ndarray
-    a: np.ndarray
-    n: np.ndarray
-    c: np.ndarray
-    r: np.ndarray
-    p: np.ndarray
-    k: np.ndarray
-    u: np.ndarray
-    log: np.ndarray
-    heap: np.ndarray  # int64 application slots, two segments a leaf (ready; waiting for an AM)
-    order: np.ndarray  # int64 queue indices, parents before their children
-    leaves: np.ndarray  # int64 queue indices of the leaves, in order of creation
-    work: np.ndarray  # int64 scratch
-    x: np.ndarray  # long-term figures of each queue (longstate.X)
-    xg: np.ndarray  # and their globals (longstate.XG)
-    seat: np.ndarray  # of each queue
-    sizes: np.ndarray
-    views: np.ndarray
-    inside: np.ndarray  # int64, by view and queue: its children that take part
-    tree: np.ndarray  # int64, the queues' tournaments, view by view: a parent's matches and, behind them, its children
-    due: np.ndarray  # int64, until when (exclusive, ms) a match and those below it are sure
-    aside: np.ndarray  # int64 queue indices, tried in vain by the present choice
-    win: np.ndarray  # float64, sliding windows of each queue (longstate.NO_WINDOW)
-
-
-_I8 = np.dtype(np.int64)
+    g: Annotated[np.ndarray, G, 1]
+    q: Annotated[np.ndarray, Q, 1]
+    a: Annotated[np.ndarray, A, 1]
+    n: Annotated[np.ndarray, N, 1]
+    c: Annotated[np.ndarray, C, 1]
+    r: Annotated[np.ndarray, R, 1]
+    p: Annotated[np.ndarray, P, 1]
+    k: Annotated[np.ndarray, K, 1]
+    u: Annotated[np.ndarray, U, 1]
+    log: Annotated[np.ndarray, LOG, 1]
+    heap: Annotated[np.ndarray, np.int64, 1]  # application slots, two segments a leaf (ready; waiting for an AM)
+    order: Annotated[np.ndarray, np.int64, 1]  # queue indices, parents before their children
+    leaves: Annotated[np.ndarray, np.int64, 1]  # queue indices of the leaves, in order of creation
+    work: Annotated[np.ndarray, np.int64, 1]  # scratch
+    x: Annotated[np.ndarray, X, 1]  # long-term figures of each queue (longstate.X)
+    xg: Annotated[np.ndarray, XG, 1]  # and their globals (longstate.XG)
+    seat: Annotated[np.ndarray, SEAT, 1]  # of each queue
+    sizes: Annotated[np.ndarray, SIZE, 1]
+    views: Annotated[np.ndarray, VIEW, 1]
+    inside: Annotated[np.ndarray, np.int64, 1]  # by view and queue: its children that take part
+    tree: Annotated[
+        np.ndarray, np.int64, 1
+    ]  # tournaments by view: a parent's matches and, behind them, its children
+    due: Annotated[np.ndarray, np.int64, 1]  # until when (exclusive, ms) a match and those below it are sure
+    aside: Annotated[np.ndarray, np.int64, 1]  # queue indices, tried in vain by the present choice
+    win: Annotated[np.ndarray, np.float64, 2]  # sliding windows of each queue (longstate.NO_WINDOW)
 
 
 class S(Arrays, _Fields):  # type: ignore[misc]
     """All of the state. Arrays are replaced by larger ones when full (``Scheduler.grow``)."""
-
-    layout: ClassVar = {
-        "g": (G, 1),
-        "q": (Q, 1),
-        "a": (A, 1),
-        "n": (N, 1),
-        "c": (C, 1),
-        "r": (R, 1),
-        "p": (P, 1),
-        "k": (K, 1),
-        "u": (U, 1),
-        "log": (LOG, 1),
-        "heap": (_I8, 1),
-        "order": (_I8, 1),
-        "leaves": (_I8, 1),
-        "work": (_I8, 1),
-        "x": (X, 1),
-        "xg": (XG, 1),
-        "seat": (SEAT, 1),
-        "sizes": (SIZE, 1),
-        "views": (VIEW, 1),
-        "inside": (_I8, 1),
-        "tree": (_I8, 1),
-        "due": (_I8, 1),
-        "aside": (_I8, 1),
-        "win": (np.dtype(np.float64), 2),
-    }
