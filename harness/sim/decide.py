@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.base.errors import InputError
+from harness.model.queues import JAVA_INT_MAX
 from harness.sim.containers import container_exit
 from harness.sim.fair import apps as fs_apps
 from harness.sim.fair import nodes as fs_nodes
@@ -87,6 +88,9 @@ class Decider:
     k_nodes: Any = fs_nodes
     lists: tuple[str, ...] = _LISTS
     kinds: tuple[str, ...] = _KINDS
+    #: Why an application is refused by a leaf; whether one under a name in use takes a number all the same.
+    refusal = "Cannot submit application to queue {queue} because it has zero amount of resource for the AM"
+    counts_in_use = True
 
     def __init__(self, script: Any, *, mutations: int = 0) -> None:
         if not isinstance(script, dict):
@@ -322,10 +326,11 @@ class Decider:
         raw = event.raw
         name, queue, user = event.text(raw, "app"), event.text(raw, "queue"), event.text(raw, "user", "u")
         managed = "am" in raw or bool(raw.get("managed", False))
-        app_id = event.amount(raw, "id") if "id" in raw else int(self.sched.S.g[0]["next_app_id"])
-        # As the oracle counts: an explicit id moves the counter on as well, even if the application is refused.
         g = self.sched.S.g[0]
-        g["next_app_id"] = max(int(g["next_app_id"]) + (0 if "id" not in raw else 1), app_id + 1)
+        app_id = event.amount(raw, "id") if "id" in raw else int(g["next_app_id"])
+        if self.counts_in_use or name not in self.apps:
+            # As the oracles count: an explicit id moves the counter on as well, even if the application is refused.
+            g["next_app_id"] = max(int(g["next_app_id"]) + 1, app_id + 1)
         if name in self.apps:
             self._skip(raw, "name in use")
             return
@@ -336,19 +341,19 @@ class Decider:
         app = self.apps[name] = App(name, -1, managed, am)
         self.by_id[app_id] = name
         leaf = self.sched.leaf_index(queue)
-        if leaf is None:
-            app.dead = True
-            self.out["rejected"].append(self._record(app=name, why=f"{queue} is not a leaf queue"))
-            return
-        user_slot = self.sched.user_index(user)
-        mb, vcores = am if am else (-1, -1)
-        slot = self._call(fs_apps.add_app, leaf, user_slot, managed, mb, vcores, app_id, self.now)
+        slot, why = st.REJECTED, f"{queue} is not a leaf queue"
+        if leaf is not None:
+            mb, vcores = am if am else (-1, -1)
+            slot, why = self._submit(event, leaf, user, managed, mb, vcores, app_id), self.refusal.format(queue=queue)
         if slot == st.REJECTED:
             app.dead = True
-            why = f"Cannot submit application to queue {queue} because it has zero amount of resource for the AM"
             self.out["rejected"].append(self._record(app=name, why=why))
             return
         app.slot = slot
+
+    def _submit(self, event: Event, leaf: int, user: str, *application: int) -> int:
+        """Its slot, or REJECTED. Given are whether it has an AM, that one's MB and vcores (-1: none), its id."""
+        return self._call(fs_apps.add_app, leaf, self.sched.user_index(user), *application, self.now)
 
     def _on_ask(self, event: Event) -> None:
         app = self._live(event, "ask", "no such app" if event.raw.get("ask") not in self.apps else "app gone")
@@ -447,6 +452,22 @@ class Decider:
     # ---- shares
 
     def _shares(self) -> dict[str, Any]:
+        record: dict[str, Any] = self._record(queues=self._queues())
+        if self.record_shares == "all":
+            live = [app for app in self.apps.values() if not app.dead]
+            record["apps"] = {app.name: self._figures(self.sched.S.a[app.slot]) for app in live}
+        return record
+
+    def _figures(self, a: Any) -> dict[str, Any]:
+        """An application's."""
+        figures: dict[str, Any] = {}
+        for kind in ("fair", "usage", "demand"):
+            resource(figures, kind, a, kind)
+        figures["runnable"] = bool(a["runnable"])
+        return figures
+
+    def _queues(self) -> dict[str, Any]:
+        """Path -> the queue's figures."""
         s = self.sched.S
         queues: dict[str, Any] = {}
         slots = sorted(int(slot) for slot in s.order)
@@ -456,23 +477,13 @@ class Decider:
             q = s.q[slot]
             entry: dict[str, Any] = {}
             for kind in ("fair", "steady", "usage", "demand"):
-                _resource(entry, kind, q)
+                resource(entry, kind, q, kind)
             if q["leaf"]:
-                _resource(entry, "am", q)
+                resource(entry, "am", q, "am")
                 entry["runnable"] = int(q["n_run"])
                 entry["pending"] = int(q["n_nonrun"]) + self._never_served(q)
             queues[paths[slot]] = entry
-        record: dict[str, Any] = self._record(queues=queues)
-        if self.record_shares == "all":
-            record["apps"] = {}
-            for app in self.apps.values():
-                if not app.dead:
-                    figures: dict[str, Any] = {}
-                    for kind in ("fair", "usage", "demand"):
-                        _resource(figures, kind, s.a[app.slot])
-                    figures["runnable"] = bool(s.a[app.slot]["runnable"])
-                    record["apps"][app.name] = figures
-        return record
+        return queues
 
     def _never_served(self, q: Any) -> int:
         count, i = 0, int(q["run_head"])
@@ -482,6 +493,8 @@ class Decider:
         return count
 
 
-def _resource(entry: dict[str, Any], kind: str, record: Any) -> None:
-    entry[f"{kind}_mb"] = int(record[f"{kind}_mb"])
-    entry[f"{kind}_vcores"] = int(record[f"{kind}_vcores"])
+def resource(entry: dict[str, Any], key: str, record: Any, name: str) -> None:
+    """Put what a record has as ``name`` into an entry as ``key``."""
+    # Resource.getVirtualCores cuts what is no int.
+    vcores = min(max(int(record[f"{name}_vcores"]), -(2**31)), JAVA_INT_MAX)
+    entry[f"{key}_mb"], entry[f"{key}_vcores"] = int(record[f"{name}_mb"]), vcores

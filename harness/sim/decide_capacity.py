@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 
 from harness.base.errors import InputError
-from harness.model.queues import JAVA_INT_MAX
 from harness.sim.capacity import apps as cs_apps
 from harness.sim.capacity import nodes as cs_nodes
 from harness.sim.capacity import state as st
 from harness.sim.capacity.api import Scheduler
 from harness.sim.capacity.conf import properties
 from harness.sim.capacity.users import limit_now
-from harness.sim.decide import App, Decider
+from harness.sim.decide import App, Decider, resource
 from harness.sim.script import Event
 
 _STATES = {st.DRAINING: "DRAINING", st.STOPPED: "STOPPED"}
@@ -59,6 +58,9 @@ class CapacityDecider(Decider):
         "check",
     )
 
+    refusal = "{queue} takes no more applications"
+    counts_in_use = False
+
     def _scheduler(self, options: dict[str, Any], **common: Any) -> Any:
         found = properties(self.script["capacity"])
         self.settings = {key: value for key, value in found.items() if value is not None}
@@ -94,34 +96,9 @@ class CapacityDecider(Decider):
 
     # ---- events
 
-    def _on_app(self, event: Event) -> None:
-        raw = event.raw
-        name, queue, user = event.text(raw, "app"), event.text(raw, "queue"), event.text(raw, "user", "u")
-        managed = "am" in raw or bool(raw.get("managed", False))
-        g = self.sched.S.g[0]
-        app_id = event.amount(raw, "id") if "id" in raw else int(g["next_app_id"])
-        if name in self.apps:
-            self._skip(raw, "name in use")
-            return
-        g["next_app_id"] = max(int(g["next_app_id"]) + 1, app_id + 1)
-        am = None
-        if "am" in raw:
-            inner = event.inner("am")
-            am = (event.amount(inner, "memory_mb"), event.amount(inner, "vcores", 1))
-        app = self.apps[name] = App(name, -1, managed, am)
-        self.by_id[app_id] = name
-        leaf = self.sched.leaf_index(queue)
-        slot = st.REJECTED
-        if leaf is not None:
-            uq, (mb, vcores) = self.sched.user_in(leaf, user), am if am else (-1, -1)
-            priority = event.integer(raw, "priority", 0)
-            slot = self._call(cs_apps.add_app, uq, priority, managed, mb, vcores, app_id, self.now)
-        if slot == st.REJECTED:
-            app.dead = True
-            why = f"{queue} is not a leaf queue" if leaf is None else f"{queue} takes no more applications"
-            self.out["rejected"].append(self._record(app=name, why=why))
-            return
-        app.slot = slot
+    def _submit(self, event: Event, leaf: int, user: str, *application: int) -> int:
+        uq, priority = self.sched.user_in(leaf, user), event.integer(event.raw, "priority", 0)
+        return self._call(cs_apps.add_app, uq, priority, *application, self.now)
 
     def _refuses(self, app: App, requests: list[tuple[int, int, int]]) -> bool:
         return False
@@ -174,23 +151,18 @@ class CapacityDecider(Decider):
         if self.record_shares != "none":
             self.out["shares"].append(self._shares())
 
-    def _shares(self) -> dict[str, Any]:
-        s = self.sched.S
+    def _figures(self, a: Any) -> dict[str, Any]:
+        figures: dict[str, Any] = {}
+        for kind in ("used", "reserved", "pending"):
+            resource(figures, kind, a, kind)
+        figures["active"] = bool(a["active"] and not a["waiting"] and a["runnable"])
+        figures["priority"] = int(a["priority"])
+        return figures
+
+    def _queues(self) -> dict[str, Any]:
         queues: dict[str, Any] = {}
         self._queue_shares("root", queues)
-        record: dict[str, Any] = self._record(queues=queues)
-        if self.record_shares == "all":
-            record["apps"] = {}
-            for app in self.apps.values():
-                if not app.dead:
-                    x = s.a[app.slot]
-                    figures: dict[str, Any] = {}
-                    for kind in ("used", "reserved", "pending"):
-                        _resource(figures, kind, x, kind)
-                    figures["active"] = bool(x["active"] and not x["waiting"] and x["runnable"])
-                    figures["priority"] = int(x["priority"])
-                    record["apps"][app.name] = figures
-        return record
+        return queues
 
     def _queue_shares(self, path: str, queues: dict[str, Any]) -> None:
         s, slot = self.sched.S, self.sched.queue_slots[path]
@@ -214,7 +186,7 @@ class CapacityDecider(Decider):
             ("reserved", "reserved"),
             ("pending", "pending"),
         ):
-            _resource(entry, key, q, name)
+            resource(entry, key, q, name)
         if q["state"] != st.RUNNING:
             entry["state"] = _STATES[int(q["state"])]
         queues[path] = entry
@@ -224,7 +196,7 @@ class CapacityDecider(Decider):
                 self._queue_shares(child, queues)
             return
         for key, name in (("am_limit", "am_limit"), ("am_used", "am"), ("user_am_limit", "am_limit")):
-            _resource(entry, key, q, name)
+            resource(entry, key, q, name)
         entry["max_apps"], entry["max_apps_per_user"] = int(q["max_apps"]), int(q["max_user_apps"])
         entry["active"], entry["pending_apps"] = int(q["n_active"]), int(q["n_waiting"])
         entry["users"] = {}
@@ -237,17 +209,11 @@ class CapacityDecider(Decider):
         for name in sorted(known):
             u = known[name]
             figures: dict[str, Any] = {"active": bool(u["on"] == 1)}
-            _resource(figures, "used", u, "used")
-            _resource(figures, "am_used", u, "am")
+            resource(figures, "used", u, "used")
+            resource(figures, "am_used", u, "am")
             figures["limit_mb"], figures["limit_vcores"] = limit
             figures["active_apps"], figures["pending_apps"] = int(u["act"]), int(u["pend"])
             entry["users"][name] = figures
-
-
-def _resource(entry: dict[str, Any], key: str, record: Any, name: str) -> None:
-    # Resource.getVirtualCores cuts what is no int.
-    vcores = min(max(int(record[f"{name}_vcores"]), -(2**31)), JAVA_INT_MAX)
-    entry[f"{key}_mb"], entry[f"{key}_vcores"] = int(record[f"{name}_mb"]), vcores
 
 
 def _shortest(value: Any) -> float | str:

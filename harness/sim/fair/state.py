@@ -178,9 +178,7 @@ class _Fields(NamedTuple):
     sizes: Annotated[np.ndarray, SIZE, 1]
     views: Annotated[np.ndarray, VIEW, 1]
     inside: Annotated[np.ndarray, np.int64, 1]  # by view and queue: its children that take part
-    tree: Annotated[
-        np.ndarray, np.int64, 1
-    ]  # tournaments by view: a parent's matches and, behind them, its children
+    tree: Annotated[np.ndarray, np.int64, 1]  # tournaments by view: a parent's matches and, behind them, its children
     due: Annotated[np.ndarray, np.int64, 1]  # until when (exclusive, ms) a match and those below it are sure
     aside: Annotated[np.ndarray, np.int64, 1]  # queue indices, tried in vain by the present choice
     win: Annotated[np.ndarray, np.float64, 2]  # sliding windows of each queue (longstate.NO_WINDOW)
