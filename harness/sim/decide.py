@@ -25,6 +25,7 @@ from harness.sim.fair import preempt as fs_preempt
 from harness.sim.fair import shares as fs_shares
 from harness.sim.fair import state as st
 from harness.sim.fair.api import Scheduler
+from harness.sim.pools import Driven
 from harness.sim.script import Event, option, whole
 from harness.yarn.fair.parse import parse_allocations
 
@@ -102,13 +103,15 @@ class Decider:
         self.nodes = list(self._nodes())
         self.sched: Any = self._scheduler(
             options,
-            cluster_timestamp=whole(options, "cluster_timestamp", 0),
-            node_port=whole(options, "node_port", 45454),
-            launch=option(options, "launch", ("next_heartbeat", "never")) == "next_heartbeat",
-            manual_acquire=option(options, "acquire", ("auto", "manual")) == "manual",
-            cleanup_heartbeats=whole(options, "cleanup_heartbeats", 1),
-            max_by_nodes=option(options, "max_allocation", ("nodes", "configured")) == "nodes",
-            mutations=mutations,
+            Driven(
+                cluster_timestamp=whole(options, "cluster_timestamp", 0),
+                node_port=whole(options, "node_port", 45454),
+                launch=option(options, "launch", ("next_heartbeat", "never")) == "next_heartbeat",
+                manual_acquire=option(options, "acquire", ("auto", "manual")) == "manual",
+                cleanup_heartbeats=whole(options, "cleanup_heartbeats", 1),
+                max_by_nodes=option(options, "max_allocation", ("nodes", "configured")) == "nodes",
+                mutations=mutations,
+            ),
         )
         self.out: dict[str, list[dict[str, Any]]] = {name: [] for name in self.lists}
         self.apps: dict[str, App] = {}
@@ -119,13 +122,13 @@ class Decider:
         self.now = 0
         self.n_events = 0
 
-    def _scheduler(self, options: dict[str, Any], **common: Any) -> Any:
+    def _scheduler(self, options: dict[str, Any], driven: Driven) -> Any:
         return Scheduler(
             self.conf,
             self._allocations(self.script.get("allocations", "<allocations/>")),
             self.nodes,
             sizes_from_conf=option(options, "resource_types", ("files", "conf")) == "conf",
-            **common,
+            driven=driven,
         )
 
     # ---- reading the script

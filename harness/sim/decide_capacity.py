@@ -18,6 +18,7 @@ from harness.sim.capacity.api import Scheduler
 from harness.sim.capacity.conf import properties
 from harness.sim.capacity.users import limit_now
 from harness.sim.decide import App, Decider, resource
+from harness.sim.pools import Driven
 from harness.sim.script import Event
 
 _STATES = {st.DRAINING: "DRAINING", st.STOPPED: "STOPPED"}
@@ -61,17 +62,14 @@ class CapacityDecider(Decider):
     refusal = "{queue} takes no more applications"
     counts_in_use = False
 
-    def _scheduler(self, options: dict[str, Any], **common: Any) -> Any:
+    def _scheduler(self, options: dict[str, Any], driven: Driven) -> Any:
         found = properties(self.script["capacity"])
         self.settings = {key: value for key, value in found.items() if value is not None}
         self.activated: list[tuple[int, dict[str, Any]]] = []
-        return Scheduler(self.conf, self.settings, self.nodes, **common)
+        return Scheduler(self.conf, self.settings, self.nodes, driven)
 
     def _kills(self, up_to: int) -> None:
         pass
-
-    def _more_meta(self) -> dict[str, int]:
-        return {}
 
     def _queue_of(self, entry: Any) -> str:
         return str(self.sched.queue_paths[int(self.sched.S.a[int(entry["app"])]["q"])])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeVar
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numba.core import config as numba_config
@@ -57,3 +59,113 @@ def extended(state: S, which: str, head: str, count: str, link: str, size: int) 
     g[count] += size - len(old)
     replaced: S = state._replace(**{which: new})
     return replaced
+
+
+@dataclass(frozen=True, slots=True)
+class Driven:
+    """How a scheduler is driven.
+
+    cluster_timestamp, node_port : parts of Hadoop's ids, whose hashes order what preemption looks at.
+    launch : whether heartbeats report containers as launched (False: TestFairScheduler's way).
+    manual_acquire : containers are fetched by `pull` only (else at once).
+    cleanup_heartbeats : heartbeats of a node until a killed container's space is free.
+    max_by_nodes : asks are clamped to the largest node, as in an RM up for 10 s or more.
+    mutations : bit mask of features switched off, for the tests that must notice.
+    """
+
+    cluster_timestamp: int = 0
+    node_port: int = 45454
+    launch: bool = True
+    manual_acquire: bool = False
+    cleanup_heartbeats: int = 1
+    max_by_nodes: bool = True
+    mutations: int = 0
+
+
+class Pooled:
+    """A scheduler's state with the names of its nodes and queues.
+
+    ``S`` is replaced by whatever makes room: read it anew after that.
+    """
+
+    #: Arrays with a free list: (array, in the globals its head and its length, in the array its link).
+    pools: ClassVar[tuple[tuple[str, str, str, str], ...]]
+    #: How many of them, the first ones, stay as they are where it is not seen what is short.
+    kept: ClassVar[int] = 0
+    S: Any
+
+    def __init__(self, nodes: Iterable[NodeLike], driven: Driven | None) -> None:
+        self.driven = driven or Driven()
+        self.mutations = self.driven.mutations
+        self.queue_slots: dict[str, int] = {}
+        self.queue_paths: list[str] = []
+        self._nodes = list(nodes)
+        self.node_names = [node.name for node in self._nodes]
+        self.node_slots = {name: slot for slot, name in enumerate(self.node_names)}
+
+    def _drive(self, g: Any, features: Iterable[tuple[int, str, float]]) -> None:
+        """Write into the globals how the scheduler is driven, then what is switched off: (bit, field, value)."""
+        driven = self.driven
+        g["cluster_ts"], g["launch"] = driven.cluster_timestamp, driven.launch
+        g["manual_acquire"], g["max_by_nodes"] = driven.manual_acquire, driven.max_by_nodes
+        g["cleanup_heartbeats"] = max(driven.cleanup_heartbeats, 1)
+        for bit, field, value in features:
+            if self.mutations & bit:
+                g[field] = value
+
+    def _node_table(self, kind: np.dtype) -> np.ndarray:
+        """The nodes, none of them registered."""
+        n = zeros(max(len(self._nodes), 1), kind)
+        racks: dict[str, int] = {}
+        for slot, node in enumerate(self._nodes):
+            n[slot]["total_mb"], n[slot]["total_vcores"] = node.memory_mb, node.vcores
+            n[slot]["hash"] = node_hash(node.name, self.driven.node_port)
+            n[slot]["rack"] = racks.setdefault(node.rack, len(racks))
+        for field in ("res_app", "pre_head", "c_head", "c_tail", "done_head", "done_tail"):
+            n[field] = -1
+        return n
+
+    def queue_index(self, path: str) -> int:
+        """A queue's slot; KeyError if there is none."""
+        return self.queue_slots[path]
+
+    # ---- room
+
+    def _extend(self, sizes: Iterable[int]) -> None:
+        """Each array with a free list has so many slots from now on, if it has fewer."""
+        for (which, head, count, link), size in zip(self.pools, sizes, strict=True):
+            if size > len(getattr(self.S, which)):
+                self.S = extended(self.S, which, head, count, link, size)
+
+    def _least(self, which: str) -> int:
+        """So many slots of an array have to be free."""
+        return 0
+
+    def _grow_more(self) -> None:
+        """Make room in what only one scheduler has."""
+
+    def _size_work(self) -> None:
+        """Make the scratch array as large as the others want it."""
+        raise NotImplementedError
+
+    def grow(self) -> None:
+        """Make room after NEED_ROOM: whatever is more than half full is doubled (or everything, if nothing is)."""
+        before, g = self.S, self.S.g[0]
+        lengths = [len(getattr(self.S, which)) for which, *_ in self.pools]
+        sizes = []
+        for (which, _, count, _), length in zip(self.pools, lengths, strict=True):
+            least = self._least(which)
+            sizes.append(max(2 * length, 2 * least) if g[count] * 2 < length or g[count] < least else length)
+        self._extend(sizes)
+        self._grow_more()
+        if g["n_log"] * 2 > len(self.S.log) or len(self.S.log) < 2 * len(self.S.c):
+            self._more_log(2 * max(len(self.S.log), len(self.S.c)))
+        if self.S is before:
+            self._extend(length * (1 if at < self.kept else 2) for at, length in enumerate(lengths))
+            self._more_log(2 * len(self.S.log))
+        self._size_work()
+
+    def _more_log(self, size: int) -> None:
+        log = zeros(size, self.S.log.dtype)
+        log[: len(self.S.log)] = self.S.log
+        self.S = self.S._replace(log=log)

@@ -19,19 +19,13 @@ from harness.sim.capacity.nodes import refresh_room
 from harness.sim.capacity.parallel import let_all_in
 from harness.sim.fair.conf import Conf
 from harness.sim.fair.longstate import NO_WINDOW, NO_X, NO_XG
-from harness.sim.pools import NodeLike, extended, node_hash, zeros
+from harness.sim.pools import Driven, NodeLike, Pooled, zeros
 from harness.yarn.fair.javanum import hash_set_order, string_hash
 
 _STATES = {"RUNNING": st.RUNNING, "STOPPED": st.STOPPED}
-_POOLS = (
-    ("a", "free_app", "n_free_app", "free_next"),
-    ("c", "free_c", "n_free_c", "free_next"),
-    ("r", "free_r", "n_free_r", "next"),
-    ("h", "free_h", "n_free_h", "next"),
-)
 
 
-class Scheduler:
+class Scheduler(Pooled):
     """The Capacity Scheduler's state with names.
 
     Parameters
@@ -39,38 +33,32 @@ class Scheduler:
     conf : properties of yarn-site.xml (names as there).
     capacity : properties of capacity-scheduler.xml, without their prefix.
     nodes : all nodes that may ever register, in the order of their slots; none is registered yet.
-    cluster_timestamp, node_port, launch, manual_acquire, cleanup_heartbeats, max_by_nodes : as `fair.api.Scheduler`.
-    mutations : bit mask of features switched off, for the tests that must notice.
+    driven : how it is driven.
 
     ``S`` is replaced by `grow`, `user_in` and whatever else makes room: read it anew after these.
     """
+
+    pools = (
+        ("a", "free_app", "n_free_app", "free_next"),
+        ("c", "free_c", "n_free_c", "free_next"),
+        ("r", "free_r", "n_free_r", "next"),
+        ("h", "free_h", "n_free_h", "next"),
+    )
 
     def __init__(
         self,
         conf: Mapping[str, Any],
         capacity: Mapping[str, str],
         nodes: Iterable[NodeLike],
-        *,
-        cluster_timestamp: int = 0,
-        node_port: int = 45454,
-        launch: bool = True,
-        manual_acquire: bool = False,
-        cleanup_heartbeats: int = 1,
-        max_by_nodes: bool = True,
-        mutations: int = 0,
+        driven: Driven | None = None,
         apps: int = 64,
         containers: int = 256,
     ) -> None:
-        self.mutations = mutations
+        super().__init__(nodes, driven)
         self.settings = dict(capacity)
-        self.queue_slots: dict[str, int] = {}
-        self.queue_paths: list[str] = []
         self._users: dict[tuple[int, str], int] = {}
         self._persons: dict[str, int] = {}
         self.user_names: list[str] = []
-        node_list = list(nodes)
-        self.node_names = [node.name for node in node_list]
-        self.node_slots = {name: slot for slot, name in enumerate(self.node_names)}
         g = zeros(1, st.G)
         self._set_sizes(g[0], Conf(conf))
         #: The scheduler's largest container: no queue's may be larger.
@@ -82,32 +70,23 @@ class Scheduler:
             for key in ("resource-calculator", *(f"{q.path}.allow-zero-capacity-sum" for q in tree.queues()))
         }
         self._globals(g[0], Conf(conf), tree)
-        g[0]["cluster_ts"], g[0]["launch"], g[0]["manual_acquire"] = cluster_timestamp, launch, manual_acquire
-        g[0]["cleanup_heartbeats"], g[0]["max_by_nodes"] = max(cleanup_heartbeats, 1), max_by_nodes
-        for bit, name, value in (
-            (st.MUT_LAUNCH, "launch", 0),
-            (st.MUT_CLEANUP, "cleanup_heartbeats", 1),
-            (st.MUT_MANUAL, "manual_acquire", 0),
-            (st.MUT_DRF, "drf", 0),
-            (st.MUT_INCREMENTS, "min_mb", 1),
-        ):
-            if mutations & bit:
-                g[0][name] = value
-        n = zeros(max(len(node_list), 1), st.N)
-        racks: dict[str, int] = {}
-        for slot, node in enumerate(node_list):
-            n[slot]["total_mb"], n[slot]["total_vcores"] = node.memory_mb, node.vcores
-            n[slot]["hash"] = node_hash(node.name, node_port)
-            n[slot]["rack"] = racks.setdefault(node.rack, len(racks))
-        for name in ("res_app", "pre_head", "c_head", "c_tail", "done_head", "done_tail"):
-            n[name] = -1
+        self._drive(
+            g[0],
+            (
+                (st.MUT_LAUNCH, "launch", 0),
+                (st.MUT_CLEANUP, "cleanup_heartbeats", 1),
+                (st.MUT_MANUAL, "manual_acquire", 0),
+                (st.MUT_DRF, "drf", 0),
+                (st.MUT_INCREMENTS, "min_mb", 1),
+            ),
+        )
         self._lay_out(tree)
         empty = np.zeros(0, np.int64)
         self.S = st.S(
             g,
             zeros(len(self.queue_paths), st.Q),
             zeros(0, st.A),
-            n,
+            self._node_table(st.N),
             zeros(0, st.C),
             zeros(0, st.R),
             zeros(0, st.H),
@@ -123,10 +102,7 @@ class Scheduler:
             zeros(1, NO_XG.dtype),
             NO_WINDOW.copy(),
         )
-        for (which, head, count, link), size in zip(
-            _POOLS, (apps, containers, 2 * apps, max(2 * len(node_list), 16)), strict=True
-        ):
-            self.S = extended(self.S, which, head, count, link, size)
+        self._extend((apps, containers, 2 * apps, max(2 * len(self._nodes), 16)))
         g[0]["n_queues"], g[0]["n_leaves"] = len(self.S.order), len(self.S.leaves)
         self._new_queues(tree)
         self._configure(tree)
@@ -295,10 +271,6 @@ class Scheduler:
 
     # ---- names
 
-    def queue_index(self, path: str) -> int:
-        """A queue's slot; KeyError if there is none."""
-        return self.queue_slots[path]
-
     def largest_of(self, path: str) -> tuple[int, int] | None:
         """A queue's largest container, (MB, vcores), above which Hadoop's AMS refuses asks; None: the scheduler's."""
         slot = self.queue_slots.get(path)
@@ -341,26 +313,3 @@ class Scheduler:
         size = 4096 + 4 * max(len(s.a), len(s.c), len(s.n), len(s.u), len(s.q))
         if len(s.work) < size:
             self.S = s._replace(work=np.zeros(size, np.int64))
-
-    def grow(self) -> None:
-        """Make room after NEED_ROOM: whatever is more than half full is doubled (or everything, if nothing is)."""
-        g = self.S.g[0]
-        grown = False
-        for which, head, count, link in _POOLS:
-            length = len(getattr(self.S, which))
-            if g[count] * 2 < length:
-                self.S = extended(self.S, which, head, count, link, 2 * length)
-                grown = True
-        if g["n_log"] * 2 > len(self.S.log) or len(self.S.log) < 2 * len(self.S.c):
-            self._more_log(2 * max(len(self.S.log), len(self.S.c)))
-            grown = True
-        if not grown:
-            for which, head, count, link in _POOLS:
-                self.S = extended(self.S, which, head, count, link, 2 * len(getattr(self.S, which)))
-            self._more_log(2 * len(self.S.log))
-        self._size_work()
-
-    def _more_log(self, size: int) -> None:
-        new = zeros(size, st.LOG)
-        new[: len(self.S.log)] = self.S.log
-        self.S = self.S._replace(log=new)

@@ -19,7 +19,7 @@ from harness.sim.fair.conf import Conf
 from harness.sim.fair.longstate import NO_WINDOW, NO_X, NO_XG
 from harness.sim.fair.nodes import cluster_changed
 from harness.sim.fair.shares import reweigh
-from harness.sim.pools import NodeLike, extended, node_hash, zeros
+from harness.sim.pools import Driven, NodeLike, Pooled, zeros
 from harness.yarn.fair.manager import QueueManager
 
 _LONG_MAX = 2**63 - 1
@@ -27,7 +27,7 @@ _POLICIES = {"fair": st.FAIR, "drf": st.DRF, "fifo": st.FIFO}
 _FAIR = "yarn.scheduler.fair."
 
 
-class Scheduler:
+class Scheduler(Pooled):
     """The Fair Scheduler's state with names.
 
     Parameters
@@ -35,18 +35,21 @@ class Scheduler:
     conf : properties of yarn-site.xml (names as there).
     allocations : the allocation file.
     nodes : all nodes that may ever register, in the order of their slots; none is registered yet.
-    cluster_timestamp, node_port : parts of Hadoop's ids, whose hashes order what preemption looks at.
-    launch : whether heartbeats report containers as launched (False: TestFairScheduler's way).
-    manual_acquire : containers are fetched by `pull` only (else at once).
-    cleanup_heartbeats : heartbeats of a node until a killed container's space is free.
-    max_by_nodes : asks are clamped to the largest node, as in an RM up for 10 s or more.
     order_mode : STOCK, KEYED_LEVELS or KEYED_FLAT.
     leaf_policies : leaf path -> LTRF, where that shall replace the file's policy.
-    mutations : bit mask of features switched off, for the tests that must notice.
     sizes_from_conf : whether smallest and largest allocation are `conf`'s (False: Hadoop's defaults).
+    driven : how it is driven.
 
     ``S`` is replaced by `grow`, `reload` and whatever else makes room: read it anew after these.
     """
+
+    pools = (
+        ("a", "free_app", "n_free_app", "free_next"),
+        ("c", "free_c", "n_free_c", "free_next"),
+        ("r", "free_r", "n_free_r", "next"),
+        ("p", "free_p", "n_free_p", "next"),
+    )
+    kept = 1
 
     def __init__(
         self,
@@ -54,58 +57,45 @@ class Scheduler:
         allocations: AllocationFile,
         nodes: Iterable[NodeLike],
         *,
-        cluster_timestamp: int = 0,
-        node_port: int = 45454,
-        launch: bool = True,
-        manual_acquire: bool = False,
-        cleanup_heartbeats: int = 1,
-        max_by_nodes: bool = True,
         order_mode: int = st.STOCK,
         leaf_policies: Mapping[str, int] | None = None,
-        mutations: int = 0,
         sizes_from_conf: bool = True,
+        driven: Driven | None = None,
         apps: int = 64,
         containers: int = 256,
     ) -> None:
+        super().__init__(nodes, driven)
         self.conf = Conf(conf)
         self.manager = QueueManager(allocations)
         self.leaf_policies = dict(leaf_policies or {})
-        self.queue_slots: dict[str, int] = {}
-        self.queue_paths: list[str] = []
         self.users: dict[str, int] = {}
-        self.mutations = mutations
-        self._orphans: dict[int, str] = {}
-        node_list = list(nodes)
-        self.node_names = [node.name for node in node_list]
-        self.node_slots = {name: slot for slot, name in enumerate(self.node_names)}
         g = zeros(1, st.G)
         self._globals(g[0])
         if not sizes_from_conf:
             g[0]["min_mb"], g[0]["min_vcores"], g[0]["conf_max_mb"], g[0]["conf_max_vcores"] = 1024, 1, 8192, 4
-        g[0]["cluster_ts"], g[0]["launch"], g[0]["manual_acquire"] = cluster_timestamp, launch, manual_acquire
-        g[0]["cleanup_heartbeats"], g[0]["max_by_nodes"] = max(cleanup_heartbeats, 1), max_by_nodes
         g[0]["order_mode"] = order_mode
-        if mutations & st.MUT_LAUNCH:
-            g[0]["launch"] = 0
-        if mutations & st.MUT_CLEANUP:
-            g[0]["cleanup_heartbeats"] = 1
-        if mutations & st.MUT_MANUAL:
-            g[0]["manual_acquire"] = 0
-        if mutations & st.MUT_CLAMP:
-            g[0]["conf_max_mb"] = g[0]["conf_max_vcores"] = 2**31 - 1
-        n = zeros(max(len(node_list), 1), st.N)
-        racks: dict[str, int] = {}
-        for slot, node in enumerate(node_list):
-            n[slot]["total_mb"], n[slot]["total_vcores"] = node.memory_mb, node.vcores
-            n[slot]["hash"] = node_hash(node.name, node_port)
-            n[slot]["rack"] = racks.setdefault(node.rack, len(racks))
-        n["res_app"] = n["pre_head"] = n["c_head"] = n["c_tail"] = n["done_head"] = n["done_tail"] = -1
+        self._drive(
+            g[0],
+            (
+                (st.MUT_LAUNCH, "launch", 0),
+                (st.MUT_CLEANUP, "cleanup_heartbeats", 1),
+                (st.MUT_MANUAL, "manual_acquire", 0),
+                (st.MUT_CLAMP, "conf_max_mb", 2**31 - 1),
+                (st.MUT_CLAMP, "conf_max_vcores", 2**31 - 1),
+                (st.MUT_ASSIGNMULTIPLE, "assign_multiple", 0),
+                (st.MUT_INCREMENTS, "inc_mb", 1),
+                (st.MUT_INCREMENTS, "inc_vcores", 1),
+                (st.MUT_SIZEWEIGHT, "size_weight", 0),
+                (st.MUT_RESERVE, "reservable_ratio", 0),
+                (st.MUT_PREEMPT, "preemption", 0),
+            ),
+        )
         empty = np.zeros(0, np.int64)
         self.S = st.S(
             g,
             zeros(0, st.Q),
             zeros(0, st.A),
-            n,
+            self._node_table(st.N),
             zeros(0, st.C),
             zeros(0, st.R),
             zeros(0, st.P),
@@ -127,10 +117,7 @@ class Scheduler:
             empty,
             NO_WINDOW.copy(),
         )
-        self._extend("a", "free_app", "n_free_app", "free_next", apps)
-        self._extend("c", "free_c", "n_free_c", "free_next", containers)
-        self._extend("r", "free_r", "n_free_r", "next", 2 * apps)
-        self._extend("p", "free_p", "n_free_p", "next", 64)
+        self._extend((apps, containers, 2 * apps, 64))
         self._sync()
 
     def _globals(self, g: Any) -> None:
@@ -172,21 +159,8 @@ class Scheduler:
         g["least_mb"], g["least_vcores"] = _LONG_MAX, _LONG_MAX
         g["free_app"] = g["free_c"] = g["free_r"] = g["free_p"] = -1
         g["mutations"] = self.mutations
-        if self.mutations & st.MUT_ASSIGNMULTIPLE:
-            g["assign_multiple"] = 0
-        if self.mutations & st.MUT_INCREMENTS:
-            g["inc_mb"], g["inc_vcores"] = 1, 1
-        if self.mutations & st.MUT_SIZEWEIGHT:
-            g["size_weight"] = 0
-        if self.mutations & st.MUT_RESERVE:
-            g["reservable_ratio"] = 0
-        if self.mutations & st.MUT_PREEMPT:
-            g["preemption"] = 0
 
     # ---- room
-
-    def _extend(self, which: str, head: str, count: str, link: str, size: int) -> None:
-        self.S = extended(self.S, which, head, count, link, size)
 
     def _size_work(self) -> None:
         s = self.S
@@ -199,44 +173,19 @@ class Scheduler:
                 work[size // 2 : size // 2 + n] = s.work[base : base + n]
             self.S = s._replace(work=work)
 
-    def grow(self) -> None:
-        """Make room after NEED_ROOM: whatever is more than half full is doubled (or everything, if nothing is)."""
+    def _least(self, which: str) -> int:
+        # A preemption pass wants a free record for every container that runs (`preempt_pass`).
+        g = self.S.g[0]
+        return int(g["n_running"]) + 1 if which == "p" and g["preemption"] else 0
+
+    def _grow_more(self) -> None:
         s, g = self.S, self.S.g[0]
-        grown = False
-        pools = (
-            ("a", "free_app", "n_free_app", "free_next"),
-            ("c", "free_c", "n_free_c", "free_next"),
-            ("r", "free_r", "n_free_r", "next"),
-            ("p", "free_p", "n_free_p", "next"),
-        )
-        for which, head, count, link in pools:
-            length = len(getattr(self.S, which))
-            # A preemption pass wants a free record for every container that runs (`preempt_pass`).
-            least = int(g["n_running"]) + 1 if which == "p" and g["preemption"] else 0
-            if g[count] * 2 < length or g[count] < least:
-                self._extend(which, head, count, link, max(2 * length, 2 * least))
-                grown = True
         if any(
             s.q[leaf]["n_run"] + s.q[leaf]["n_nonrun"] + 1 > s.q[leaf]["heap_cap"] for leaf in s.leaves[: g["n_leaves"]]
         ):
             self._size_heaps(2)
-            grown = True
-        if g["n_log"] * 2 > len(s.log) or len(s.log) < 2 * len(self.S.c):
-            self._more_log(2 * max(len(s.log), len(self.S.c)))
-            grown = True
         if g["kill_n"] * 2 > len(s.k) or len(s.k) < len(self.S.c):
             self._more_kills(2 * max(len(s.k), len(self.S.c)))
-            grown = True
-        if not grown:
-            for which, head, count, link in pools[1:]:
-                self._extend(which, head, count, link, 2 * len(getattr(self.S, which)))
-            self._more_log(2 * len(self.S.log))
-        self._size_work()
-
-    def _more_log(self, size: int) -> None:
-        new = zeros(size, st.LOG)
-        new[: len(self.S.log)] = self.S.log
-        self.S = self.S._replace(log=new)
 
     def _more_kills(self, size: int) -> None:
         s, g = self.S, self.S.g[0]
@@ -271,10 +220,6 @@ class Scheduler:
         self.S = s._replace(heap=heap)
 
     # ---- names
-
-    def queue_index(self, path: str) -> int:
-        """A queue's slot; KeyError if there is none."""
-        return self.queue_slots[path]
 
     def leaf_index(self, name: str) -> int | None:
         """The slot of a leaf by its name, made if there is none; None if it cannot be a leaf."""
