@@ -6,9 +6,10 @@ by. Without the runs that it needs it is left out; nothing is ever assumed.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -45,8 +46,19 @@ class Finding:
     evidence: tuple[str, ...]
 
 
+#: One case that a claim is held against: whether it holds there (None: that is not judged), and by which figures.
+Case = tuple[bool | None, str]
+Cases = Callable[[Sequence[Run]], Iterator[Case]]
+Rule = Callable[[Sequence[Run]], Finding | None]
+
+
 def _of(runs: Sequence[Run], *policies: str) -> list[Run]:
     return [run for run in runs if run.policy in policies and run.summary]
+
+
+def _beside(runs: Sequence[Run]) -> Iterator[tuple[Run, Run]]:
+    """Each run under the memoryless scheduler with each under LTRF of the same experiment, backend and seed."""
+    return ((fair, ltrf) for fair in _of(runs, "fair") for ltrf in _of(runs, "ltrf") if ltrf.beside(fair))
 
 
 def _seconds(value: float) -> str:
@@ -59,6 +71,10 @@ def _signed(value: float, digits: int = 3) -> str:
 
 def _per_cent(ratio: float) -> str:
     return f"{(ratio - 1) * 100:+.1f} %".replace("-", "\u2212")
+
+
+def _faster(ratios: Mapping[str, float]) -> str:
+    return ", ".join(f"{queue} {_per_cent(ratio)}" for queue, ratio in ratios.items())
 
 
 def _last_loss(run: Run) -> str:
@@ -86,172 +102,159 @@ def verdict(holds: Sequence[bool]) -> Verdict:
     return "holds in part" if any(holds) else "does not hold"
 
 
-def static_is_neutral(runs: Sequence[Run]) -> Finding | None:
+def finding(title: str, source: str, claim: str, rule: str) -> Callable[[Cases], Rule]:
+    """Makes a rule of a function that judges cases: its finding, or none where no case can be judged."""
+
+    def rule_of(cases: Cases) -> Rule:
+        @functools.wraps(cases)
+        def found(runs: Sequence[Run]) -> Finding | None:
+            told = list(cases(runs))
+            holds = [held for held, _ in told if held is not None]
+            evidence = tuple(text for _, text in told)
+            return Finding(title, source, claim, rule, verdict(holds), evidence) if holds else None
+
+        return found
+
+    return rule_of
+
+
+@finding(
+    "A static partition neither gains nor loses",
+    "LTYARN section 4.2",
+    "In a non-shared partition benefit and loss are zero at any time.",
+    f"every queue's fairness degree at the end is within {STATIC_TOLERANCE} of 1 (a share is filled with whole "
+    "containers, at heartbeats)",
+)
+def static_is_neutral(runs: Sequence[Run]) -> Iterator[Case]:
     """A static partition gives exactly what the partition gives: rho = 1 for every queue."""
-    found = _of(runs, "static")
-    if not found:
-        return None
-    holds, evidence = [], []
-    for run in found:
+    for run in _of(runs, "static"):
         degrees = run.fairness_degrees()
         if not degrees:
             continue
-        holds.append(all(abs(degree - 1) <= STATIC_TOLERANCE for degree in degrees.values()))
         listed = ", ".join(f"{queue} {degree:.3f}" for queue, degree in degrees.items())
         mean = f"mean benefit {_signed(run.number('sharing_benefit'))}, mean loss {_signed(run.number('sharing_loss'))}"
-        evidence.append(f"{run.label}: fairness degrees at the end {listed}; {mean} (sums over the queues)")
-    if not holds:
-        return None
-    return Finding(
-        "A static partition neither gains nor loses",
-        "LTYARN section 4.2",
-        "In a non-shared partition benefit and loss are zero at any time.",
-        f"every queue's fairness degree at the end is within {STATIC_TOLERANCE} of 1 (a share is filled with whole "
-        "containers, at heartbeats)",
-        verdict(holds),
-        tuple(evidence),
-    )
+        yield (
+            all(abs(degree - 1) <= STATIC_TOLERANCE for degree in degrees.values()),
+            f"{run.label}: fairness degrees at the end {listed}; {mean} (sums over the queues)",
+        )
 
 
-def memoryless_keeps_losing(runs: Sequence[Run]) -> Finding | None:
+@finding(
+    "Memoryless fairness keeps losing",
+    "LTYARN section 7.4, Fig. 7a",
+    "The sharing loss is there constantly until all the workloads complete, about \u22120.5 on average.",
+    f"the last loss (Omega below \u22120.01) comes after {WHOLE_RUN:.0%} of the makespan (its size is not judged)",
+)
+def memoryless_keeps_losing(runs: Sequence[Run]) -> Iterator[Case]:
     """Fig. 7a: the memoryless fair scheduler loses until all workloads complete, about -0.5 on average."""
-    found = _of(runs, "fair")
-    if not found:
-        return None
-    holds, evidence = [], []
-    for run in found:
+    for run in _of(runs, "fair"):
         last, makespan = run.number("last_loss_s"), run.number("makespan_s")
-        holds.append(last >= WHOLE_RUN * makespan)
         worst = run.worst_queue()
         text = (
             f"{run.label}: mean loss {_signed(run.number('sharing_loss'))}, {_last_loss(run)} of {_seconds(makespan)}"
         )
         if worst is not None:
             text += f"; the lowest fairness degree at the end is {worst[1]:.3f} ({worst[0]})"
-        evidence.append(text)
+        yield last >= WHOLE_RUN * makespan, text
         contended = run.contention()
         if contended is not None:
-            evidence.append(
+            yield (
+                None,
                 f"{run.label}: all queues together ask for more than the cluster has during {contended[0]:.0%} of the "
-                f"time, two or more of them for more than their own shares during {contended[1]:.0%}"
+                f"time, two or more of them for more than their own shares during {contended[1]:.0%}",
             )
-    return Finding(
-        "Memoryless fairness keeps losing",
-        "LTYARN section 7.4, Fig. 7a",
-        "The sharing loss is there constantly until all the workloads complete, about \u22120.5 on average.",
-        f"the last loss (Omega below \u22120.01) comes after {WHOLE_RUN:.0%} of the makespan (its size is not judged)",
-        verdict(holds),
-        tuple(evidence),
-    )
 
 
-def long_term_stops_losing(runs: Sequence[Run]) -> Finding | None:
+@finding(
+    "Long-term fairness stops losing after a start-up phase",
+    "LTYARN section 7.4, Fig. 7c",
+    "There is no more sharing loss after 650 seconds; what comes before is unavoidable waiting at the start.",
+    f"the last loss (Omega below \u22120.01) comes before {WHOLE_RUN:.0%} of the makespan",
+)
+def long_term_stops_losing(runs: Sequence[Run]) -> Iterator[Case]:
     """Fig. 7c: under LTRF there is no sharing loss after the start-up phase (650 s)."""
-    found = _of(runs, "ltrf")
-    if not found:
-        return None
-    holds, evidence = [], []
-    for run in found:
+    for run in _of(runs, "ltrf"):
         last, makespan = run.number("last_loss_s"), run.number("makespan_s")
         ended = last < WHOLE_RUN * makespan
-        holds.append(ended)
         by_then = "within" if last <= PAPER_START_UP_S else "later than"
         tail = f"({by_then} the paper's 650 s)" if ended else "(it lasts through the run)"
         mean = _signed(run.number("sharing_loss"))
-        evidence.append(f"{run.label}: mean loss {mean}, {_last_loss(run)} of {_seconds(makespan)} {tail}")
-    return Finding(
-        "Long-term fairness stops losing after a start-up phase",
-        "LTYARN section 7.4, Fig. 7c",
-        "There is no more sharing loss after 650 seconds; what comes before is unavoidable waiting at the start.",
-        f"the last loss (Omega below \u22120.01) comes before {WHOLE_RUN:.0%} of the makespan",
-        verdict(holds),
-        tuple(evidence),
-    )
+        yield ended, f"{run.label}: mean loss {mean}, {_last_loss(run)} of {_seconds(makespan)} {tail}"
 
 
-def long_term_loses_less(runs: Sequence[Run]) -> Finding | None:
+@finding(
+    "Long-term fairness loses less than memoryless fairness",
+    "LTYARN section 7.4",
+    "LTYARN has a much better result than HFS.",
+    f"the integral of |Omega| over time is smaller by over {SAME:.0%}, run against run of the same experiment, "
+    "backend and seed",
+)
+def long_term_loses_less(runs: Sequence[Run]) -> Iterator[Case]:
     """The point of the paper: the sharing loss of LTRF against that of the memoryless scheduler."""
-    fair, ltrf = _of(runs, "fair"), _of(runs, "ltrf")
-    if not fair or not ltrf:
-        return None
-    holds, evidence = [], []
-    for reference in fair:
-        of_fair = reference.number("sharing_loss_integral")
-        for run in ltrf:
-            if not run.beside(reference):
-                continue
-            own = run.number("sharing_loss_integral")
-            holds.append(own < of_fair * (1 - SAME))
-            ratio = f" ({own / of_fair:.2f} of it)" if of_fair > 0 else ""
-            evidence.append(
-                f"{run.label}: loss integral {own:.1f} s against {of_fair:.1f} s of {reference.label}{ratio}"
-            )
-    if not holds:
-        return None
-    return Finding(
-        "Long-term fairness loses less than memoryless fairness",
-        "LTYARN section 7.4",
-        "LTYARN has a much better result than HFS.",
-        f"the integral of |Omega| over time is smaller by over {SAME:.0%}, run against run of the same experiment, "
-        "backend and seed",
-        verdict(holds),
-        tuple(evidence),
-    )
+    for reference, run in _beside(runs):
+        of_fair, own = (one.number("sharing_loss_integral") for one in (reference, run))
+        ratio = f" ({own / of_fair:.2f} of it)" if of_fair > 0 else ""
+        text = f"{run.label}: loss integral {own:.1f} s against {of_fair:.1f} s of {reference.label}{ratio}"
+        yield own < of_fair * (1 - SAME), text
 
 
-def sharing_is_faster(runs: Sequence[Run]) -> Finding | None:
+@finding(
+    "Sharing is at least as fast as a static partition",
+    "LTYARN section 7.5, Fig. 8",
+    "Facebook and Purdue gain 14 to 19 % under the memoryless scheduler and 10 to 23 % under LTRF; Spark and TPC-H "
+    "are at least as fast as with static partitioning.",
+    f"every queue's speed-up (mean completion under static / under the policy) is at least {AS_FAST}",
+)
+def sharing_is_faster(runs: Sequence[Run]) -> Iterator[Case]:
     """Fig. 8: queues are at least as fast as in their static partition."""
-    found = [run for run in _of(runs, "fair", "ltrf") if run.speedups()]
-    if not found:
-        return None
-    holds, evidence = [], []
-    for run in found:
+    for run in _of(runs, "fair", "ltrf"):
         speedups = run.speedups()
+        if not speedups:
+            continue
         slower = [queue for queue, value in speedups.items() if value < AS_FAST]
-        holds.append(not slower)
-        listed = ", ".join(f"{queue} {_per_cent(value)}" for queue, value in speedups.items())
-        evidence.append(f"{run.label}: {listed}" + (f"; slower than static: {', '.join(slower)}" if slower else ""))
+        tail = f"; slower than static: {', '.join(slower)}" if slower else ""
+        yield not slower, f"{run.label}: {_faster(speedups)}{tail}"
         whole = run.speedups("workload_speedup_over_static")
         if whole:
-            listed = ", ".join(f"{queue} {_per_cent(value)}" for queue, value in whole.items())
-            evidence.append(f"{run.label}, whole workloads (not judged): {listed}")
-    return Finding(
-        "Sharing is at least as fast as a static partition",
-        "LTYARN section 7.5, Fig. 8",
-        "Facebook and Purdue gain 14 to 19 % under the memoryless scheduler and 10 to 23 % under LTRF; Spark and TPC-H "
-        "are at least as fast as with static partitioning.",
-        f"every queue's speed-up (mean completion under static / under the policy) is at least {AS_FAST}",
-        verdict(holds),
-        tuple(evidence),
-    )
+            yield None, f"{run.label}, whole workloads (not judged): {_faster(whole)}"
 
 
-def neither_is_always_faster(runs: Sequence[Run]) -> Finding | None:
+@finding(
+    "Neither policy is faster for every queue",
+    "LTYARN section 7.5",
+    "There is no conclusive result which one is better: HFS is for Facebook (7 %) and Spark (2 %), LTYARN for "
+    "Purdue (8 %) and TPC-H (10 %).",
+    "among the queues' mean completions some are shorter under one policy, some under the other",
+)
+def neither_is_always_faster(runs: Sequence[Run]) -> Iterator[Case]:
     """Section 7.5: some queues are faster under the memoryless scheduler, some under LTRF."""
-    pairs = [
-        (fair, ltrf)
-        for fair in _of(runs, "fair")
-        for ltrf in _of(runs, "ltrf")
-        if fair.beside(ltrf) and fair.speedups() and ltrf.speedups()
-    ]
-    if not pairs:
-        return None
-    holds, evidence = [], []
-    for fair, ltrf in pairs:
+    for fair, ltrf in _beside(runs):
         ours, theirs = ltrf.speedups(), fair.speedups()
-        ratios = {queue: ours[queue] / theirs[queue] for queue in ours if theirs.get(queue)}
-        holds.append(any(r > 1 for r in ratios.values()) and any(r < 1 for r in ratios.values()))
-        listed = ", ".join(f"{queue} {_per_cent(ratio)}" for queue, ratio in ratios.items())
-        evidence.append(f"{ltrf.label} against {fair.label}: {listed}")
-    return Finding(
-        "Neither policy is faster for every queue",
-        "LTYARN section 7.5",
-        "There is no conclusive result which one is better: HFS is for Facebook (7 %) and Spark (2 %), LTYARN for "
-        "Purdue (8 %) and TPC-H (10 %).",
-        "among the queues' mean completions some are shorter under one policy, some under the other",
-        verdict(holds),
-        tuple(evidence),
-    )
+        if ours and theirs:
+            ratios = {queue: ours[queue] / theirs[queue] for queue in ours if theirs.get(queue)}
+            mixed = any(r > 1 for r in ratios.values()) and any(r < 1 for r in ratios.values())
+            yield mixed, f"{ltrf.label} against {fair.label}: {_faster(ratios)}"
+
+
+@finding(
+    "Weights written from outside lose no more than the policy inside the scheduler",
+    "this project's claim, not the papers'",
+    "A controller that only rewrites Fair Scheduler weights keeps up with the policy decided at every allocation.",
+    "the integral of |Omega| from outside is at most that of the same policy inside (up to 1 %), seed for seed",
+)
+def outside_costs(runs: Sequence[Run]) -> Iterator[Case]:
+    """What it costs (or gains) to stay outside the scheduler: loss integrals of the same policy, seed for seed."""
+    for outside in runs:
+        inside = outside.inside_of(runs)
+        reference = inside.number("sharing_loss_integral") if inside is not None else 0.0
+        if inside is None or reference <= 0:
+            continue
+        own = outside.number("sharing_loss_integral")
+        yield (
+            own <= reference * (1 + SAME),
+            f"{outside.label}: loss integral {own:.1f} s, {own / reference:.2f} of {inside.label}'s "
+            f"({reference:.1f} s); {_last_loss(outside)} against {_last_loss(inside)}",
+        )
 
 
 def naive_hierarchy_starves(runs: Sequence[Run]) -> Finding | None:
@@ -294,32 +297,6 @@ def naive_hierarchy_starves(runs: Sequence[Run]) -> Finding | None:
         f"{_seconds(worst[0][2])}; the paper's case: 680 s). H-LTRF is judged by the queues that starve under the "
         "naive approach",
         verdict(mended) if starved and mended else "holds in part" if starved else "does not hold",
-        tuple(evidence),
-    )
-
-
-def outside_costs(runs: Sequence[Run]) -> Finding | None:
-    """What it costs (or gains) to stay outside the scheduler: loss integrals of the same policy, seed for seed."""
-    holds, evidence = [], []
-    for outside in runs:
-        inside = outside.inside_of(runs)
-        reference = inside.number("sharing_loss_integral") if inside is not None else 0.0
-        if inside is None or reference <= 0:
-            continue
-        own = outside.number("sharing_loss_integral")
-        holds.append(own <= reference * (1 + SAME))
-        evidence.append(
-            f"{outside.label}: loss integral {own:.1f} s, {own / reference:.2f} of {inside.label}'s "
-            f"({reference:.1f} s); {_last_loss(outside)} against {_last_loss(inside)}"
-        )
-    if not holds:
-        return None
-    return Finding(
-        "Weights written from outside lose no more than the policy inside the scheduler",
-        "this project's claim, not the papers'",
-        "A controller that only rewrites Fair Scheduler weights keeps up with the policy decided at every allocation.",
-        "the integral of |Omega| from outside is at most that of the same policy inside (up to 1 %), seed for seed",
-        verdict(holds),
         tuple(evidence),
     )
 
@@ -374,7 +351,7 @@ def _t_wait(run: Run) -> float | None:
 
 
 #: In the order in which they are shown.
-RULES: tuple[Callable[[Sequence[Run]], Finding | None], ...] = (
+RULES: tuple[Rule, ...] = (
     static_is_neutral,
     memoryless_keeps_losing,
     long_term_stops_losing,
