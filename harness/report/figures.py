@@ -194,7 +194,7 @@ def fairness_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
         )
         for which in (1, 0)
     ]
-    groups = [
+    return [
         Group(
             "fairness-degree",
             "Fairness degree of each queue",
@@ -221,7 +221,6 @@ def fairness_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
             [replace(chart, y_range=late_range([chart], (0.0,))) for chart in overlays if len(both_of) > 1],
         ),
     ]
-    return [group for group in groups if group.charts]
 
 
 def benefit_and_loss(run: Run) -> tuple[Curve, Curve] | None:
@@ -409,8 +408,6 @@ def weight_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
         if lines:
             queues += names
             charts.append(LineChart(run.label, "time (s)", "weight", lines, y_scale="log"))
-    if not charts:
-        return []
     return [
         Group(
             "weights",
@@ -450,8 +447,6 @@ def speedup_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
             names = [runs[k].label for k in able]
             level = ((1.0, "static partition"),)
             charts.append(BarChart(title, "speed-up over static", queues, names, values, level, styles=able))
-    if not charts:
-        return []
     return [
         Group(
             "speed-up",

@@ -24,8 +24,6 @@ def hierarchy_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
         return [queue for queue in (*run.parents, *run.leaves) if queue.count(".") == 1]
 
     charts = allocation_charts(trees, styles, top)
-    if not charts:
-        return []
     text = "Memory held by the queues right below the root (Fig. 10a), on top of each other."
     legend = styles.legend(queue for run in trees for queue in top(run))
     return [Group("groups", "Allocation of the groups", text + averaging(mean_width(trees)), legend, charts)]
@@ -52,9 +50,7 @@ def running_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
     end = max((run.end_s() for run in runs), default=1.0)
     drawn = [_chart(runs, leaf, COARSE, (0.0, end)) for leaf in leaves]
     charts = [chart for chart, _ in drawn if chart.lines]
-    if not charts:
-        return []
-    width = max(own for _, own in drawn)
+    width = max((own for _, own in drawn), default=0.0)
     text = "Containers that run tasks, application masters not counted (the quantity of Figs. 10c and 11b)."
     legend = Legend([(run.label, k) for k, run in enumerate(runs)])
     return [

@@ -124,18 +124,17 @@ def parts_of(runs: Sequence[Run]) -> list[Part]:
     """The sections with charts, in the order of the page; empty ones are left out."""
     drawn, _ = _drawn(runs)
     styles = figures.Styles.of(drawn)
-    weights = figures.weight_groups(drawn, styles)
-    found: list[tuple[str, str, list[figures.Group], list[Table]]] = [
-        ("speed", "Performance", figures.speedup_groups(drawn, styles), []),
-        ("settings", "Over the settings", sweep_groups(runs), []),
-        ("fairness", "Fairness over time", figures.fairness_groups(drawn, styles), []),
-        ("resources", "Resources over time", figures.resource_groups(drawn, styles), []),
-        ("start", "The start in detail", figures.detail_groups(drawn, styles), []),
-        ("hierarchy", "The hierarchy", hierarchy.hierarchy_groups(drawn, styles), []),
-        ("tasks", "Running tasks and waiting", hierarchy.running_groups(drawn, styles), wait_tables(runs)),
-        ("control", "The controller", weights, decision_tables(drawn)),
+    found = [
+        part_of("speed", "Performance", figures.speedup_groups(drawn, styles)),
+        part_of("settings", "Over the settings", sweep_groups(runs)),
+        part_of("fairness", "Fairness over time", figures.fairness_groups(drawn, styles)),
+        part_of("resources", "Resources over time", figures.resource_groups(drawn, styles)),
+        part_of("start", "The start in detail", figures.detail_groups(drawn, styles)),
+        part_of("hierarchy", "The hierarchy", hierarchy.hierarchy_groups(drawn, styles)),
+        part_of("tasks", "Running tasks and waiting", hierarchy.running_groups(drawn, styles), wait_tables(runs)),
+        part_of("control", "The controller", figures.weight_groups(drawn, styles), decision_tables(drawn)),
     ]
-    return [Part(ident, title, groups, tables) for ident, title, groups, tables in found if groups or tables]
+    return [part for part in found if part.groups or part.tables]
 
 
 @dataclass(frozen=True, slots=True)
