@@ -15,6 +15,7 @@ import os
 import sqlite3
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self
 
@@ -174,29 +175,10 @@ class LedgerStore:
 
     def _keep(self, accounts: RmAccounts) -> None:
         self._db.executemany("DELETE FROM apps WHERE id = ?", [(app,) for app in accounts.gone_apps])
-        apps = accounts.apps
+        changed = [(app, accounts.apps[app]) for app in accounts.changed_apps]
         self._db.executemany(
-            "INSERT OR REPLACE INTO apps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                (
-                    app,
-                    a.queue,
-                    a.memory_mb_s,
-                    a.vcore_s,
-                    a.moved_s,
-                    a.held.memory_mb,
-                    a.held.vcores,
-                    a.final,
-                    a.fallen_s,
-                    a.lost_from_s,
-                    a.lost_held.memory_mb,
-                    a.lost_held.vcores,
-                    a.started_s,
-                    *a.behind,
-                )
-                for app in accounts.changed_apps
-                for a in (apps[app],)
-            ],
+            f"INSERT OR REPLACE INTO apps VALUES (?{', ?' * 14})",
+            [(app, *_kept_of(account), *account.behind) for app, account in changed],
         )
         self._db.executemany(
             "INSERT OR REPLACE INTO queues VALUES (?, ?, ?, ?, ?)",
@@ -209,22 +191,17 @@ class LedgerStore:
         self._db.execute(_KEEP_DOCUMENT, ("looked_s", _text(accounts.looked_s)))
 
 
+#: What the columns of an application hold, in their order, but for its id and the two of `behind`.
+_kept_of = attrgetter(
+    *("queue", "memory_mb_s", "vcore_s", "moved_s", "held.memory_mb", "held.vcores", "final"),
+    *("fallen_s", "lost_from_s", "lost_held.memory_mb", "lost_held.vcores", "started_s"),
+)
+
+
 def _account(row: Sequence[Any]) -> AppAccount:
-    _, queue, memory_mb_s, vcore_s, moved_s, held_mb, held_vcores, final, fallen_s, lost_from_s, *more = row
-    *lost_held, started_s, behind_mb_s, behind_vcore_s = more
-    return AppAccount(
-        queue,
-        memory_mb_s,
-        vcore_s,
-        moved_s,
-        Resource(held_mb, held_vcores),
-        bool(final),
-        fallen_s,
-        lost_from_s,
-        Resource(*lost_held),
-        behind=Usage(behind_mb_s, behind_vcore_s),
-        started_s=started_s,
-    )
+    """The reverse of `_kept_of`, of a whole row."""
+    held, lost_held, behind = Resource(*row[5:7]), Resource(*row[10:12]), Usage(*row[13:15])
+    return AppAccount(*row[1:5], held, bool(row[7]), *row[8:10], lost_held, behind, started_s=row[12])
 
 
 def copy_ledger(source: Path, target: Path) -> None:

@@ -10,16 +10,18 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from harness.base.errors import CallError, YarnfairError
 from harness.model.resources import Resource
 from harness.yarn import answers, queue_answers
 from harness.yarn.answers import AppList, AppStatus, ClusterInfo, ClusterMetrics, NewApplication, NodeStatus
 from harness.yarn.errors import BadAnswer, NoActiveRm, Refused, Unreachable
-from harness.yarn.http import Answer, HttpClient, HttpOptions
+from harness.yarn.http import HttpClient, HttpOptions
 from harness.yarn.queue_answers import SchedulerStatus
 
+T = TypeVar("T")
 _ROOT = "/ws/v1/cluster"
 _SMALL = Resource(256, 1)
 #: Parts of an application that nobody here reads and that cost the RM the most to write.
@@ -125,8 +127,10 @@ class RestClient:
         """Gives the connections back."""
         self.http.close()
 
-    def _get(self, path: str, params: Mapping[str, str] | None = None) -> Answer:
-        return self.http.request("GET", path, params=params, repeatable=True)
+    def _said(self, read: Callable[[Any, str], T], path: str, method: str = "GET", **how: Any) -> T:
+        """An answer as ``read`` (of harness.yarn.answers) understands it; ``how``: as for `HttpClient.request`."""
+        answer = self.http.request(method, path, repeatable=True, **how)
+        return read(answer.document, answer.url)
 
     def info(self) -> ClusterInfo:
         """The active ResourceManager's ``/info`` (a standby answers it too: those are asked and passed over)."""
@@ -147,34 +151,28 @@ class RestClient:
 
     def info_of(self, base: str) -> ClusterInfo:
         """``/info`` of one of several, active or not."""
-        answer = self.http.request("GET", f"{_ROOT}/info", repeatable=True, only=base)
-        return answers.cluster_info(answer.document, answer.url)
+        return self._said(answers.cluster_info, f"{_ROOT}/info", only=base)
 
     def properties(self) -> dict[str, str]:
         """``/conf``: the ResourceManager's own properties, defaults included. Refused where that page is not shown."""
-        answer = self._get("/conf")
-        return answers.properties(answer.document, answer.url)
+        return self._said(answers.properties, "/conf")
 
     def metrics(self) -> ClusterMetrics:
         """``/metrics``."""
-        answer = self._get(f"{_ROOT}/metrics")
-        return answers.cluster_metrics(answer.document, answer.url)
+        return self._said(answers.cluster_metrics, f"{_ROOT}/metrics")
 
     def scheduler(self) -> SchedulerStatus:
         """``/scheduler``: the queue tree of a Fair or a Capacity Scheduler."""
-        answer = self._get(f"{_ROOT}/scheduler")
-        return queue_answers.scheduler(answer.document, answer.url)
+        return self._said(queue_answers.scheduler, f"{_ROOT}/scheduler")
 
     def capacity_limits(self) -> dict[str, str]:
         """``/scheduler`` of a Capacity Scheduler: the limits of its queues, as settings without their prefix."""
-        answer = self._get(f"{_ROOT}/scheduler")
-        return queue_answers.capacity_limits(answer.document, answer.url)
+        return self._said(queue_answers.capacity_limits, f"{_ROOT}/scheduler")
 
     def nodes(self, states: Iterable[str] = ()) -> list[NodeStatus]:
         """``/nodes``: those in the given states (none given: all but the lost and decommissioned ones)."""
         params = {"states": ",".join(states)}
-        answer = self._get(f"{_ROOT}/nodes", params if params["states"] else None)
-        return answers.nodes(answer.document, answer.url)
+        return self._said(answers.nodes, f"{_ROOT}/nodes", params=params if params["states"] else None)
 
     def set_node_resource(self, identity: str, amount: Resource) -> None:
         """What a node offers from now on; with less than runs there, the rest stays until it ends by itself.
@@ -207,23 +205,20 @@ class RestClient:
             "limit": limit,
         }
         params = {name: str(value) for name, value in given.items() if value is not None}
-        answer = self._get(f"{_ROOT}/apps", {"deSelects": _UNUSED, **params})
-        return answers.apps(answer.document, answer.url, self._ended if finished_from_ms is not None else None)
+        read = partial(answers.apps, ended=self._ended if finished_from_ms is not None else None)
+        return self._said(read, f"{_ROOT}/apps", params={"deSelects": _UNUSED, **params})
 
     def app(self, identity: str) -> AppStatus:
         """``/apps/{id}``. Refused with status 404 when the RM does not know it (any more)."""
-        answer = self._get(_application_path(identity), {"deSelects": _UNUSED})
-        return answers.app(answer.document, answer.url)
+        return self._said(answers.app, _application_path(identity), params={"deSelects": _UNUSED})
 
     def app_state(self, identity: str) -> str:
         """``/apps/{id}/state``."""
-        answer = self._get(_application_path(identity, "/state"))
-        return answers.app_state(answer.document, answer.url)
+        return self._said(answers.app_state, _application_path(identity, "/state"))
 
     def new_application(self) -> NewApplication:
         """A fresh id for a submission. Asking twice only wastes a number, so it is retried."""
-        answer = self.http.request("POST", f"{_ROOT}/apps/new-application", repeatable=True)
-        return answers.new_application(answer.document, answer.url)
+        return self._said(answers.new_application, f"{_ROOT}/apps/new-application", "POST")
 
     def submit(self, submission: Submission, identity: str | None = None) -> str:
         """Submits an application and returns its id: a fresh one, or that of `new_application` that is given.
@@ -257,8 +252,7 @@ class RestClient:
 
         Refused when the RM does not move it: no such queue, its limits, no permission, a finished application.
         """
-        answer = self.http.request("PUT", _application_path(identity, "/queue"), body={"queue": queue}, repeatable=True)
-        return answers.app_queue(answer.document, answer.url)
+        return self._said(answers.app_queue, _application_path(identity, "/queue"), "PUT", body={"queue": queue})
 
     def kill_tagged(self, tag: str, *, timeout_s: float = 15.0) -> None:
         """Kills what carries the tag and has not ended; what cannot be killed is left to the ResourceManager."""
@@ -275,10 +269,8 @@ class RestClient:
     def kill(self, identity: str, *, timeout_s: float = 30.0) -> str:
         """Kills an application and waits until it has ended (Unreachable after `timeout_s`); its final state."""
         for _ in range(max(1, int(timeout_s / 0.2))):
-            answer = self.http.request(
-                "PUT", _application_path(identity, "/state"), body={"state": "KILLED"}, repeatable=True
-            )
-            state = answers.app_state(answer.document, answer.url)
+            path = _application_path(identity, "/state")
+            state = self._said(answers.app_state, path, "PUT", body={"state": "KILLED"})
             if state in answers.FINAL_STATES:
                 return state
             self._sleep(0.2)
