@@ -13,7 +13,6 @@ import posixpath
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote, unquote, urlsplit
 
@@ -197,15 +196,6 @@ class WebHdfs:
     def read(self, path: str) -> bytes:
         """A whole file, in memory."""
         return b"".join(self.pieces(path))
-
-    def download(self, path: str, target: Path) -> None:
-        """A file onto this machine. InputError also where it cannot be written."""
-        try:
-            with target.open("wb") as out:
-                for piece in self.pieces(path):
-                    out.write(piece)
-        except OSError as error:
-            raise InputError(f"cannot be written: {error.strerror}", where=str(target)) from None
 
     def write(
         self,

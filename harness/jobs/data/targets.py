@@ -91,6 +91,8 @@ class Target(ABC):
                 raise InputError(
                     "no such file", where=f"{self.name}/{name}", mend="generate the data set again"
                 ) from None
+            except OSError as error:
+                raise InputError(f"cannot be written: {error.strerror}", where=str(copy), mend="make room") from None
             yield copy
 
 

@@ -10,25 +10,27 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote_plus
 
 from harness.base.errors import CallError
 from harness.jobs.engines.base import Program
 
-STREAMING = "org.apache.hadoop.streaming.HadoopStreaming"
 _EXAMPLES = "org.apache.hadoop.examples"
-_FORMATS = "org.apache.hadoop.mapreduce.lib"
+_IO = "org.apache.hadoop.io"
+_LIB = "org.apache.hadoop.mapreduce.lib"
+_STREAM = "org.apache.hadoop.streaming"
+_SAME_MAPPER, _SAME_REDUCER = "org.apache.hadoop.mapreduce.Mapper", "org.apache.hadoop.mapreduce.Reducer"
+_OUTPUT = "mapreduce.output.fileoutputformat.outputdir"
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
     """What one run of an application is given.
 
-    ``inputs``: paths as Hadoop takes them (globs allowed). ``settings``: the application's own, by name.
-    ``python``: the interpreter on the nodes. ``files``: the streaming programs' folder. ``work``: a folder for what the
-    client adds (Classification's centres).
+    ``settings``: the application's own, by name. ``python``: the interpreter on the nodes. ``files``: the streaming
+    programs' folder. ``work``: a folder for what the client adds (Classification's centres).
     """
 
-    inputs: tuple[str, ...]
     output: str
     reduces: int
     settings: Mapping[str, str]
@@ -39,11 +41,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class HadoopJob:
-    """One client to start: its main class, properties (``-D``), and the arguments after them."""
+    """One job: the properties that its own client would set (classes, formats, commands, output)."""
 
-    main: str
-    arguments: tuple[str, ...]
-    properties: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str]
     #: Files that go to every task's folder.
     files: tuple[Path, ...] = ()
 
@@ -58,6 +58,11 @@ class Application(Program):
     steps: int = 1
 
 
+def uri(path: str) -> str:
+    """A path as all nodes call it: of the folder that they share, where no file system stands before it."""
+    return path if "://" in path else f"file:{path}"
+
+
 def _streaming(
     call: Call,
     program: Path,
@@ -65,61 +70,93 @@ def _streaming(
     reducer: str | None = "reduce",
     combiner: str | None = None,
     *,
-    inputs: Sequence[str] | None = None,
     output: str | None = None,
     properties: Mapping[str, str] | None = None,
     files: Sequence[Path] = (),
-    partitioner: str | None = None,
 ) -> HadoopJob:
+    """A job of Hadoop Streaming, which is of ``org.apache.hadoop.mapred``, as StreamJob sets it up."""
     # -S -E: no site packages, no environment of somebody else's.
     run = f"{call.python} -S -E {program.name}"
-    arguments = [word for path in inputs or call.inputs for word in ("-input", path)]
-    arguments += ["-output", output or call.output, "-mapper", f"{run} {mapper}"]
+    reads, writes = f"{_STREAM}.io.TextOutputReader", f"{_STREAM}.io.TextInputWriter"
+    found = {
+        "mapred.input.format.class": "org.apache.hadoop.mapred.TextInputFormat",
+        "mapred.mapper.class": f"{_STREAM}.PipeMapper",
+        "mapred.map.runner.class": f"{_STREAM}.PipeMapRunner",
+        "stream.map.streamprocessor": quote_plus(f"{run} {mapper}"),
+        "stream.map.input.writer.class": writes,
+        "stream.map.output.reader.class": reads,
+        "stream.reduce.input.writer.class": writes,
+        "stream.reduce.output.reader.class": reads,
+        "mapreduce.job.output.key.class": f"{_IO}.Text",
+        "mapreduce.job.output.value.class": f"{_IO}.Text",
+        "mapreduce.map.output.key.class": f"{_IO}.Text",
+        "mapreduce.map.output.value.class": f"{_IO}.Text",
+        "mapreduce.job.reduces": "0" if reducer is None else str(call.reduces),
+        _OUTPUT: uri(output or call.output),
+    }
     if combiner is not None:
-        arguments += ["-combiner", f"{run} {combiner}"]
+        found["mapred.combiner.class"] = f"{_STREAM}.PipeCombiner"
+        found["stream.combine.streamprocessor"] = quote_plus(f"{run} {combiner}")
     if reducer is not None:
-        arguments += ["-reducer", f"{run} {reducer}"]
-    if partitioner is not None:
-        arguments += ["-partitioner", partitioner]
-    reduces = {"mapreduce.job.reduces": "0" if reducer is None else str(call.reduces)}
-    return HadoopJob(STREAMING, tuple(arguments), {**reduces, **(properties or {})}, (program, *files))
+        found["mapred.reducer.class"] = f"{_STREAM}.PipeReducer"
+        found["stream.reduce.streamprocessor"] = quote_plus(f"{run} {reducer}")
+    return HadoopJob({**found, **(properties or {})}, (program, *files))
 
 
 def _program(name: str, combiner: str | None = None) -> Callable[[Call], list[HadoopJob]]:
     return lambda call: [_streaming(call, call.files / "purdue" / name, combiner=combiner)]
 
 
+def _example(
+    call: Call, mapper: str, reducer: str, key: str = "Text", value: str = "Text", **more: str
+) -> dict[str, str]:
+    """A job of ``org.apache.hadoop.mapreduce``. ``more``: names below ``mapreduce.job`` (combine, inputformat, ...)."""
+    return {
+        "mapred.mapper.new-api": "true",
+        "mapred.reducer.new-api": "true",
+        "mapreduce.job.map.class": mapper,
+        "mapreduce.job.reduce.class": reducer,
+        "mapreduce.job.output.key.class": f"{_IO}.{key}",
+        "mapreduce.job.output.value.class": f"{_IO}.{value}",
+        "mapreduce.job.reduces": str(call.reduces),
+        _OUTPUT: uri(call.output),
+        **{f"mapreduce.job.{name}.class": kind for name, kind in more.items()},
+    }
+
+
 def _word_count(call: Call) -> list[HadoopJob]:
-    return [
-        HadoopJob(f"{_EXAMPLES}.WordCount", (*call.inputs, call.output), {"mapreduce.job.reduces": str(call.reduces)})
-    ]
+    mapper, reducer = f"{_EXAMPLES}.WordCount$TokenizerMapper", f"{_EXAMPLES}.WordCount$IntSumReducer"
+    return [HadoopJob(_example(call, mapper, reducer, value="IntWritable", combine=reducer))]
 
 
 def _grep(call: Call) -> list[HadoopJob]:
-    # Two jobs of one client: search, then sort by count.
-    return [
-        HadoopJob(
-            f"{_EXAMPLES}.Grep",
-            (*call.inputs, call.output, call.settings["pattern"]),
-            {"mapreduce.job.reduces": str(call.reduces)},
-        )
-    ]
+    """Two jobs of one client: search and count, then by count, the largest first, into one file."""
+    mapper, reducer = f"{_LIB}.map.RegexMapper", f"{_LIB}.reduce.LongSumReducer"
+    between = f"{_LIB}.output.SequenceFileOutputFormat"
+    count = _example(call, mapper, reducer, value="LongWritable", combine=reducer, outputformat=between)
+    more = {"mapreduce.mapper.regex": call.settings["pattern"], _OUTPUT: uri(f"{call.output}.counted")}
+    counted = f"{_LIB}.input.SequenceFileInputFormat"
+    sort = _example(call, f"{_LIB}.map.InverseMapper", _SAME_REDUCER, "LongWritable", inputformat=counted)
+    falling = {"mapreduce.job.output.key.comparator.class": f"{_IO}.LongWritable$DecreasingComparator"}
+    return [HadoopJob({**count, **more}), HadoopJob({**sort, **falling, "mapreduce.job.reduces": "1"})]
 
 
 def _sort(call: Call) -> list[HadoopJob]:
-    formats = {
-        "-inFormat": f"{_FORMATS}.input.KeyValueTextInputFormat",
-        "-outFormat": f"{_FORMATS}.output.TextOutputFormat",
-        "-outKey": "org.apache.hadoop.io.Text",
-        "-outValue": "org.apache.hadoop.io.Text",
-    }
-    words = [word for pair in formats.items() for word in pair]
-    return [HadoopJob(f"{_EXAMPLES}.Sort", ("-r", str(call.reduces), *words, *call.inputs, call.output))]
+    reads, writes = f"{_LIB}.input.KeyValueTextInputFormat", f"{_LIB}.output.TextOutputFormat"
+    return [HadoopJob(_example(call, _SAME_MAPPER, _SAME_REDUCER, inputformat=reads, outputformat=writes))]
 
 
 def _tera_sort(call: Call) -> list[HadoopJob]:
-    properties = {"mapreduce.job.reduces": str(call.reduces)}
-    return [HadoopJob(f"{_EXAMPLES}.terasort.TeraSort", (*call.inputs, call.output), properties)]
+    own = f"{_EXAMPLES}.terasort.Tera"
+    found = _example(
+        call,
+        _SAME_MAPPER,
+        _SAME_REDUCER,
+        inputformat=f"{own}InputFormat",
+        outputformat=f"{own}OutputFormat",
+        partitioner=f"{own}Sort$TotalOrderPartitioner",
+    )
+    return [HadoopJob(found)]
 
 
 def _classification(call: Call) -> list[HadoopJob]:
@@ -144,17 +181,14 @@ def _join(call: Call) -> list[HadoopJob]:
     program = call.files / "facebook" / "join.py"
     days = f"{_word(call.settings, 'first_day')} {_word(call.settings, 'last_day')}"
     between = f"{call.output}.joined"
-    by_url = {"stream.num.map.output.key.fields": "2", "mapreduce.partition.keypartitioner.options": "-k1,1"}
+    by_url = {
+        "stream.num.map.output.key.fields": "2",
+        "mapreduce.partition.keypartitioner.options": "-k1,1",
+        "mapred.partitioner.class": "org.apache.hadoop.mapred.lib.KeyFieldBasedPartitioner",
+    }
     return [
-        _streaming(
-            call,
-            program,
-            f"map {days}",
-            output=between,
-            properties=by_url,
-            partitioner="org.apache.hadoop.mapred.lib.KeyFieldBasedPartitioner",
-        ),
-        _streaming(call, program, "map-again", "reduce-again", inputs=[between]),
+        _streaming(call, program, f"map {days}", output=between, properties=by_url),
+        _streaming(call, program, "map-again", "reduce-again"),
     ]
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import CallError, InputError
+from harness.clusters import site
 from harness.clusters.daemons import HISTORY_FOLDER
 from harness.jobs.data.targets import HdfsTarget, Target, target_of
 from harness.jobs.engines.attempts import Attempt, Verdict
@@ -24,7 +25,7 @@ from harness.jobs.mapreduce.answers import CHECKS, output_files
 from harness.jobs.mapreduce.catalogue import APPLICATIONS, Call, HadoopJob
 from harness.jobs.mapreduce.history import read_history, record_of
 from harness.jobs.mapreduce.places import LocalPlace, StagingPlace
-from harness.jobs.mapreduce.storage import check_path, fetch, open_data, part_sizes, uri_of
+from harness.jobs.mapreduce.storage import check_path, open_data, part_sizes, uri_of
 from harness.jobs.replay import JobRecord, stages_in_order
 from harness.jobs.spec import DataSpec
 from harness.model.data import data_path
@@ -155,9 +156,7 @@ class MapReducePrograms(EnginePrograms):
         first = next(iter(self.jobs.values()))
         task = first.sizing.task
         sized = staging.Sized(task, task, first.sizing.am)
-        properties = staging.job_xml(
-            HadoopJob(staging.GREP_SORT, ()), sized, self._cluster(self.tag), queue="", name="", work=""
-        )
+        properties = staging.job_xml(HadoopJob({}), sized, self._cluster(self.tag), queue="", name="", work="")
         kept = {
             key: value
             for key, value in properties.items()
@@ -178,7 +177,7 @@ class MapReducePrograms(EnginePrograms):
         identity = self._apps[job_id] = self.rest.new_application().id
         cluster = self._cluster(folder)
         staged = f"{cluster.folder(identity).removeprefix(f'{self.site.place.path}/')}"
-        hadoop, beside = self._hadoop(job, folder)
+        hadoop, beside = self._hadoop(job)
         files = self._files(job, hadoop)
         place = self.site.place
         cached = place.write({f"{staged}/{name}": content for name, content in beside.items()}, [f"{folder}/history"])
@@ -200,7 +199,7 @@ class MapReducePrograms(EnginePrograms):
         splits = staging.splits_of(files, job.maps)
         self._maps[job_id] = len(splits)
         split, meta = staging.split_files(splits, new_api=staging.is_new_api(properties))
-        content = {"job.split": split, "job.splitmetainfo": meta, "job.xml": staging.rendered(properties)}
+        content = {"job.split": split, "job.splitmetainfo": meta, "job.xml": site.render(properties).encode()}
         written = place.write({f"{staged}/{name}": body for name, body in content.items()})
         return self.rest.submit(
             staging.submission(
@@ -227,7 +226,7 @@ class MapReducePrograms(EnginePrograms):
     def _between(self, job: ProgramJob) -> str:
         return f"{self._output(job)}.{'counted' if job.application == 'grep' else 'joined'}"
 
-    def _hadoop(self, job: ProgramJob, folder: str) -> tuple[HadoopJob, dict[str, bytes]]:
+    def _hadoop(self, job: ProgramJob) -> tuple[HadoopJob, dict[str, bytes]]:
         """The Hadoop job, and the files that go beside it by name."""
         application = APPLICATIONS[job.application]
         settings = application.settings_with(job.program.settings)
@@ -236,16 +235,11 @@ class MapReducePrograms(EnginePrograms):
         with tempfile.TemporaryDirectory() as work:
             if "classes" in settings:
                 write_centres(self._parts(job.inputs[0]), settings["classes"], Path(work) / "centres.txt")
-            paths = tuple(f"{self._input(data)}/part-*" for data in job.inputs)
-            call = Call(
-                paths, output, job.reduces, settings, self.site.python, data_path("workloads").absolute(), Path(work)
-            )
-            jobs = list(application.jobs(call))
-            if job.application == "grep":
-                jobs.append(staging.grep_sort(output))
-            hadoop = jobs[job.step - 1]
-            for name, file in staging.program_names(hadoop):
-                beside[name] = file.read_bytes()
+            programs = data_path("workloads").absolute()
+            call = Call(output, job.reduces, settings, self.site.python, programs, Path(work))
+            hadoop = application.jobs(call)[job.step - 1]
+            for file in hadoop.files:
+                beside[file.name] = file.read_bytes()
         if self.site.streaming is not None and self.site.carries_jar:
             beside[self.site.streaming.name] = self.site.streaming.read_bytes()
         if job.application == "terasort":
@@ -256,8 +250,9 @@ class MapReducePrograms(EnginePrograms):
         """A data set's files as this machine reads them."""
         if data not in self._copies:
             target = self._target(data)
-            copies = Path(self._closing.enter_context(tempfile.TemporaryDirectory(prefix="yarnfair-data-")))
-            self._copies[data] = fetch(target, sorted(part_sizes(target)), copies)
+            self._copies[data] = [
+                self._closing.enter_context(target.local(name)) for name in sorted(part_sizes(target))
+            ]
         return self._copies[data]
 
     def _sample(self, job: ProgramJob) -> list[bytes]:

@@ -1,9 +1,9 @@
 """A MapReduce job as YARN is given it, without Hadoop's client: job.xml, the splits, the application master's context.
 
 What Hadoop's JobSubmitter writes into a job's staging folder, and YARNRunner into its submission context: a job of the
-catalogue (its client's main class, arguments, properties) becomes properties, its inputs become splits, both as bytes.
+catalogue and its sizes become properties, its inputs become splits, both as bytes.
 Pure: where the files go, and submitting, is harness.jobs.mapreduce.programs'. Formats: Hadoop 3.4.2, JobSplitWriter,
-JobSplit, WritableUtils; properties: StreamJob, and the main classes of the examples.
+JobSplit, WritableUtils.
 """
 
 from __future__ import annotations
@@ -13,12 +13,8 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
-from urllib.parse import quote_plus
 
-from harness.base.errors import CallError
-from harness.clusters import site
-from harness.jobs.mapreduce.catalogue import STREAMING, HadoopJob
+from harness.jobs.mapreduce.catalogue import HadoopJob, uri
 from harness.model.resources import Resource
 from harness.yarn.rest import LocalFile, Submission
 
@@ -26,10 +22,7 @@ JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 #: Java's heap as a part of its container: a task's leaves room for the streaming program.
 TASK_HEAP, AM_HEAP = 0.5, 0.6
 PARTITION_FILE = "_partition.lst"
-_EXAMPLES = "org.apache.hadoop.examples"
-_IO = "org.apache.hadoop.io"
 _LIB = "org.apache.hadoop.mapreduce.lib"
-_STREAM = "org.apache.hadoop.streaming"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +88,7 @@ def split_files(splits: Sequence[Split], *, new_api: bool) -> tuple[bytes, bytes
         # No locations: every node sees the folder alike.
         meta += vlong(0) + vlong(len(body)) + vlong(split.length)
         # As it is: Hadoop reads it back as a Path, which escapes by itself.
-        body += text(name.encode()) + text(_uri(split.path).encode())
+        body += text(name.encode()) + text(uri(split.path).encode())
         body += struct.pack(">qq", split.start, split.length)
     return bytes(body), bytes(meta)
 
@@ -111,132 +104,9 @@ def partition_file(sample: Sequence[bytes], reduces: int) -> bytes:
 # --- properties -------------------------------------------------------------------------------------------------------
 
 
-def job_properties(job: HadoopJob) -> dict[str, str]:
-    """What the job's own client would set: classes, formats, commands, output.
-
-    Raises CallError for a main class that is not known here.
-    """
-    kinds = {
-        STREAMING: _streaming,
-        f"{_EXAMPLES}.WordCount": _word_count,
-        f"{_EXAMPLES}.Grep": _grep,
-        f"{_EXAMPLES}.Sort": _sort,
-        f"{_EXAMPLES}.terasort.TeraSort": _tera_sort,
-    }
-    if job.main not in kinds:
-        raise CallError(f"{job.main} is not submitted through REST", mend="add what its client would set")
-    return {**kinds[job.main](job.arguments), **job.properties}
-
-
 def is_new_api(properties: Mapping[str, str]) -> bool:
     """Whether a job is of ``org.apache.hadoop.mapreduce`` (streaming is of ``org.apache.hadoop.mapred``)."""
     return properties.get("mapred.mapper.new-api") == "true"
-
-
-def _new_api(mapper: str, reducer: str, key: str, value: str, **more: str) -> dict[str, str]:
-    return {
-        "mapred.mapper.new-api": "true",
-        "mapred.reducer.new-api": "true",
-        "mapreduce.job.map.class": mapper,
-        "mapreduce.job.reduce.class": reducer,
-        "mapreduce.job.output.key.class": f"{_IO}.{key}",
-        "mapreduce.job.output.value.class": f"{_IO}.{value}",
-        **more,
-    }
-
-
-_OUTPUT = "mapreduce.output.fileoutputformat.outputdir"
-
-
-def _word_count(arguments: Sequence[str]) -> dict[str, str]:
-    reducer = f"{_EXAMPLES}.WordCount$IntSumReducer"
-    found = _new_api(f"{_EXAMPLES}.WordCount$TokenizerMapper", reducer, "Text", "IntWritable")
-    return {**found, "mapreduce.job.combine.class": reducer, _OUTPUT: _uri(arguments[-1])}
-
-
-def _grep(arguments: Sequence[str]) -> dict[str, str]:
-    """The first of its two jobs (`grep_sort` is the second): it counts."""
-    reducer = f"{_LIB}.reduce.LongSumReducer"
-    found = _new_api(f"{_LIB}.map.RegexMapper", reducer, "Text", "LongWritable")
-    return {
-        **found,
-        "mapreduce.job.combine.class": reducer,
-        "mapreduce.job.outputformat.class": f"{_LIB}.output.SequenceFileOutputFormat",
-        "mapreduce.mapper.regex": arguments[-1],
-        _OUTPUT: _uri(f"{arguments[-2]}.counted"),
-    }
-
-
-def grep_sort(output: str) -> HadoopJob:
-    """Grep's second job, which its client submits by itself: by count, the largest first, into one file."""
-    found = _new_api(f"{_LIB}.map.InverseMapper", "org.apache.hadoop.mapreduce.Reducer", "LongWritable", "Text")
-    more = {
-        "mapreduce.job.inputformat.class": f"{_LIB}.input.SequenceFileInputFormat",
-        "mapreduce.job.output.key.comparator.class": f"{_IO}.LongWritable$DecreasingComparator",
-        "mapreduce.job.reduces": "1",
-    }
-    return HadoopJob(GREP_SORT, (output,), {**found, **more, _OUTPUT: _uri(output)})
-
-
-#: Not a class of Hadoop's: its Grep's second half.
-GREP_SORT = f"{_EXAMPLES}.Grep.sort"
-
-
-def _sort(arguments: Sequence[str]) -> dict[str, str]:
-    found = _new_api("org.apache.hadoop.mapreduce.Mapper", "org.apache.hadoop.mapreduce.Reducer", "Text", "Text")
-    at = list(arguments)
-    return {
-        **found,
-        "mapreduce.job.reduces": at[at.index("-r") + 1],
-        "mapreduce.job.inputformat.class": at[at.index("-inFormat") + 1],
-        "mapreduce.job.outputformat.class": at[at.index("-outFormat") + 1],
-        _OUTPUT: _uri(arguments[-1]),
-    }
-
-
-def _tera_sort(arguments: Sequence[str]) -> dict[str, str]:
-    found = _new_api("org.apache.hadoop.mapreduce.Mapper", "org.apache.hadoop.mapreduce.Reducer", "Text", "Text")
-    return {
-        **found,
-        "mapreduce.job.inputformat.class": f"{_EXAMPLES}.terasort.TeraInputFormat",
-        "mapreduce.job.outputformat.class": f"{_EXAMPLES}.terasort.TeraOutputFormat",
-        "mapreduce.job.partitioner.class": f"{_EXAMPLES}.terasort.TeraSort$TotalOrderPartitioner",
-        _OUTPUT: _uri(arguments[-1]),
-    }
-
-
-def _streaming(arguments: Sequence[str]) -> dict[str, str]:
-    given = dict(zip(arguments[::2], arguments[1::2], strict=True))
-    reads, writes = f"{_STREAM}.io.TextOutputReader", f"{_STREAM}.io.TextInputWriter"
-    found = {
-        "mapred.input.format.class": "org.apache.hadoop.mapred.TextInputFormat",
-        "mapred.mapper.class": f"{_STREAM}.PipeMapper",
-        "mapred.map.runner.class": f"{_STREAM}.PipeMapRunner",
-        "stream.map.streamprocessor": quote_plus(given["-mapper"]),
-        "stream.map.input.writer.class": writes,
-        "stream.map.output.reader.class": reads,
-        "stream.reduce.input.writer.class": writes,
-        "stream.reduce.output.reader.class": reads,
-        "mapreduce.job.output.key.class": f"{_IO}.Text",
-        "mapreduce.job.output.value.class": f"{_IO}.Text",
-        "mapreduce.map.output.key.class": f"{_IO}.Text",
-        "mapreduce.map.output.value.class": f"{_IO}.Text",
-        _OUTPUT: _uri(given["-output"]),
-    }
-    if "-combiner" in given:
-        found["mapred.combiner.class"] = f"{_STREAM}.PipeCombiner"
-        found["stream.combine.streamprocessor"] = quote_plus(given["-combiner"])
-    if "-reducer" in given:
-        found["mapred.reducer.class"] = f"{_STREAM}.PipeReducer"
-        found["stream.reduce.streamprocessor"] = quote_plus(given["-reducer"])
-    if "-partitioner" in given:
-        found["mapred.partitioner.class"] = given["-partitioner"]
-    return found
-
-
-def _uri(path: str) -> str:
-    """A path as all nodes call it: of the folder that they share, where no file system stands before it."""
-    return path if "://" in path else f"file:{path}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,14 +185,8 @@ def job_xml(
         found["mapreduce.job.cache.files.timestamps"] = ",".join(str(one.timestamp_ms) for one in cached.values())
         found["mapreduce.job.cache.files.filesizes"] = ",".join(str(one.size) for one in cached.values())
         found["mapreduce.job.cache.files.visibilities"] = ",".join("false" for _ in cached)
-    known = job_properties(job) if job.main != GREP_SORT else dict(job.properties)
     # Where TeraSort's tasks look for its cuts, whatever its client would say.
-    return {**found, **known, "mapreduce.job.working.dir": _uri(work), **(properties or {})}
-
-
-def rendered(properties: Mapping[str, str]) -> bytes:
-    """``job.xml`` itself."""
-    return site.render(dict(properties)).encode()
+    return {**found, **job.properties, "mapreduce.job.working.dir": uri(work), **(properties or {})}
 
 
 def submission(
@@ -353,8 +217,3 @@ def submission(
         files={"job.xml": job_file},
         max_attempts=1,
     )
-
-
-def program_names(job: HadoopJob) -> list[tuple[str, Path]]:
-    """(name that tasks see, file) of what a job needs beside it."""
-    return [(file.name, file) for file in job.files]

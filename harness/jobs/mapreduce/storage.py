@@ -1,17 +1,13 @@
 """Where a program's inputs and output lie: folders that this machine and all nodes see alike, or folders in HDFS.
 
-Hadoop reads and writes either by itself; this machine reaches HDFS by WebHDFS, to look before a job starts, and to
-fetch what a check needs.
+Hadoop reads and writes either by itself; this machine reaches HDFS by WebHDFS, to look before a job starts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-
 from harness.base.errors import InputError
 from harness.jobs.data.generate import how_to_make, usable
-from harness.jobs.data.targets import FolderTarget, HdfsTarget, Target
+from harness.jobs.data.targets import HdfsTarget, Target
 
 #: Not in a URI, which the files are that YARN localises.
 _NOT_IN_URIS = "{}[]*?\\, \t\n" + '%#"<>^`|'
@@ -44,14 +40,3 @@ def open_data(target: Target, kind: str) -> dict[str, int]:
     if usable(target, kind) is None and not files:
         raise InputError("no part-* files", where=target.name, mend=how_to_make(kind, target.name))
     return files
-
-
-def fetch(target: Target, names: Sequence[str], folder: Path) -> list[Path]:
-    """Files as they lie on this machine: where they are, or copied into a folder."""
-    if isinstance(target, FolderTarget):
-        return [target.folder / name for name in names]
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in names:
-        assert isinstance(target, HdfsTarget)
-        target.hdfs.download(target.path(name), folder / name)
-    return [folder / name for name in names]

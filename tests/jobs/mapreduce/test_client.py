@@ -96,7 +96,7 @@ def test_data_of_another_kind_is_refused(tmp_path: Path) -> None:
 
 def test_settings_cannot_smuggle_words_into_a_command(tmp_path: Path) -> None:
     one = APPLICATIONS["fbgrep"]
-    call = Call(("in",), "out", 1, one.settings_with({"pattern": "a; rm"}), "python3", tmp_path, tmp_path)
+    call = Call("out", 1, one.settings_with({"pattern": "a; rm"}), "python3", tmp_path, tmp_path)
     with pytest.raises(CallError, match="without blanks"):
         one.jobs(call)
     with pytest.raises(CallError, match="wordcount has no setting 'pattern'"):

@@ -11,12 +11,13 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import unquote_plus
 
 import pytest
 
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.mapreduce.answers import CHECKS
-from harness.jobs.mapreduce.catalogue import APPLICATIONS, STREAMING, Call, HadoopJob
+from harness.jobs.mapreduce.catalogue import APPLICATIONS, Call, HadoopJob
 from harness.jobs.mapreduce.programs import write_centres
 from harness.model.data import data_path
 
@@ -50,8 +51,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def option(job: HadoopJob, name: str) -> str | None:
-    return job.arguments[job.arguments.index(name) + 1] if name in job.arguments else None
+def command(job: HadoopJob, kind: str) -> str | None:
+    found = job.properties.get(f"stream.{kind}.streamprocessor")
+    return None if found is None else unquote_plus(found)
 
 
 def step(command: str, program: Path, text: bytes, file: Path | None = None, work: Path | None = None) -> bytes:
@@ -67,7 +69,7 @@ def in_order(lines: bytes) -> bytes:
 def stream(job: HadoopJob, files: Sequence[Path], work: Path) -> bytes:
     """What the job's one reduce would write; each file has a map of its own, and its combiner."""
     program = job.files[0]
-    mapper, combiner, reducer = (option(job, f"-{name}") for name in ("mapper", "combiner", "reducer"))
+    mapper, combiner, reducer = (command(job, kind) for kind in ("map", "combine", "reduce"))
     assert mapper is not None
     maps = []
     for file in files:
@@ -83,10 +85,9 @@ def answer(name: str, data: Path, work: Path) -> tuple[list[list[Path]], dict[st
     inputs = [sorted((data / kind).glob("part-*")) for kind in application.data]
     if "classes" in settings:
         write_centres(inputs[0], settings["classes"], work / "centres.txt")
-    call = Call(("in",), "out", 1, settings, sys.executable, data_path("workloads"), work)
+    call = Call("out", 1, settings, sys.executable, data_path("workloads"), work)
     files = [file for files in inputs for file in files]
     for number, job in enumerate(application.jobs(call)):
-        assert job.main == STREAMING
         written = work / f"part-0000{number}"
         written.write_bytes(stream(job, files, work))
         files = [written]
