@@ -12,10 +12,10 @@ import pandas as pd
 
 from harness.base.errors import InputError
 from harness.base.files import read_json
-from harness.control.settings import MAX_RATIO
-from harness.experiments.assessing.playing import PHASES, Candidate, simulate_phase
+from harness.experiments.assessing.playing import PHASES, simulate_phase
 from harness.experiments.assessing.verdict import MOST_ERROR, NOTICEABLE
 from harness.experiments.replaying import write_experiment
+from harness.experiments.resolve import Variant
 from harness.jobs.recorded import read_trace
 from harness.results.summary import jobs_table
 from studies.assessed_loads import LOADS, Load
@@ -187,12 +187,12 @@ def in_band(directory: Path, phases: int = PHASES) -> dict[str, Any]:
     # Its sampler asks the RM for applications, too.
     policy, asked_s = run["policy"], float(run.get("experiment", {}).get("sample_s", 0.0))
     table = pd.read_parquet(directory / "jobs.parquet").set_index("job")
-    candidate = Candidate("own", policy["name"], "outside", policy["settings"], policy.get("period_s", 5.0), MAX_RATIO)
+    variant = Variant("own", policy["name"], "outside", policy["settings"], policy.get("period_s", 5.0), 0)
     with tempfile.TemporaryDirectory() as work:
         experiment = write_experiment(read_trace(directory / "trace.jsonl"), Path(work), sample_s=1.0)
         played, exact = (
             [
-                jobs_table(simulate_phase(str(experiment), candidate, seed, asked_s=asked), {}).set_index("job")
+                jobs_table(simulate_phase(str(experiment), variant, seed, asked_s=asked), {}).set_index("job")
                 for seed in range(1, phases + (2 if asked == asked_s else 1))
             ]
             for asked in (asked_s, None)

@@ -261,8 +261,7 @@ class WhatIf:
         shown = ",".join([asked.policy, *(f"{key}={value:g}" for key, value in settings.items())])
         variant = Variant(shown, name, mode, settings, asked.period_s, phase, scheduler=scheduler)
         setup = setup_of(experiment, variant, self.jobs)
-        setup = in_phase(setup, phase, period_s=asked.period_s, max_ratio=asked.max_ratio)
-        setup = replace(setup, sample_s=self._sample_s())
+        setup = replace(in_phase(setup, asked.max_ratio), sample_s=self._sample_s())
 
         def on_progress(progress: Progress) -> None:
             with self._lock:

@@ -11,8 +11,9 @@ import pytest
 
 from harness.control.virtual import VirtualDriver
 from harness.control.virtual_figures import ShownEnds
-from harness.experiments.assessing.playing import Candidate, simulate_phase
+from harness.experiments.assessing.playing import simulate_phase
 from harness.experiments.replaying import write_experiment
+from harness.experiments.resolve import Variant
 from harness.jobs.recorded import read_trace
 from tests.experiments.assessing.loads import contended, recording
 
@@ -47,8 +48,8 @@ def test_accounts_lie_behind_by_what_was_held_for_three_seconds_at_most_and_only
     monkeypatch.setattr(VirtualDriver, "_as_shown", seen)
     trace = recording(tmp_path, contended()[:8])
     experiment = write_experiment(read_trace(trace), tmp_path / "making")
-    candidate = Candidate("own", "ltrf", "outside", {"horizon_s": 80.0}, 5.0)
-    simulate_phase(str(experiment), candidate, 1, asked_s=asked_s)
+    variant = Variant("own", "ltrf", "outside", {"horizon_s": 80.0}, 5.0, 0)
+    simulate_phase(str(experiment), variant, 1, asked_s=asked_s)
     if not asked_s:
         assert looks == [], "every look of one who asks alone, less often than each 3 s, renews the figures"
         return

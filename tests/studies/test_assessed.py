@@ -8,9 +8,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from harness.experiments.assessing.playing import Candidate, simulate_phase
+from harness.experiments.assessing.playing import simulate_phase
 from harness.experiments.replaying import write_experiment
-from harness.experiments.resolve import load_experiment
+from harness.experiments.resolve import Variant, load_experiment
 from harness.jobs.recorded import read_trace
 from harness.results.summary import jobs_table
 from studies.assessed import file_of, recommended, write_loads
@@ -63,9 +63,9 @@ def test_the_options_of_a_run_are_what_was_recommended() -> None:
 @pytest.mark.parametrize("factor", [1.0, 1.5])
 def test_a_run_of_a_further_phase_is_in_its_band_and_a_slower_one_is_not(tmp_path: Path, factor: float) -> None:
     trace = recording(tmp_path, contended()[:6])
-    candidate = Candidate("own", "ltrf", "outside", {"horizon_s": 80.0}, 5.0)
+    variant = Variant("own", "ltrf", "outside", {"horizon_s": 80.0}, 5.0, 0)
     experiment = write_experiment(read_trace(trace), tmp_path / "making")
-    table: pd.DataFrame = jobs_table(simulate_phase(str(experiment), candidate, OTHER_PHASE), {})
+    table: pd.DataFrame = jobs_table(simulate_phase(str(experiment), variant, OTHER_PHASE), {})
     table["completion_s"] *= factor
     run = tmp_path / "run"
     run.mkdir()

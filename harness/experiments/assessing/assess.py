@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.control.settings import MAX_RATIO
-from harness.experiments.assessing.playing import BUDGET_S, Candidate, player
+from harness.experiments.assessing.playing import BUDGET_S, Player
 from harness.experiments.assessing.verdict import Evidence, Played, Verdict, best_of, judge
 from harness.experiments.replaying import write_experiment
+from harness.experiments.resolve import Variant
 from harness.jobs.recorded import JobLine, Trace
 from harness.model.queues import SchedulerName
 
@@ -36,12 +37,11 @@ def candidates_of(
     trace: Trace,
     *,
     period_s: float,
-    max_ratio: float = MAX_RATIO,
     scheduler: SchedulerName = "fair",
     span_s: float,
-) -> list[Candidate]:
+) -> list[Variant]:
     """What is tried, the simplest first. `hltrf` where queues have queues below them; half-lives that the recording
-    outlasts. All keep the weights within ``max_ratio``, as the configuration that is recommended does."""
+    outlasts."""
     nested = any(path.count(".") > 1 for path in trace.header.queues)
     listed: list[tuple[str, dict[str, Any]]] = [("ltrf", {})]
     listed += [("ltrf", {"half_life": value}) for value in HALF_LIVES_S if value < span_s]
@@ -50,14 +50,14 @@ def candidates_of(
         listed += [("hltrf", {}), *(("hltrf", {"half_life": value}) for value in HALF_LIVES_S if value < span_s)]
         listed += [("hltrf", {"horizon_s": value}) for value in HORIZONS_S]
     return [
-        Candidate(
+        Variant(
             ",".join([f"{policy}@outside", *(f"{key}={value:g}" for key, value in settings.items())]),
             policy,
             "outside",
             settings,
             period_s,
-            max_ratio,
-            scheduler,
+            0,
+            scheduler=scheduler,
         )
         for policy, settings in listed
     ]
@@ -86,9 +86,9 @@ def assess(
         by_queue.setdefault(job.queue, []).append(times[job.job])
     span_s = max((job.finished_s or job.submit_s for job in trace.jobs), default=0.0)
     experiment = write_experiment(trace, folder, sample_s=_sample_s(span_s), schedulers=(scheduler,))
-    present = Candidate(scheduler, scheduler, "inside", scheduler=scheduler)
-    options = candidates_of(trace, period_s=period_s, max_ratio=max_ratio, scheduler=scheduler, span_s=span_s)
-    with player(str(experiment), frozenset(times), processes) as runs:
+    present = Variant(scheduler, scheduler, "inside", {}, period_s, 0, scheduler=scheduler)
+    options = candidates_of(trace, period_s=period_s, scheduler=scheduler, span_s=span_s)
+    with Player(str(experiment), frozenset(times), max_ratio, processes) as runs:
         runs.first(present)
         says(f"{len(trace.jobs)} applications, one run takes {runs.run_s:.1f} s")
         phases = runs.phases_within(budget_s, 2, besides=len(options) * _CHOOSING)

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from harness.experiments.assessing.playing import BUDGET_S, Candidate, player
+from harness.experiments.assessing.playing import BUDGET_S, Player
 from harness.experiments.assessing.verdict import Band
 from harness.experiments.kind import Ended, without_seed
 from harness.experiments.resolve import Variant, load_experiment
@@ -44,15 +44,12 @@ def bands_of(
     ended = frozenset(job.job for job in trace.jobs if job.finished_s is not None)
     ended = ended or frozenset(job.job for job in trace.jobs)
     ratio = load_experiment(str(experiment)).spec.actuation.max_ratio
-    candidates = [
-        Candidate(name, one.policy, one.mode, one.settings, one.period_s, ratio, one.scheduler)
-        for name, one in {without_seed(variant): variant for variant in variants}.items()
-    ]
-    with player(str(experiment), ended, processes) as runs:
-        runs.first(candidates[0])
+    seedless = {name: replace(one, name=name) for one in variants for name in [without_seed(one)]}
+    with Player(str(experiment), ended, ratio, processes) as runs:
+        runs.first(next(iter(seedless.values())))
         if phases is None:
-            phases = runs.phases_within(BUDGET_S, len(candidates))
-        played = runs.play(candidates, phases)
+            phases = runs.phases_within(BUDGET_S, len(seedless))
+        played = runs.play(list(seedless.values()), phases)
     found: dict[str, Any] = {}
     static = next((one.outcomes for one in played if one.policy == "static"), [])
     for one in played:

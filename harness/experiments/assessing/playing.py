@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Self
 
 from harness.base.workers import workers_context
 from harness.control.settings import MAX_RATIO
 from harness.control.virtual_figures import COUNTS_MS
 from harness.experiments.assessing.verdict import Outcome, Played
-from harness.model.plan import Mode
-from harness.model.queues import SchedulerName
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from harness.experiments.resolve import LoadedExperiment
+    from harness.experiments.resolve import LoadedExperiment, Variant
     from harness.sim.setup import SimResult, SimSetup
 
 #: Each phase of control is this part of the period further on: by the golden section any number spread evenly.
@@ -36,26 +33,8 @@ PHASES, LEAST_PHASES = 20, 5
 BUDGET_S = 45.0
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A policy to be played. ``mode`` as in an experiment; ``max_ratio``: the bound of weights from outside."""
-
-    name: str
-    policy: str
-    mode: Mode = "outside"
-    settings: Mapping[str, Any] = None  # type: ignore[assignment]
-    period_s: float = 5.0
-    max_ratio: float | None = MAX_RATIO
-    scheduler: SchedulerName = "fair"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "settings", dict(self.settings or {}))
-
-
-def in_phase(
-    setup: SimSetup, seed: int, *, period_s: float, max_ratio: float | None, asked_s: float | None = 0.0
-) -> SimSetup:
-    """The setup in the phase of a seed (from 1 on); from outside with weights within ``max_ratio``.
+def in_phase(setup: SimSetup, max_ratio: float | None, asked_s: float | None = 0.0) -> SimSetup:
+    """The setup in the phase of its seed (from 1 on); from outside with weights within ``max_ratio``.
 
     The controller first looks a part of its period after the beginning. Jobs are all submitted a part of the
     scheduler's update period later, in the first phase as they are: a new application waits for the scheduler's next
@@ -63,6 +42,7 @@ def in_phase(
     run. The controller sees what an RM's caches show, in a phase of their own; ``asked_s``: so often others ask for its
     applications, too (0: nobody; None: all that it sees is exact).
     """
+    seed, period_s = setup.seed, setup.period_s
     later_s = ((seed - 1) * _PLASTIC % 1.0) * setup.delays.update_ms / 1000.0
     outside = setup.mode == "outside"
     return replace(
@@ -94,28 +74,22 @@ def _jobs(experiment: str) -> tuple[Any, ...]:
 
 
 def simulate_phase(
-    experiment: str, candidate: Candidate, seed: int, *, sample_s: float | None = None, asked_s: float | None = 0.0
+    experiment: str,
+    variant: Variant,
+    seed: int,
+    *,
+    max_ratio: float | None = MAX_RATIO,
+    sample_s: float | None = None,
+    asked_s: float | None = 0.0,
 ) -> SimResult:
-    """One run of an experiment file under a policy, in the phase of a seed (`in_phase`)."""
-    from harness.experiments.resolve import Variant
+    """One run of an experiment file in the phase of a seed (`in_phase`); ``max_ratio``: of weights from outside."""
     from harness.experiments.simulated import setup_of, simulate_variant
 
-    loaded = _loaded(experiment)
-    variant = Variant(
-        candidate.name,
-        candidate.policy,
-        candidate.mode,
-        candidate.settings,
-        candidate.period_s,
-        seed,
-        scheduler=candidate.scheduler,
-    )
-    setup = setup_of(loaded, variant, _jobs(experiment))
-    setup = in_phase(setup, seed, period_s=candidate.period_s, max_ratio=candidate.max_ratio, asked_s=asked_s)
+    setup = in_phase(setup_of(_loaded(experiment), replace(variant, seed=seed), _jobs(experiment)), max_ratio, asked_s)
     return simulate_variant(replace(setup, sample_s=sample_s or setup.sample_s))
 
 
-def outcome_of(result: SimResult, experiment: LoadedExperiment, candidate: Candidate, ended: frozenset[str]) -> Outcome:
+def outcome_of(result: SimResult, experiment: LoadedExperiment, variant: Variant, ended: frozenset[str]) -> Outcome:
     """The numbers of one run. ``ended``: applications that ended in reality; the others' times are not compared."""
     import numpy as np
 
@@ -124,7 +98,7 @@ def outcome_of(result: SimResult, experiment: LoadedExperiment, candidate: Candi
 
     table = jobs_table(result, {})
     summary = summarise(result, table, list(experiment.leaves))
-    summary.update(of_papers(experiment, candidate.policy, candidate.settings, result))
+    summary.update(of_papers(experiment, variant.policy, variant.settings, result))
     means, everything = completions(table, ended)
     return Outcome(
         mean_s=means,
@@ -164,8 +138,9 @@ def contended(result: SimResult) -> Any:
     return full & short
 
 
-def _play(experiment: str, candidate: Candidate, seed: int, ended: frozenset[str]) -> Outcome:
-    return outcome_of(simulate_phase(experiment, candidate, seed), _loaded(experiment), candidate, ended)
+def _play(experiment: str, ended: frozenset[str], max_ratio: float | None, variant: Variant, seed: int) -> Outcome:
+    result = simulate_phase(experiment, variant, seed, max_ratio=max_ratio)
+    return outcome_of(result, _loaded(experiment), variant, ended)
 
 
 class Player:
@@ -174,62 +149,52 @@ class Player:
     What it takes is measured at the first run (``run_s``).
     """
 
-    def __init__(self, experiment: str, ended: frozenset[str], processes: int | None = None) -> None:
-        self.experiment, self.ended = experiment, ended
+    def __init__(
+        self, experiment: str, ended: frozenset[str], max_ratio: float | None, processes: int | None = None
+    ) -> None:
+        self.experiment = experiment
         self.processes = processes if processes is not None else os.cpu_count() or 1
         self.run_s = 0.0
+        self._play = partial(_play, experiment, ended, max_ratio)
         self._pool: ProcessPoolExecutor | None = None
         self._known: dict[tuple[str, int], Outcome] = {}
 
-    def first(self, candidate: Candidate) -> Outcome:
-        """One run here; how long it took is what others are reckoned by."""
-        simulate_phase(self.experiment, candidate, 1, sample_s=1e6)  # compiled and read
-        begun = time.perf_counter()
-        found = self._known[candidate.name, 1] = _play(self.experiment, candidate, 1, self.ended)
-        self.run_s = time.perf_counter() - begun
-        return found
+    def __enter__(self) -> Self:
+        return self
 
-    def phases_within(self, budget_s: float, candidates: int, *, besides: int = 0) -> int:
-        """In how many phases the candidates can be played in the time, ``besides`` other runs; enough for a band."""
-        able = budget_s * max(self.processes, 1) / max(self.run_s, 1e-3)
-        return max(min(PHASES, int((able - besides) / candidates)), LEAST_PHASES)
-
-    def play(
-        self, candidates: Sequence[Candidate], phases: int, says: Callable[[str], None] = lambda _: None
-    ) -> list[Played]:
-        """Each candidate in so many phases; those that are known are not played again."""
-        wanted = [(one, seed) for one in candidates for seed in range(1, phases + 1)]
-        open_ = [(one, seed) for one, seed in wanted if (one.name, seed) not in self._known]
-        if self.run_s * len(open_) > 6.0 and self.processes > 1:
-            if self._pool is None:
-                self._pool = ProcessPoolExecutor(self.processes, mp_context=workers_context())
-            futures: dict[Future[Outcome], tuple[str, int]] = {
-                self._pool.submit(_play, self.experiment, one, seed, self.ended): (one.name, seed)
-                for one, seed in open_
-            }
-            for future, key in futures.items():
-                self._known[key] = future.result()
-                says(f"{key[0]}, phase {key[1]} of {phases}")
-        else:
-            for one, seed in open_:
-                self._known[one.name, seed] = _play(self.experiment, one, seed, self.ended)
-                says(f"{one.name}, phase {seed} of {phases}")
-        return [
-            Played(one.name, one.policy, one.settings, [self._known[one.name, s] for s in range(1, phases + 1)])
-            for one in candidates
-        ]
-
-    def close(self) -> None:
+    def __exit__(self, *_: object) -> None:
         """Ends its processes."""
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
 
+    def first(self, variant: Variant) -> None:
+        """One run here; how long it took is what others are reckoned by."""
+        simulate_phase(self.experiment, variant, 1, sample_s=1e6)  # compiled and read
+        begun = time.perf_counter()
+        self._known[variant.name, 1] = self._play(variant, 1)
+        self.run_s = time.perf_counter() - begun
 
-@contextmanager
-def player(experiment: str, ended: frozenset[str], processes: int | None = None) -> Iterator[Player]:
-    """A `Player` that is closed."""
-    found = Player(experiment, ended, processes)
-    try:
-        yield found
-    finally:
-        found.close()
+    def phases_within(self, budget_s: float, variants: int, *, besides: int = 0) -> int:
+        """In how many phases the variants can be played in the time, ``besides`` other runs; enough for a band."""
+        able = budget_s * max(self.processes, 1) / max(self.run_s, 1e-3)
+        return max(min(PHASES, int((able - besides) / variants)), LEAST_PHASES)
+
+    def play(
+        self, variants: Sequence[Variant], phases: int, says: Callable[[str], None] = lambda _: None
+    ) -> list[Played]:
+        """Each variant in so many phases, whatever its seed; those that are known are not played again."""
+        wanted = [(one, seed) for one in variants for seed in range(1, phases + 1)]
+        open_ = [(one, seed) for one, seed in wanted if (one.name, seed) not in self._known]
+        run: Callable[..., Iterable[Outcome]] = map
+        if self.run_s * len(open_) > 6.0 and self.processes > 1:
+            if self._pool is None:
+                self._pool = ProcessPoolExecutor(self.processes, mp_context=workers_context())
+            run = self._pool.map
+        outcomes = run(self._play, [one for one, _ in open_], [seed for _, seed in open_])
+        for (one, seed), outcome in zip(open_, outcomes, strict=True):
+            self._known[one.name, seed] = outcome
+            says(f"{one.name}, phase {seed} of {phases}")
+        return [
+            Played(one.name, one.policy, one.settings, [self._known[one.name, s] for s in range(1, phases + 1)])
+            for one in variants
+        ]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.experiments.assessing.playing import Candidate, simulate_phase
+from harness.experiments.assessing.playing import simulate_phase
 from harness.experiments.replaying import write_experiment
+from harness.experiments.resolve import Variant
 from harness.jobs.recorded import Header, JobLine, NodeLine, QueueLine, StageLine, read_trace, trace_text
 from harness.jobs.spec import DemandSpec
 
@@ -50,7 +51,7 @@ def recording(folder: Path, jobs: list[JobLine], ends: Callable[[JobLine, float]
     )
     path.write_text(trace_text(header, jobs))
     experiment = write_experiment(read_trace(path), folder / "making")
-    result = simulate_phase(str(experiment), Candidate("fair", "fair", "inside"), OTHER_PHASE)
+    result = simulate_phase(str(experiment), Variant("fair", "fair", "inside", {}, 5.0, 0), OTHER_PHASE)
     times = {
         str(name): (float(started), float(finished))
         for name, started, finished in zip(

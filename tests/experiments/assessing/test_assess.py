@@ -14,7 +14,7 @@ from harness.control.config import read_config
 from harness.control.settings import MAX_RATIO
 from harness.experiments.assessing import playing
 from harness.experiments.assessing.assess import assess
-from harness.experiments.assessing.playing import Candidate
+from harness.experiments.resolve import Variant
 from harness.jobs.recorded import read_trace
 from tests.experiments.assessing.loads import contended, quiet, recording
 
@@ -78,10 +78,10 @@ def test_what_is_recommended_was_played_within_its_own_bound(tmp_path: Path, mon
     played: set[float | None] = set()
     real = playing.simulate_phase
 
-    def simulate_phase(experiment: str, candidate: Candidate, seed: int, **more: Any) -> Any:
-        if candidate.mode == "outside":
-            played.add(candidate.max_ratio)
-        return real(experiment, candidate, seed, **more)
+    def simulate_phase(experiment: str, variant: Variant, seed: int, **more: Any) -> Any:
+        if variant.mode == "outside":
+            played.add(more["max_ratio"])
+        return real(experiment, variant, seed, **more)
 
     monkeypatch.setattr(playing, "simulate_phase", simulate_phase)
     trace = read_trace(recording(tmp_path, contended()))

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from harness.cli import main
-from harness.experiments.assessing.playing import Candidate, simulate_phase
+from harness.experiments.assessing.playing import simulate_phase
 from harness.experiments.replaying import write_experiment
+from harness.experiments.resolve import Variant
 from harness.jobs.recorded import read_trace
 from tests.experiments.assessing.loads import contended, job, recording
 
@@ -112,10 +113,10 @@ def test_the_phases_have_the_schedulers_update_at_any_moment(tmp_path: Path) -> 
     trace.write_text("\n".join([json.dumps(quick), *lines, ""]))
     assert read_trace(trace).header.delays.update_ms is None, "Hadoop's own, 500 ms"
     experiment = write_experiment(read_trace(trace), tmp_path / "played")
-    waits = []
+    waits, variant = [], Variant("fair", "fair", "inside", {}, 5.0, 0)
     for seed in range(1, 21):
-        played = simulate_phase(str(experiment), Candidate("fair", "fair", "inside"), seed)
+        played = simulate_phase(str(experiment), variant, seed)
         waits.append(float(played.jobs["started_s"][0]) - float(played.jobs["submitted_s"][0]))
     assert min(waits) < 0.1
     assert 0.4 < max(waits) < 0.65
-    assert simulate_phase(str(experiment), Candidate("fair", "fair", "inside"), 1).jobs["submitted_s"][0] == 20.0
+    assert simulate_phase(str(experiment), variant, 1).jobs["submitted_s"][0] == 20.0
