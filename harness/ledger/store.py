@@ -200,8 +200,12 @@ _kept_of = attrgetter(
 
 def _account(row: Sequence[Any]) -> AppAccount:
     """The reverse of `_kept_of`, of a whole row."""
-    held, lost_held, behind = Resource(*row[5:7]), Resource(*row[10:12]), Usage(*row[13:15])
-    return AppAccount(*row[1:5], held, bool(row[7]), *row[8:10], lost_held, behind, started_s=row[12])
+    _, queue, memory_mb_s, vcore_s, moved_s, held_mb, held_vcores, final, fallen_s, lost_from_s, *more = row
+    *lost_held, started_s, behind_mb_s, behind_vcore_s = more
+    account = AppAccount(queue, memory_mb_s, vcore_s, moved_s, Resource(held_mb, held_vcores), bool(final))
+    account.fallen_s, account.lost_from_s, account.lost_held = fallen_s, lost_from_s, Resource(*lost_held)
+    account.started_s, account.behind = started_s, Usage(behind_mb_s, behind_vcore_s)
+    return account
 
 
 def copy_ledger(source: Path, target: Path) -> None:
