@@ -11,6 +11,11 @@ from typing import TextIO
 _UNIT = re.compile(r"(?<=\d) (?=%|ms\b|s\b|[kMGT]iB\b|vcores?\b)")
 
 
+def counted(many: int, noun: str) -> str:
+    """``1 run``, ``3 runs``."""
+    return f"{many} {noun}" if many == 1 else f"{many} {noun}s"
+
+
 def folded(text: str, columns: int, *, hang: int = 4) -> str:
     """A line broken at a width, between words; what follows stands ``hang`` columns in."""
     inner = text[: len(text) - len(text.lstrip())]

@@ -8,7 +8,7 @@ import click
 
 from harness.base.files import read_text
 from harness.cli import names
-from harness.cli.output import json_option, named_values, print_json
+from harness.cli.output import json_option, named_values, print_result
 
 
 @click.command()
@@ -44,7 +44,4 @@ def allocate(scenario: Path, policy_name: str, sets: tuple[str, ...], as_json: b
     scenario = named("scenarios", scenario)
     with users_mistakes():
         answer = play(read_text(scenario), str(scenario), policy)
-    if as_json:
-        print_json(answer.document())
-    else:
-        click.echo(answer.table())
+    print_result(as_json, answer.document(), [answer.table()])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli.output import Number, json_option, print_json
+from harness.cli.output import Number, json_option, print_result
 
 
 @click.command()
@@ -37,24 +37,17 @@ def baseline(runs: tuple[Path, ...], out: Path, margin: float | None, add: bool,
     command = shlex.join(["yarnfair", *sys.argv[1:]]) if sys.argv[1:2] == ["baseline"] else "yarnfair baseline"
     write_baseline(out, entries, command)
     written = document(entries, command)["entries"]
-    if as_json:
-        print_json(
+    told, lines = [], []
+    for entry in written:
+        told.append(
             {
-                "baseline": str(out),
-                "entries": [
-                    {
-                        **{key: entry[key] for key in ("experiment", "variant", "backend", "why")},
-                        "runs": len(entry["runs"]),
-                        "seeds": [run["seed"] for run in entry["runs"]],
-                        "exact": {seed: len(values) for seed, values in entry["exact"].items()},
-                        "bounds": {name: one["bound"] for name, one in entry["bounds"].items()},
-                    }
-                    for entry in written
-                ],
+                **{key: entry[key] for key in ("experiment", "variant", "backend", "why")},
+                "runs": len(entry["runs"]),
+                "seeds": [run["seed"] for run in entry["runs"]],
+                "exact": {seed: len(values) for seed, values in entry["exact"].items()},
+                "bounds": {name: one["bound"] for name, one in entry["bounds"].items()},
             }
         )
-        return
-    for entry in written:
-        click.echo(f"{entry['experiment']}, {entry['variant']}, {entry['backend']}: {len(entry['runs'])} run(s)")
-        click.echo(f"  {entry['why']}")
-    click.echo(str(out))
+        lines.append(f"{entry['experiment']}, {entry['variant']}, {entry['backend']}: {len(entry['runs'])} run(s)")
+        lines.append(f"  {entry['why']}")
+    print_result(as_json, {"baseline": str(out), "entries": told}, [*lines, str(out)])

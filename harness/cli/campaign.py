@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.base.errors import RunInvalid, RunTimedOut
-from harness.cli.output import echo_wrapped, json_option, print_json, warn
+from harness.cli.output import echo_wrapped, json_option, print_json, print_result, warn
 from harness.cli.progress import CampaignProgress, span
 
 if TYPE_CHECKING:
@@ -146,12 +146,9 @@ def run(
             retry_failed=retry_failed,
             fresh=fresh,
         )
-    if as_json:
-        print_json({"ran": outcome.ran, "kept": outcome.kept, **_document(loaded, folder, outcome.standings)})
-    else:
-        for line in _lines(outcome.standings):
-            click.echo(line)
-        click.echo(f"yarnfair compare {folder}; yarnfair report {folder}")
+    document = {"ran": outcome.ran, "kept": outcome.kept, **_document(loaded, folder, outcome.standings)}
+    lines = [*_lines(outcome.standings), f"yarnfair compare {folder}; yarnfair report {folder}"]
+    print_result(as_json, document, lines)
     _verdict(outcome, folder)
 
 
@@ -167,12 +164,9 @@ def status(file: Path, out: Path | None, as_json: bool) -> None:
     loaded = load_campaign(file)
     folder = folder_of(loaded, out)
     stands = standings(loaded, folder)
-    if as_json:
-        print_json(_document(loaded, folder, stands))
-        return
-    warn(_outdated(loaded, folder))
-    for line in _lines(stands):
-        click.echo(line)
+    if not as_json:
+        warn(_outdated(loaded, folder))
+    print_result(as_json, _document(loaded, folder, stands), _lines(stands))
 
 
 def _outdated(loaded: LoadedCampaign, folder: Path) -> list[str]:

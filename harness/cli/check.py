@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.base.errors import CallError, InputError, RegressionFound, RunInvalid, RunTimedOut
-from harness.cli.output import Number, json_option, print_json, say, warn
+from harness.cli.output import Number, json_option, print_result, say, warn
 
 if TYPE_CHECKING:
     from harness.results.check import Checked
@@ -136,11 +136,7 @@ def check(
     for line in github(found, place) if on_github else ():
         click.echo(line, err=True)
     warn(found.remarks)
-    if as_json:
-        print_json(_document(found))
-    else:
-        for line in _lines(found, only):
-            click.echo(line)
+    print_result(as_json, _document(found), _lines(found, only))
     _verdict(found, recorded, require_judged)
 
 

@@ -5,13 +5,23 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from harness.cli.access import Access, access_options
-from harness.cli.output import Number, json_option, named_values, options, print_json, say, scheduler_option
+from harness.cli.output import (
+    Number,
+    json_option,
+    named_values,
+    options,
+    print_json,
+    print_result,
+    say,
+    scheduler_option,
+)
 from harness.clusters.backends import BACKENDS, backend_class, check_jars, make_cluster
 
 if TYPE_CHECKING:
@@ -149,10 +159,7 @@ def status(backend: str, state: str | None, inventory: str | None, as_json: bool
     """How the cluster is: its RM, its nodes, memory of each part. Exit code 1 when it is not up."""
     found = _cluster(backend, state, inventory).status()
     if found is None:
-        if as_json:
-            print_json({"backend": backend, "up": False, "problem": "no cluster here"})
-        else:
-            click.echo("no cluster here")
+        print_result(as_json, {"backend": backend, "up": False, "problem": "no cluster here"}, ["no cluster here"])
         return 1
     _show(found, as_json)
     return 0 if found.up else 1
@@ -214,8 +221,6 @@ def doctor(
 
     The options say what the cluster shall be; of one that `up` has started here they are known.
     """
-    from dataclasses import replace
-
     from harness.clusters.doctor import Wanted, examine_cluster, examine_machine, examine_rm, examine_settings
     from harness.clusters.doctor_access import examine_access
     from harness.model.resources import ZERO
@@ -258,20 +263,13 @@ def doctor(
 
 def _report(findings: list[Finding], as_json: bool) -> int:
     problems = [finding for finding in findings if finding.result == "problem"]
-    if as_json:
-        rows = [{"check": f.check, "result": f.result, "what": f.what, "mend": f.mend} for f in findings]
-        print_json(
-            {
-                "healthy": not problems,
-                "findings": [row for row in rows if row["result"] == "problem"],
-                "checks": rows,
-            }
-        )
-    else:
-        for finding in findings:
-            click.echo(f"{finding.result:<8} {finding.check}: {finding.what}")
-            if finding.mend and finding.result != "fine":
-                click.echo(f"{'':<8} mend: {finding.mend}")
+    lines = []
+    for finding in findings:
+        lines.append(f"{finding.result:<8} {finding.check}: {finding.what}")
+        if finding.mend and finding.result != "fine":
+            lines.append(f"{'':<8} mend: {finding.mend}")
+    rows, wrong = ([asdict(finding) for finding in of] for of in (findings, problems))
+    print_result(as_json, {"healthy": not problems, "findings": wrong, "checks": rows}, lines)
     return 1 if problems else 0
 
 
@@ -308,17 +306,12 @@ def grow(
     as_json: bool,
 ) -> None:
     """Let nodes of a type join the Docker cluster that is up (exit code 5 when they are not RUNNING in time)."""
-    from dataclasses import asdict
-
     from harness.clusters.accelerators import NodeType
 
     wanted = NodeType(kind, memory_mb, vcores, cpus, limit_mb)
     joined = _accelerators(state).grow(wanted, nodes, timeout_s=timeout_s)
-    if as_json:
-        print_json({"joined": [asdict(node) for node in joined], "type": asdict(wanted)})
-    else:
-        for node in joined:
-            click.echo(f"{node.name:<20} {node.id}")
+    document = {"joined": [asdict(node) for node in joined], "type": asdict(wanted)}
+    print_result(as_json, document, [f"{node.name:<20} {node.id}" for node in joined])
 
 
 @cluster.command(short_help="Let nodes that `grow` has added leave again.")
@@ -356,13 +349,10 @@ def shrink(
         )
         names = names[-count:] if count is not None else names
     left = own.shrink(names, drain_s=drain_s)
-    if as_json:
-        print_json({"left": left})
-    else:
-        for name, killed in left.items():
-            click.echo(f"{name} left" + (f"; {killed} container(s) were killed" if killed else ""))
-        if not left:
-            click.echo("there is no such node")
+    lines = [
+        f"{name} left" + (f"; {killed} container(s) were killed" if killed else "") for name, killed in left.items()
+    ]
+    print_result(as_json, {"left": left}, lines or ["there is no such node"])
 
 
 @cluster.command(short_help="End all that the cluster started; remove its folder.")
@@ -375,12 +365,9 @@ def down(backend: str, state: str | None, inventory: str | None, as_json: bool) 
     own = _cluster(backend, state, inventory)
     was = own.folder.folder.exists()
     left = own.down()
-    if as_json:
-        print_json({"backend": backend, "was_there": was, "left_behind": left})
-    elif left:
-        click.echo(f"could not be removed: {', '.join(map(str, left))}")
-    else:
-        click.echo("down" if was else "there was nothing to take down")
+    text = "down" if was else "there was nothing to take down"
+    text = f"could not be removed: {', '.join(map(str, left))}" if left else text
+    print_result(as_json, {"backend": backend, "was_there": was, "left_behind": left}, [text])
     return 1 if left else 0
 
 
@@ -437,7 +424,5 @@ def release(state: str | None, as_json: bool) -> None:
     own = _cluster("ssh", state)
     assert isinstance(own, SshCluster)
     changed = own.release()
-    if as_json:
-        print_json({"released": True, "put_back": changed})
-    else:
-        click.echo("released; the allocation file is as it was" + ("" if changed else " (nobody had changed it)"))
+    text = "released; the allocation file is as it was" + ("" if changed else " (nobody had changed it)")
+    print_result(as_json, {"released": True, "put_back": changed}, [text])

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli.output import json_option, print_json, warn
+from harness.base.words import counted
+from harness.cli.output import json_option, print_result, warn
 
 if TYPE_CHECKING:
     from harness.results.compare import Comparison, Contender, Row
@@ -51,20 +52,13 @@ def compare(
 
         write_page(found, chosen.remarks, page)
     warn(chosen.remarks)
-    if as_json:
-        print_json(
-            {
-                "contests": [document(one) for one in found],
-                "remarks": list(chosen.remarks),
-                "page": str(page) if page is not None else None,
-            }
-        )
-        return
-    for one in found:
-        for line in lines(one, everything):
-            click.echo(line)
-    if page is not None:
-        click.echo(f"page: {page}")
+    told = {
+        "contests": [document(one) for one in found],
+        "remarks": list(chosen.remarks),
+        "page": str(page) if page is not None else None,
+    }
+    said = [line for one in found for line in lines(one, everything)]
+    print_result(as_json, told, said if page is None else [*said, f"page: {page}"])
 
 
 #: Of a metric's name, beside its figures; a longer one has a line of its own, so that all fits into 80 columns.
@@ -78,8 +72,8 @@ def lines(comparison: Comparison, everything: bool = False) -> list[str]:
     reference = comparison.groups[0]
     out = [comparison.title] if comparison.title else []
     for group in comparison.groups[1:]:
-        out += ["", f"{group.label} ({_repeats(len(group.runs))}) against {reference.label} "
-                f"({_repeats(len(reference.runs))})"]  # fmt: skip
+        said = [f"{one.label} ({counted(len(one.runs), 'run')})" for one in (group, reference)]
+        out += ["", " against ".join(said)]
         for sentence in verdict_sentences(comparison, group.label):
             out += textwrap.wrap(sentence, 80, break_long_words=False, break_on_hyphens=False)
         out.append(f"{'':<{NAME}}{'reference':>10}{'median':>10}{'95 % of difference':>20}  p")
@@ -89,10 +83,6 @@ def lines(comparison: Comparison, everything: bool = False) -> list[str]:
                 continue
             out += _row(row, own)
     return [line.rstrip() for line in out]
-
-
-def _repeats(count: int) -> str:
-    return "1 run" if count == 1 else f"{count} runs"
 
 
 def _row(row: Row, own: Contender) -> list[str]:

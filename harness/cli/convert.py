@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from harness.base.files import write_bytes
+from harness.base.words import counted
 from harness.cli.output import json_option, print_json, say
 
 
@@ -41,8 +42,8 @@ def convert(
         raise InputError(error.what, where=allocations, mend=error.mend) from None
     mistakes = len(validate_allocations(data, source=allocations).errors)
     if mistakes:
-        what = "mistake" if mistakes == 1 else "mistakes"
-        done.lost.append(Note(None, f"{mistakes} {what} that the RM made nothing of: see `yarnfair validate`"))
+        what = counted(mistakes, "mistake")
+        done.lost.append(Note(None, f"{what} that the RM made nothing of: see `yarnfair validate`"))
     text = render_properties(done.properties)
     if output is not None:
         write_bytes(output, text.encode(), mode=None, sync=True, mend="give a path that can be written")

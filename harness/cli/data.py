@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from harness.cli.output import json_option, print_json, say
+from harness.cli.output import json_option, print_result, say
 
 
 @click.group()
@@ -23,11 +23,7 @@ def kinds(as_json: bool) -> None:
 
     rows = {name: kind.what for name, kind in KINDS.items()}
     rows[TPCH] = "TPC-H's eight tables as parquet, by tpchgen-cli (1GB is scale factor 1)"
-    if as_json:
-        print_json({"kinds": rows})
-        return
-    for name, what in rows.items():
-        click.echo(f"{name:<12} {what}")
+    print_result(as_json, {"kinds": rows}, [f"{name:<12} {what}" for name, what in rows.items()])
 
 
 @data.command()
@@ -67,10 +63,8 @@ def generate(kind: str, size: str, seed: int, out: str, jobs: int, as_json: bool
 
         made = making.generate(kind, wanted, seed, target, step, jobs=jobs)
     document = made.document()
-    if as_json:
-        print_json({**document, "out": target.name})
-    else:
-        click.echo(f"{document['bytes']:,} bytes in {len(made.parts)} file(s) in {target.name}")
+    text = f"{document['bytes']:,} bytes in {len(made.parts)} file(s) in {target.name}"
+    print_result(as_json, {**document, "out": target.name}, [text])
 
 
 @data.command(short_help="Compare a data set with its manifest.")
@@ -91,9 +85,5 @@ def verify(place: str, as_json: bool) -> int:
             wrong = making.verify(target, lambda name: status.update(f"reading {name}"))
     else:
         wrong = making.verify(target)
-    if as_json:
-        print_json({"place": place, "wrong": wrong})
-    else:
-        for line in wrong or ["all parts are there, with their checksums"]:
-            click.echo(line)
+    print_result(as_json, {"place": place, "wrong": wrong}, wrong or ["all parts are there, with their checksums"])
     return 1 if wrong else 0

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,7 +20,6 @@ from harness.cli.output import echo_wrapped, json_option, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from contextlib import ExitStack
 
     from harness.control.changes import Change
     from harness.control.config import EnforceConfig
@@ -100,8 +100,6 @@ def _controller(
 
 
 def _once(config: EnforceConfig, rms: tuple[str, ...], log: Log, as_json: bool) -> int:
-    from contextlib import ExitStack
-
     from harness.control.telemetry import TickLog
 
     with ExitStack() as stack:
@@ -119,8 +117,6 @@ def _once(config: EnforceConfig, rms: tuple[str, ...], log: Log, as_json: bool) 
 
 def _trial(config: EnforceConfig, rms: tuple[str, ...], as_json: bool) -> int:
     """A tick on a copy of the ledger, without writing anything anywhere."""
-    from contextlib import ExitStack
-
     from harness.ledger.store import copy_ledger
 
     with ExitStack() as stack:
@@ -187,8 +183,6 @@ def _resume(config: EnforceConfig) -> int:
 
 def _release(config: EnforceConfig, rms: tuple[str, ...], log: Log) -> int:
     """The file first: it can be mended whether or not an RM answers."""
-    from contextlib import ExitStack
-
     from harness.control.capacity_owner import owner_of
     from harness.control.giveback import give_back, put_in_force
     from harness.control.lease import lease_of
@@ -226,8 +220,6 @@ def _release(config: EnforceConfig, rms: tuple[str, ...], log: Log) -> int:
 
 def _release_trial(config: EnforceConfig, rms: tuple[str, ...], as_json: bool) -> int:
     """What `--release` would write; touches nothing, and needs no RM where there is a file."""
-    from contextlib import ExitStack
-
     from harness.control.capacity_owner import owner_of
     from harness.control.giveback import adopt
     from harness.control.lease import lease_of
@@ -267,8 +259,6 @@ def _difference(config: EnforceConfig, prepared: Prepared, what: str) -> list[st
 
 
 def _serve(config: EnforceConfig, rms: tuple[str, ...], log: Log, address: str, port: int | None) -> int:
-    from contextlib import ExitStack
-
     from harness.base.errors import YarnfairError
     from harness.control.telemetry import Metrics, TickLog
 
@@ -387,8 +377,6 @@ def _waited_for(
     make: Callable[[ExitStack], T], stack: ExitStack, config: EnforceConfig, log: Log, stop: threading.Event
 ) -> T | None:
     """What ``make`` makes, as soon as an active RM answers, or the ledger's disk has room; None when stopped before."""
-    from contextlib import ExitStack
-
     from harness.ledger.store import StoreFull
     from harness.yarn.errors import Unreachable
 

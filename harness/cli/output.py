@@ -69,6 +69,15 @@ def print_json(document: Any) -> None:
     click.echo(json.dumps(plain(document), indent=1, ensure_ascii=False))
 
 
+def print_result(as_json: bool, document: Any, lines: Iterable[str]) -> None:
+    """The result of a command: its document with ``--json``, else lines of text."""
+    if as_json:
+        print_json(document)
+        return
+    for line in lines:
+        click.echo(line)
+
+
 def say(text: str) -> None:
     """What a user should know beside the result: a line on standard error."""
     click.echo(f"yarnfair: {text}", err=True)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.base.errors import CallError
-from harness.cli.output import Number, echo_wrapped, json_option, print_json, warn
+from harness.base.words import counted
+from harness.cli.output import Number, echo_wrapped, json_option, print_json, print_result, warn
 
 if TYPE_CHECKING:
     from harness.report.printed import Figures
@@ -73,17 +74,10 @@ def plot(
 
 
 def _list(found: Figures, as_json: bool) -> None:
-    if as_json:
-        print_json(
-            {
-                "figures": [
-                    {"figure": name, "title": group.title, "charts": [chart.title for chart in group.charts]}
-                    for name, group in found.groups.items()
-                ]
-            }
-        )
-        return
     wide = max(len(name) for name in found.groups)
+    rows, lines = [], []
     for name, group in found.groups.items():
-        count = len(group.charts)
-        click.echo(f"{name:<{wide}}  {group.title} ({count} chart{'s' if count > 1 else ''})")
+        titles = [chart.title for chart in group.charts]
+        rows.append({"figure": name, "title": group.title, "charts": titles})
+        lines.append(f"{name:<{wide}}  {group.title} ({counted(len(titles), 'chart')})")
+    print_result(as_json, {"figures": rows}, lines)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from harness.base.errors import CallError
-from harness.cli.output import json_option, print_json, warn
+from harness.cli.output import json_option, print_result, warn
 
 
 @click.command()
@@ -32,26 +32,22 @@ def report(runs: tuple[Path, ...], out: Path | None, trace: Path | None, as_json
     from harness.report import render_report
 
     written = render_report(list(runs), out or _default_out(runs))
-    if as_json:
-        print_json(
-            {
-                "report": str(written.path),
-                "bytes": written.size,
-                "runs": [
-                    {"directory": str(run.path), "label": run.label, "policy": run.policy, "state": run.state}
-                    for run in written.runs
-                ],
-                "findings": [
-                    {"title": f.title, "source": f.source, "rule": f.rule, "verdict": f.verdict, "evidence": f.evidence}
-                    for f in written.findings
-                ],
-            }
-        )
-        return
-    warn(f"{run.path}: {run.state}" for run in written.runs if run.state != "finished")
-    for finding in written.findings:
-        click.echo(f"{finding.verdict:>13}  {finding.title}")
-    click.echo(f"{written.path} ({written.size / 1e6:.1f} MB)")
+    if not as_json:
+        warn(f"{run.path}: {run.state}" for run in written.runs if run.state != "finished")
+    document = {
+        "report": str(written.path),
+        "bytes": written.size,
+        "runs": [
+            {"directory": str(run.path), "label": run.label, "policy": run.policy, "state": run.state}
+            for run in written.runs
+        ],
+        "findings": [
+            {"title": f.title, "source": f.source, "rule": f.rule, "verdict": f.verdict, "evidence": f.evidence}
+            for f in written.findings
+        ],
+    }
+    lines = [f"{finding.verdict:>13}  {finding.title}" for finding in written.findings]
+    print_result(as_json, document, [*lines, f"{written.path} ({written.size / 1e6:.1f} MB)"])
 
 
 def _trace(runs: tuple[Path, ...], out: Path | None, trace: Path, as_json: bool) -> None:
@@ -61,10 +57,8 @@ def _trace(runs: tuple[Path, ...], out: Path | None, trace: Path, as_json: bool)
 
     events = write_trace(runs[0], trace)
     size = trace.stat().st_size
-    if as_json:
-        print_json({"trace": str(trace), "bytes": size, "events": events})
-    else:
-        click.echo(f"{trace} ({size / 1e6:.1f} MB, {events} events): open it at https://ui.perfetto.dev")
+    text = f"{trace} ({size / 1e6:.1f} MB, {events} events): open it at https://ui.perfetto.dev"
+    print_result(as_json, {"trace": str(trace), "bytes": size, "events": events}, [text])
 
 
 def _default_out(runs: tuple[Path, ...]) -> Path:

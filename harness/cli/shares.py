@@ -9,7 +9,7 @@ import click
 
 from harness.base.quick import without_collector
 from harness.cli import names
-from harness.cli.output import json_option, print_json, say
+from harness.cli.output import json_option, print_result, say
 
 if TYPE_CHECKING:
     from harness.model.queues import AllocationFile
@@ -45,20 +45,6 @@ def shares(allocations: str, memory_mb: int, vcores: int, active: tuple[str, ...
     for refused in tree.refused:
         say(f"{allocations}: the RM does not make queue {refused.path}: {refused.why}")
     found = fair_shares(tree, Resource(memory_mb, vcores), names)
-    if as_json:
-        print_json(
-            {
-                path: {
-                    "steady": {"memory_mb": share.steady.memory_mb, "vcores": share.steady.vcores},
-                    "instantaneous": {
-                        "memory_mb": share.instantaneous.memory_mb,
-                        "vcores": share.instantaneous.vcores,
-                    },
-                }
-                for path, share in found.items()
-            }
-        )
-        return
     width = max(len(path) for path in found)
     lines = [f"{'queue':<{width}}  {'steady mb':>12} {'vcores':>7}  {'instant. mb':>12} {'vcores':>7}"]
     for path, share in found.items():
@@ -66,7 +52,15 @@ def shares(allocations: str, memory_mb: int, vcores: int, active: tuple[str, ...
             f"{path:<{width}}  {share.steady.memory_mb:>12} {share.steady.vcores:>7}"
             f"  {share.instantaneous.memory_mb:>12} {share.instantaneous.vcores:>7}"
         )
-    click.echo("\n".join(lines))
+
+    def amount(share: Resource) -> dict[str, int]:
+        return {"memory_mb": share.memory_mb, "vcores": share.vcores}
+
+    figures = {
+        path: {"steady": amount(share.steady), "instantaneous": amount(share.instantaneous)}
+        for path, share in found.items()
+    }
+    print_result(as_json, figures, lines)
 
 
 def _allocations(given: str) -> AllocationFile:

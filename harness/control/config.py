@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
@@ -87,19 +87,8 @@ class HttpSpec(Strict):
         return self
 
     def options(self, deadline_s: float) -> HttpOptions:
-        return HttpOptions(
-            connect_timeout_s=self.connect_timeout_s,
-            read_timeout_s=self.read_timeout_s,
-            deadline_s=deadline_s,
-            attempts=2,
-            user=self.user,
-            auth="spnego" if self.kerberos else self.auth,
-            principal=self.kerberos.principal if self.kerberos else None,
-            keytab=self.kerberos.keytab if self.kerberos else None,
-            ca_file=self.ca_file,
-            cert_file=self.cert_file,
-            key_file=self.key_file,
-        )
+        tickets = {"auth": "spnego", **self.kerberos.model_dump()} if self.kerberos else {}
+        return HttpOptions(deadline_s=deadline_s, attempts=2, **{**self.model_dump(exclude={"kerberos"}), **tickets})
 
 
 class MetricsSpec(Strict):
@@ -207,24 +196,14 @@ class EnforceConfig(Strict):
 
     def control_settings(self) -> ControlSettings:
         """How the controller works."""
-        return ControlSettings(
-            period_s=self.period_s,
-            entitlements={ensure_root_prefix(queue): float(weight) for queue, weight in self.queues.items()},
-            refresh=self.refresh,
-            read_back=self.read_back,
-            verify_every_s=self.verify_every_s,
-            effect_s=self.effect_s,
-            full_look_every_s=self.full_look_every_s,
-            count_earlier=self.count_earlier,
-            task_lengths=self.task_lengths,
-            mode=self.mode,
-            max_ratio=self.max_ratio,
-            lease_s=self.lease_s,
-            ask_again=self.ask_again,
-            ad_hoc=self.ad_hoc,
-            accept=frozenset(self.accept),
-            guards=Guards(**self.guards.model_dump()),
-        )
+        own: dict[str, Any] = {
+            "entitlements": {ensure_root_prefix(queue): float(weight) for queue, weight in self.queues.items()},
+            "accept": frozenset(self.accept),
+            "guards": Guards(**self.guards.model_dump()),
+        }
+        # The others are keys of the file.
+        same = {field.name: getattr(self, field.name) for field in fields(ControlSettings) if field.name not in own}
+        return ControlSettings(**same, **own)
 
     def make_policy(self) -> Policy:
         """The policy with its settings. CallError."""

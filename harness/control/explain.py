@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from harness.base.words import counted
 from harness.control.changes import amount
 from harness.control.view import QueueRow, Rival, View, by_priority, rivals, standing
 from harness.yarn.queue_answers import CAPACITY
@@ -93,7 +94,7 @@ def _now(view: View, row: QueueRow) -> str:
     )
     if row.demand_mb > row.allocated_mb:
         more = row.demand_mb - row.allocated_mb
-        waiting = f", {row.pending} container{'s' * (row.pending > 1)}" if row.pending else ""
+        waiting = f", {counted(row.pending, 'container')}" if row.pending else ""
         since = f" for {seconds(max(view.time_s - row.waits_since_s, 0.0))}" if row.waits_since_s is not None else ""
         return f"{text} and waits{since} for {more:,} MiB more{waiting}."
     return f"{text} and wants no more." if row.allocated_mb else f"{text} and wants nothing."

@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any, Literal
 
 from harness.base.stats import Correction, adjusted, interval_paired, interval_unpaired, rank_sum, signed_rank
+from harness.base.words import counted
 from harness.results.catalogue import Key, Metric
 from harness.results.runs import Contest, Group, RunRecord
 
@@ -299,7 +300,7 @@ def _listed(found: Sequence[tuple[Key, Contender]]) -> str:
         key.title() + (f" {own.relative:+.1%}" if own.relative is not None else "") for key, own in ordered[:_NAMED]
     ]
     named += [f"{len(found) - _NAMED} more"] if len(found) > _NAMED else []
-    return f"{len(found)} metric{'s' if len(found) > 1 else ''} ({'; '.join(named)})"
+    return f"{counted(len(found), 'metric')} ({'; '.join(named)})"
 
 
 def _unshown(of: dict[str, list[tuple[Key, Contender]]], total: int) -> str:
