@@ -93,6 +93,32 @@ def test_with_many_queues_every_decision_is_hadoops(queues: int, seed: int, tmp_
     assert differences(theirs, decider(script).run()) == []
 
 
+@pytest.mark.java
+def test_shares_of_more_vcores_than_an_int_holds_are_shown_as_hadoop_shows_them(tmp_path: Path) -> None:
+    limits = {
+        "maximum-allocation-vcores": "2147483647",
+        "maximum-allocation-mb": "8192",
+        "minimum-allocation-mb": "512",
+    }
+    node = {"name": "n1", "rack": "/r", "memory_mb": 8192, "vcores": 2_000_000_000}
+    drf = "<schedulingPolicy>drf</schedulingPolicy>"
+    asked = {
+        "conf": {f"yarn.scheduler.{key}": text for key, text in limits.items()},
+        "options": {"shares": "all", "resource_types": "conf"},
+        "allocations": f"<allocations><queue name='root'>{drf}<queue name='a'/></queue></allocations>",
+        "nodes": [node],
+        "events": [
+            {"t": 0, "node": "n1"},
+            {"t": 0, "app": "x", "queue": "root.a", "user": "u"},
+            {"t": 1, "ask": "x", "count": 3, "memory_mb": 1024, "vcores": 2_000_000_000},
+            {"t": 2, "update": True},
+        ],
+    }
+    [(script, theirs)] = decisions([asked], tmp_path)
+    assert theirs["shares"][0]["apps"]["x"]["demand_vcores"] == 2**31 - 1
+    assert differences(theirs, decider(script).run()) == []
+
+
 @pytest.mark.parametrize("scheduler", MAKERS)
 def test_every_feature_has_its_scripts(scheduler: str) -> None:
     # Whatever the number of scripts in a run, a hundred seeds exercise each feature several times.
