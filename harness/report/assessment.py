@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from markupsafe import Markup
 
 import harness
-from harness.report.svg import BarChart, bar_chart, bar_swatch
+from harness.report.svg import BarChart, bar_chart, swatch
 from harness.report.templating import page_templates
 
 
@@ -93,8 +93,8 @@ def assessment_page(
         lines=verdict.lines[1:],
         source=source,
         charts=[
-            (chart.title, Markup(bar_chart(chart, "completion")), _legend(series, range(len(series)))),
-            (loss.title, Markup(bar_chart(loss, "loss")), _legend(loss.series, styles)),
+            (one.title, Markup(bar_chart(one, ident)), _legend(one))
+            for one, ident in ((chart, "completion"), (loss, "loss"))
         ],
         heads=["queue", "change", f"{other or 'no other'}, s", f"{present}, s", "recorded, s", "applications"],
         table=table,
@@ -106,8 +106,8 @@ def assessment_page(
     )  # fmt: skip
 
 
-def _legend(series: Sequence[str], styles: Iterable[int]) -> list[tuple[Markup, str]]:
-    return [(Markup(bar_swatch(style)), name) for name, style in zip(series, styles, strict=True)]
+def _legend(chart: BarChart) -> list[tuple[Markup, str]]:
+    return [(Markup(swatch(style, filled=True)), name) for name, style in zip(chart.series, chart.shown, strict=True)]
 
 
 def _band(band: BandLike) -> str:

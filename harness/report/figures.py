@@ -15,7 +15,7 @@ import numpy as np
 
 from harness.report.curves import Curve, Floats, bucket_means, steps
 from harness.report.data import Run, Series, short
-from harness.report.svg import AreaChart, BarChart, Line, LineChart, needed_y_range
+from harness.report.svg import BarChart, Line, LineChart, needed_y_range
 from harness.results.metrics import sharing_benefit_and_loss
 
 #: A curve of a noisy quantity shows means over at most this many spans of time.
@@ -47,7 +47,7 @@ class Group:
     title: str
     text: str
     legend: Legend
-    charts: Sequence[LineChart | AreaChart | BarChart]
+    charts: Sequence[LineChart | BarChart]
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,7 +368,7 @@ def detail_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
     ]
 
 
-def allocation_charts(runs: Sequence[Run], styles: Styles, pick: Callable[[Run], Sequence[str]]) -> list[AreaChart]:
+def allocation_charts(runs: Sequence[Run], styles: Styles, pick: Callable[[Run], Sequence[str]]) -> list[LineChart]:
     """What the picked queues of each run hold, in per cent of capacity, on top of each other; the same axes."""
     end = max((run.end_s() for run in runs), default=1.0)
     charts = []
@@ -377,13 +377,14 @@ def allocation_charts(runs: Sequence[Run], styles: Styles, pick: Callable[[Run],
             held = partial(_held_percent, run.capacity_mb)
             picked = pick(run)
             hidden = [queue for queue in picked if queue in run.leaves and queue not in styles.drawn]
-            layers = _lines(run, [queue for queue in picked if queue not in hidden], styles, held)
+            lines = _lines(run, [queue for queue in picked if queue not in hidden], styles, held)
             if hidden:
                 others = [line.curve for line in _lines(run, hidden, styles, held)]
-                layers.append(Line(f"{len(others)} other queues", _sum(others), OTHERS))
-            whole = (100.0, "the whole cluster")
-            charts.append(AreaChart(run.label, "time (s)", "memory held (%)", layers, whole, (0.0, end)))
-    return [chart for chart in charts if chart.layers]
+                lines.append(Line(f"{len(others)} other queues", _sum(others), OTHERS))
+            whole = ((100.0, "the whole cluster"),)
+            axes = ("time (s)", "memory held (%)")
+            charts.append(LineChart(run.label, *axes, lines, levels=whole, stacked=True, x_range=(0.0, end)))
+    return [chart for chart in charts if chart.lines]
 
 
 def _sum(curves: Sequence[Curve]) -> Curve:

@@ -5,7 +5,7 @@ A part has its charts as data: the page draws them as inline SVG, `printed` draw
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from markupsafe import Markup
@@ -15,18 +15,7 @@ from harness.report import figures, hierarchy
 from harness.report.data import Run
 from harness.report.findings import Finding
 from harness.report.first import First, first_of
-from harness.report.svg import (
-    AreaChart,
-    BarChart,
-    LineChart,
-    area_chart,
-    bar_chart,
-    bar_swatch,
-    cut_words,
-    legend_swatch,
-    line_chart,
-    over_time,
-)
+from harness.report.svg import LineChart, cut_words, drawing, over_time, swatch
 from harness.report.sweeps import sweep_groups
 from harness.report.tables import (
     Table,
@@ -45,26 +34,6 @@ MOST_ROWS, MOST_LINES = 100, 20
 
 
 @dataclass(frozen=True, slots=True)
-class Chart:
-    """A drawn chart, the words beside it, and how far values go beyond its axis ('': nowhere)."""
-
-    title: str
-    svg: Markup
-    cut: str
-
-
-@dataclass(frozen=True, slots=True)
-class ShownGroup:
-    """A group of drawn charts with its legend: (swatch, name) pairs."""
-
-    ident: str
-    title: str
-    text: str
-    legend: Sequence[tuple[Markup, str]]
-    charts: Sequence[Chart]
-
-
-@dataclass(frozen=True, slots=True)
 class Part:
     """A section of the page: groups of charts that are not drawn yet, and tables."""
 
@@ -74,23 +43,18 @@ class Part:
     tables: Sequence[Table] = field(default_factory=tuple)
 
 
-def _show(group: figures.Group, part: str) -> ShownGroup:
-    filled = any(isinstance(chart, BarChart | AreaChart) for chart in group.charts)
-    swatch: Callable[[int], str] = bar_swatch if filled else legend_swatch
-    charts = []
+def legend_of(group: figures.Group) -> list[tuple[Markup, str]]:
+    """What the charts of a group share: (swatch, name) pairs."""
+    filled = any(chart.filled for chart in group.charts)
+    return [(Markup(swatch(style, filled=filled)), name) for name, style in group.legend.names]
+
+
+def _charts(group: figures.Group, part: str) -> Iterator[tuple[str, Markup, str]]:
+    """A group's charts, drawn: title, ``<svg>``, and how far values go beyond the axis ('': nowhere)."""
     for k, chart in enumerate(group.charts):
-        ident = f"{part}-{group.ident}-{k}"
         # The strings are built by harness.report.svg, which escapes every text it is given.
-        drawn = Markup(_draw(replace(chart, title=f"{group.title}: {chart.title}"), ident))
-        charts.append(Chart(chart.title, drawn, cut_words(chart) if isinstance(chart, LineChart) else ""))
-    legend = [(Markup(swatch(style)), name) for name, style in group.legend.names]
-    return ShownGroup(group.ident, group.title, group.text, legend, charts)
-
-
-def _draw(chart: LineChart | AreaChart | BarChart, ident: str) -> str:
-    if isinstance(chart, BarChart):
-        return bar_chart(chart, ident)
-    return area_chart(chart, ident) if isinstance(chart, AreaChart) else line_chart(chart, ident)
+        drawn = Markup(drawing(replace(chart, title=f"{group.title}: {chart.title}"), f"{part}-{group.ident}-{k}"))
+        yield chart.title, drawn, cut_words(chart) if isinstance(chart, LineChart) else ""
 
 
 def drawn_queues(runs: Sequence[Run]) -> str:
@@ -249,7 +213,8 @@ def render_page(runs: Sequence[Run], findings: Sequence[Finding], content: Conte
         findings=[replace(finding, evidence=tuple(_cut_lines(finding.evidence))) for finding in findings],
         comparison=[_cut(table) for table in content.comparison],
         parts=[replace(part, tables=[_cut(table) for table in part.tables]) for part in content.parts],
-        show=_show,
+        legend_of=legend_of,
+        charts_of=_charts,
         run_tables=[_cut(table) for table in run_tables(runs)],
         experiments=experiments_of(runs)[:MOST_LINES],
         sources=content.sources,
@@ -259,8 +224,7 @@ def render_page(runs: Sequence[Run], findings: Sequence[Finding], content: Conte
 
 def _has_times(parts: Sequence[Part]) -> bool:
     """Whether a chart has an axis of time, which the page's script zooms."""
-    charts = [chart for part in parts for group in part.groups for chart in group.charts]
-    return any(not isinstance(chart, BarChart) and over_time(chart) for chart in charts)
+    return any(over_time(chart) for part in parts for group in part.groups for chart in group.charts)
 
 
 def _cut(table: Table) -> Table:

@@ -25,11 +25,11 @@ from harness.report.kinds import content_of
 from harness.report.page import yarn_content
 from harness.report.svg import (
     COLOURS,
-    AreaChart,
     BarChart,
     LineChart,
     cut_words,
     dashes,
+    layers,
     log_ticks,
     needed_y_range,
     nice_ticks,
@@ -186,13 +186,13 @@ def table_of(group: Group) -> str:
     return text.getvalue()
 
 
-def _points(chart: LineChart | AreaChart | BarChart) -> Iterator[tuple[str, str, float | str, float | None]]:
+def _points(chart: LineChart | BarChart) -> Iterator[tuple[str, str, float | str, float | None]]:
     if isinstance(chart, BarChart):
         for k, series in enumerate(chart.series):
             for name, row in zip(chart.groups, chart.values, strict=True):
                 yield series, "", name, row[k]
         return
-    for line in chart.layers if isinstance(chart, AreaChart) else chart.lines:
+    for line in chart.lines:
         for x, y in zip(line.curve.x.tolist(), line.curve.y.tolist(), strict=True):
             yield line.name, chart.x_label, x, y if math.isfinite(y) else None
 
@@ -208,7 +208,8 @@ def _drawn(group: Group, kind: str, width_mm: float | None) -> tuple[bytes, list
     width = (width_mm or (COLUMN_MM if count == 1 else PAGE_MM)) * _MM
     columns = max(1, min(count, 2, int(width / (NARROWEST_MM * _MM))))
     rows = math.ceil(count / columns)
-    names = [(name, style) for name, style in group.legend.names if _shows(group, style)]
+    shown = {style for chart in group.charts for style in chart.shown}
+    names = [(name, style) for name, style in group.legend.names if style in shown]
     across = max(1, int(width / (0.45 + _LETTER * max((len(name) for name, _ in names), default=1))))
     height = rows * min(width / columns * 0.62, 2.6) + math.ceil((len(names) + 1) / across) * _ROW
     with warnings.catch_warnings(record=True) as said, matplotlib.rc_context():
@@ -240,17 +241,6 @@ def _drawn(group: Group, kind: str, width_mm: float | None) -> tuple[bytes, list
 _UNDATED: Mapping[str, Mapping[str, Any]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
 
 
-def _shows(group: Group, style: int) -> bool:
-    """Whether any chart that is left has a curve, an area or bars of that style."""
-    return any(style in _styles(chart) for chart in group.charts)
-
-
-def _styles(chart: LineChart | AreaChart | BarChart) -> list[int]:
-    if isinstance(chart, BarChart):
-        return list(chart.styles) or list(range(len(chart.series)))
-    return [line.style for line in (chart.layers if isinstance(chart, AreaChart) else chart.lines)]
-
-
 def _line_look(style: int) -> dict[str, Any]:
     marks = dashes(style)
     return {"color": COLOURS[style % len(COLOURS)], "linestyle": (0, marks) if marks else "solid"}
@@ -264,38 +254,31 @@ def _legend(figure: Any, group: Group, names: Sequence[tuple[str, int]], across:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    filled = any(isinstance(chart, BarChart | AreaChart) for chart in group.charts)
+    filled = any(chart.filled for chart in group.charts)
     handles: list[Any] = [
         Patch(color=COLOURS[style % len(COLOURS)]) if filled else Line2D([], [], **_line_look(style))
         for _, style in names
     ]
-    levels = list(dict.fromkeys(text for chart in group.charts for _, text in _levels(chart) if text))
+    levels = list(dict.fromkeys(text for chart in group.charts for _, text in chart.levels if text))
     handles += [Line2D([], [], **_LEVEL) for _ in levels]
     texts = [name for name, _ in names] + levels
     if texts:
         figure.legend(handles, texts, loc="outside lower center", ncols=min(across, len(texts)), handlelength=2.4)
 
 
-def _levels(chart: LineChart | AreaChart | BarChart) -> Sequence[tuple[float, str]]:
-    return [chart.whole] if isinstance(chart, AreaChart) else chart.levels
-
-
-def _draw(at: Any, chart: LineChart | AreaChart | BarChart) -> None:
+def _draw(at: Any, chart: LineChart | BarChart) -> None:
     """The chart into a matplotlib ``Axes``."""
     at.set_ylabel(chart.y_label)
     if isinstance(chart, BarChart):
         _bars(at, chart)
     else:
         at.set_xlabel(chart.x_label)
-        if isinstance(chart, AreaChart):
-            _areas(at, chart)
-        else:
-            _lines(at, chart)
-    for level, _ in _levels(chart):
+        _lines(at, chart)
+    for level, _ in chart.levels:
         at.axhline(level, zorder=1.5, **_LEVEL)
 
 
-def _cut(chart: LineChart | AreaChart | BarChart) -> str:
+def _cut(chart: LineChart | BarChart) -> str:
     words = cut_words(chart) if isinstance(chart, LineChart) else ""
     return f"cut: {words}" if words else ""
 
@@ -311,7 +294,13 @@ def _lines(at: Any, chart: LineChart) -> None:
     at.set_xscale(chart.x_scale)
     at.set_yscale(chart.y_scale)
     low, high = chart.y_range or needed_y_range(chart)
-    for line in chart.lines:
+    if chart.stacked:
+        x, borders = layers(chart)
+        for line, below, above in borders:
+            colour = COLOURS[line.style % len(COLOURS)]
+            at.fill_between(x, below, above, color=colour, alpha=0.45, linewidth=0)
+            at.plot(x, above, linewidth=0.5, color=colour)
+    for line in () if chart.stacked else chart.lines:
         # As on the page: what is beyond an axis lies on its border, and the chart says so.
         marks = {"marker": "o", "markersize": 2.6} if chart.marks else {}
         at.plot(
@@ -333,29 +322,12 @@ def _lines(at: Any, chart: LineChart) -> None:
     at.annotate(_cut(chart), (1, 1), (0, 1), ha="right", **look)
 
 
-def _areas(at: Any, chart: AreaChart) -> None:
-    layers = [layer for layer in chart.layers if len(layer.curve.x)]
-    x = np.unique(np.concatenate([layer.curve.x for layer in layers])) if layers else np.array([0.0, 1.0])
-    below = np.zeros(len(x))
-    for layer in layers:
-        above = below + np.interp(x, layer.curve.x, layer.curve.y, left=0.0, right=0.0)
-        at.fill_between(x, below, above, color=COLOURS[layer.style % len(COLOURS)], alpha=0.45, linewidth=0)
-        at.plot(x, above, linewidth=0.5, color=COLOURS[layer.style % len(COLOURS)])
-        below = above
-    top = max(chart.whole[0], float(below.max())) * 1.02
-    at.set_ylim(0.0, top)
-    at.set_xlim(*(chart.x_range or (float(x[0]), float(x[-1]))))
-    _axis(at.yaxis, 0.0, top)
-    _axis(at.xaxis, *at.get_xlim())
-
-
 def _bars(at: Any, chart: BarChart) -> None:
-    styles = _styles(chart)
     width = 0.84 / max(len(chart.series), 1)
     for k in range(len(chart.series)):
         heights = [row[k] if row[k] is not None else math.nan for row in chart.values]
         places = [g - 0.42 + (k + 0.5) * width for g in range(len(chart.groups))]
-        at.bar(places, heights, width * 0.9, color=COLOURS[styles[k] % len(COLOURS)])
+        at.bar(places, heights, width * 0.9, color=COLOURS[chart.shown[k] % len(COLOURS)])
     at.axhline(0.0, color="#000000", linewidth=0.6)
     long = max((len(name) for name in chart.groups), default=0) * len(chart.groups) > 40
     at.set_xticks(range(len(chart.groups)), chart.groups, rotation=30 if long else 0, ha="right" if long else "center")

@@ -1,4 +1,4 @@
-"""Charts as inline SVG text: line charts and grouped bars. No data handling, no page layout, no scripts.
+"""Charts as inline SVG text: curves, areas on top of each other, grouped bars. No data handling, page layout, scripts.
 
 Written by hand instead of by a plotting library, because a page holds dozens of them: a chart is a few kilobytes,
 its text is text (searchable, in the reader's own font), and it is told apart by dashes as well as by colour, so it
@@ -11,11 +11,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from harness.report.curves import Curve, thin
+from harness.report.curves import Curve, Floats, thin
 
 WIDTH, HEIGHT = 420, 252
 LEFT, RIGHT, TOP, BOTTOM = 64, 10, 10, 42
@@ -37,7 +37,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class LineChart:
-    """A chart over one quantity. Titles are plain text; ``x_label`` and ``y_label`` name quantity and unit."""
+    """Curves over one quantity. Titles are plain text; ``x_label`` and ``y_label`` name quantity and unit."""
 
     title: str
     x_label: str
@@ -49,6 +49,9 @@ class LineChart:
     marks: bool = False
     #: (y, text) of level lines for reference: the static partition, zero.
     levels: Sequence[tuple[float, str]] = ()
+    #: Areas on top of each other, the first at the bottom: who holds how much of the whole, and what is left. The axis
+    #: of y ends at the level, which is the whole, or above it.
+    stacked: bool = False
     #: (x, text) of moments worth a mark.
     moments: Sequence[tuple[float, str]] = ()
     y_from_zero: bool = True
@@ -56,18 +59,15 @@ class LineChart:
     x_range: tuple[float, float] | None = None
     y_range: tuple[float, float] | None = None
 
+    @property
+    def filled(self) -> bool:
+        """Whether its colours fill areas."""
+        return self.stacked
 
-@dataclass(frozen=True, slots=True)
-class AreaChart:
-    """Quantities on top of each other, the first at the bottom: who holds how much of the whole, and what is left."""
-
-    title: str
-    x_label: str
-    y_label: str
-    layers: Sequence[Line]
-    #: The whole: where the axis of y ends, drawn as a level line.
-    whole: tuple[float, str]
-    x_range: tuple[float, float] | None = None
+    @property
+    def shown(self) -> list[int]:
+        """The styles of its curves."""
+        return [line.style for line in self.lines]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,12 @@ class BarChart:
     levels: Sequence[tuple[float, str]] = ()
     digits: int = 2
     styles: Sequence[int] = field(default_factory=tuple)
+    filled: ClassVar[bool] = True
+
+    @property
+    def shown(self) -> list[int]:
+        """The styles of its series."""
+        return list(self.styles) or list(range(len(self.series)))
 
 
 def nice_ticks(low: float, high: float, wanted: int = 5) -> list[float]:
@@ -205,9 +211,9 @@ class _Frame:
         ]
 
 
-def over_time(chart: LineChart | AreaChart) -> bool:
+def over_time(chart: LineChart | BarChart) -> bool:
     """Whether x is time in seconds, on a linear axis."""
-    return chart.x_label == "time (s)" and not (isinstance(chart, LineChart) and chart.x_scale == "log")
+    return isinstance(chart, LineChart) and chart.x_label == "time (s)" and chart.x_scale == "linear"
 
 
 def _wrap(ident: str, title: str, description: str, body: list[str], times: tuple[float, float] | None = None) -> str:
@@ -233,19 +239,13 @@ def stroke(style: int) -> str:
     return f'stroke="{COLOURS[style % len(COLOURS)]}"' + (f' stroke-dasharray="{dash}"' if dash else "")
 
 
-def legend_swatch(style: int) -> str:
-    """A short piece of the curve for a legend."""
+def swatch(style: int, *, filled: bool) -> str:
+    """What stands in a legend: a short piece of the curve, or a small filled square."""
+    fill = f'fill="{COLOURS[style % len(COLOURS)]}" d="M0 0H30V8H0z"'
+    piece = fill if filled else f'class="c" d="M0 4H30" {stroke(style)}'
     return (
         '<svg class="swatch" viewBox="0 0 30 8" aria-hidden="true" xmlns="http://www.w3.org/2000/svg">'
-        f'<path class="c" d="M0 4H30" {stroke(style)}/></svg>'
-    )
-
-
-def bar_swatch(style: int) -> str:
-    """A small filled square for the legend of a bar chart."""
-    return (
-        '<svg class="swatch" viewBox="0 0 30 8" aria-hidden="true" xmlns="http://www.w3.org/2000/svg">'
-        f'<path fill="{COLOURS[style % len(COLOURS)]}" d="M0 0H30V8H0z"/></svg>'
+        f"<path {piece}/></svg>"
     )
 
 
@@ -253,6 +253,10 @@ def describe(chart: LineChart) -> str:
     """The chart in words for those who do not see it: each curve's range and its end."""
     parts = []
     for line in chart.lines:
+        if chart.stacked:
+            # A mean over time: the points of one curve are equally far apart.
+            parts += [f"{line.name}: {number(float(line.curve.y.mean()))} on average"] if len(line.curve.x) else []
+            continue
         finite = line.curve.y[np.isfinite(line.curve.y)]
         if len(finite):
             parts.append(
@@ -261,7 +265,8 @@ def describe(chart: LineChart) -> str:
             )
     text = "; ".join(parts) or "no data"
     cut = cut_words(chart)
-    return f"{chart.y_label} over {chart.x_label}. {text}." + (f" Cut at the axis: {cut}." if cut else "")
+    quantities = f"{chart.y_label} over {chart.x_label}" + (", on top of each other" if chart.stacked else "")
+    return f"{quantities}. {text}." + (f" Cut at the axis: {cut}." if cut else "")
 
 
 def cut_words(chart: LineChart) -> str:
@@ -285,6 +290,9 @@ def cut_words(chart: LineChart) -> str:
 
 def needed_y_range(chart: LineChart) -> tuple[float, float]:
     """The range of y that holds every curve and level line, with a little room (charts side by side share theirs)."""
+    if chart.stacked:
+        tops = [above.max() for _, _, above in layers(chart)[1]]
+        return (0.0, max(*(float(top) for top in tops), *(level for level, _ in chart.levels), 0.0) * 1.02)
     values = [line.curve.y[np.isfinite(line.curve.y)] for line in chart.lines]
     everything = np.concatenate(values) if values else np.empty(0)
     if chart.y_scale == "log":
@@ -305,6 +313,21 @@ def needed_y_range(chart: LineChart) -> tuple[float, float]:
     return (low if low == 0 else low - pad, high if high == 0 else high + pad)
 
 
+def layers(chart: LineChart) -> tuple[Floats, list[tuple[Line, Floats, Floats]]]:
+    """Of a stacked chart the places on x, and of each area its lower and its upper border there.
+
+    The curves need not have the same points; each is 0 beyond its ends.
+    """
+    lines = [line for line in chart.lines if len(line.curve.x)]
+    x = np.unique(np.concatenate([line.curve.x for line in lines])) if lines else np.array([0.0, 1.0])
+    found, below = [], np.zeros(len(x))
+    for line in lines:
+        above = below + np.interp(x, line.curve.x, line.curve.y, left=0.0, right=0.0)
+        found.append((line, below, above))
+        below = above
+    return x, found
+
+
 def line_chart(chart: LineChart, ident: str) -> str:
     """The chart as an ``<svg>`` element; `ident` makes its ids unique in the page."""
     xs = [line.curve.x for line in chart.lines if len(line.curve.x)]
@@ -317,19 +340,27 @@ def line_chart(chart: LineChart, ident: str) -> str:
     frame = _Frame(
         x_range, chart.y_range or needed_y_range(chart), log=chart.y_scale == "log", log_x=chart.x_scale == "log"
     )
-    body: list[str] = []
+    moments: list[str] = []
     for at, text in chart.moments:
         if x_range[0] <= at <= x_range[1]:
             x = frame.px(at)
             anchor = "end" if x > WIDTH / 2 else "start"
-            body.append(f'<g class="m" data-x="{x:.1f}"><path class="v" d="M{x:.1f} {TOP}V{frame.low}"/>')
-            body.append(
+            moments.append(f'<g class="m" data-x="{x:.1f}"><path class="v" d="M{x:.1f} {TOP}V{frame.low}"/>')
+            moments.append(
                 f'<text class="t" x="{x + (-4 if anchor == "end" else 4):.1f}" y="{TOP + 11}" '
                 f'text-anchor="{anchor}">{escape(text)}</text></g>'
             )
-    moments, body = body, []
+    axis, body = frame.x_axis(chart.x_label), _areas(chart, frame) if chart.stacked else _curves(chart, frame)
+    timed = over_time(chart) and not chart.marks
+    drawn_axis = frame.timed(axis, body) if timed else [*axis, *body]
+    whole = [*frame.y_axis(chart.y_label), *frame.levels(chart.levels), *moments, *drawn_axis, frame.border()]
+    return _wrap(ident, chart.title, describe(chart), whole, x_range if timed else None)
+
+
+def _curves(chart: LineChart, frame: _Frame) -> list[str]:
+    body: list[str] = []
     for line in chart.lines:
-        inside = (line.curve.x >= x_range[0]) & (line.curve.x <= x_range[1])
+        inside = (line.curve.x >= frame.x0) & (line.curve.x <= frame.x1)
         values = np.clip(line.curve.y[inside], frame.y0, frame.y1)
         heights = np.array([frame.py(v) if math.isfinite(v) else math.nan for v in values.tolist()])
         drawn = Curve(line.curve.x[inside], heights)
@@ -343,42 +374,27 @@ def line_chart(chart: LineChart, ident: str) -> str:
         if chart.marks:
             colour = COLOURS[line.style % len(COLOURS)]
             body += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6" fill="{colour}"/>' for x, y in points]
-    axis, timed = frame.x_axis(chart.x_label), over_time(chart) and not chart.marks
-    drawn_axis = frame.timed(axis, body) if timed else [*axis, *body]
-    whole = [*frame.y_axis(chart.y_label), *frame.levels(chart.levels), *moments, *drawn_axis, frame.border()]
-    return _wrap(ident, chart.title, describe(chart), whole, x_range if timed else None)
+    return body
 
 
-def area_chart(chart: AreaChart, ident: str) -> str:
-    """The layers as an ``<svg>`` element. They need not have the same points; each is 0 beyond its ends."""
-    layers = [layer for layer in chart.layers if len(layer.curve.x)]
-    x = np.unique(np.concatenate([layer.curve.x for layer in layers])) if layers else np.array([0.0, 1.0])
-    first, last = chart.x_range or (float(x[0]), float(x[-1]))
-    heights = [np.interp(x, layer.curve.x, layer.curve.y, left=0.0, right=0.0) for layer in layers]
-    top = max(chart.whole[0], float(np.sum(heights, axis=0).max()) if heights else 0.0)
-    times = (first, last if last > first else first + 1.0)
-    frame = _Frame(times, (0.0, top * 1.02), log=False)
+def _areas(chart: LineChart, frame: _Frame) -> list[str]:
     body: list[str] = []
-    below = np.zeros(len(x))
-    words = []
-    for layer, height in zip(layers, heights, strict=True):
-        above = below + height
-        upper = [(frame.px(a), frame.py(b)) for a, b in zip(x.tolist(), above.tolist(), strict=True)]
-        lower = [(frame.px(a), frame.py(b)) for a, b in zip(x.tolist(), below.tolist(), strict=True)]
-        colour = COLOURS[layer.style % len(COLOURS)]
-        body.append(
-            f'<path fill="{colour}" fill-opacity=".45" d="{_path(upper + lower[::-1])}z">'
-            f"<title>{escape(layer.name)}</title></path>"
+    x, borders = layers(chart)
+    for line, *both in borders:
+        lower, upper = (
+            [(frame.px(a), frame.py(b)) for a, b in zip(x.tolist(), border.tolist(), strict=True)] for border in both
         )
-        body.append(f'<path class="e" d="{_path(upper)}" {stroke(layer.style)}/>')
-        # A mean over time: the points of one curve are equally far apart.
-        words.append(f"{layer.name}: {number(float(layer.curve.y.mean()))} on average")
-        below = above
-    axis, timed = frame.x_axis(chart.x_label), over_time(chart)
-    drawn = frame.timed(axis, body) if timed else [*axis, *body]
-    body = [*frame.y_axis(chart.y_label), *frame.levels([chart.whole]), *drawn, frame.border()]
-    text = f"{chart.y_label} over {chart.x_label}, on top of each other. {'; '.join(words) or 'no data'}."
-    return _wrap(ident, chart.title, text, body, times if timed else None)
+        body.append(
+            f'<path fill="{COLOURS[line.style % len(COLOURS)]}" fill-opacity=".45" '
+            f'd="{_path(upper + lower[::-1])}z"><title>{escape(line.name)}</title></path>'
+        )
+        body.append(f'<path class="e" d="{_path(upper)}" {stroke(line.style)}/>')
+    return body
+
+
+def drawing(chart: LineChart | BarChart, ident: str) -> str:
+    """The chart as an ``<svg>`` element, whichever it is."""
+    return bar_chart(chart, ident) if isinstance(chart, BarChart) else line_chart(chart, ident)
 
 
 def bar_chart(chart: BarChart, ident: str) -> str:
@@ -391,7 +407,6 @@ def bar_chart(chart: BarChart, ident: str) -> str:
     body = [*frame.y_axis(chart.y_label), *frame.levels(chart.levels)]
     group_width = (WIDTH - LEFT - RIGHT) / max(len(chart.groups), 1)
     bar_width = group_width * 0.84 / max(len(chart.series), 1)
-    styles = list(chart.styles) or list(range(len(chart.series)))
     room = bar_width >= 4 + 6 * max((len(f"{value:.{chart.digits}f}") for value in present), default=0)
     words = []
     for g, group in enumerate(chart.groups):
@@ -405,7 +420,7 @@ def bar_chart(chart: BarChart, ident: str) -> str:
             text = f"{value:.{chart.digits}f}".replace("-", "\u2212")
             words.append(f"{group}, {name}: {text}")
             body.append(
-                f'<path fill="{COLOURS[styles[k] % len(COLOURS)]}" d="M{x:.1f} {zero:.1f}V{top:.1f}'
+                f'<path fill="{COLOURS[chart.shown[k] % len(COLOURS)]}" d="M{x:.1f} {zero:.1f}V{top:.1f}'
                 f'h{bar_width * 0.9:.1f}V{zero:.1f}z"><title>{escape(f"{group}, {name}: {text}")}</title></path>'
             )
             if room:

@@ -12,7 +12,7 @@ from harness.report import render_report
 from harness.report.data import load_runs
 from harness.report.figures import FURTHEST, Styles, resource_groups
 from harness.report.first import MOST_QUEUES, changes_chart, first_of, furthest, moves
-from harness.report.svg import AreaChart
+from harness.report.svg import LineChart
 from harness.results.phases import write_phases
 from tests.browser import chromium
 
@@ -110,10 +110,10 @@ def test_a_hundred_queues_are_told_apart(many: list[Path], tmp_path: Path) -> No
     for group in resource_groups(runs, styles):
         assert len(group.legend.names) <= FURTHEST
         for chart in group.charts:
-            if isinstance(chart, AreaChart):
-                assert chart.layers[-1].name == "92 other queues"
+            if isinstance(chart, LineChart) and chart.stacked:
+                assert chart.lines[-1].name == "92 other queues"
                 held = 99.5 if chart.title == "fair" else 100.0
-                assert sum(float(layer.curve.y[0]) for layer in chart.layers) == pytest.approx(held, 0.01)
+                assert sum(float(layer.curve.y[0]) for layer in chart.lines) == pytest.approx(held, 0.01)
     page = tmp_path / "r.html"
     render_report(many, page)
     text = page.read_text()

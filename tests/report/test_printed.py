@@ -21,7 +21,7 @@ from harness.report import render_report
 from harness.report.curves import Curve
 from harness.report.figures import Group, Legend
 from harness.report.printed import figures_of, picture, table_of, write_figure
-from harness.report.svg import AreaChart, BarChart, Line, LineChart, cut_words
+from harness.report.svg import BarChart, Line, LineChart, cut_words
 
 
 def call(*arguments: object) -> int:
@@ -150,8 +150,9 @@ def test_a_chart_says_where_it_is_cut(tmp_path: Path) -> None:
 def test_areas_bars_and_marks_of_any_size_are_drawn(tmp_path: Path) -> None:
     layer = Line("a", Curve(np.array([1.0, 2.0]), np.array([3.0, 4.0])), 0)
     many = [(f"queue {k}", k) for k in range(100)]
-    charts: list[list[LineChart | AreaChart | BarChart]] = [
-        [AreaChart("areas", "t", "%", [layer], (100.0, "all")), AreaChart("none", "t", "%", [], (100.0, "all"))],
+    charts: list[list[LineChart | BarChart]] = [
+        [LineChart(title, "t", "%", own, levels=((100.0, "all"),), stacked=True)
+         for title, own in (("areas", [layer]), ("none", []))],
         [BarChart("bars", "y", ["g", "h"], ["a"], [[None], [-2.0]])],
         [BarChart("many", "y", [name for name, _ in many], ["a"], [[1.0]] * 100)],
         [

@@ -15,7 +15,7 @@ from harness.report.data import Run, read_table
 from harness.report.figures import BUCKETS, Group, Legend, averaging, shared
 from harness.report.findings import Finding, verdict
 from harness.report.page import Content, Part, part_of
-from harness.report.svg import AreaChart, Line, LineChart
+from harness.report.svg import Line, LineChart
 from harness.report.tables import Head, Table, decision_tables, figure_text
 from harness.report.tools import Column, Variant, bars, first_seed, number_at, per_cent, table_of, variants_of
 from harness.results.runs import decision_lines
@@ -139,14 +139,15 @@ def _width_s(tables: Sequence[pd.DataFrame]) -> float:
 
 def _node_groups(runs: Sequence[Run], clusters: Sequence[str]) -> list[Group]:
     """Figs. 6, 7, 10 and 11: the nodes of each MR-cluster, on top of each other."""
-    charts: list[AreaChart] = []
+    charts: list[LineChart] = []
     courses = [(run, table) for run in runs if (table := _courses(run)) is not None]
     end = max((float(table["time_s"].max()) for _, table in courses), default=1.0)
     for run, table in courses:
-        layers = [line for k, name in enumerate(clusters) if (line := _line(table, name, "nodes", k)) is not None]
+        lines = [line for k, name in enumerate(clusters) if (line := _line(table, name, "nodes", k)) is not None]
         nodes = number_at(run.described, "nodes")
-        whole = (nodes or float(table.groupby("time_s")["nodes"].sum().max()), "all nodes")
-        charts.append(AreaChart(run.label, "time (s)", "nodes", layers, whole, (0.0, end)))
+        whole = ((nodes or float(table.groupby("time_s")["nodes"].sum().max()), "all nodes"),)
+        axes = ("time (s)", "nodes")
+        charts.append(LineChart(run.label, *axes, lines, levels=whole, stacked=True, x_range=(0.0, end)))
     if not charts:
         return []
     text = "Nodes of each MR-cluster on top of each other, core nodes included (Figs. 6, 7, 10, 11); above it is idle."
