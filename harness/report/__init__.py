@@ -64,19 +64,17 @@ def render_report(run_dirs: Sequence[Path], out: Path) -> Report:
     """
     from harness.model.brought import names
     from harness.report.data import load_runs
-    from harness.report.findings import find
     from harness.report.kinds import content_of, findings_of
     from harness.report.page import render_page
 
     runs = load_runs([Path(directory) for directory in run_dirs])
     if not runs:
         raise InputError("no runs to report on", mend="give directories that `yarnfair run` has written")
-    content = content_of(runs)
     # What a paper found, it found on its own load: a user's experiment is not judged by it.
     brought = set(names("experiments"))
     papers = [run for run in runs if run.experiment in brought]
-    findings = [] if not papers else find(papers) if content is None else findings_of(papers)
-    page = render_page(runs, findings, content).encode("utf-8")
+    findings = findings_of(papers)
+    page = render_page(runs, findings, content_of(runs)).encode("utf-8")
     with contextlib.suppress(OSError):  # what stands in its way is named when the file is written
         Path(out).parent.mkdir(parents=True, exist_ok=True)
     write_bytes(Path(out), page, mend="choose another -o FILE")

@@ -82,15 +82,10 @@ def longest_true_s(time_s: Floats, holds: NDArray[np.bool_]) -> tuple[float, flo
 
     A sample speaks for the time until the next one.
     """
-    best = (0.0, 0.0, 0.0)
-    start: float | None = None
-    for now, true in zip(time_s.tolist(), holds.tolist(), strict=True):
-        if true and start is None:
-            start = now
-        elif not true and start is not None:
-            if now - start > best[0]:
-                best = (now - start, start, now)
-            start = None
-    if start is not None and len(time_s) and float(time_s[-1]) - start > best[0]:
-        best = (float(time_s[-1]) - start, start, float(time_s[-1]))
-    return best
+    turns = np.flatnonzero(np.diff(np.concatenate([[False], holds, [False]])))
+    begins, ends = time_s[turns[::2]], time_s[np.minimum(turns[1::2], len(time_s) - 1)]
+    lengths = ends - begins
+    if not len(turns) or not lengths.max():
+        return (0.0, 0.0, 0.0)
+    longest = int(lengths.argmax())
+    return float(lengths[longest]), float(begins[longest]), float(ends[longest])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -26,10 +26,6 @@ from harness.results.metrics import fairness_degree
 from harness.results.phases import Phases, read_phases
 from harness.results.runs import RunRecord, decision_lines, find_runs, kind_of, read_run, without_seed
 
-#: Columns of allocations.parquet without which nothing can be drawn. MiB, MiB·s, seconds.
-NEEDED_COLUMNS = ("time_s", "queue", "allocated_mb", "demand_mb", "accumulated_mb_s")
-#: Columns that are drawn when they are there.
-FURTHER_COLUMNS = ("fair_share_mb", "weight", "due_mb_s", "running", "share_mb", "counted_mb_s", "quantum_s")
 #: In which order the runs of a folder are shown.
 _ORDER = {name: at for at, name in enumerate(POLICIES)}
 #: The first lines of decisions.jsonl are shown; this many.
@@ -40,7 +36,9 @@ KEPT_RUNS = 16
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One queue over time. Arrays of one length; a quantity that was not recorded is None.
+    """One queue over time, by columns of allocations.parquet (MiB, MiB·s, seconds). Arrays of one length.
+
+    Without the first ones nothing can be drawn; a further quantity that was not recorded is None.
 
     ``share_mb`` is S_i of LTYARN eq. (2), ``due_mb_s`` the integral of min(d_i, S_i), ``counted_mb_s`` the accumulated
     resources as the policy's own settings count them, ``quantum_s`` the assumed execution time Q.
@@ -91,9 +89,10 @@ class Run(RunRecord):
     parents: tuple[str, ...]  # without root
     series: Mapping[str, Series]
     capacity_mb: float | None
-    #: By leaf: its longest time with pending demand and no running task (`starvation`).
-    starved: Mapping[str, tuple[float, float, float]]
-    #: By leaf: the mean duration of its tasks, seconds (`mean_task_s`).
+    #: By leaf (short name): the longest time with pending demand and no running task, as (length, from, to) in seconds.
+    #: An application master that holds its container and waits does not count as running.
+    starvation: Mapping[str, tuple[float, float, float]]
+    #: By leaf (short name): the mean duration of its tasks in seconds, from jobs.parquet, where it is known.
     task_s: Mapping[str, float]
     decisions: Decisions
     problems: tuple[str, ...] = ()
@@ -177,13 +176,6 @@ class Run(RunRecord):
         worst = min(degrees, key=lambda queue: degrees[queue], default=None)
         return (worst, degrees[worst]) if worst is not None else None
 
-    def starvation(self) -> dict[str, tuple[float, float, float]]:
-        """By leaf: the longest time with pending demand and no running task, as (length, from, to) in seconds.
-
-        An application master that holds its container and waits does not count as running.
-        """
-        return dict(self.starved)
-
     def mean_running(self, queue: str, start_s: float, end_s: float) -> float | None:
         """Mean number of running tasks of a leaf (short name) over the samples of a span; None: not recorded."""
         for leaf in self.leaves:
@@ -193,17 +185,9 @@ class Run(RunRecord):
                 return float(series.running[inside].mean()) if inside.any() else None
         return None
 
-    def mean_task_s(self, queue: str) -> float | None:
-        """Mean duration of a leaf's (short name) tasks in seconds, from jobs.parquet; None when it is not known."""
-        return self.task_s.get(queue)
-
     def variant_without_seed(self) -> str:
         """The label without what tells seeds apart."""
         return without_seed(self.label, self.seed)
-
-    def is_plain(self) -> bool:
-        """Whether it runs with the papers' rule (no horizon)."""
-        return not self.settings.get("horizon_s")
 
     def inside_of(self, runs: Sequence[Run]) -> Run | None:
         """For a run from outside: the same policy with the papers' rule inside, of the same experiment and seed.
@@ -218,7 +202,7 @@ class Run(RunRecord):
             return {name: str(value) for name, value in run.settings.items() if name not in {"horizon_s", "affinity"}}
 
         inside = [run for run in runs if run.policy == self.policy and run.mode == "inside" and run.counts]
-        able = [run for run in inside if run.is_plain() and run.beside(self)]
+        able = [run for run in inside if not run.settings.get("horizon_s") and run.beside(self)]
         return next((run for run in able if others(run) == others(self)), able[0] if able else None)
 
     def end_s(self) -> float:
@@ -231,28 +215,20 @@ def short(queue: str) -> str:
     return queue.removeprefix("root.")
 
 
-def _series(table: pd.DataFrame, path: Path) -> dict[str, Series]:
-    lacking = [name for name in NEEDED_COLUMNS if name not in table.columns]
-    if lacking:
-        raise InputError(f"columns {', '.join(lacking)} are missing", where=str(path), mend="run it again")
+@lru_cache(maxsize=KEPT_RUNS)
+def _series_of(path: Path, _written: tuple[int, int]) -> dict[str, Series]:
+    needed = [one.name for one in fields(Series) if one.default is MISSING]
+    table = read_table(path, [*needed, "queue"])
     out: dict[str, Series] = {}
+    if table is None:
+        return out
     for queue, part in table.groupby("queue", sort=False, observed=True):
-        columns = {
-            name: column(part, name, path)
-            for name in (*NEEDED_COLUMNS, *FURTHER_COLUMNS)
-            if name != "queue" and name in part.columns
-        }
+        columns = {one.name: column(part, one.name, path) for one in fields(Series) if one.name in part.columns}
         time_s = columns["time_s"]
         if not np.isfinite(time_s).all() or (np.diff(time_s) < 0).any():
             raise InputError(f"times of {queue} are not ascending numbers", where=str(path), mend="run it again")
         out[str(queue)] = Series(**columns)
     return out
-
-
-@lru_cache(maxsize=KEPT_RUNS)
-def _series_of(path: Path, _written: tuple[int, int]) -> dict[str, Series]:
-    table = parquet_table(path)
-    return {} if table is None else _series(table, path)
 
 
 class _Read(Mapping[str, Series]):
@@ -384,7 +360,7 @@ def load_run(path: Path, known: dict[str, object] | None = None) -> Run:
         parents=parents,
         series=series,
         capacity_mb=_capacity(series),
-        starved={short(leaf): longest_true_s(series[leaf].time_s, series[leaf].starves()) for leaf in leaves},
+        starvation={short(leaf): longest_true_s(series[leaf].time_s, series[leaf].starves()) for leaf in leaves},
         task_s=task_lengths(parquet_table(path / "jobs.parquet")),
         decisions=decisions,
         problems=tuple(problems),

@@ -109,6 +109,18 @@ def _lines(run: Run, queues: Sequence[str], styles: Styles, curve_of: Callable[[
     return found
 
 
+def _charts(
+    runs: Sequence[Run], styles: Styles, y_label: str, curve_of: Callable[[Run, Series], Curve | None], **more: Any
+) -> list[LineChart]:
+    """A chart a run: a curve of each of its leaves over time."""
+    return [
+        LineChart(
+            run.label, "time (s)", y_label, _lines(run, styles.leaves(run), styles, partial(curve_of, run)), **more
+        )
+        for run in runs
+    ]
+
+
 def shared(charts: list[LineChart], *, y_range: tuple[float, float] | None = None) -> list[LineChart]:
     """The charts with the same axes."""
     charts = [chart for chart in charts if chart.lines]
@@ -157,21 +169,12 @@ def _normalised(value: Floats, share: Floats | None) -> Floats | None:
 def fairness_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
     """Fairness degree per queue (Figs. 7b, d), benefit and loss (Figs. 7a, c), and both over all policies."""
 
-    def degree(series: Series) -> Curve | None:
+    def degree(_: Run, series: Series) -> Curve | None:
         rho = series.fairness_degree()
         return None if rho is None else _sampled(Curve(series.time_s, rho))
 
     even = ((0.0, "static partition"),)
-    degrees = [
-        LineChart(
-            run.label,
-            "time (s)",
-            "fairness degree \u03c1",
-            _lines(run, styles.leaves(run), styles, degree),
-            levels=((1.0, "static partition"),),
-        )
-        for run in runs
-    ]
+    degrees = _charts(runs, styles, "fairness degree \u03c1", degree, levels=((1.0, "static partition"),))
     both_of = [(k, run, both) for k, run in enumerate(runs) if (both := benefit_and_loss(run)) is not None]
     both_names = [("sharing benefit \u03a8", 2), ("sharing loss \u03a9", 1)]
     each = [
@@ -238,20 +241,14 @@ def benefit_and_loss(run: Run) -> tuple[Curve, Curve] | None:
 
 def resource_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
     """Demand, allocation and accumulated resources per queue over the whole run (the quantities of Fig. 6)."""
-    width, own = mean_width(runs), styles.leaves
-    legend = styles.legend(q for run in runs for q in own(run))
+    width, charts = mean_width(runs), partial(_charts, runs, styles)
+    legend = styles.legend(q for run in runs for q in styles.leaves(run))
 
     def means(value: Floats | None, series: Series) -> Curve | None:
         return None if value is None else bucket_means(series.time_s, value, BUCKETS)[0]
 
     def steps_of(value: Floats | None, series: Series) -> Curve | None:
         return None if value is None else _sampled(Curve(series.time_s, value))
-
-    def charts(y_label: str, curve_of: Callable[[Run, Series], Curve | None], **more: Any) -> list[LineChart]:
-        return [
-            LineChart(run.label, "time (s)", y_label, _lines(run, own(run), styles, partial(curve_of, run)), **more)
-            for run in runs
-        ]
 
     demand = charts(
         "demand / own share",

@@ -91,7 +91,7 @@ def starved_s(run: Run) -> float:
     where a policy has none or never lifts (inf), T_task the mean task duration of the leaf with the longest tasks.
     """
     t_wait = _t_wait(run) or 0.0
-    known = [mean for leaf in run.leaves if (mean := run.mean_task_s(short(leaf))) is not None]
+    known = [mean for leaf in run.leaves if (mean := run.task_s.get(short(leaf))) is not None]
     return 2 * ((t_wait if math.isfinite(t_wait) else 0.0) + max(known, default=PAPER_TASK_S))
 
 
@@ -265,7 +265,7 @@ def naive_hierarchy_starves(runs: Sequence[Run]) -> Finding | None:
     worst: list[tuple[str, float, float]] = []
     evidence = []
     for run in naive:
-        spans = run.starvation()
+        spans = run.starvation
         queue = max(spans, key=lambda name: spans[name][0], default=None)
         if queue is None:
             continue
@@ -278,7 +278,7 @@ def naive_hierarchy_starves(runs: Sequence[Run]) -> Finding | None:
     starved = {queue for queue, length, least in worst if length >= least}
     mended = []
     for run in _of(runs, "hltrf"):
-        spans = {queue: span for queue, span in run.starvation().items() if queue in starved or not starved}
+        spans = {queue: span for queue, span in run.starvation.items() if queue in starved or not starved}
         if spans:
             queue = max(spans, key=lambda name: spans[name][0])
             least = starved_s(run)
@@ -314,7 +314,7 @@ def shorter_waits_give_more_tasks(runs: Sequence[Run]) -> Finding | None:
     if len(waits) < 2:
         return None
     series = sorted(waits, key=lambda pair: (pair[0], pair[1].label))
-    spans = naive[0].starvation()
+    spans = naive[0].starvation
     queue = max(spans, key=lambda name: spans[name][0], default=None)
     if queue is None or spans[queue][0] < starved_s(naive[0]):
         return None
@@ -327,7 +327,7 @@ def shorter_waits_give_more_tasks(runs: Sequence[Run]) -> Finding | None:
     evidence = []
     for t_wait, run, mean in known:
         text = f"T_wait {t_wait:g} s ({run.label}): {mean:.1f} tasks of {queue} on average"
-        task_s = run.mean_task_s(queue)
+        task_s = run.task_s.get(queue)
         if t_wait > 0 and task_s is not None:
             text += f"; eq. (7) expects {task_s:.1f} / {t_wait:g} = {task_s / t_wait:.1f}"
         evidence.append(text)

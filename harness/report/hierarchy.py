@@ -62,7 +62,7 @@ def running_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
 def starvation_groups(runs: Sequence[Run]) -> list[Group]:
     """Fig. 10c: running tasks of the queue that the naive policy starves, while it does, under each policy."""
     for run in runs:
-        spans = {leaf: run.starvation()[short(leaf)] for leaf in run.leaves}
+        spans = {leaf: run.starvation[short(leaf)] for leaf in run.leaves}
         leaf = max(spans, key=lambda name: spans[name][0], default=None)
         if run.policy != "naive-hltrf" or leaf is None or spans[leaf][0] < starved_s(run):
             continue

@@ -7,8 +7,8 @@ from typing import Any
 
 from harness.base.errors import InputError
 from harness.report.data import Run
-from harness.report.findings import Finding
-from harness.report.page import Content
+from harness.report.findings import Finding, find
+from harness.report.page import Content, yarn_content
 from harness.results.kinds import KINDS, loaded
 
 
@@ -27,13 +27,14 @@ def kind_of(runs: Sequence[Run]) -> Any:
     return loaded(KINDS[kinds[0]])
 
 
-def content_of(runs: Sequence[Run]) -> Content | None:
-    """What the page of these runs holds; None when they are YARN's. InputError as `kind_of`, or for damaged tables."""
+def content_of(runs: Sequence[Run]) -> Content:
+    """What the page of these runs holds. InputError as `kind_of`, or for damaged tables."""
     kind = kind_of(runs)
-    return kind.content(runs) if kind is not None else None
+    content: Content = yarn_content(runs) if kind is None else kind.content(runs)
+    return content
 
 
 def findings_of(runs: Sequence[Run]) -> list[Finding]:
     """What these runs say about the findings of their paper."""
     kind = kind_of(runs)
-    return list(kind.findings([run for run in runs if run.counts])) if kind is not None else []
+    return find(runs) if kind is None else list(kind.findings([run for run in runs if run.counts]))

@@ -188,11 +188,9 @@ def sources_of(runs: Sequence[Run]) -> tuple[tuple[str, str], ...]:
     )
 
 
-def render_page(runs: Sequence[Run], findings: Sequence[Finding], content: Content | None = None) -> str:
-    """The whole page as HTML text; ``content``: of runs of another kind, instead of YARN's."""
+def render_page(runs: Sequence[Run], findings: Sequence[Finding], content: Content) -> str:
+    """The whole page as HTML text."""
     environment = page_templates()
-    if content is None:
-        content = yarn_content(runs)
     title, lead = _title(runs)
     script = environment.get_template("zoom.js.j2").render() if _has_times(content.parts) else ""
     contents = [("verdict", "In short")] if content.first is not None else []

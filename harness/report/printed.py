@@ -22,7 +22,6 @@ from harness.base.files import make_folders_of, write_bytes
 from harness.report.data import load_runs
 from harness.report.figures import Group
 from harness.report.kinds import content_of
-from harness.report.page import yarn_content
 from harness.report.svg import (
     COLOURS,
     BarChart,
@@ -133,7 +132,7 @@ def figures_of(run_dirs: Sequence[Path]) -> Figures:
     runs = load_runs([Path(directory) for directory in run_dirs])
     if not runs:
         raise InputError("no runs to draw", mend="give directories that `yarnfair run` has written")
-    content = content_of(runs) or yarn_content(runs)
+    content = content_of(runs)
     found: dict[str, Group] = {}
     for part in content.parts:
         for group in part.groups:

@@ -318,7 +318,7 @@ def wait_tables(runs: Sequence[Run]) -> list[Table]:
 
 
 def _starvation_table(runs: Sequence[Run]) -> list[Table]:
-    spans = [(run, run.starvation()) for run in runs if run.leaves]
+    spans = [(run, run.starvation) for run in runs if run.leaves]
     queues = list(dict.fromkeys(queue for _, found in spans for queue in found))
     if not queues:
         return []

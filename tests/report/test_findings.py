@@ -70,8 +70,8 @@ def test_a_loss_that_is_as_good_as_equal_is_not_less(write_run: Callable[..., Pa
 
 def test_starvation_is_measured_from_the_samples(hierarchy: list[Path]) -> None:
     naive, hltrf = load_runs(hierarchy)
-    assert naive.starvation()["group1.tpch"] == (680.0, 0.0, 680.0)
-    assert hltrf.starvation()["group1.tpch"] == (10.0, 0.0, 10.0)
+    assert naive.starvation["group1.tpch"] == (680.0, 0.0, 680.0)
+    assert hltrf.starvation["group1.tpch"] == (10.0, 0.0, 10.0)
     finding = found(hierarchy)["The naive hierarchy starves a queue, H-LTRF does not"]
     assert finding.verdict == "holds"
     assert "group1.tpch asks and runs no task for 680 s (from 0 s to 680 s)" in finding.evidence[0]
