@@ -10,7 +10,7 @@ import click
 from harness.base.errors import CallError
 from harness.base.files import writing
 from harness.cli.access import Access, access_options, as_config
-from harness.cli.output import Span, cluster_option, echo_wrapped, jobs_option, json_option, print_json
+from harness.cli.output import Span, cluster_option, jobs_option, json_option, print_result
 
 if TYPE_CHECKING:
     from harness.control.config import EnforceConfig
@@ -190,11 +190,7 @@ def _print(document: dict[str, Any], as_json: bool) -> None:
 
     if sys.stderr.isatty() and not as_json:
         click.echo("\r\x1b[K", err=True, nl=False)
-    if as_json:
-        print_json(document)
-        return
-    for line in document["lines"]:
-        echo_wrapped(line)
-    if document.get("page"):
+    print_result(as_json, document, document["lines"], hang=4)
+    if document.get("page") and not as_json:
         config = document["recommended"].get("config")
         click.echo(f"\npage: {document['page']}" + (f"\nconfiguration: {config}" if config else ""))

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from harness.cli.output import json_option, print_json
+from harness.cli.output import json_option, print_result
 
 
 @click.command()
@@ -24,12 +24,10 @@ def bench(full: bool, engine_only: bool, as_json: bool) -> None:
     from harness.results.store import machine
 
     figures = measure(full, lambda text: click.echo(f"measuring {text} ...", err=True), engine_only=engine_only)
-    if as_json:
-        # As records are: what made it, with which version, on what.
-        words = ["yarnfair bench", *(["--full"] if full else []), *(["--engine"] if engine_only else []), "--json"]
-        print_json({"command": " ".join(words), "version": __version__, "machine": machine(), "values": figures})
-    else:
-        click.echo(table(figures))
+    # As records are: what made it, with which version, on what.
+    words = ["yarnfair bench", *(["--full"] if full else []), *(["--engine"] if engine_only else []), "--json"]
+    document = {"command": " ".join(words), "version": __version__, "machine": machine(), "values": figures}
+    print_result(as_json, document, [table(figures)])
 
 
 def table(figures: dict[str, Any]) -> str:

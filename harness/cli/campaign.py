@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from harness.experiments.campaign.state import Standing
 
 FILE = click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+JOBS = click.option("--jobs", type=click.IntRange(1, 256), help="Cells side by side [one a core].")
 OUT = click.option("--out", type=click.Path(path_type=Path), help="The campaign's folder [./runs/campaign-NAME].")
 
 
@@ -41,7 +42,7 @@ def _total(cells: list[tuple[Cell, Estimate]], room: int) -> float | None:
 @campaign.command()
 @FILE
 @OUT
-@click.option("--jobs", type=click.IntRange(1, 256), help="Cells side by side [one a core].")
+@JOBS
 @json_option
 def plan(file: Path, out: Path | None, jobs: int | None, as_json: bool) -> None:
     """List the cells of FILE and how long they may take. Runs nothing."""
@@ -106,7 +107,7 @@ def _planned(cell: Cell, estimate: Estimate, standing: Standing) -> dict[str, An
 @campaign.command()
 @FILE
 @OUT
-@click.option("--jobs", type=click.IntRange(1, 256), help="Cells side by side [one a core].")
+@JOBS
 @click.option("--executor", metavar="dask://HOST:PORT", help="Run simulated cells on a Dask cluster.")
 @click.option("--retry-failed", is_flag=True, help="Also run again what failed for good.")
 @click.option("--fresh", is_flag=True, help="Run everything anew.")

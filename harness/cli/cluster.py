@@ -17,7 +17,6 @@ from harness.cli.output import (
     json_option,
     named_values,
     options,
-    print_json,
     print_result,
     say,
     scheduler_option,
@@ -77,8 +76,9 @@ def _cluster(backend: str, state: str | None, inventory: str | None = None) -> C
     return make_cluster(backend, folder, inventory=inventory, progress=say)
 
 
-def _ports(http_port: int | None, client_port: int | None, admin_port: int | None) -> dict[str, int]:
-    given = {"http": http_port, "client": client_port, "admin": admin_port}
+def _ports(settings: dict[str, Any]) -> dict[str, int]:
+    """The RM's ports that are given, taken out of the settings."""
+    given = {name: settings.pop(f"{name}_port") for name in ("http", "client", "admin")}
     return {name: port for name, port in given.items() if port is not None}
 
 
@@ -113,9 +113,6 @@ def up(
     jars: tuple[str, ...],
     in_rm_policy: str | None,
     in_rm_settings: tuple[str, ...],
-    http_port: int | None,
-    client_port: int | None,
-    admin_port: int | None,
     as_json: bool,
     **settings: Any,
 ) -> None:
@@ -128,8 +125,7 @@ def up(
     pairs = named_values(properties, "--property")
     for name, value in pairs.items():
         check_property(name, value)
-    ports = _ports(http_port, client_port, admin_port)
-    spec = ClusterSpec(ports=ports, properties=pairs, jars=jars, **settings)
+    spec = ClusterSpec(ports=_ports(settings), properties=pairs, jars=jars, **settings)
     if spec.scheduler != "fair":
         able = [name for name in BACKENDS if spec.scheduler in backend_class(name).schedulers]
         if backend not in able or in_rm_policy is not None:
@@ -169,32 +165,29 @@ def _show(status: ClusterStatus, as_json: bool) -> None:
     from harness.clusters.daemons import SCHEDULERS
 
     document = status.document()
-    if as_json:
-        print_json(document)
-        return
     # Of a cluster that was there already nobody wanted nodes or waited for them.
     wanted = f" of {status.wanted}" if status.wanted else ""
     took = f", after {status.running_s:g} s" if status.wanted and status.running_s is not None else ""
-    click.echo(f"{document['nodes_running']}{wanted} nodes RUNNING{took}")
+    lines = [f"{document['nodes_running']}{wanted} nodes RUNNING{took}"]
     admin, client = status.rpc("admin") or "-", status.rpc("client") or "-"
-    click.echo(f"rest {status.address.rest}  admin {admin}  client {client}")
+    lines.append(f"rest {status.address.rest}  admin {admin}  client {client}")
     if status.history is not None:
-        click.echo(f"history {status.history}")
+        lines.append(f"history {status.history}")
     kind = "capacity" if status.scheduler_file == SCHEDULERS["capacity"][1] else "allocation"
-    click.echo(f"{kind} file {status.allocation_file}")
+    lines.append(f"{kind} file {status.allocation_file}")
     if status.problem:
-        click.echo(f"the ResourceManager: {status.problem}")
-    click.echo(f"{'part':<10} {'runs as':<14} {'memory MB':>9}  node")
+        lines.append(f"the ResourceManager: {status.problem}")
+    lines.append(f"{'part':<10} {'runs as':<14} {'memory MB':>9}  node")
     for part in [document["rm"], *document["nodes"], *document["others"]]:
         memory = "" if part["memory_mb"] is None else f"{part['memory_mb']:.0f}"
         node = f"{part.get('id')} {part.get('state')}" if part.get("state") else ""
         # How a node runs that somebody else has started is not known here.
         runs_as = part["runs_as"] or ("ended" if part["name"] else "-")
-        click.echo(f"{part['name'] or '-':<10} {runs_as:<14} {memory:>9}  {node}")
+        lines.append(f"{part['name'] or '-':<10} {runs_as:<14} {memory:>9}  {node}")
     if status.enforce is not None:
-        click.echo("for the configuration of `yarnfair enforce`:")
-        for key, value in status.enforce.items():
-            click.echo(f"  {key}: {json.dumps(value)}")
+        lines.append("for the configuration of `yarnfair enforce`:")
+        lines += [f"  {key}: {json.dumps(value)}" for key, value in status.enforce.items()]
+    print_result(as_json, document, lines)
 
 
 @cluster.command(short_help="What makes a cluster fail, and how to mend it.")
@@ -210,9 +203,6 @@ def doctor(
     state: str | None,
     rest_address: str | None,
     access: Access,
-    http_port: int | None,
-    client_port: int | None,
-    admin_port: int | None,
     allocations: str | None,
     as_json: bool,
     **settings: Any,
@@ -241,7 +231,7 @@ def doctor(
             raise click.UsageError(f"--{name.replace('_', '-')} must be at least 1")
     own = _cluster(backend, state)
     known = own.folder.load() if own.folder.folder.exists() else None
-    wanted = Wanted(backend=backend, ports=_ports(http_port, client_port, admin_port), **settings)
+    wanted = Wanted(backend=backend, ports=_ports(settings), **settings)
     file: Path | AllocationPlace | None = Path(allocations) if allocations else None
     found = own.status() if known is not None else None
     if known is not None and found is not None:
@@ -285,7 +275,7 @@ def _accelerators(state: str | None) -> Accelerators:
 @cluster.command(short_help="Let nodes of a type join the Docker cluster.")
 @_docker
 @_state
-@click.option("--type", "kind", required=True, help="Name of the node type; nodes are called TYPE-1, TYPE-2 ...")
+@click.option("--type", "name", required=True, help="Name of the node type; nodes are called TYPE-1, TYPE-2 ...")
 @click.option("--nodes", type=click.IntRange(1, 100), default=1, show_default=True, help="How many join.")
 @click.option("--cpus", type=Number(0, 10_000, min_open=True), help="CPU limit of each, in processors (default: none).")
 @click.option("--memory-mb", type=int, default=4096, show_default=True, help="What a node advertises, MiB.")
@@ -293,22 +283,11 @@ def _accelerators(state: str | None) -> Accelerators:
 @click.option("--limit-mb", type=int, default=768, show_default=True, help="Memory limit of the container, MiB.")
 @click.option("--timeout", "timeout_s", type=Number(1, 3600), default=120, show_default=True, help="Seconds.")
 @json_option
-def grow(
-    backend: str,
-    state: str | None,
-    kind: str,
-    nodes: int,
-    cpus: float | None,
-    memory_mb: int,
-    vcores: int,
-    limit_mb: int,
-    timeout_s: float,
-    as_json: bool,
-) -> None:
+def grow(backend: str, state: str | None, nodes: int, timeout_s: float, as_json: bool, **of_type: Any) -> None:
     """Let nodes of a type join the Docker cluster that is up (exit code 5 when they are not RUNNING in time)."""
     from harness.clusters.accelerators import NodeType
 
-    wanted = NodeType(kind, memory_mb, vcores, cpus, limit_mb)
+    wanted = NodeType(**of_type)
     joined = _accelerators(state).grow(wanted, nodes, timeout_s=timeout_s)
     document = {"joined": [asdict(node) for node in joined], "type": asdict(wanted)}
     print_result(as_json, document, [f"{node.name:<20} {node.id}" for node in joined])

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from harness.control.changes import Change
     from harness.control.config import EnforceConfig
-    from harness.control.owner import Prepared
+    from harness.control.owned import Prepared
     from harness.control.reports import TickReport
     from harness.control.telemetry import Log
     from harness.control.wall import Controller

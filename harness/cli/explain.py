@@ -6,7 +6,7 @@ import click
 
 from harness.base.errors import CallError
 from harness.cli.live_view import Source, source_options
-from harness.cli.output import echo_wrapped, json_option, print_json
+from harness.cli.output import json_option, print_result
 from harness.model.queues import ensure_root_prefix
 
 
@@ -24,10 +24,7 @@ def explain(queue: str, source: Source, as_json: bool) -> None:
     if path not in view.queues:
         known = ", ".join(list(view.queues)[:12])
         raise CallError(f"no queue {queue[:60]!r}", where=view.source, mend=f"one of {known}")
-    if as_json:
-        print_json(document(view, path))
-        return
-    policy = f", policy {view.policy}" if view.policy else ""
-    click.echo(f"{path} at {moment(view, view.time_s)} ({view.source}{policy})")
-    for line in words(view, path):
-        echo_wrapped(f"  {line}")
+    if not as_json:
+        policy = f", policy {view.policy}" if view.policy else ""
+        click.echo(f"{path} at {moment(view, view.time_s)} ({view.source}{policy})")
+    print_result(as_json, document(view, path), [f"  {line}" for line in words(view, path)], hang=4)

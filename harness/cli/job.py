@@ -13,7 +13,7 @@ import click
 
 from harness.base.errors import CallError, InputError, RunInvalid
 from harness.base.files import writing
-from harness.cli.output import Number, echo_wrapped, json_option, named_values, print_json, say
+from harness.cli.output import Number, json_option, named_values, print_json, print_result, say
 
 if TYPE_CHECKING:
     from harness.experiments.real.cluster import RealCluster
@@ -34,21 +34,13 @@ def list_them(as_json: bool) -> None:
     """What can be run, and on which data."""
     from harness.jobs.engines import every, groups
 
-    if as_json:
-        rows = [
-            {
-                "name": one.name,
-                "suite": one.suite,
-                "what": one.what,
-                "data": list(one.data),
-                "settings": dict(one.settings),
-            }
-            for one in every().values()
-        ]
-        print_json({"applications": rows, "groups": {name: list(members) for name, members in groups().items()}})
-        return
+    rows, lines = [], []
     for one in every().values():
-        echo_wrapped(f"{one.name:<16} {one.suite:<9} {'+'.join(one.data):<20} {one.what}", hang=48)
+        told = {name: getattr(one, name) for name in ("name", "suite", "what")}
+        rows.append({**told, "data": list(one.data), "settings": dict(one.settings)})
+        lines.append(f"{one.name:<16} {one.suite:<9} {'+'.join(one.data):<20} {one.what}")
+    document = {"applications": rows, "groups": {name: list(members) for name, members in groups().items()}}
+    print_result(as_json, document, lines, hang=48)
 
 
 @job.command()
@@ -86,12 +78,6 @@ def run(
     state: str | None,
     backend: str,
     queue: str,
-    maps: int,
-    reduces: int,
-    task_mb: int | None,
-    am_mb: int | None,
-    executors: int,
-    executor_cores: int,
     settings: tuple[str, ...],
     properties: tuple[str, ...],
     python: str | None,
@@ -99,6 +85,7 @@ def run(
     tasks: Path | None,
     timeout: float,
     as_json: bool,
+    **sizes: Any,
 ) -> int:
     """Run the program NAME. Inputs and output lie where this machine and all nodes see them alike (Spark's programs:
     on this machine, and are copied into a Docker cluster), or in HDFS (MapReduce's). `tpch` runs Q1, Q9, Q12 and Q17 by
@@ -122,16 +109,11 @@ def run(
         places,
         out,
         queue,
-        maps,
-        reduces,
-        task_mb,
-        am_mb,
-        executors,
-        executor_cores,
-        named_values(settings, "--set"),
-        not no_check,
-        timeout,
-        named_values(properties, "--property"),
+        settings=named_values(settings, "--set"),
+        check=not no_check,
+        timeout_s=timeout,
+        properties=named_values(properties, "--property"),
+        **sizes,
     )
     requests = []
     for program in map(find, names):

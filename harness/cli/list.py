@@ -6,7 +6,7 @@ import re
 
 import click
 
-from harness.cli.output import echo_wrapped, json_option, print_json
+from harness.cli.output import json_option, print_result
 
 #: As harness.model.brought.WHAT, and the policies.
 WHAT = ("experiments", "policies", "workloads", "scenarios", "jobs")
@@ -30,12 +30,9 @@ def list_(what: str, as_json: bool) -> None:
     jobs         for order
     """
     rows = _policies() if what == "policies" else _brought(what)
-    if as_json:
-        print_json([{"name": name, "about": about} for name, about in rows])
-        return
     width = max(len(name) for name, _ in rows)
-    for name, about in rows:
-        echo_wrapped(f"{name:<{width}}  {_line(about)}", hang=width + 2)
+    lines = [f"{name:<{width}}  {_line(about)}" for name, about in rows]
+    print_result(as_json, [{"name": name, "about": about} for name, about in rows], lines, hang=width + 2)
 
 
 def _line(about: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import click
 
 from harness.base.sums import plain
 from harness.cli import names
-from harness.cli.output import Number, json_option, named_values, print_json, say
+from harness.cli.output import Number, json_option, named_values, print_result, say
 
 if TYPE_CHECKING:
     from harness.policies.ordering.jobs import MapReduceJob, Slots
@@ -74,18 +75,12 @@ def order(
     slots.check(jobs)
     if algorithm == "mrorder":
         document = _online(jobs, slots, settings, path)
-        print_json(document) if as_json else _print_online(document)
+        print_result(as_json, document, _online_lines(document))
         return
     if jobs[0].arrival_s is not None:
-        text = f"yarnfair: arrival_seconds is for --algorithm mrorder, {algorithm} takes all jobs as there at 0"
-        click.echo(text, err=True)
+        say(f"arrival_seconds is for --algorithm mrorder, {algorithm} takes all jobs as there at 0")
     document, further = _offline(jobs, slots, algorithm, objective, time_limit_s)
-    if as_json:
-        print_json(document)
-    else:
-        _print(document)
-        for line in further:
-            click.echo(line)
+    print_result(as_json, document, [*_lines(document), *further])
 
 
 def _offline(
@@ -119,10 +114,9 @@ def _offline(
         }
         if not best.proven:
             unit = "makespan" if document["objective"] == "makespan" else "total completion time"
-            click.echo(
-                f"yarnfair: stopped before the order was proven optimal: its {unit} is {float(best.value):.12g} s, "
-                f"that of any order at least {float(best.bound):.12g} s",
-                err=True,
+            say(
+                f"stopped before the order was proven optimal: its {unit} is {float(best.value):.12g} s, "
+                f"that of any order at least {float(best.bound):.12g} s"
             )
     else:
         indices = GREEDY[algorithm](jobs, slots)
@@ -229,11 +223,11 @@ _NOT_HERE = {
 }
 
 
-def _print_online(document: dict[str, Any]) -> None:
+def _online_lines(document: dict[str, Any]) -> Iterator[str]:
     width = max(3, *(len(name) for name in document["order"]))
-    click.echo(f"{'job':<{width}}  {'round':>5}  {'arrives, s':>12}  {'submitted, s':>12}  {'ends at, s':>14}")
+    yield f"{'job':<{width}}  {'round':>5}  {'arrives, s':>12}  {'submitted, s':>12}  {'ends at, s':>14}"
     for name in document["order"]:
-        click.echo(
+        yield (
             f"{name:<{width}}  {document['rounds'][name]:>5}  {document['arrivals'][name]:>12.12g}  "
             f"{document['submitted'][name]:>12.12g}  {document['completions'][name]:>14.12g}"
         )
@@ -243,7 +237,7 @@ def _print_online(document: dict[str, Any]) -> None:
         ("total_completion_time", "total completion time"),
         ("total_flow_time", "from arrival to end, sum"),
     ):
-        click.echo(f"{what:<25}{document[key]:.12g} s (submitted as they arrive: {submitted[key]:.12g} s)")
+        yield f"{what:<25}{document[key]:.12g} s (submitted as they arrive: {submitted[key]:.12g} s)"
 
 
 def _read(path: str) -> tuple[MapReduceJob, ...]:
@@ -254,11 +248,11 @@ def _read(path: str) -> tuple[MapReduceJob, ...]:
     return parse_jobs(read_text(path, mend="name a readable CSV file").removeprefix("\ufeff"), path)
 
 
-def _print(document: dict[str, Any]) -> None:
+def _lines(document: dict[str, Any]) -> Iterator[str]:
     ends: dict[str, int | float] = document["completions"]
     width = max(3, *(len(name) for name in ends))
-    click.echo(f"{'job':<{width}}  {'ends at, s':>14}")
+    yield f"{'job':<{width}}  {'ends at, s':>14}"
     for name, end in ends.items():
-        click.echo(f"{name:<{width}}  {end:>14.12g}")
-    click.echo(f"makespan               {document['makespan']:.12g} s")
-    click.echo(f"total completion time  {document['total_completion_time']:.12g} s")
+        yield f"{name:<{width}}  {end:>14.12g}"
+    yield f"makespan               {document['makespan']:.12g} s"
+    yield f"total completion time  {document['total_completion_time']:.12g} s"

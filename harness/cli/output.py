@@ -8,9 +8,10 @@ import math
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 import click
 
@@ -69,13 +70,21 @@ def print_json(document: Any) -> None:
     click.echo(json.dumps(plain(document), indent=1, ensure_ascii=False))
 
 
-def print_result(as_json: bool, document: Any, lines: Iterable[str]) -> None:
-    """The result of a command: its document with ``--json``, else lines of text."""
+def print_result(as_json: bool, document: Any, lines: Iterable[str], *, hang: int | None = None) -> None:
+    """The result of a command: its document with ``--json``, else lines of text (``hang``: as `echo_wrapped` has it;
+    None: whole)."""
     if as_json:
         print_json(document)
         return
     for line in lines:
-        click.echo(line)
+        click.echo(line if hang is None else fitted(line, sys.stdout, hang=hang))
+
+
+def stay() -> NoReturn:
+    """What serves goes on until it is interrupted; what was printed is seen meanwhile."""
+    sys.stdout.flush()
+    while True:
+        time.sleep(3600)
 
 
 def say(text: str) -> None:

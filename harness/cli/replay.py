@@ -135,16 +135,10 @@ def replay(
     else:
         echo_sentences(loaded.kind.sentences(loaded, means_of(bands, ended) if bands else ended))
         # A table of one phase alone only where no band is wanted, or seeds are.
-        if not bands or len(bands) < len(ended):
-            for line in loaded.kind.comparison(loaded, ended):
-                click.echo(line)
-        for line in band_lines(bands, reference_of(ended)):
+        lines = [] if bands and len(bands) >= len(ended) else [*loaded.kind.comparison(loaded, ended)]
+        lines += [*band_lines(bands, reference_of(ended)), *migration_lines(moved)]
+        lines += [line for difference in differences for line in difference_lines(difference)]
+        lines += [f"\nreport: {report}"] if report is not None else []
+        for line in lines:
             click.echo(line)
-        for line in migration_lines(moved):
-            click.echo(line)
-        for difference in differences:
-            for line in difference_lines(difference):
-                click.echo(line)
-        if report is not None:
-            click.echo(f"\nreport: {report}")
     verdict(ended)

@@ -95,14 +95,9 @@ def run(
     jobs: int | None,
     resume: bool,
     no_report: bool,
-    rm: str | None,
-    admin: str | None,
-    client: str | None,
-    allocations: str | None,
-    shared: str | None,
-    inventory: str | None,
     as_json: bool,
     access: Access,
+    **cluster: str | None,
 ) -> None:
     """Run EXPERIMENT (a YAML file, or a name of `yarnfair list experiments`) under each of its policies.
 
@@ -122,7 +117,7 @@ def run(
 
     check_backend(backend)
     given = named_values(settings)
-    target = Target(rm, admin, client, allocations, shared, inventory=inventory, http=_http(access, rm))
+    target = Target(**cluster, http=_http(access, cluster["rm"]))
     if backend == "sim" and target != Target():
         raise CallError("an option of a real cluster", where="--backend sim", mend="give --backend local")
     asked = Selection(split_policies(policies), given, seeds, real=backend != "sim")

@@ -18,7 +18,7 @@ import click
 
 from harness.base.errors import CallError, InputError
 from harness.cli import names
-from harness.cli.output import json_option, print_json, scheduler_option
+from harness.cli.output import json_option, print_result, scheduler_option
 
 if TYPE_CHECKING:
     from harness.model.queues import SchedulerName
@@ -160,11 +160,8 @@ def serve(
             "nodes": len(setup.nodes),
             "speed": speed,
         }
-        if as_json:
-            print_json(document)
-        else:
-            click.echo(f"rest {rest.url}  admin {admin.address}  client {client.address}")
-            click.echo(f"{cluster.sim.room.file_words} {path}")
+        addresses = f"rest {rest.url}  admin {admin.address}  client {client.address}"
+        print_result(as_json, document, [addresses, f"{cluster.sim.room.file_words} {path}"])
         sys.stdout.flush()
         if speed > FASTEST_ENFORCED:
             text = f"above --speed {FASTEST_ENFORCED:g} `enforce` doubts figures of applications that fill the cluster"

@@ -31,5 +31,4 @@ def sql(query: str, runs: tuple[Path, ...], as_csv: bool, as_json: bool) -> None
     elif as_csv:
         click.echo(answer.to_csv(index=False), nl=False)
     else:
-        click.echo(answer.to_string(index=False))
-        click.echo(f"({len(answer)} rows)")
+        click.echo(f"{answer.to_string(index=False)}\n({len(answer)} rows)")

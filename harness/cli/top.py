@@ -13,7 +13,7 @@ import click
 
 from harness.base.errors import YarnfairError
 from harness.cli.live_view import Source, source_options
-from harness.cli.output import Number, json_option, print_json
+from harness.cli.output import Number, json_option, print_json, print_result, stay
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -59,13 +59,8 @@ def _serve(source: Source, address: str, every: float, as_json: bool) -> None:
     live = LivePage(source.view, every)
     server = live.serve(*address_of(address))
     try:
-        if as_json:
-            print_json({"url": server.url})
-        else:
-            click.echo(f"live page: {server.url} (Ctrl-C ends it)")
-        sys.stdout.flush()
-        while True:
-            time.sleep(3600)
+        print_result(as_json, {"url": server.url}, [f"live page: {server.url} (Ctrl-C ends it)"])
+        stay()
     finally:
         server.close()
         live.close()

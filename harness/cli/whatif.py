@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.base.errors import CallError
-from harness.cli.output import cluster_option, json_option, print_json
+from harness.cli.output import cluster_option, json_option, print_result, stay
 
 if TYPE_CHECKING:
     from harness.experiments.resolve import LoadedExperiment
@@ -47,7 +45,7 @@ def whatif(what: str, cluster: Path | None, serve: str, export: Path | None, sta
         try:
             if export is not None:
                 write_text(export, page(_exported(what_if, _query(state))))
-                print_json({"file": str(export)}) if as_json else click.echo(f"written: {export}")
+                print_result(as_json, {"file": str(export)}, [f"written: {export}"])
                 return
             answers = {
                 "/about.json": lambda _: what_if.about(),
@@ -59,11 +57,9 @@ def whatif(what: str, cluster: Path | None, serve: str, export: Path | None, sta
                 },
             }
             server = PageServer(*address_of(serve), page(), answers)
-            print_json({"url": server.url}) if as_json else click.echo(f"what if: {server.url} (Ctrl-C ends it)")
-            sys.stdout.flush()
             try:
-                while True:
-                    time.sleep(3600)
+                print_result(as_json, {"url": server.url}, [f"what if: {server.url} (Ctrl-C ends it)"])
+                stay()
             finally:
                 server.close()
         finally:

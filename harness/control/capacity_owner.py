@@ -7,14 +7,15 @@ texts, so that they go back as they were.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from harness.base.errors import InputError
 from harness.control.events import Attributes
-from harness.control.owner import FileOwner, Foreign, Prepared, others_edits
-from harness.control.values import Nonsense, come_back, depart
+from harness.control.owned import Foreign, Owned, Prepared
+from harness.control.owner import FileOwner
+from harness.control.values import Values
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import ROOT, AllocationFile
 from harness.model.resources import Resource
@@ -36,14 +37,12 @@ class PreparedCapacities(Prepared):
 
 
 @dataclass(slots=True)
-class CapacityOwner:
-    """One configuration, its baseline and what is ours in it (queue -> property -> text; None: not there)."""
+class CapacityOwner(Owned):
+    """One configuration, its baseline and what is ours in it; attributes are properties."""
 
-    source: ConfigurationSource
-    baseline: dict[str, dict[str, Any]] = field(default_factory=dict)
-    ours: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
-    #: Queues that have gone -> their baseline and what was ours, for when they come back as they went.
-    departed: dict[str, dict[str, Any]] = field(default_factory=dict)
+    place: ConfigurationSource
+    ATTRIBUTES: ClassVar[tuple[str, ...]] = WRITTEN
+    SHARE: ClassVar[str] = CAPACITY
     #: Its RM's release and the traps found there; None: to be asked for.
     _trapped: tuple[tuple[int, int], tuple[Trap, ...]] | None = field(default=None, init=False)
     _now: Configuration | None = field(default=None, init=False)
@@ -63,43 +62,34 @@ class CapacityOwner:
         ``words_lost``: another controller wrote it, and what that said last is lost: a value may be its own.
         Raises InputError or Unreachable when it cannot be read or makes no sense; nothing is remembered then.
         """
-        now = self.source.read()
+        now = self.place.read()
         # The mark alone would not do: a ResourceManager with the memory store counts from 1 again once it restarts.
         if self._now is not None and now.mark is not None and now == self._now:
             return []
-        tree = queue_tree(now.values, source=self.source.name)
+        tree = queue_tree(now.values, source=self.place.name)
         self._now, self._tree, self._trapped = now, tree, None
         for gone in sorted(self.baseline.keys() - tree.keys()):
-            kept = {"baseline": self.baseline.pop(gone), "ours": self.ours.pop(gone, {})}
-            if kept["ours"]:
-                depart(self.departed, gone, kept)
+            self._depart(gone)
         found: list[Foreign] = []
-        for path in sorted(tree.keys() - {ROOT}):
-            if path not in self.baseline:
-                said = self._said(path, CAPACITY)
-                if (back := come_back(self.departed, path, CAPACITY, said)) is not None:
-                    # The capacity is of the time when it went.
-                    self.baseline[path], self.ours[path] = back["baseline"], back["ours"]
-                    found.append(Foreign(path, CAPACITY, str(said)))
-            known = self.baseline.setdefault(path, {CAPACITY: self._said(path, CAPACITY)})
-            says = {key: self._said(path, key) for key in WRITTEN}
+        for path, said in _said(tree, now).items():
+            if path not in self.baseline and self._returned(path, said[CAPACITY]) is not None:
+                # The capacity is of the time when it went.
+                found.append(Foreign(path, CAPACITY, str(said[CAPACITY])))
+            known = self.baseline.setdefault(path, {CAPACITY: said[CAPACITY]})
             unknown = words_lost and not self.ours.get(path, {}).get(CAPACITY)
-            if unknown and says[CAPACITY] not in (None, known[CAPACITY]):
+            if unknown and said[CAPACITY] not in (None, known[CAPACITY]):
                 # What differs from the entitlement is found foreign below.
                 self.ours.setdefault(path, {})[CAPACITY] = [known[CAPACITY]]
-            found += others_edits(path, says, known, self.ours.get(path, {}), CAPACITY, words_lost=words_lost)
+            found += self._others_edits(path, said, known, words_lost=words_lost)
         return found
-
-    def _said(self, path: str, key: str) -> str | None:
-        return None if self._now is None else self._now.values.get(f"{PREFIX}{path}.{key}")
 
     def _configuration(self) -> Configuration:
         if self._now is None:
-            raise InputError("the configuration was not read", where=self.source.name)
+            raise InputError("the configuration was not read", where=self.place.name)
         return self._now
 
     def _steering(self) -> Steering:
-        return Steering(self._tree, self._configuration().values, self.baseline, self._cluster, self.source.name)
+        return Steering(self._tree, self._configuration().values, self.baseline, self._cluster, self.place.name)
 
     def configured_weights(self) -> dict[str, float]:
         """The administrator's shares: of each queue its part of the cluster, in percent.
@@ -136,14 +126,14 @@ class CapacityOwner:
         """The properties with these attributes, as of the last `read`. InputError where they cannot be expressed."""
         wanted = self._steering().wanted(attributes)
         changes = self._changes(wanted.values)
-        before, after = self.source.shown(self._configuration(), changes)
+        before, after = self.place.shown(self._configuration(), changes)
         problems = tuple(wanted.problems)
         return PreparedCapacities(before, after, AllocationFile(), wanted.in_force, (), problems, changes)
 
     def original(self) -> PreparedCapacities:
         """The properties with the administrator's own values wherever the controller had written others."""
         changes = self._changes({})
-        before, after = self.source.shown(self._configuration(), changes)
+        before, after = self.place.shown(self._configuration(), changes)
         steering = self._steering()
         in_force = {path: steering.capacity(path).entitlement for path in self.baseline if path in self._tree}
         return PreparedCapacities(before, after, AllocationFile(), in_force, changes=changes)
@@ -154,45 +144,31 @@ class CapacityOwner:
         assert isinstance(prepared, PreparedCapacities)
         if prepared.changed:
             try:
-                self._now = self.source.write(prepared.changes, self._configuration(), still)
+                self._now = self.place.write(prepared.changes, self._configuration(), still)
             except InputError:
                 # Whatever is there now is looked at anew.
                 self._now = None
                 raise
-        for attributes in self.ours.values():
-            for values in attributes.values():
-                del values[:-1]
+        self._settle()
 
-    def _changes(self, wanted: Mapping[str, Mapping[str, str]]) -> dict[str, str | None]:
+    def _changes(self, wanted: Mapping[str, Values]) -> dict[str, str | None]:
         """What brings the properties from what we wrote before to what is wanted."""
-        changes: dict[str, str | None] = {}
-        for path in {**wanted, **self.ours}:
-            if path not in self._tree:
-                continue
-            ours, known = self.ours.setdefault(path, {}), self.baseline[path]
-            for key in WRITTEN:
-                value: str | None = wanted.get(path, {}).get(key)
-                if value is not None:
-                    known.setdefault(key, self._said(path, key))
-                elif key in ours:
-                    value = known.get(key)
-                else:
-                    continue
-                mine = ours.setdefault(key, [self._said(path, key)])
-                if mine[-1] != value:
-                    mine.append(value)
-                if value != self._said(path, key):
-                    changes[f"{PREFIX}{path}.{key}"] = value
-        return changes
+        stands = _said(self._tree, self._configuration())
+        return {
+            f"{PREFIX}{path}.{key}": value
+            for path, due in self._due(wanted, stands)
+            for key, value in due.items()
+            if value != stands[path][key]
+        }
 
     @property
     def beside(self) -> AllocationPlace | None:
         """The place beside which a lease is kept; None: a store has none."""
-        return self.source.place if isinstance(self.source, FileSource) else None
+        return self.place.place if isinstance(self.place, FileSource) else None
 
     def present(self) -> dict[str, float]:
         """The capacities that stand there, whoever wrote them, as of the last `read`."""
-        now = Steering(self._tree, self._configuration().values, {}, self._cluster, self.source.name)
+        now = Steering(self._tree, self._configuration().values, {}, self._cluster, self.place.name)
         return {path: now.capacity(path).entitlement for path in self._tree if path != ROOT}
 
     def traps(self, client: RmClient, hadoop: tuple[int, int]) -> tuple[Trap, ...]:
@@ -221,7 +197,7 @@ class CapacityOwner:
 
     def load(self, client: RmClient) -> None:
         """Makes the RM go by what was written."""
-        self.source.load(client)
+        self.place.load(client)
 
     def confirm(self, client: RmClient, wanted: Mapping[str, float], *, timeout_s: float, every_s: float) -> None:
         """Waits until the RM has these capacities. Raises NotEffective."""
@@ -232,55 +208,34 @@ class CapacityOwner:
         queues = client.rest.scheduler().queues
         return {path: queue.setting for path, queue in queues.items() if queue.setting is not None}
 
-    def document(self) -> dict[str, Any]:
-        """Whose the values are: what a ledger keeps (`restored`), and others are told (`adopt`)."""
-        return {"baseline": self.baseline, "ours": self.ours, "departed": self.departed}
+    def _checked(self, document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        baseline = {str(path): dict(values) for path, values in document["baseline"].items()}
+        ours = {str(p): {str(k): list(v) for k, v in values.items()} for p, values in document["ours"].items()}
+        departed = {
+            str(path): {"baseline": dict(kept["baseline"]), "ours": {k: list(v) for k, v in kept["ours"].items()}}
+            for path, kept in document.get("departed", {}).items()
+        }
+        for path, values in (*baseline.items(), *((path, kept["baseline"]) for path, kept in departed.items())):
+            read_capacity(values[CAPACITY], path)
+        return {"baseline": baseline, "ours": ours, "departed": departed}
 
-    def forget(self) -> None:
-        """The configuration is the administrator's: what is read next are the entitlements.
+    def _stands(self) -> dict[str, Values]:
+        now = self.place.read()
+        return _said(queue_tree(now.values, source=self.place.name), now)
 
-        Queues that have gone from it are not given back: they may return with a controller's capacities.
-        """
-        self.baseline.clear()
-        self.ours.clear()
+    def _look_anew(self) -> None:
         self._now = None
 
-    def adopt(self, document: Mapping[str, Any], *, lives: bool = False) -> None:
-        """Goes on from what another controller says of the configuration, whether or not that one still ``lives``.
 
-        What the configuration shows otherwise is the administrator's; not while that controller lives, which writes its
-        capacities again over somebody's edit. Raises Nonsense, and what reading raises; nothing is adopted then.
-        """
-        try:
-            baseline = {str(path): dict(values) for path, values in document["baseline"].items()}
-            ours = {str(p): {str(k): list(v) for k, v in values.items()} for p, values in document["ours"].items()}
-            departed = {
-                str(path): {"baseline": dict(kept["baseline"]), "ours": {k: list(v) for k, v in kept["ours"].items()}}
-                for path, kept in document.get("departed", {}).items()
-            }
-            for path, values in (*baseline.items(), *((path, kept["baseline"]) for path, kept in departed.items())):
-                read_capacity(values[CAPACITY], path)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise Nonsense(error) from None
-        if not lives:
-            self._hold_against_file(baseline, ours)
-        self.baseline, self.ours, self.departed, self._now = baseline, ours, departed, None
-
-    def _hold_against_file(self, baseline: dict[str, dict[str, Any]], ours: dict[str, dict[str, list[Any]]]) -> None:
-        """What stands there and was not a controller's is the administrator's. Who is away may come back as it went."""
-        now = self.source.read().values
-        for path in queue_tree(now, source=self.source.name).keys() & baseline.keys():
-            for key, values in list(ours.get(path, {}).items()):
-                if now.get(f"{PREFIX}{path}.{key}") not in values:
-                    del ours[path][key]
-                    baseline[path].pop(key, None)
-            if CAPACITY not in ours.get(path, {}):
-                baseline[path][CAPACITY] = now.get(f"{PREFIX}{path}.{CAPACITY}")
+def _said(tree: Collection[str], now: Configuration) -> dict[str, Values]:
+    """What a configuration says of its queues but the root."""
+    return {
+        path: {key: now.values.get(f"{PREFIX}{path}.{key}") for key in WRITTEN} for path in sorted({*tree} - {ROOT})
+    }
 
 
 def owner_of(place: AllocationPlace | ConfigurationSource, document: Callable[[str], Any]) -> FileOwner | CapacityOwner:
     """The owner of what is kept at a place, going on from what a ledger has kept (``document``: by name)."""
     if isinstance(place, ConfigurationSource):
-        baseline, ours, departed = (document(name) or {} for name in ("baseline", "ours", "departed"))
-        return CapacityOwner(place, baseline, ours, departed)
+        return CapacityOwner.restored(place, document)
     return FileOwner.restored(place, document)

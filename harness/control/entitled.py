@@ -14,8 +14,6 @@ from harness.control.owner import FileOwner
 from harness.ledger.store import read_documents
 from harness.yarn.files import AllocationPlace, LocalPlace
 
-_KEPT = ("baseline", "ours", "named", "departed", "texts")
-
 
 def of_config(config: EnforceConfig) -> dict[str, float]:
     """Queue -> w_i as a controller with this configuration takes it: its ``queues``, else the administrator's weight.
@@ -28,7 +26,7 @@ def of_config(config: EnforceConfig) -> dict[str, float]:
         return said
     kept: Mapping[str, Any] = {}
     if os.path.exists(config.ledger_path()):
-        kept = read_documents(config.ledger_path(), _KEPT)
+        kept = read_documents(config.ledger_path(), (*FileOwner.OF_QUEUES, "departed"))
     owner = FileOwner.restored(place, kept.get)
     lease = _lease_of(place)
     if not kept.get("baseline") and lease.said:

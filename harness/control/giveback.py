@@ -11,7 +11,8 @@ from typing import Any
 
 from harness.control.capacity_owner import CapacityOwner
 from harness.control.lease import Lease
-from harness.control.owner import FileOwner, Prepared
+from harness.control.owned import Prepared
+from harness.control.owner import FileOwner
 from harness.control.settings import ControlSettings
 from harness.control.values import Nonsense
 from harness.ledger.store import LedgerStore

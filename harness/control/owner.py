@@ -1,23 +1,17 @@
-"""The attributes of an allocation file that a controller owns, and everybody else's, which it leaves alone.
-
-The administrator's values are remembered (the *baseline*): they are the entitlements that nobody configured, and what
-an attribute goes back to that the policy no longer declares. What the controller put into the file is remembered too
-(*ours*), so that a value that is neither is somebody else's edit. Both are plain documents that a ledger store keeps.
-"""
+"""The attributes of an allocation file that a controller owns, and everybody else's, which it leaves alone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from harness.control.events import Attributes
+from harness.control.owned import Foreign, Owned, Prepared
 from harness.control.values import (
     ATTRIBUTES,
     Values,
     checked,
-    come_back,
-    depart,
     entitlement,
     finite,
     is_round,
@@ -30,7 +24,7 @@ from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import ROOT, AllocationFile
 from harness.model.resources import Resource
 from harness.yarn.capacity.traps import Trap, fair_traps
-from harness.yarn.fair.edit import Attribute, Change, Edited, close_empty, edit_parsed
+from harness.yarn.fair.edit import Change, Edited, close_empty, edit_parsed
 from harness.yarn.fair.grow import NewQueue, add_queues, remove_queues
 from harness.yarn.fair.javanum import float32
 from harness.yarn.fair.manager import queue_tree
@@ -45,77 +39,23 @@ IDLE_S = 60.0
 OPENED = "element"
 
 
-@dataclass(frozen=True, slots=True)
-class Foreign:
-    """Somebody else's edit of an attribute that the controller had written."""
-
-    queue: str
-    attribute: str
-    text: str
-
-
-def others_edits(
-    path: str, said: Mapping[str, Any], known: Values, ours: Mapping[str, list[Any]], share: str, *, words_lost: bool
-) -> list[Foreign]:
-    """What others have made of a queue's attributes that are ours: from now on these are as they are ``said`` to be.
-
-    ``known``: its baseline, ``share``: the attribute that a policy sets of every queue.
-    """
-    if not ours.get(share):
-        # Nobody but the administrator wrote it: a shadow, a spare or who has released follows the file.
-        known[share] = said[share]
-    found = []
-    for attribute, values in ours.items():
-        value = said[attribute]
-        if value in values:
-            continue
-        before = value == known.get(attribute)
-        text = "what it was before the controller" if before else "nothing" if value is None else str(value)
-        found.append(Foreign(path, attribute, text))
-        if not before and attribute != share and not words_lost:
-            # A limit that somebody sets is what they want from now on; a share is the policy's.
-            known[attribute] = value
-        values[:] = [value]
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A file that is ready to be written. ``in_force``: the weights that the RM will then show."""
-
-    before: bytes
-    after: bytes
-    says: AllocationFile
-    in_force: Mapping[str, float]
-    #: Queues of the plan that the file does not name (ad hoc ones): they keep the weight 1, their siblings are scaled.
-    ad_hoc: tuple[str, ...] = ()
-    #: What cannot be done, in words.
-    problems: tuple[str, ...] = ()
-
-    @property
-    def changed(self) -> bool:
-        return self.before != self.after
-
-
 @dataclass(slots=True)
-class FileOwner:
+class FileOwner(Owned):
     """One allocation file, its baseline and what is ours in it.
 
-    ``ours`` holds for each attribute the values that may stand in the file by our doing: the last one, and one that is
-    about to be written.
+    Of queues in ``departed`` also the weights that the controller gave those that it had named, while they are there:
+    so that an older copy of the file is known.
     """
 
     place: AllocationPlace
-    baseline: dict[str, Values] = field(default_factory=dict)
-    ours: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
     #: Ad hoc queues that the controller has named in the file -> when each was last seen with applications.
     named: dict[str, float] = field(default_factory=dict)
-    #: Queues that have gone from the file -> their baseline and what was ours, for when they come back as they went.
-    #: Named ones also while they are there: with the weights they had, so that an older copy of the file is known.
-    departed: dict[str, dict[str, Any]] = field(default_factory=dict)
     #: Queue -> attribute -> what the administrator wrote between its tags, byte for byte (as latin-1; None: nothing);
     #: `OPENED`: the queue's element was an empty tag.
     texts: dict[str, dict[str, str | None]] = field(default_factory=dict)
+    OF_QUEUES: ClassVar[tuple[str, ...]] = ("baseline", "ours", "named", "texts")
+    ATTRIBUTES: ClassVar[tuple[str, ...]] = ATTRIBUTES
+    SHARE: ClassVar[str] = "weight"
     _data: bytes = field(default=b"", init=False)
     _file: AllocationFile = field(default_factory=AllocationFile, init=False)
     _names: frozenset[str] = field(default=frozenset(), init=False)
@@ -156,77 +96,26 @@ class FileOwner:
             if words_lost and not self.ours.get(path, {}).get("weight") and said["weight"] != known["weight"]:
                 # What differs from the entitlement is found foreign below.
                 self.ours.setdefault(path, {})["weight"] = [known["weight"]]
-            for edit in others_edits(path, said, known, self.ours.get(path, {}), "weight", words_lost=words_lost):
+            for edit in self._others_edits(path, said, known, words_lost=words_lost):
                 found.append(edit)
                 if said[edit.attribute] == known.get(edit.attribute):
                     self.texts.get(path, {}).pop(edit.attribute, None)
         return found
 
-    def document(self) -> dict[str, Any]:
-        """Whose the values in the file are: what a ledger keeps (`restored`), and others are told (`adopt`)."""
-        return {
-            "baseline": self.baseline,
-            "ours": self.ours,
-            "named": self.named,
-            "departed": self.departed,
-            "texts": self.texts,
-        }
+    def _checked(self, document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        return checked(document)
 
-    @classmethod
-    def restored(cls, place: AllocationPlace, document: Callable[[str], Any]) -> FileOwner:
-        """The owner whose `document` a ledger has kept (``document``: by name, None what it has not)."""
-        return cls(place, *(document(name) or {} for name in ("baseline", "ours", "named", "departed", "texts")))
+    def _stands(self) -> dict[str, Values]:
+        return _said(parse_allocations(self.place.read(), source=self.place.name))
 
-    def forget(self) -> None:
-        """The file is the administrator's: what stands in it when it is read next are the entitlements.
-
-        Queues that have gone from it are not given back: they may return with a controller's weights.
-        """
-        for kept in (self.baseline, self.ours, self.named, self.texts):
-            kept.clear()
+    def _look_anew(self) -> None:
         self._data, self._drafted = b"", None
-
-    def adopt(self, document: Mapping[str, Any], *, lives: bool = False) -> None:
-        """Goes on from what another controller says of the file: its values that still stand there are not the
-        administrator's, whose own are those that it names. What the file shows otherwise is the administrator's;
-        not while that controller ``lives``: it writes its weights again over somebody's edit.
-
-        Raises InputError for what is no such document, and what reading the file raises; nothing is adopted then.
-        """
-        said = checked(document)
-        if not lives:
-            self._hold_against_file(said.baseline, said.ours, said.texts)
-        self.baseline, self.named, self.texts = said.baseline, said.named, said.texts
-        self.ours = {path: kept for path, kept in said.ours.items() if kept}
-        if said.departed is not None:
-            self.departed = said.departed
-        self._data, self._drafted = b"", None
-
-    def _hold_against_file(
-        self,
-        baseline: dict[str, Values],
-        ours: dict[str, dict[str, list[Any]]],
-        texts: dict[str, dict[str, str | None]],
-    ) -> None:
-        """What stands in the file and was not a controller's is the administrator's. Who is away may come back as it
-        went."""
-        file = parse_allocations(self.place.read(), source=self.place.name)
-        there = {*file.configured_leaves, *file.configured_parents}
-        for path in ours.keys() & there:
-            said = values_of(file.settings.get(path))
-            for attribute in [name for name, values in ours[path].items() if said[name] not in values]:
-                del ours[path][attribute]
-                baseline.get(path, {}).pop(attribute, None)
-                texts.get(path, {}).pop(attribute, None)
-        for path in baseline.keys() & there:
-            if "weight" not in ours.get(path, {}):
-                baseline[path]["weight"] = values_of(file.settings.get(path))["weight"]
 
     def _depart(self, path: str) -> None:
-        if self.ours.get(path) and path not in self.named:
-            kept = {"baseline": self.baseline[path], "ours": self.ours[path], "texts": self.texts.get(path, {})}
-            depart(self.departed, path, kept)
-        self._forget(path)
+        if path in self.named:
+            self._forget(path)
+        else:
+            Owned._depart(self, path)
 
     def _come_back(self, path: str, said: Values, older: bool) -> bool:
         """A queue that comes back with a weight that was ours has its own entitlement; whether it did.
@@ -237,15 +126,14 @@ class FileOwner:
         named = "named" in self.departed.get(path, {})
         if named and not older and is_round(said["weight"]):
             return False
-        kept = come_back(self.departed, path, "weight", said["weight"])
+        kept = self._returned(path, said["weight"])
         if kept is None:
             return False
         if named:
             self.departed[path], self.named[path] = kept, kept["named"]
             self.baseline[path], self.ours[path] = {"weight": None}, {"weight": [said["weight"]]}
-            return True
-        self.baseline[path], self.ours[path] = kept["baseline"], kept["ours"]
-        self.texts[path] = kept.get("texts", {})
+        else:
+            self.texts[path] = kept.get("texts", {})
         return True
 
     def configured_weights(self) -> dict[str, float]:
@@ -274,10 +162,6 @@ class FileOwner:
             elif "min_resources" in values:
                 found[path] = self._file.max_resources(path).resolve(capacity)
         return found
-
-    def _forget(self, path: str) -> None:
-        for kept in (self.baseline, self.ours, self.named, self.texts):
-            kept.pop(path, None)
 
     def name_queues(self, leaves: Mapping[str, bool], now_s: float) -> None:
         """Puts busy ad hoc queues into the file that `prepare` starts from, and takes idle ones out.
@@ -390,9 +274,7 @@ class FileOwner:
             while self._leaving:
                 self._forget(self._leaving.pop())
             self._names = frozenset((*prepared.says.configured_leaves, *prepared.says.configured_parents))
-        for attributes in self.ours.values():
-            for values in attributes.values():
-                del values[:-1]
+        self._settle()
 
     @property
     def beside(self) -> AllocationPlace | None:
@@ -427,44 +309,33 @@ class FileOwner:
     def _changes(self, wanted: Mapping[str, Values]) -> dict[str, Change]:
         """What brings the file from what we wrote before to what is wanted."""
         changes: dict[str, Change] = {}
-        for path in {**wanted, **self.ours}:
-            if path not in self._names:
-                continue
-            said = values_of(self._file.settings.get(path))
-            ours, known = self.ours.setdefault(path, {}), self.baseline.setdefault(path, {"weight": said["weight"]})
-            new: dict[str, Any] = {}
-            unset: set[Attribute] = set()
-            texts: dict[Attribute, str] = {}
-            for attribute in ATTRIBUTES:
-                value = wanted.get(path, {}).get(attribute)
-                if value is not None:
-                    known.setdefault(attribute, said[attribute])
-                elif attribute in ours:
-                    # The policy no longer declares it: it goes back.
-                    value = known.get(attribute)
-                    if value is None:
-                        unset.add(attribute)
-                    elif attribute == "weight":
-                        value = finite(value)
-                else:
-                    continue
-                text = self.texts.get(path, {}).get(attribute)
-                if value is not None and text is not None and value == known.get(attribute):
-                    texts[attribute] = text
-                mine = ours.setdefault(attribute, [said[attribute]])
-                if mine[-1] != value:
-                    mine.append(value)
-                if value is not None:
-                    new[attribute] = value
+        for path, due in self._due(wanted, _said(self._file, self._names)):
+            known, new = self.baseline[path], {name: value for name, value in due.items() if value is not None}
             changes[path] = Change(
                 weight=new.get("weight"),
                 min_resources=resource_of(new["min_resources"]) if "min_resources" in new else None,
                 max_resources=limit_of(new.get("max_resources")),
                 scheduling_policy=new.get("scheduling_policy"),
-                unset=frozenset(unset),
-                texts=texts,
+                unset=frozenset(name for name in ATTRIBUTES if name in due and name not in new),
+                texts={
+                    name: text
+                    for name in ATTRIBUTES
+                    if (text := self.texts.get(path, {}).get(name)) is not None
+                    and name in new
+                    and new[name] == known.get(name)
+                },
             )
         return changes
+
+    def _back(self, attribute: str, value: Any) -> Any:
+        return finite(value) if attribute == "weight" and value is not None else value
+
+
+def _said(file: AllocationFile, names: Collection[str] | None = None) -> dict[str, Values]:
+    """What a file says of the queues that it names, or of these."""
+    if names is None:
+        names = {*file.configured_leaves, *file.configured_parents}
+    return {path: values_of(file.settings.get(path)) for path in names}
 
 
 def _child_limit(file: AllocationFile, path: str) -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from harness.base.errors import InputError
@@ -63,17 +62,6 @@ def limit_of(value: Any) -> ResourceLimit | None:
     return ResourceLimit(UNBOUNDED if absolute == UNBOUNDED else absolute)
 
 
-@dataclass(slots=True)
-class Said:
-    """What a controller says of the file: the parts of a `FileOwner.document`. ``departed`` None: nothing of that."""
-
-    baseline: dict[str, Values]
-    ours: dict[str, dict[str, list[Any]]]
-    named: dict[str, float]
-    texts: dict[str, dict[str, str | None]]
-    departed: dict[str, dict[str, Any]] | None
-
-
 #: So many queues that have gone are remembered, and so many weights of those that a controller had named: of each the
 #: last ones.
 MOST_DEPARTED, MOST_WEIGHTS = 1000, 10_000
@@ -119,19 +107,19 @@ class Nonsense(InputError):
         )
 
 
-def checked(document: Mapping[str, Any]) -> Said:
-    """The parts of a `FileOwner.document`, copied. Raises Nonsense."""
-    try:
-        away = document.get("departed")
-        said = Said(
-            {str(path): _values(values) for path, values in document["baseline"].items()},
-            {str(path): _ours(values) for path, values in document["ours"].items()},
-            {str(path): float(seen_s) for path, seen_s in document["named"].items()},
-            {str(path): _texts(values) for path, values in document.get("texts", {}).items()},
-            None if away is None else {str(path): _departed(kept) for path, kept in away.items()},
-        )
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise Nonsense(error) from None
+def checked(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The parts of a `FileOwner.document`, copied; nothing of queues that have gone where it says nothing of them.
+
+    Raises KeyError, TypeError, ValueError, AttributeError or IndexError for what is no such document.
+    """
+    said: dict[str, dict[str, Any]] = {
+        "baseline": {str(path): _values(values) for path, values in document["baseline"].items()},
+        "ours": {str(path): _ours(values) for path, values in document["ours"].items()},
+        "named": {str(path): float(seen_s) for path, seen_s in document["named"].items()},
+        "texts": {str(path): _texts(values) for path, values in document.get("texts", {}).items()},
+    }
+    if (away := document.get("departed")) is not None:
+        said["departed"] = {str(path): _departed(kept) for path, kept in away.items()}
     return said
 
 

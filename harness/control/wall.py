@@ -36,7 +36,7 @@ from harness.control.events import (
     Write,
 )
 from harness.control.kept import decision_document, look_document, plain_settings
-from harness.control.owner import Prepared
+from harness.control.owned import Prepared
 from harness.control.poll import POLL_EFFECT_S, POLL_WRITE_GAP_S
 from harness.control.reports import Alarm, TickReport
 from harness.control.rm_look import RmLook

@@ -1,0 +1,204 @@
+"""Whose the values are that a controller puts beside an administrator's: what both schedulers' owners have in common.
+
+The administrator's values are remembered (the *baseline*): they are the entitlements that nobody configured, and what
+an attribute goes back to that the policy no longer declares. What the controller put there is remembered too (*ours*),
+so that a value that is neither is somebody else's edit. Both are plain documents that a ledger store keeps.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+from harness.control.values import Nonsense, Values, come_back, depart
+from harness.model.queues import AllocationFile
+from harness.yarn.capacity.source import ConfigurationSource
+from harness.yarn.files import AllocationPlace
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """Somebody else's edit of an attribute that the controller had written."""
+
+    queue: str
+    attribute: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What is ready to be written. ``in_force``: the weights (of the Capacity Scheduler the settings), by queue, that
+    the RM will then show."""
+
+    before: bytes
+    after: bytes
+    says: AllocationFile
+    in_force: Mapping[str, float]
+    #: Queues of the plan that the file does not name (ad hoc ones): they keep the weight 1, their siblings are scaled.
+    ad_hoc: tuple[str, ...] = ()
+    #: What cannot be done, in words.
+    problems: tuple[str, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        return self.before != self.after
+
+
+@dataclass(slots=True)
+class Owned(ABC):
+    """One file or configuration, its baseline and what is ours in it: queue -> attribute -> value (None: not there).
+
+    ``ours`` holds for each attribute the values that may stand there by our doing: the last one, and one that is about
+    to be written.
+    """
+
+    place: AllocationPlace | ConfigurationSource
+    baseline: dict[str, Values] = field(default_factory=dict)
+    ours: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
+    #: Queues that have gone -> their baseline and what was ours, for when they come back as they went.
+    departed: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    #: What is remembered of queues that are there.
+    OF_QUEUES: ClassVar[tuple[str, ...]] = ("baseline", "ours")
+    #: All attributes that are ever written, and the one that a policy sets of every queue.
+    ATTRIBUTES: ClassVar[tuple[str, ...]]
+    SHARE: ClassVar[str]
+
+    # --- what is kept, and handed on ---
+
+    def document(self) -> dict[str, Any]:
+        """Whose the values are: what a ledger keeps (`restored`), and others are told (`adopt`)."""
+        return {name: getattr(self, name) for name in (*self.OF_QUEUES, "departed")}
+
+    @classmethod
+    def restored(cls, place: Any, document: Callable[[str], Any]) -> Self:
+        """The owner whose `document` a ledger has kept (``document``: by name, None what it has not)."""
+        return cls(place, **{name: document(name) or {} for name in (*cls.OF_QUEUES, "departed")})
+
+    def forget(self) -> None:
+        """All is the administrator's: what stands there when it is read next are the entitlements.
+
+        Queues that have gone are not given back: they may return with a controller's values.
+        """
+        for name in self.OF_QUEUES:
+            getattr(self, name).clear()
+        self._look_anew()
+
+    def adopt(self, document: Mapping[str, Any], *, lives: bool = False) -> None:
+        """Goes on from what another controller says: its values that still stand there are not the administrator's,
+        whose own are those that it names. What is shown otherwise is the administrator's; not while that controller
+        ``lives``: it writes its values again over somebody's edit.
+
+        Raises Nonsense for what is no such document, and what reading raises; nothing is adopted then.
+        """
+        try:
+            said = self._checked(document)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            raise Nonsense(error) from None
+        if not lives:
+            self._hold_against(said, self._stands())
+        for name, kept in said.items():
+            setattr(self, name, kept)
+        self.ours = {path: kept for path, kept in self.ours.items() if kept}
+        self._look_anew()
+
+    def _hold_against(self, said: Mapping[str, dict[str, Any]], stands: Mapping[str, Values]) -> None:
+        """What stands there and was not a controller's is the administrator's. Who is away may come back as it went."""
+        baseline, ours = said["baseline"], said["ours"]
+        for path in ours.keys() & stands.keys():
+            for attribute in [name for name, values in ours[path].items() if stands[path].get(name) not in values]:
+                for kept in (ours, baseline, said.get("texts", {})):
+                    kept.get(path, {}).pop(attribute, None)
+        for path in baseline.keys() & stands.keys():
+            if self.SHARE not in ours.get(path, {}):
+                baseline[path][self.SHARE] = stands[path][self.SHARE]
+
+    @abstractmethod
+    def _checked(self, document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        """The parts of a `document`, copied. Raises what a wrong one makes Python raise."""
+
+    @abstractmethod
+    def _stands(self) -> dict[str, Values]:
+        """What is there now, read anew: queue -> attribute -> value."""
+
+    @abstractmethod
+    def _look_anew(self) -> None:
+        """What was read last counts no more."""
+
+    # --- what others have made of it, and what we do ---
+
+    def _others_edits(self, path: str, said: Mapping[str, Any], known: Values, *, words_lost: bool) -> list[Foreign]:
+        """What others have made of a queue's attributes that are ours: from now on these are as they are ``said`` to
+        be. ``known``: its baseline."""
+        ours = self.ours.get(path, {})
+        if not ours.get(self.SHARE):
+            # Nobody but the administrator wrote it: a shadow, a spare or who has released follows the file.
+            known[self.SHARE] = said[self.SHARE]
+        found = []
+        for attribute, values in ours.items():
+            value = said[attribute]
+            if value in values:
+                continue
+            before = value == known.get(attribute)
+            text = "what it was before the controller" if before else "nothing" if value is None else str(value)
+            found.append(Foreign(path, attribute, text))
+            if not before and attribute != self.SHARE and not words_lost:
+                # A limit that somebody sets is what they want from now on; a share is the policy's.
+                known[attribute] = value
+            values[:] = [value]
+        return found
+
+    def _due(self, wanted: Mapping[str, Values], stands: Mapping[str, Values]) -> Iterator[tuple[str, Values]]:
+        """Each queue that is there with the attributes that are wanted or ours, as they are to be (None: not there).
+
+        They are in ``ours`` and ``baseline`` from then on.
+        """
+        for path in {**wanted, **self.ours}:
+            if path not in stands:
+                continue
+            said = stands[path]
+            ours, known = self.ours.setdefault(path, {}), self.baseline.setdefault(path, {self.SHARE: said[self.SHARE]})
+            due: Values = {}
+            for attribute in self.ATTRIBUTES:
+                value = wanted.get(path, {}).get(attribute)
+                if value is not None:
+                    known.setdefault(attribute, said[attribute])
+                elif attribute in ours:
+                    # The policy no longer declares it: it goes back.
+                    value = self._back(attribute, known.get(attribute))
+                else:
+                    continue
+                mine = ours.setdefault(attribute, [said[attribute]])
+                if mine[-1] != value:
+                    mine.append(value)
+                due[attribute] = value
+            yield path, due
+
+    def _back(self, attribute: str, value: Any) -> Any:
+        """What an attribute goes back to that the administrator had so."""
+        return value
+
+    def _forget(self, path: str) -> dict[str, Any]:
+        """Forgets a queue; what was known of it."""
+        return {name: getattr(self, name).pop(path, {}) for name in self.OF_QUEUES}
+
+    def _depart(self, path: str) -> None:
+        """A queue is there no more."""
+        kept = self._forget(path)
+        if kept["ours"]:
+            depart(self.departed, path, kept)
+
+    def _returned(self, path: str, value: Any) -> dict[str, Any] | None:
+        """What was kept of a queue that comes back with a share that was ours; it has its own entitlement again."""
+        kept = come_back(self.departed, path, self.SHARE, value)
+        if kept is not None:
+            self.baseline[path], self.ours[path] = kept["baseline"], kept["ours"]
+        return kept
+
+    def _settle(self) -> None:
+        """What was about to be written has been."""
+        for attributes in self.ours.values():
+            for values in attributes.values():
+                del values[:-1]
