@@ -58,6 +58,7 @@ def assess(
     from harness.control.settings import MAX_RATIO
     from harness.experiments.assessing.assess import assess as assessed
     from harness.experiments.assessing.foreign import Lacks
+    from harness.experiments.assessing.page import write_page
     from harness.experiments.assessing.writing import (
         CONFIG,
         DOCUMENT,
@@ -67,7 +68,6 @@ def assess(
         fresh_folder,
         write_config,
         write_document,
-        write_page,
     )
 
     if trace is None and rm is None and config is None:

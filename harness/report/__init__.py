@@ -17,7 +17,6 @@
     printed   the page's charts as figures for print
     tools     what these pages share
     comparing the page of `compare --html`
-    assessment the page of `assess`
     serving   a page on a port of this machine
     whatif    the page of `whatif`
     live      the page of `top --serve` and of `enforce`

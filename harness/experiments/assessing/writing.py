@@ -1,4 +1,4 @@
-"""What an assessment leaves: its document, a ready enforce.yaml, and one page. Nothing that is there is overwritten."""
+"""What an assessment leaves beside its page: its document and a ready enforce.yaml. It overwrites nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from harness.control.config import EnforceConfig, read_config
 from harness.control.settings import MAX_RATIO
 from harness.experiments.assessing.assess import Assessed
 from harness.experiments.assessing.verdict import Played
-from harness.report.assessment import PageRow, assessment_page
 
 DOCUMENT, CONFIG, PAGE, TRACE = "assess.json", "enforce.yaml", "assess.html", "trace.jsonl"
 _OURS = (DOCUMENT, CONFIG, PAGE, TRACE, "replay.yaml")
@@ -105,31 +104,6 @@ def _policy(found: Assessed, played: Played) -> dict[str, Any]:
         "mean_completion_change_band": played.change(present).list(),
         "queues": queues,
     }
-
-
-def write_page(path: Path, found: Assessed, source: str) -> None:
-    """The page for a colleague without Hadoop."""
-    evidence, best = found.evidence, found.verdict.best
-    able = [one for one in found.played[1:] if all(map(one.shows, evidence.jobs))]
-    shown = best or min(able, key=lambda one: one.loss().mean, default=None)
-    rows = []
-    for queue, jobs in evidence.jobs.items():
-        if not evidence.present.shows(queue):
-            continue
-        band, other = evidence.present.band(queue), None if shown is None else shown.band(queue)
-        change = None if shown is None else shown.change(evidence.present, queue)
-        rows.append(PageRow(queue, jobs, evidence.real_s[queue], band, other, change))
-    losses = [(played.name, played.loss(), len(played.outcomes)) for played in found.played]
-    page = assessment_page(
-        found.verdict,
-        rows,
-        losses,
-        evidence.present.name,
-        shown.name if shown else None,
-        source,
-        best.name if best else None,
-    )
-    write_text(path, page)
 
 
 def write_document(path: Path, document: Mapping[str, Any]) -> None:
