@@ -23,10 +23,13 @@ if TYPE_CHECKING:
 
     from harness.control.changes import Change
     from harness.control.config import EnforceConfig
+    from harness.control.giveback import Owner
+    from harness.control.lease import Lease
     from harness.control.owned import Prepared
     from harness.control.reports import TickReport
     from harness.control.telemetry import Log
     from harness.control.wall import Controller
+    from harness.ledger.store import LedgerStore
     from harness.yarn.capacity.source import ConfigurationSource
     from harness.yarn.files import AllocationPlace
     from harness.yarn.rmclient import RmClient
@@ -117,16 +120,11 @@ def _once(config: EnforceConfig, rms: tuple[str, ...], log: Log, as_json: bool) 
 
 def _trial(config: EnforceConfig, rms: tuple[str, ...], as_json: bool) -> int:
     """A tick on a copy of the ledger, without writing anything anywhere."""
-    from harness.ledger.store import copy_ledger
-
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="yarnfair-")))
         client = stack.enter_context(config.open_client(rms))
         if trouble := config.file_trouble(client.rms):
             echo_wrapped(f"yarnfair: file: {trouble}", err=True)
-        if config.ledger_path().exists():
-            copy_ledger(config.ledger_path(), folder / "ledger.db")
-        controller = _controller(config, client, config.owned(client), folder / "ledger.db", stack, dry_run=True)
+        controller = _controller(config, client, config.owned(client), _copied(config, stack), stack, dry_run=True)
         report = controller.tick()
         prepared = controller.prepared
         before = controller.owner.present() if report.record is not None else {}
@@ -181,23 +179,39 @@ def _resume(config: EnforceConfig) -> int:
     return 0
 
 
+def _copied(config: EnforceConfig, stack: ExitStack) -> Path:
+    """A copy of the ledger, in a folder that goes with the stack."""
+    from harness.ledger.store import copy_ledger
+
+    copy = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="yarnfair-"))) / "ledger.db"
+    if config.ledger_path().exists():
+        copy_ledger(config.ledger_path(), copy)
+    return copy
+
+
+def _kept(
+    config: EnforceConfig, rms: tuple[str, ...], ledger: Path, stack: ExitStack
+) -> tuple[RmClient | None, LedgerStore, Owner, Lease | None]:
+    """The ledger, and the owner and lease of what it is about; a client where only the RM can tell what that is."""
+    from harness.control.capacity_owner import owner_of
+    from harness.ledger.store import LedgerStore
+
+    client, place = None, config.kept()
+    if place is None:
+        client = stack.enter_context(config.open_client(rms))
+        place = config.owned(client)
+    store = stack.enter_context(LedgerStore(ledger))
+    owner = owner_of(place, store.document)
+    return client, store, owner, owner.lease(store.identity, config.lease_s)
+
+
 def _release(config: EnforceConfig, rms: tuple[str, ...], log: Log) -> int:
     """The file first: it can be mended whether or not an RM answers."""
-    from harness.control.capacity_owner import owner_of
     from harness.control.giveback import give_back, put_in_force
-    from harness.control.lease import lease_of
-    from harness.ledger.store import LedgerStore
     from harness.yarn.errors import Unreachable
 
     with ExitStack() as stack:
-        client, kept = None, config.kept()
-        if kept is None:
-            client = stack.enter_context(config.open_client(rms))
-            kept = config.owned(client)
-        store = stack.enter_context(LedgerStore(config.ledger_path()))
-        owner, lease = owner_of(kept, store.document), None
-        if config.lease_s > 0 and owner.beside is not None:
-            lease = lease_of(owner.beside, store.identity, config.lease_s, time.monotonic)
+        client, store, owner, lease = _kept(config, rms, config.ledger_path(), stack)
         # A spare would take over what was just given back.
         spare = lease is not None and lease.spare()
         prepared = give_back(owner, store, lease)
@@ -220,22 +234,12 @@ def _release(config: EnforceConfig, rms: tuple[str, ...], log: Log) -> int:
 
 def _release_trial(config: EnforceConfig, rms: tuple[str, ...], as_json: bool) -> int:
     """What `--release` would write; touches nothing, and needs no RM where there is a file."""
-    from harness.control.capacity_owner import owner_of
     from harness.control.giveback import adopt
-    from harness.control.lease import lease_of
-    from harness.ledger.store import LedgerStore, copy_ledger
 
     with ExitStack() as stack:
-        kept = config.kept()
-        if kept is None:
-            kept = config.owned(stack.enter_context(config.open_client(rms)))
-        copy = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="yarnfair-"))) / "ledger.db"
-        if config.ledger_path().exists():
-            copy_ledger(config.ledger_path(), copy)
-        store = stack.enter_context(LedgerStore(copy))
-        owner, holder = owner_of(kept, store.document), ""
-        if config.lease_s > 0 and owner.beside is not None:
-            lease = lease_of(owner.beside, store.identity, config.lease_s, time.monotonic)
+        _, store, owner, lease = _kept(config, rms, _copied(config, stack), stack)
+        holder = ""
+        if lease is not None:
             holder = lease.other_holder()
             adopt(owner, store, lease)
         owner.read()
@@ -408,8 +412,10 @@ def _failures(report: TickReport) -> list[str]:
 
 
 def _document(report: TickReport) -> dict[str, Any]:
+    from harness.control.events import Attributes
+
     record = report.record
-    attributes = record.attributes if record is not None else None
+    attributes = record.attributes if record is not None else Attributes()
 
     def amounts(shares: Any) -> dict[str, Any]:
         return {queue: {"memory_mb": r.memory_mb, "vcores": r.vcores} for queue, r in shares.items()}
@@ -420,9 +426,9 @@ def _document(report: TickReport) -> dict[str, Any]:
         "effect_s": report.effect_s,
         "wrote": report.wrote,
         "changed": list(record.changed) if record is not None else [],
-        "weights": dict(attributes.weights) if attributes is not None else {},
-        "min_shares": amounts(attributes.min_shares) if attributes is not None else {},
-        "max_shares": amounts(attributes.max_shares) if attributes is not None else {},
+        "weights": dict(attributes.weights),
+        "min_shares": amounts(attributes.min_shares),
+        "max_shares": amounts(attributes.max_shares),
         "reasons": dict(record.reasons) if record is not None else {},
         "counted": dict(report.counted),
         "consumed": {q: {"memory_mb_s": used[0], "vcore_s": used[1]} for q, used in report.consumed.items()},

@@ -201,18 +201,14 @@ def _said(view: View, decision: Any) -> str:
 
 def _print_document(view: View) -> None:
     from harness.control.explain import row_document
-    from harness.control.view import standing
+    from harness.control.view import alarms, head
 
     print_json(
         {
-            "time_s": view.time_s,
-            "source": view.source,
-            "policy": view.policy,
-            **standing(view),
-            "unit": view.unit,
+            **head(view),
             "capacity_mb": view.capacity_mb,
             "queues": {path: row_document(view, row) for path, row in view.queues.items()},
             "decisions": [dict(decision) for decision in view.decisions],
-            "alarms": [{"kind": kind, "text": text} for kind, text in view.alarms],
+            "alarms": alarms(view),
         }
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.base.words import counted
 from harness.control.changes import amount
-from harness.control.view import QueueRow, Rival, View, by_priority, rivals, standing
+from harness.control.view import QueueRow, Rival, View, alarms, by_priority, head, rivals
 from harness.yarn.queue_answers import CAPACITY
 
 #: A controller that looks has looked within so long, seconds.
@@ -197,18 +197,14 @@ def document(view: View, path: str) -> dict[str, Any]:
     """The same as figures."""
     return {
         "queue": path,
-        "time_s": view.time_s,
-        "source": view.source,
-        "policy": view.policy,
-        **standing(view),
-        "unit": view.unit,
+        **head(view),
         **row_document(view, view.queues[path]),
         "next": [
             {"queue": rival.path, "usage_over_weight": rival.usage_over_weight, "wants": rival.wants}
             for rival in rivals(view, path)
         ],
         "words": explain(view, path),
-        "alarms": [{"kind": kind, "text": text} for kind, text in view.alarms],
+        "alarms": alarms(view),
     }
 
 

@@ -7,11 +7,13 @@ so that a value that is neither is somebody else's edit. Both are plain document
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
+from harness.control.lease import Lease, lease_of
 from harness.control.values import Nonsense, Values, come_back, depart
 from harness.model.queues import AllocationFile
 from harness.yarn.capacity.source import ConfigurationSource
@@ -115,6 +117,15 @@ class Owned(ABC):
             if self.SHARE not in ours.get(path, {}):
                 baseline[path][self.SHARE] = stands[path][self.SHARE]
 
+    @property
+    @abstractmethod
+    def beside(self) -> AllocationPlace | None:
+        """The place beside which a lease is kept; None: there is none."""
+
+    def lease(self, identity: str, lease_s: float) -> Lease | None:
+        """The lease of a controller with that identity; None where there is none, or none is wanted (0)."""
+        return lease_of(self.beside, identity, lease_s, time.monotonic) if lease_s > 0 and self.beside else None
+
     @abstractmethod
     def _checked(self, document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         """The parts of a `document`, copied. Raises what a wrong one makes Python raise."""
@@ -186,8 +197,8 @@ class Owned(ABC):
 
     def _depart(self, path: str) -> None:
         """A queue is there no more."""
-        kept = self._forget(path)
-        if kept["ours"]:
+        kept = {name: known for name, known in self._forget(path).items() if known}
+        if "ours" in kept:
             depart(self.departed, path, kept)
 
     def _returned(self, path: str, value: Any) -> dict[str, Any] | None:

@@ -277,7 +277,7 @@ class FileOwner(Owned):
         self._settle()
 
     @property
-    def beside(self) -> AllocationPlace | None:
+    def beside(self) -> AllocationPlace:
         """The place beside which a lease is kept."""
         return self.place
 

@@ -5,15 +5,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from harness.base.errors import YarnfairError
 from harness.control.core import ControlCore
 from harness.control.giveback import Owner, adopt, clear, give_back, put_in_force
 from harness.control.guards import GuardWatch
-from harness.control.lease import RENEW_PART, HeldByAnother, Lease, lease_of
+from harness.control.lease import RENEW_PART, HeldByAnother, Lease
 from harness.control.released import Released
 from harness.control.settings import ControlSettings, OnStop
 from harness.ledger.store import LedgerStore
@@ -41,10 +42,8 @@ class Tenure:
         #: Whether a guard has released, until somebody says to go on.
         self.released = Released(store)
         self._guards = GuardWatch(settings.guards, flat=core.policy.dues_are_flat())
-        beside, writes = owner.beside, not dry_run and settings.mode != "shadow"
-        lease = None
-        if settings.lease_s > 0 and beside is not None:
-            lease = lease_of(beside, store.identity, settings.lease_s, time.monotonic)
+        writes = not dry_run and settings.mode != "shadow"
+        lease = owner.lease(store.identity, settings.lease_s)
         self._lease = lease if writes else None
         #: Another's, of whom writes nothing: it is read for whose the values in the file are.
         self._others = None if writes else lease
@@ -59,6 +58,14 @@ class Tenure:
 
     def _alarm(self, kind: str, text: str) -> None:
         raise NotImplementedError
+
+    @contextlib.contextmanager
+    def _alarmed(self, kind: str) -> Iterator[None]:
+        """What goes wrong inside is an alarm."""
+        try:
+            yield
+        except YarnfairError as error:
+            self._alarm(kind, error.line())
 
     @property
     def shadow(self) -> bool:
@@ -149,11 +156,8 @@ class Tenure:
         """Without this a shadow beside a controller would take momentary weights for entitlements."""
         if self._others is None:
             return
-        try:
+        with self._alarmed("lease"):
             self._others.other_holder()
-        except YarnfairError as error:
-            self._alarm("lease", error.line())
-        else:
             self._adopt(self._others)
 
     def _adopt(self, lease: Lease) -> None:
@@ -161,17 +165,15 @@ class Tenure:
         found = (lease.said, lease.other_lives)
         if found == self._adopted:
             return
-        try:
+        with self._alarmed("lease"):
             adopt(self.owner, self.store, lease)
             self._adopted = found
-        except YarnfairError as error:
-            self._alarm("lease", error.line())
 
     # --- guards ---
 
     def _told_to_go_on(self) -> None:
         """Whether somebody has said so since it was asked last; then it begins as if it were new."""
-        try:
+        with self._alarmed("guard"):
             if not self.released.ended():
                 return
             self._guards.begin()
@@ -179,8 +181,6 @@ class Tenure:
             # Said beside the file it is a sign of life too: who is blind says it with the next weights.
             if self._lease is not None and self.holds and not self._blind(self._lease):
                 self._lease.keep(self.owner.document())
-        except YarnfairError as error:
-            self._alarm("guard", error.line())
 
     def _guard(self, now_s: float, why: str, *, seen: bool) -> None:
         """Past a guard the file is given back, once; until somebody says to go on, decisions are only said.
@@ -192,10 +192,8 @@ class Tenure:
                 self._alarm("guard", f"{why}: past this guard it would release")
             if self.shadow or self.dry_run or not self.holds:
                 return
-            try:
+            with self._alarmed("ledger"):
                 self.released.begin(now_s, why)
-            except YarnfairError as error:
-                self._alarm("ledger", error.line())
         if not self.released:
             return
         words = "the administrator's own weights and limits are in force"

@@ -97,10 +97,22 @@ class View:
     scheduler: str = ""
 
 
-def standing(view: View) -> dict[str, Any]:
-    """How far the controller goes, as documents say it: `mode`, why and when a guard has released, `given_back`."""
+def head(view: View) -> dict[str, Any]:
+    """What documents say of a view first: of when and whence it is, which policy, in which unit, and how far the
+    controller goes: `mode`, why and when a guard has released, `given_back`."""
     released = {"why": view.released, "time_s": view.released_s} if view.released else None
-    return {"mode": view.mode or None, "released": released, "given_back": view.given_back}
+    return {
+        **{name: getattr(view, name) for name in ("time_s", "source", "policy")},
+        "mode": view.mode or None,
+        "released": released,
+        "given_back": view.given_back,
+        "unit": view.unit,
+    }
+
+
+def alarms(view: View) -> list[dict[str, str]]:
+    """The controller's alarms, as documents have them."""
+    return [{"kind": kind, "text": text} for kind, text in view.alarms]
 
 
 def with_sums(view: View) -> View:

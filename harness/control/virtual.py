@@ -180,11 +180,7 @@ class VirtualDriver:
                 return
             self._pending.pop(0)
             self._put_in_force(attributes, now_ms)
-            for action in self.core.handle(Actuated(now_ms / 1000.0)):
-                if isinstance(action, RaiseAlarm):
-                    self.simulation.decisions.append(
-                        {"time_s": now_ms / 1000.0, "alarm": action.kind, "text": action.text}
-                    )
+            self._carry_out(self.core.handle(Actuated(now_ms / 1000.0)), now_ms)
 
     def _put_in_force(self, attributes: Attributes, now_ms: int) -> None:
         sim, before = self.simulation, self._in_force

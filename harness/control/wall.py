@@ -356,10 +356,8 @@ class Controller(Tenure):
     def _touch(self) -> None:
         """The file once more as it is. An RM that was loading when the file was replaced takes it for loaded, and looks
         again only when it is newer."""
-        try:
+        with self._alarmed("actuation"):
             self.owner.touch()
-        except YarnfairError as error:
-            self._alarm("actuation", error.line())
 
     def _verification_due(self) -> bool:
         if self.settings.refresh == "poll" and self._verified_s <= self._written_s:

@@ -14,7 +14,7 @@ from harness.base.errors import CallError, YarnfairError
 from harness.control.changes import Entitled, debt_words, debts, percent
 from harness.control.changes import parts as parts_of
 from harness.control.explain import explain, moment, old, row_document
-from harness.control.view import View, standing
+from harness.control.view import View, alarms, head
 from harness.report.serving import PageServer
 from harness.report.templating import page_templates
 
@@ -128,19 +128,15 @@ class LivePage:
         return {
             "ready": True,
             "problem": problem,
-            "time_s": view.time_s,
             "clock": moment(view, view.time_s),
-            "source": view.source,
-            "policy": view.policy,
-            **standing(view),
-            "unit": view.unit,
+            **head(view),
             "capacity_mb": view.capacity_mb,
             "wall_clock": view.wall_clock,
             "accounts_age_s": view.accounts_age_s,
             "old": old(view),
             "queues": {path: row_document(view, row) for path, row in view.queues.items()},
             "decisions": [decision_line(view, decision) for decision in reversed(view.decisions[-12:])],
-            "alarms": [{"kind": kind, "text": text} for kind, text in view.alarms],
+            "alarms": alarms(view),
             "history": {
                 "time_s": [at for at, _ in looks],
                 "share": {name: [seen[name][0] if name in seen else None for _, seen in looks] for name in names},

@@ -107,7 +107,7 @@ def test_a_queue_that_leaves_and_returns_with_the_controllers_capacity_keeps_its
     owner.write(owner.original())
     owner.forget()
     kept = json.loads(json.dumps(owner.document()))
-    again, spare = owner_of(owner.source, kept.get), owner_of(owner.source, {}.get)
+    again, spare = owner_of(owner.place, kept.get), owner_of(owner.place, {}.get)
     again.read()
     spare.adopt(json.loads(json.dumps(again.document())))
     assert "a.capacity</name><value>2w<" in path.read_text(), "nobody gives back the capacity of a queue that is away"
