@@ -21,22 +21,12 @@ class _HistoryTakesSeveral(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         out: list[str] = []
         within = False
-        given = 0
         for arg in args:
-            if arg == "--history":
-                within, given = True, 0
-                continue
-            if arg.startswith("-") and arg != "-":
-                if within and not given:
-                    out.append("--history")
-                within = False
-            if within:
-                out += ["--history", arg]
-                given += 1
-            else:
-                out.append(arg)
-        if within and not given:
-            out.append("--history")
+            option = arg.startswith("-") and arg != "-"
+            within = arg == "--history" if option else within
+            if within and not option and out[-1] != "--history":
+                out.append("--history")
+            out.append(arg)
         return super().parse_args(ctx, out)
 
 

@@ -25,12 +25,12 @@ class Alarm:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TickReport:
     """What one tick saw and did. Times are the controller's clock (seconds since 1970, never going back)."""
 
     time_s: float
-    took_s: float
+    took_s: float = 0.0
     #: What was seen (None: the RM could not be looked at).
     snapshot: Snapshot | None = None
     #: f_i of every leaf.

@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Literal, TextIO
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, start_http_server
@@ -140,20 +141,16 @@ class Metrics:
         #: Gauge and queue -> its child: `labels` costs more than all else of a tick's figures.
         self._children: dict[tuple[str, str], Gauge] = {}
         self._shown: dict[tuple[str, str], float] = {}
-        self._ticks = Counter(
-            "yarnfair_ticks", "Control periods, by what came of them.", ["outcome"], registry=registry
-        )
-        self._tick_s = Histogram("yarnfair_tick_seconds", "One tick.", buckets=_BUCKETS, registry=registry)
-        self._effect_s = Histogram(
-            "yarnfair_effect_seconds",
-            "From the decision until the ResourceManager showed it.",
-            buckets=_BUCKETS,
-            registry=registry,
-        )
-        self._writes = Counter("yarnfair_writes", "Times that the allocation file was replaced.", registry=registry)
-        self._alarms = Counter("yarnfair_alarms", "Alarms, by kind.", ["kind"], registry=registry)
-        self._released = Gauge("yarnfair_released", "1 while a guard has released, else 0.", registry=registry)
-        self._seen = Gauge("yarnfair_last_look_timestamp_seconds", "The last look at the RM.", registry=registry)
+        counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
+        histogram = partial(Histogram, buckets=_BUCKETS, registry=registry)
+        self._ticks = counter("yarnfair_ticks", "Control periods, by what came of them.", ["outcome"])
+        self._tick_s = histogram("yarnfair_tick_seconds", "One tick.")
+        said = "From the decision until the ResourceManager showed it."
+        self._effect_s = histogram("yarnfair_effect_seconds", said)
+        self._writes = counter("yarnfair_writes", "Times that the allocation file was replaced.")
+        self._alarms = counter("yarnfair_alarms", "Alarms, by kind.", ["kind"])
+        self._released = gauge("yarnfair_released", "1 while a guard has released, else 0.")
+        self._seen = gauge("yarnfair_last_look_timestamp_seconds", "The last look at the RM.")
         gauges = {
             "weight": "The weight that was written last.",
             "entitlement": "w_i of the queue.",
@@ -162,9 +159,7 @@ class Metrics:
             "counted": "Counted accumulated resources, in the policy's unit (leaves).",
             "consumed_mib_seconds": "Memory-seconds since the ledger began (leaves).",
         }
-        self._gauges = {
-            name: Gauge(f"yarnfair_queue_{name}", text, ["queue"], registry=registry) for name, text in gauges.items()
-        }
+        self._gauges = {name: gauge(f"yarnfair_queue_{name}", text, ["queue"]) for name, text in gauges.items()}
 
     def serve(self, address: str, port: int) -> int:
         """Shows the page; the port (0: any free one). InputError."""

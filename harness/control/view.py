@@ -276,19 +276,16 @@ def from_rm(
             ordering=queue.policy,
         )
     held = sum(queue.used.vcores for queue in status.queues.values() if queue.leaf)
-    vcores = (held, status.capacity.vcores)
-    view = View(time_s, source, "", status.capacity.memory_mb, rows, vcores=vcores, scheduler=status.type)
-    if kept is not None:
-        view = replace(
-            kept,
-            time_s=time_s,
-            source=source,
-            capacity_mb=view.capacity_mb,
-            vcores=view.vcores,
-            scheduler=view.scheduler,
-            queues=rows,
-            accounts_age_s=max(time_s - kept.time_s, 0.0),
-        )
+    view = replace(
+        kept or View(time_s, source, "", 0, {}),
+        time_s=time_s,
+        source=source,
+        capacity_mb=status.capacity.memory_mb,
+        vcores=(held, status.capacity.vcores),
+        scheduler=status.type,
+        queues=rows,
+        accounts_age_s=None if kept is None else max(time_s - kept.time_s, 0.0),
+    )
     return with_sums(view)
 
 

@@ -14,7 +14,6 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from harness.base.errors import YarnfairError
@@ -44,7 +43,6 @@ from harness.control.settings import ControlSettings
 from harness.control.tenure import Tenure
 from harness.ledger.store import LedgerStore, StoreFull
 from harness.model.resources import ZERO, Resource
-from harness.model.snapshot import Snapshot
 from harness.policies.base import Policy
 from harness.yarn.capacity.source import ConfigurationSource
 from harness.yarn.capacity.traps import Trap
@@ -54,21 +52,6 @@ from harness.yarn.rmclient import NotEffective, RmClient
 
 #: Alarms of a tick that could not see, or not do, what it was to: such a holder gives no sign of life.
 _BLIND = frozenset({"observation", "actuation", "ledger", "file"})
-
-
-@dataclass(slots=True)
-class _Tick:
-    """What the present tick has found so far."""
-
-    started_s: float
-    snapshot: Snapshot | None = None
-    record: Record | None = None
-    before: Mapping[str, float] = field(default_factory=dict)
-    prepared: Prepared | None = None
-    wrote: bool = False
-    decided_s: float = 0.0
-    effect_s: float | None = None
-    alarms: list[Alarm] = field(default_factory=list)
 
 
 class Controller(Tenure):
@@ -126,7 +109,9 @@ class Controller(Tenure):
         rm = store.document("rm")
         known = rm if isinstance(rm, list) else None
         self._look = RmLook(client, settings, self.clock, self.accounts, known, _capacity(state))
-        self._tick = _Tick(0.0)
+        #: What the present tick has found so far, and when it decided (None: it has not).
+        self._tick = TickReport(0.0)
+        self._decided_s: float | None = None
 
     # --- the driver's surface ---
 
@@ -139,37 +124,28 @@ class Controller(Tenure):
 
     def tick(self) -> TickReport:
         """One control period, now."""
-        self._tick = tick = _Tick(self.clock())
+        self._tick = tick = TickReport(self.clock())
+        self._decided_s = None
         self._hold()
         self._told_to_go_on()
-        actions: list[Action] = self.core.handle(Tick(tick.started_s))
+        actions: list[Action] = self.core.handle(Tick(tick.time_s))
         while actions:
             actions = self._carry_out(actions)
         if not any(alarm.kind in _BLIND for alarm in tick.alarms):
             self._good_s = time.monotonic()
         ledger = self.core.ledger
-        report = TickReport(
-            time_s=tick.started_s,
-            took_s=self.clock() - tick.started_s,
-            snapshot=tick.snapshot,
-            counted=dict(ledger.counted()) if ledger is not None else {},
-            consumed=self.accounts.consumed(),
-            record=tick.record,
-            before=tick.before,
-            wrote=tick.wrote,
-            effect_s=tick.effect_s,
-            alarms=tuple(tick.alarms),
-            shadow=self.shadow,
-            released=self.released.why,
-        )
+        tick.took_s = self.clock() - tick.time_s
+        tick.counted = dict(ledger.counted()) if ledger is not None else {}
+        tick.consumed = self.accounts.consumed()
+        tick.shadow, tick.released = self.shadow, self.released.why
         self._decided |= tick.record is not None
-        self.on_tick(report)
-        return report
+        self.on_tick(tick)
+        return tick
 
     # --- events and actions ---
 
     def _alarm(self, kind: str, text: str) -> None:
-        self._tick.alarms.append(Alarm(kind, text))
+        self._tick.alarms += (Alarm(kind, text),)
 
     def _carry_out(self, actions: list[Action]) -> list[Action]:
         """Does what the core wants; what it wants next."""
@@ -263,7 +239,7 @@ class Controller(Tenure):
     def _actuate(self, attributes: Attributes) -> list[Action]:
         """Writes, refreshes, and tells the core how it went."""
         tick = self._tick
-        tick.decided_s = self.clock()
+        self._decided_s = self.clock()
         if self.shadow and not self.dry_run:
             # Taken for written, so that it is said again only when it changes.
             self.core.handle(Actuated(self.clock()))
@@ -275,7 +251,7 @@ class Controller(Tenure):
             if self.settings.ad_hoc == "name" and tick.snapshot is not None:
                 leaves = {q.name: q.running_apps > 0 or q.demand != ZERO for q in tick.snapshot.leaves()}
                 self.owner.name_queues(leaves, tick.snapshot.time_s)
-            prepared = self.prepared = tick.prepared = self.owner.prepare(attributes)
+            prepared = self.prepared = self.owner.prepare(attributes)
             for problem in prepared.problems:
                 self._alarm("ad-hoc", problem)
             if self.dry_run or any(trap.blocking for trap in self._traps()):
@@ -325,11 +301,11 @@ class Controller(Tenure):
         poll, age_s = self.settings.refresh == "poll", self.clock() - self._written_s
         if written is None or (poll and age_s < POLL_WRITE_GAP_S):
             return []
-        just_written = self._tick.prepared is not None and not poll
+        decided_s = None if poll else self._decided_s
         wrong = False
         try:
             try:
-                limit_s = self.settings.effect_s if just_written else 0.0
+                limit_s = 0.0 if decided_s is None else self.settings.effect_s
                 self.owner.confirm(self.client, wanted, timeout_s=limit_s, every_s=0.02)
                 shown = dict(written.weights)
             except NotEffective as error:
@@ -347,8 +323,8 @@ class Controller(Tenure):
             return []
         now = self.clock()
         self._verified_s = now
-        if just_written and not wrong:
-            self._tick.effect_s = now - self._tick.decided_s
+        if decided_s is not None and not wrong:
+            self._tick.effect_s = now - decided_s
         if poll and wrong and self.holds:
             self._touch()
         return self.core.handle(Shown(now, shown))

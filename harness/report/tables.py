@@ -97,6 +97,16 @@ def one_each(runs: Sequence[Run]) -> list[Run]:
     return list(found.values())
 
 
+#: What the first table has of a whole run: heading, unit, where it stands in the summary, digits.
+_OVERALL = (
+    ("makespan", "s", "makespan_s", 1),
+    ("sharing benefit", "", "sharing_benefit", 3),
+    ("sharing loss", "", "sharing_loss", 3),
+    ("loss integral", "s", "sharing_loss_integral", 1),
+    ("last loss", "s", "last_loss_s", 1),
+)
+
+
 def comparison_tables(runs: Sequence[Run]) -> list[Table]:
     """Per policy: makespan, benefit, loss; per queue: fairness degree, mean completion, speed-up over static."""
     counted = one_each([run for run in runs if run.summary])
@@ -105,25 +115,14 @@ def comparison_tables(runs: Sequence[Run]) -> list[Table]:
     resources = list(
         dict.fromkeys(name for run in counted for name in run.summary.get("utilisation") or {} if isinstance(name, str))
     )
+    utilised = [Head(f"utilisation, {name}", "%") for name in resources]
     overall = Table(
         "The whole run" if len(counted) == 1 else "Each policy over the whole run",
-        [
-            Head("policy"),
-            Head("makespan", "s"),
-            Head("sharing benefit", ""),
-            Head("sharing loss", ""),
-            Head("loss integral", "s"),
-            Head("last loss", "s"),
-            *(Head(f"utilisation, {name}", "%") for name in resources),
-        ],
+        [Head("policy"), *(Head(text, unit) for text, unit, _, _ in _OVERALL), *utilised],
         [
             [
                 run.label,
-                _whole(run, "makespan_s", 1),
-                _whole(run, "sharing_benefit", 3),
-                _whole(run, "sharing_loss", 3),
-                _whole(run, "sharing_loss_integral", 1),
-                _whole(run, "last_loss_s", 1),
+                *(_whole(run, name, digits) for _, _, name, digits in _OVERALL),
                 *(_utilisation(run, name) for name in resources),
             ]
             for run in counted
