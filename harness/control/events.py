@@ -46,7 +46,7 @@ class Observed:
 
     ``consumed`` is cumulative per leaf since any fixed moment (the RM's memorySeconds and vcoreSeconds, summed): a
     missed observation loses nothing. ``active``: leaves with pending or running tasks. ``assumed``: what running tasks
-    are assumed to use yet (harness.ledger.quantum), where the driver knows tasks.
+    are assumed to use yet (harness.sim.quantum), where the driver knows tasks.
     """
 
     snapshot: Snapshot

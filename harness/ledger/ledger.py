@@ -1,7 +1,7 @@
 """Accumulated resources per leaf, as LTYARN section 6.2 and tang-thesis section 5.5.1 count them. Pure arithmetic.
 
 This is the reference definition: the simulator's compiled twin (harness.sim.fair.longterm) is tested against it.
-Assumed execution times are in harness.ledger.quantum; nothing is stored on disk here.
+Assumed execution times are in harness.sim.quantum; nothing is stored on disk here.
 
 What is counted
 ---------------
@@ -289,7 +289,7 @@ class Ledger:
             account.pseudo *= beta
 
     def assume(self, assumed: Mapping[str, float]) -> None:
-        """What running tasks are assumed to use yet: leaf -> resource-seconds (harness.ledger.quantum)."""
+        """What running tasks are assumed to use yet: leaf -> resource-seconds (harness.sim.quantum)."""
         for leaf, amount in assumed.items():
             self.columns[ASSUMED, self._place[leaf]] = amount
 

@@ -1,5 +1,6 @@
-"""Assumed execution times of running tasks, fixed or adaptive, compiled: the twin of harness.ledger.quantum.
+"""Assumed execution times of running tasks, fixed or by the adaptive multi-level quantum (LTYARN 6.2.1, Fig. 4).
 
+tests/ledger/quantum.py has the same rules in plain Python; tests hold both against each other.
 A running task counts as if it would run for its application's quantum (tang-thesis eq. 5.15, section 5.5.2.1): ahead of
 the plain integral it has demand x max(Q - elapsed, 0). Kept per job as two sums over its young tasks, so that a key is
 computed from time alone; made anew when a container of the job comes or goes, when its quantum moves, and when a task

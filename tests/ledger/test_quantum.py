@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.ledger import Quantum
+from tests.ledger.quantum import Quantum
 
 TREE = {"root": None, "root.g": "root", "root.g.a": "root.g", "root.g.b": "root.g", "root.c": "root"}
 

@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 
 from harness.clusters.jars import find
-from harness.ledger.quantum import Quantum
 from harness.model.data import data_path
 from harness.sim.containers import INTEGRALS
 from harness.sim.decide import Decider
 from harness.sim.fair.longstate import DOMINANT, MEMORY, RULE_ACCUMULATED, VCORES, XG, X
 from harness.sim.fair.longterm import measured, settle_all
 from harness.sim.fair.state import KEYED_FLAT, KEYED_LEVELS
+from tests.ledger.quantum import Quantum
 from tests.oracle.decisions import HERE, SOURCE
 
 CLASSES = {"ltrf": "Ltrf", "naive-hltrf": "NaiveHltrf", "hltrf": "Hltrf"}

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from harness.ledger import Quantum
 from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage
 from harness.model.resources import Resource
 from harness.paper.steps import ScenarioQueue, StepsScenario
@@ -25,6 +24,7 @@ from harness.results.metrics import fairness_degree, sharing_benefit_and_loss
 from harness.sim.setup import SimResult, SimSetup
 from harness.sim.simulate import Simulation
 from harness.yarn.fair.parse import parse_allocations
+from tests.ledger.quantum import Quantum
 
 NEVER = math.inf
 

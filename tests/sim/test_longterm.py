@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.ledger import Ledger, Quantum, Usage
+from harness.ledger import Ledger, Usage
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.plan import LedgerSettings, QueueOrder
 from harness.model.resources import Resource
@@ -21,6 +21,7 @@ from harness.sim.fair import longterm as lt
 from harness.sim.setup import Delays
 from harness.sim.simulate import Simulation, simulate
 from harness.yarn.fair.parse import parse_allocations
+from tests.ledger.quantum import Quantum
 
 LEAVES = ("root.a", "root.b", "root.c", "root.d")
 

@@ -2,8 +2,8 @@
 
 When a task starts it is counted as if it would run for Q; once it has run longer, as long as it has run; when it ends,
 as long as it ran (eq. 5.15: alpha = max(Q, t - max(t_s, start)) while it runs). So what is counted ahead of the plain
-integral is, per running task, demand x max(Q - elapsed, 0). Pure: it is told of starts and ends and keeps the time of
-none but the tasks that run.
+integral is, per running task, demand x max(Q - elapsed, 0). This is the reference that harness.sim.quantum, compiled,
+is tested against: it is told of starts and ends and keeps the time of none but the tasks that run.
 """
 
 from __future__ import annotations
