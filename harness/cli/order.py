@@ -15,6 +15,7 @@ from harness.cli import names
 from harness.cli.output import Number, json_option, named_values, print_result, say
 
 if TYPE_CHECKING:
+    from harness.policies.ordering.estimator import Estimate
     from harness.policies.ordering.jobs import MapReduceJob, Slots
 
 ALGORITHMS = ("given", "mk_jr", "mk_tct_jr", "tct", "optimal", "worst", "mrorder")
@@ -129,8 +130,7 @@ def _offline(
     document = {
         "algorithm": algorithm,
         "order": [job.name for job in ordered],
-        "makespan": plain(found.makespan),
-        "total_completion_time": plain(found.total_completion_time),
+        **_costs(found),
         "completions": {job.name: plain(end) for job, end in zip(ordered, found.completions, strict=True)},
         **bounds,
         **document,
@@ -148,8 +148,7 @@ def _offline(
         alike = [replace(job, map_task_s=None, reduce_task_s=None) for job in ordered]
         averages = estimate(alike, slots)
         document["by_averages"] = {
-            "makespan": plain(averages.makespan),
-            "total_completion_time": plain(averages.total_completion_time),
+            **_costs(averages),
             "lower_bound": plain(lower_bound(alike, slots)),
             "upper_bound": plain(upper_bound(alike, slots)),
         }
@@ -166,6 +165,10 @@ def _offline(
         else:
             further.append(f"no order has a {what} below {document['best_possible']:.12g} s; this may not be the best")
     return document, further
+
+
+def _costs(found: Estimate) -> dict[str, Any]:
+    return {"makespan": plain(found.makespan), "total_completion_time": plain(found.total_completion_time)}
 
 
 def _online(jobs: tuple[MapReduceJob, ...], slots: Slots, settings: tuple[str, ...], path: str) -> dict[str, Any]:
@@ -197,8 +200,7 @@ def _online(jobs: tuple[MapReduceJob, ...], slots: Slots, settings: tuple[str, .
         flow = [end - (job.arrival_s or 0) for job, end in zip(one, found.completions, strict=True)]
         answers.append(
             {
-                "makespan": plain(found.makespan),
-                "total_completion_time": plain(found.total_completion_time),
+                **_costs(found),
                 "total_flow_time": plain(sum(flow, Fraction(0))),
                 "completions": {job.name: plain(end) for job, end in zip(one, found.completions, strict=True)},
             }

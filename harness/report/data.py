@@ -151,13 +151,12 @@ class Run(RunRecord):
 
         Of a job's mean completion, or (``workload_speedup_over_static``) of the queue's whole workload.
         """
-        found = {queue: self.queue_figure(queue, name) for queue in self.summary_queues()}
-        return {short(queue): value for queue, value in found.items() if value is not None and value > 0}
+        return {queue: value for queue, value in self.of_queues(name).items() if value > 0}
 
-    def fairness_degrees(self) -> dict[str, float]:
-        """Fairness degrees at the end, of the queues where they are known."""
-        found = {short(queue): self.queue_figure(queue, "fairness_degree") for queue in self.summary_queues()}
-        return {queue: degree for queue, degree in found.items() if degree is not None}
+    def of_queues(self, name: str) -> dict[str, float]:
+        """A number of the queues' summaries, by short name, where it is known."""
+        found = {short(queue): self.queue_figure(queue, name) for queue in self.summary_queues()}
+        return {queue: value for queue, value in found.items() if value is not None}
 
     def contention(self) -> tuple[float, float] | None:
         """Fractions of the samples in which demand exceeds the cluster, and in which it exceeds two queues' shares."""
@@ -172,7 +171,7 @@ class Run(RunRecord):
 
     def worst_queue(self) -> tuple[str, float] | None:
         """The queue with the lowest fairness degree at the end."""
-        degrees = self.fairness_degrees()
+        degrees = self.of_queues("fairness_degree")
         worst = min(degrees, key=lambda queue: degrees[queue], default=None)
         return (worst, degrees[worst]) if worst is not None else None
 

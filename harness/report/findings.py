@@ -128,7 +128,7 @@ def finding(title: str, source: str, claim: str, rule: str) -> Callable[[Cases],
 def static_is_neutral(runs: Sequence[Run]) -> Iterator[Case]:
     """A static partition gives exactly what the partition gives: rho = 1 for every queue."""
     for run in _of(runs, "static"):
-        degrees = run.fairness_degrees()
+        degrees = run.of_queues("fairness_degree")
         if not degrees:
             continue
         listed = ", ".join(f"{queue} {degree:.3f}" for queue, degree in degrees.items())

@@ -69,8 +69,7 @@ def loss_ratio(run: Run, runs: Sequence[Run]) -> float | None:
 
 def longest_wait(run: Run) -> float | None:
     """The longest time that any of the run's queues waited for a container, in seconds."""
-    waits = [wait for queue in run.summary_queues() if (wait := run.queue_figure(queue, "max_wait_s")) is not None]
-    return max(waits, default=None)
+    return max(run.of_queues("max_wait_s").values(), default=None)
 
 
 def _points(runs: Sequence[Run], axis: str) -> list[Point]:

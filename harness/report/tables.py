@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,6 +58,14 @@ def by_queue(caption: str, queues: Sequence[str], unit: str, rows: Sequence[Sequ
         return Table(caption, [Head("policy"), *(Head(name, unit) for name in names)], rows, note)
     heads = [Head("queue"), *(Head(row[0], unit) for row in rows)]
     return Table(caption, heads, [[name, *(row[at] for row in rows)] for at, name in enumerate(names, 1)], note)
+
+
+def _per_queue(
+    caption: str, runs: Sequence[Run], queues: Sequence[str], unit: str, cell: Callable[[Run, str], str], note: str = ""
+) -> list[Table]:
+    """`by_queue` of a cell of each run and queue; no table where none has a figure."""
+    rows = [[run.label, *(cell(run, queue) for queue in queues)] for run in runs]
+    return [by_queue(caption, queues, unit, rows, note)] if any(c != ABSENT for row in rows for c in row[1:]) else []
 
 
 def banded(text: str, between: tuple[float, float] | None, digits: int = 0, scale: float = 1.0) -> str:
@@ -300,36 +308,25 @@ def _why(entry: Mapping[str, Any], resource: str) -> str:
 
 def wait_tables(runs: Sequence[Run]) -> list[Table]:
     """The longest waits: for a container while some were asked for, and with demand and no running task."""
-    tables = []
     queues = list(dict.fromkeys(queue for run in runs for queue in run.summary_queues()))
-    rows = [[run.label, *(_queue(run, q, "max_wait_s", 1) for q in queues)] for run in one_each(runs)]
-    if any(cell != ABSENT for row in rows for cell in row[1:]):
-        tables.append(
-            by_queue(
-                "Longest wait for a container",
-                queues,
-                "s",
-                rows,
-                f"The longest time that a queue with pending containers went without getting one ({_file(runs)}).",
-            )
-        )
-    return tables + _starvation_table(runs)
-
-
-def _starvation_table(runs: Sequence[Run]) -> list[Table]:
-    spans = [(run, run.starvation) for run in runs if run.leaves]
-    queues = list(dict.fromkeys(queue for _, found in spans for queue in found))
-    if not queues:
-        return []
-    rows = [[run.label, *(figure_text(found[q][0] if q in found else None, 0) for q in queues)] for run, found in spans]
+    leaves = list(dict.fromkeys(leaf for run in runs for leaf in run.starvation))
     return [
-        by_queue(
-            "Longest time with demand and no running task",
+        *_per_queue(
+            "Longest wait for a container",
+            one_each(runs),
             queues,
             "s",
-            rows,
+            lambda run, queue: _queue(run, queue, "max_wait_s", 1),
+            f"The longest time that a queue with pending containers went without getting one ({_file(runs)}).",
+        ),
+        *_per_queue(
+            "Longest time with demand and no running task",
+            [run for run in runs if run.leaves],
+            leaves,
+            "s",
+            lambda run, leaf: figure_text(run.starvation[leaf][0] if leaf in run.starvation else None, 0),
             "From the samples: more is asked for than held, and no task runs (an application master may wait).",
-        )
+        ),
     ]
 
 
