@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict
 from typing import Any
 
 from harness.control.events import Record
 from harness.model.snapshot import Snapshot
-
-
-def plain_settings(settings: Any) -> dict[str, Any]:
-    """A policy's settings; what is infinite is null."""
-    found = asdict(settings)
-    return {name: None if isinstance(value, float) and math.isinf(value) else value for name, value in found.items()}
 
 
 def decision_document(record: Record | None) -> dict[str, Any] | None:

@@ -14,9 +14,11 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from harness.base.errors import YarnfairError
+from harness.base.files import plain
 from harness.control.capacity_owner import CapacityOwner, owner_of
 from harness.control.clock import SteadyClock
 from harness.control.core import ControlCore
@@ -34,7 +36,7 @@ from harness.control.events import (
     Tick,
     Write,
 )
-from harness.control.kept import decision_document, look_document, plain_settings
+from harness.control.kept import decision_document, look_document
 from harness.control.owned import Prepared
 from harness.control.poll import POLL_EFFECT_S, POLL_WRITE_GAP_S
 from harness.control.reports import Alarm, TickReport
@@ -91,7 +93,7 @@ class Controller(Tenure):
         )
         super().__init__(settings, client, owner, store, core, dry_run=dry_run)
         self.policy, self.on_tick = policy, on_tick
-        self._policy_document = [policy.name, plain_settings(policy.settings)]
+        self._policy_document = [policy.name, plain(asdict(policy.settings))]
         self.accounts = store.accounts()
         if settings.count_earlier and self.accounts.looked_s is None:
             self.accounts.looked_s = 0.0

@@ -160,19 +160,15 @@ def bars(
     Variants stand side by side on the axis where their names find room there, else they are told apart by colour, the
     first MOST_DRAWN of them. None when there is nothing to draw.
     """
-    names = [short(variant.name) for variant in variants]
-    if sum(len(name) + 1 for name in names) <= ROOM_FOR_NAMES:
-        values = [[value_of(variant, thing) for thing in things] for variant in variants]
-        chart = BarChart(title, y_label, names, list(things), values, levels, digits)
-        legend = Legend([(thing, k) for k, thing in enumerate(things)])
-    else:
-        shown = list(variants)[:MOST_DRAWN]
-        values = [[value_of(variant, thing) for variant in shown] for thing in things]
-        chart = BarChart(title, y_label, list(things), [v.name for v in shown], values, levels, digits)
-        legend = Legend([(variant.name, k) for k, variant in enumerate(shown)])
+    groups, series = [short(variant.name) for variant in variants], list(things)
+    values = [[value_of(variant, thing) for thing in things] for variant in variants]
+    if sum(len(name) + 1 for name in groups) > ROOM_FOR_NAMES:
+        groups, series = list(things), [variant.name for variant in variants][:MOST_DRAWN]
+        values = [list(row[:MOST_DRAWN]) for row in zip(*values, strict=True)]
     if not any(value is not None for row in values for value in row):
         return None
-    return chart, legend
+    legend = Legend([(name, k) for k, name in enumerate(series)])
+    return BarChart(title, y_label, groups, series, values, levels, digits), legend
 
 
 def per_cent(value: float | None, digits: int = 1) -> str:
