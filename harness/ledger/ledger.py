@@ -53,7 +53,7 @@ COUNTED, PSEUDO, ASSUMED, PLAIN, SURPLUS = range(5)
 
 @dataclass(slots=True)
 class _Account:
-    """One leaf's account, where it is not a column: of a leaf that has gone, or as it is kept on disk."""
+    """One leaf's account, where it is not a column: as it is kept on disk, and from one set of leaves to the next."""
 
     counted: float = 0.0  # integral of g' since the round began
     pseudo: float = 0.0  # phi, fixed at the round arrival
@@ -115,7 +115,6 @@ class Ledger:
         self._hold({leaf: self._new_account() for leaf in weights})
         #: Whether leaves that go keep their account for when they come back (until the round ends).
         self.remember = False
-        self._departed: dict[str, _Account] = {}
         self._start_s = start_s
         self._round = 0  # index of the round that time_s lies in
 
@@ -125,20 +124,23 @@ class Ledger:
             account.window = SlidingWindow(self.settings.window_s, self.time_s)
         return account
 
-    def _hold(self, accounts: Mapping[str, _Account]) -> None:
-        """These are the leaves and their accounts from now on."""
-        held = list(accounts.values())
-        self.leaves = tuple(accounts)
+    def _hold(self, accounts: Mapping[str, _Account], gone: Mapping[str, _Account] | None = None) -> None:
+        """These are the leaves and their accounts from now on; ``gone``: of leaves that may come back."""
+        held = [*accounts.values(), *(gone or {}).values()]
+        self.leaves, self._gone = tuple(accounts), tuple(gone or {})
         self._place = {leaf: k for k, leaf in enumerate(accounts)}
-        #: The figures, a row each (COUNTED ...), a column a leaf in the order of ``leaves``. Written in place.
-        self.columns = np.array([[a.counted, a.pseudo, a.assumed, a.plain, a.surplus] for a in held]).reshape(-1, 5).T
-        self.columns = np.ascontiguousarray(self.columns, dtype=np.float64)
+        figures = np.array([[a.counted, a.pseudo, a.assumed, a.plain, a.surplus] for a in held]).reshape(-1, 5).T
+        self._all = np.ascontiguousarray(figures, dtype=np.float64)
+        #: The figures, a row each (COUNTED ...), a column a leaf in the order of ``leaves``. Written in place. In
+        #: `_all` those of leaves that have gone follow, as in the three lists.
+        self.columns = self._all[:, : len(accounts)]
         self._arrived, self._late = [a.arrived for a in held], [a.late for a in held]
         self._windows = [a.window for a in held]
 
     def _held(self) -> dict[str, _Account]:
-        """The accounts of the present leaves, one by one."""
-        rows = zip(self.leaves, self.columns.T.tolist(), self._arrived, self._windows, self._late, strict=True)
+        """All accounts, one by one."""
+        leaves = (*self.leaves, *self._gone)
+        rows = zip(leaves, self._all.T.tolist(), self._arrived, self._windows, self._late, strict=True)
         return {
             leaf: _Account(counted, pseudo, arrived, assumed, plain, surplus, window, late)
             for leaf, (counted, pseudo, assumed, plain, surplus), arrived, window, late in rows
@@ -162,10 +164,9 @@ class Ledger:
         _check_weights(weights)
         self._weights = dict(weights)
         self._weight_sum = added(self._weights.values())
-        before, departed = self._held(), self._departed
-        self._hold({leaf: before.get(leaf) or departed.pop(leaf, None) or self._newcomer() for leaf in weights})
-        if self.remember:
-            departed.update({leaf: account for leaf, account in before.items() if leaf not in weights})
+        known = self._held()
+        here = {leaf: known.pop(leaf) if leaf in known else self._newcomer() for leaf in weights}
+        self._hold(here, {leaf: known[leaf] for leaf in known if self.remember or leaf in self._gone})
 
     def observe(
         self,
@@ -225,11 +226,8 @@ class Ledger:
             if current > self._round:
                 self._round = current
                 began = self._start_s + current * length
-                self.columns[[COUNTED, PSEUDO, SURPLUS]] = 0.0
-                self._arrived, self._late = [False] * len(self.leaves), [False] * len(self.leaves)
-                for account in self._departed.values():
-                    account.counted, account.pseudo, account.arrived, account.surplus = 0.0, 0.0, False, 0.0
-                    account.late = False
+                self._all[[COUNTED, PSEUDO, SURPLUS]] = 0.0
+                self._arrived, self._late = [False] * len(self._late), [False] * len(self._late)
                 fraction = (time_s - began) / interval if interval > 0 else 1.0
         if amounts is not None:
             self._add(time_s, amounts, interval * fraction, fraction)
@@ -266,27 +264,19 @@ class Ledger:
 
     def _fade(self, now_s: float, interval_s: float, amounts: Any) -> None:
         """Let memory fade over an interval in which ``amounts`` were added at a constant rate."""
-        columns, departed = self.columns, self._departed.values()
         if self.settings.window_s is not None:
-            windows = [*self._windows, *[account.window for account in departed]]
-            rates = [*(amounts / interval_s).tolist(), *[0.0] * len(departed)]
-            left = []
-            for window, rate in zip(windows, rates, strict=True):
+            rates = [*(amounts / interval_s).tolist(), *[0.0] * len(self._gone)]
+            for k, (window, rate) in enumerate(zip(self._windows, rates, strict=True)):
                 assert window is not None
                 window.add(now_s, rate)
-                left.append(window.amount())
-            columns[COUNTED] = left[: len(self.leaves)]
-            for account, amount in zip(departed, left[len(self.leaves) :], strict=True):
-                account.counted = amount
+                self._all[COUNTED, k] = window.amount()
             return
         half_life = self.settings.half_life_s
         assert half_life is not None
         beta = half_life_factor(interval_s, half_life)
-        columns[COUNTED] = columns[COUNTED] * beta + amounts / interval_s * (1.0 - beta) * half_life / LN2
-        columns[PSEUDO] *= beta
-        for account in departed:
-            account.counted *= beta
-            account.pseudo *= beta
+        self._all[COUNTED] *= beta
+        self.columns[COUNTED] += amounts / interval_s * (1.0 - beta) * half_life / LN2
+        self._all[PSEUDO] *= beta
 
     def assume(self, assumed: Mapping[str, float]) -> None:
         """What running tasks are assumed to use yet: leaf -> resource-seconds (harness.sim.quantum)."""
@@ -317,6 +307,7 @@ class Ledger:
 
     def state(self) -> dict[str, Any]:
         """All that `restored` needs to go on, as plain JSON values."""
+        accounts = self._held()
         return {
             "settings": self._settings_document,
             "start_s": self._start_s,
@@ -324,8 +315,8 @@ class Ledger:
             "time_s": self.time_s,
             "capacity": [self._capacity.memory_mb, self._capacity.vcores],
             "weights": dict(self._weights),
-            "accounts": {leaf: account.state() for leaf, account in self._held().items()},
-            "departed": {leaf: account.state() for leaf, account in self._departed.items()},
+            "accounts": {leaf: accounts[leaf].state() for leaf in self.leaves},
+            "departed": {leaf: accounts[leaf].state() for leaf in self._gone},
         }
 
     @classmethod
@@ -346,8 +337,8 @@ class Ledger:
         ledger._round = (
             int(state["round"]) if same_rounds else 0 if settings.round_s is None else int(elapsed // settings.round_s)
         )
-        ledger._hold({leaf: _Account.restored(state["accounts"][leaf]) for leaf in state["weights"]})
-        ledger._departed = {leaf: _Account.restored(account) for leaf, account in state["departed"].items()}
+        accounts = {leaf: _Account.restored(state["accounts"][leaf]) for leaf in state["weights"]}
+        ledger._hold(accounts, {leaf: _Account.restored(account) for leaf, account in state["departed"].items()})
         return ledger
 
     def _due(self, leaf: str) -> float:
