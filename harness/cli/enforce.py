@@ -284,26 +284,20 @@ def _serve(config: EnforceConfig, rms: tuple[str, ...], log: Log, address: str, 
         if config.page is not None:
             log("info", "page", _live_page(config, stack))
 
-        def reached(own: ExitStack) -> tuple[RmClient, Place]:
+        def opened(own: ExitStack) -> tuple[RmClient, Controller]:
             client = own.enter_context(config.open_client(rms))
             # Where the configuration names the RPC ports, a client is made without asking anybody.
-            return client, config.owned(client)
+            place = config.owned(client)
+            return client, _controller(config, client, place, config.ledger_path(), own, on_tick=on_tick)
 
-        found = _waited_for(reached, stack, config, log, stop)
+        found = _waited_for(opened, stack, config, log, stop)
         if found is None:
             # An earlier run may have left its weights.
             return _released_at_stop(config, rms, received, log)
-        client, place = found
+        client, controller = found
+        stack.callback(controller.close)
         if trouble := config.file_trouble(client.rms):
             log("warning", "file", trouble)
-
-        def opened(own: ExitStack) -> Controller:
-            return _controller(config, client, place, config.ledger_path(), own, on_tick=on_tick)
-
-        controller = _waited_for(opened, stack, config, log, stop)
-        if controller is None:
-            return _released_at_stop(config, rms, received, log)
-        stack.callback(controller.close)
         where = ", ".join(rm.rest for rm in client.rms)
         words = f"policy {config.policy}, mode {config.mode}, on {where} every {config.period_s:g} s"
         log("info", "begin", words, policy=config.policy, mode=config.mode)
