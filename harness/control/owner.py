@@ -29,7 +29,7 @@ from harness.yarn.fair.grow import NewQueue, add_queues, remove_queues
 from harness.yarn.fair.javanum import float32
 from harness.yarn.fair.manager import queue_tree
 from harness.yarn.fair.parse import parse_allocations
-from harness.yarn.fair.render import resource_text
+from harness.yarn.fair.resources import resource_text
 from harness.yarn.files import AllocationPlace, always
 from harness.yarn.rmclient import RmClient
 

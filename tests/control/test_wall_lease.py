@@ -19,8 +19,8 @@ from harness.control.wall import Controller
 from harness.ledger.store import LedgerStore
 from harness.model.resources import Resource
 from harness.policies import make_policy
+from harness.yarn.fair.javanum import weight_text
 from harness.yarn.fair.parse import parse_allocations
-from harness.yarn.fair.render import weight_text
 from tests.control.driven import FILE, controlled, in_force, kinds, rm_with_load
 from tests.control.rm_model import MemoryPlace, RmModel, silence
 

@@ -32,8 +32,8 @@ from harness.model.queues import (
 from harness.model.resources import UNBOUNDED, ZERO, Resource
 from harness.yarn.capacity.properties import ENOUGH
 from harness.yarn.capacity.queues import MOST_WEIGHT
+from harness.yarn.fair.javanum import weight_text
 from harness.yarn.fair.manager import queue_tree
-from harness.yarn.fair.render import weight_text
 
 DOMINANT = "org.apache.hadoop.yarn.util.resource.DominantResourceCalculator"
 _SCHEDULER = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.{}"

@@ -6,30 +6,26 @@ For a controller that owns some attributes of some queues and nothing else in th
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from harness.base.errors import InputError
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import AllocationFile, QueuePolicy, QueueSettings, ResourceLimit
 from harness.model.resources import Resource
 from harness.yarn.fair.dom import Element, empty_tag, parse_xml, start_tag_end
+from harness.yarn.fair.elements import OF_QUEUE, plain_name
 from harness.yarn.fair.javanum import float32
 from harness.yarn.fair.parse import parse_allocations, trim_queue_name
-from harness.yarn.fair.render import resource_text, weight_text
 
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 
 
 Attribute = Literal["weight", "min_resources", "max_resources", "scheduling_policy"]
-#: Attribute -> the elements that say it.
-_ELEMENTS: dict[Attribute, tuple[str, ...]] = {
-    "weight": ("weight",),
-    "min_resources": ("minResources",),
-    "max_resources": ("maxResources",),
-    "scheduling_policy": ("schedulingPolicy", "schedulingMode"),
-}
+_ATTRIBUTES: tuple[Attribute, ...] = get_args(Attribute)
+#: Attribute -> the element that says it, and how its value is written.
+_ELEMENTS = {name: (tag, kind.write) for tag, (name, kind) in OF_QUEUE.items() if name in _ATTRIBUTES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +43,10 @@ class Change:
     unset: frozenset[Attribute] = frozenset()
     texts: Mapping[Attribute, str] = field(default_factory=dict)
 
-    def elements(self) -> dict[str, str]:
-        """Element name -> text."""
-        said: dict[str, str] = {}
-        if self.weight is not None:
-            said["weight"] = weight_text(float32(self.weight))
-        if self.min_resources is not None:
-            said["minResources"] = resource_text(self.min_resources)
-        if self.max_resources is not None:
-            said["maxResources"] = resource_text(self.max_resources)
-        if self.scheduling_policy is not None:
-            said["schedulingPolicy"] = self.scheduling_policy
-        return said
+    def values(self) -> dict[Attribute, Any]:
+        """What is to be said; a weight as Hadoop reads it."""
+        said = {name: getattr(self, name) for name in _ATTRIBUTES if getattr(self, name) is not None}
+        return said if self.weight is None else {**said, "weight": float32(self.weight)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,24 +95,23 @@ def edit_parsed(
     for path, change in changes.items():
         settings = before.settings[path]
         new: list[tuple[str, bytes]] = []
-        for tag, plain in change.elements().items():
-            attribute, names = next((name, names) for name, names in _ELEMENTS.items() if tag in names)
+        for attribute, value in change.values().items():
+            tag, write = _ELEMENTS[attribute]
             text = change.texts.get(attribute)
             # The last one counts, wherever the queue is written.
-            written = [item for queue in places[path] for item in queue.elements() if item.tag in names]
+            written = _written(places[path], attribute)
             stood = _content(document, written[-1]) if written else None
             was.setdefault(path, {})[attribute] = stood
-            if stood == text if text is not None else _same(settings, change, tag):
+            if stood == text if text is not None else _says(settings, attribute, value):
                 continue
             if text is not None and written:
                 edits.append((start_tag_end(document, written[-1]), written[-1].end, text.encode("latin-1")))
             elif written:
-                edits.append(_replacement(document, written[-1], plain.encode()))
+                edits.append(_replacement(document, written[-1], write(value).encode()))
             else:
-                new.append((tag, plain.encode() if text is None else text.encode("latin-1")))
+                new.append((tag, write(value).encode() if text is None else text.encode("latin-1")))
         for attribute in change.unset:
-            gone = [item for queue in places[path] for item in queue.elements() if item.tag in _ELEMENTS[attribute]]
-            edits += [removal(document, item) for item in gone]
+            edits += [removal(document, item) for item in _written(places[path], attribute)]
         if new:
             last = places[path][-1]
             edits.append(_insertion(document, last, new))
@@ -138,6 +125,11 @@ def edit_parsed(
             "the edited file does not read back as intended", where=source, mend="write the file plainly, in UTF-8"
         )
     return Edited(document, after, was, opened)
+
+
+def _written(queues: Iterable[Element], attribute: Attribute) -> list[Element]:
+    """The elements that say it, in the order of the document."""
+    return [item for queue in queues for item in queue.elements() if plain_name(item.tag) == _ELEMENTS[attribute][0]]
 
 
 def _alike(one: AllocationFile, other: AllocationFile) -> bool:
@@ -171,37 +163,24 @@ def _expected(before: AllocationFile, changes: Mapping[str, Change], source: str
             raise InputError(
                 f"queue {path} is not in the file", where=source, mend=f"add it, or name one of those it has: {known}"
             )
-        if change.weight is not None:
-            if "weight" not in change.texts and not WEIGHT_MIN <= float32(change.weight) <= WEIGHT_MAX:
-                raise InputError(
-                    f"weight {change.weight!r} is not between {WEIGHT_MIN:g} and {WEIGHT_MAX:g}",
-                    where=f"{source}: queue {path}",
-                    mend="scale the weights",
-                )
-            settings[path] = replace(settings[path], weight=float32(change.weight))
-        if change.min_resources is not None:
-            settings[path] = replace(settings[path], min_resources=change.min_resources, minimum_dropped=False)
-        if change.max_resources is not None:
-            settings[path] = replace(settings[path], max_resources=change.max_resources)
-        if change.scheduling_policy is not None:
-            settings[path] = replace(settings[path], scheduling_policy=change.scheduling_policy)
-        nothing: dict[str, Any] = dict.fromkeys(change.unset)
-        settings[path] = replace(settings[path], **nothing)
-        if "min_resources" in change.unset:
-            settings[path] = replace(settings[path], minimum_dropped=False)
+        said = change.values()
+        if "weight" in said and "weight" not in change.texts and not WEIGHT_MIN <= said["weight"] <= WEIGHT_MAX:
+            raise InputError(
+                f"weight {change.weight!r} is not between {WEIGHT_MIN:g} and {WEIGHT_MAX:g}",
+                where=f"{source}: queue {path}",
+                mend="scale the weights",
+            )
+        new: dict[str, Any] = {str(name): value for name, value in said.items()}
+        new |= dict.fromkeys(change.unset)
+        if "min_resources" in new:
+            new["minimum_dropped"] = False
+        settings[path] = replace(settings[path], **new)
     return replace(before, settings=settings)
 
 
-def _same(settings: QueueSettings, change: Change, tag: str) -> bool:
-    match tag:
-        case "weight":
-            return change.weight is not None and settings.weight == float32(change.weight)
-        case "minResources":
-            return settings.min_resources == change.min_resources and not settings.minimum_dropped
-        case "schedulingPolicy":
-            return settings.scheduling_policy == change.scheduling_policy
-        case _:
-            return settings.max_resources == change.max_resources
+def _says(settings: QueueSettings, attribute: Attribute, value: Any) -> bool:
+    said = getattr(settings, attribute)
+    return bool(said == value) and not (attribute == "min_resources" and settings.minimum_dropped)
 
 
 def collect_queues(top: Element) -> dict[str, list[Element]]:

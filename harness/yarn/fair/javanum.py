@@ -82,6 +82,27 @@ def parse_float(text: str) -> float:
     return _nearest_of_text(trim(text).rstrip("fFdD"), value, nearest)
 
 
+def weight_text(weight: float) -> str:
+    """The shortest decimal that Hadoop reads as this float32."""
+    for digits in range(1, 18):
+        text = f"{weight:.{digits}g}"
+        if float32(float(text)) == weight:
+            break
+    plain = format(Decimal(text), "f")
+    return plain if len(plain) <= 12 else text
+
+
+def percent_text(fraction: float) -> str:
+    """A percentage in plain decimals that gives this fraction when divided by 100 in doubles."""
+    near = fraction * 100.0
+    for value in (near, math.nextafter(near, math.inf), math.nextafter(near, -math.inf)):
+        for digits in range(1, 18):
+            text = format(Decimal(f"{value:.{digits}g}"), "f")
+            if float(text) / 100.0 == fraction:
+                return text
+    return format(Decimal(near), "f")
+
+
 def _neighbour(value: float, up: bool) -> float:
     """The next float32 above or below a float32."""
     bits = ctypes.c_int32.from_buffer_copy(ctypes.c_float(value)).value

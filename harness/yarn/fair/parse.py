@@ -8,80 +8,32 @@ QueuePlacementPolicy.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 from harness.base.errors import InputError
 from harness.base.files import read_whole, reading
-from harness.model.queues import (
-    NEVER_MS,
-    NO_APP_LIMIT,
-    ROOT,
-    UNLIMITED,
-    AllocationFile,
-    PlacementRule,
-    QueuePolicy,
-    QueueSettings,
-    ResourceLimit,
-)
+from harness.model.queues import ROOT, AllocationFile, PlacementRule, QueueSettings
 from harness.yarn.fair.dom import Element, Text, parse_xml
-from harness.yarn.fair.javanum import (
-    float32,
-    parse_double,
-    parse_float,
-    parse_int,
-    parse_long,
-    trim,
-    wrap_long,
+from harness.yarn.fair.elements import (
+    APPS,
+    OF_FILE,
+    OF_QUEUE,
+    OF_ROOT,
+    POLICY,
+    QUEUE_ELEMENTS,
+    TOP_ELEMENTS,
+    Amount,
+    Kind,
+    plain_name,
 )
+from harness.yarn.fair.javanum import trim
 from harness.yarn.fair.resources import parse_resources
 
-T = TypeVar("T")
-
-#: What may stand directly inside ``<allocations>``; anything else is ignored with a warning in the RM's log.
-TOP_ELEMENTS = frozenset(
-    {
-        "queueMaxResourcesDefault",
-        "userMaxAppsDefault",
-        "defaultFairSharePreemptionTimeout",
-        "fairSharePreemptionTimeout",
-        "defaultMinSharePreemptionTimeout",
-        "queueMaxAppsDefault",
-        "defaultFairSharePreemptionThreshold",
-        "queueMaxAMShareDefault",
-        "reservation-planner",
-        "reservation-agent",
-        "reservation-policy",
-        "queuePlacementPolicy",
-        "queue",
-        "pool",
-        "user",
-        "defaultQueueSchedulingPolicy",
-        "defaultQueueSchedulingMode",
-    }
-)
-ACL_ELEMENTS = (
-    "aclSubmitApps",
-    "aclAdministerApps",
-    "aclAdministerReservations",
-    "aclListReservations",
-    "aclSubmitReservations",
-)
-#: Resources that a queue may have -> the fields of its settings.
-LIMITS = {
-    "minResources": "min_resources",
-    "maxResources": "max_resources",
-    "maxChildResources": "max_child_resources",
-    "maxContainerAllocation": "max_container_allocation",
-}
-_POLICY_CLASSES = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.policies."
-_POLICIES: dict[str, QueuePolicy] = {
-    _POLICY_CLASSES + "FairSharePolicy": "fair",
-    _POLICY_CLASSES + "DominantResourceFairnessPolicy": "drf",
-    _POLICY_CLASSES + "FifoPolicy": "fifo",
-}
+#: Amounts of which Hadoop drops percentages -> where it is noted.
+DROPPED = {"minResources": "minimum_dropped", "maxContainerAllocation": "container_maximum_dropped"}
 #: Whether a placement rule always ends the search: yes, no, or when it may create a queue.
 PLACEMENT_RULES = {
     "user": "create",
@@ -165,12 +117,14 @@ class _Reader:
             )
         return first.data
 
-    def value(self, element: Element, parse: Callable[[str], T], kind: str, queue: str | None = None) -> T:
+    def value(self, element: Element, kind: Kind | Amount, queue: str | None = None) -> Any:
         text = trim(self.raw_text(element, queue))
         try:
-            return parse(text)
+            if isinstance(kind, Amount):
+                return parse_resources(text, missing=kind.missing, extra_types=self.extra_types)
+            return kind.read(text)
         except ValueError as error:
-            self.fail(element, f"<{element.tag}>: {error}", f"write {kind}", queue)
+            self.fail(element, f"<{element.tag}>: {error}", f"write {kind.wanted}", queue)
 
     # ---- the top level
 
@@ -181,7 +135,7 @@ class _Reader:
         queue_elements: list[Element] = []
         placement: Element | None = None
         user_max_apps: dict[str, int] = {}
-        default_policy: QueuePolicy = "fair"
+        found: dict[str, Any] = {}
         for element in root.elements():
             tag = element.tag
             if tag not in TOP_ELEMENTS:
@@ -191,38 +145,29 @@ class _Reader:
             elif tag in ("defaultQueueSchedulingPolicy", "defaultQueueSchedulingMode"):
                 if trim(self.raw_text(element)).lower() == "fifo":
                     self.fail(element, f"<{tag}> cannot be fifo", "give fifo to single leaf queues")
-                default_policy = self.value(element, parse_policy, "fair or drf")
+                found["default_scheduling_policy"] = self.value(element, POLICY)
             elif tag in ("queue", "pool"):
                 queue_elements.append(element)
             elif tag == "user":
                 for limit in element.elements():
                     if limit.tag == "maxRunningApps":
-                        user_max_apps[element.name()] = self.value(limit, parse_int, "an integer")
+                        user_max_apps[element.name()] = self.value(limit, APPS)
             else:
                 self.raw_text(element)
                 texts[tag] = element
         self.read_queues(queue_elements)
         rules = None if placement is None else self.placement(placement)
-
-        def default(tag: str, parse: Callable[[str], T], kind: str, otherwise: T) -> T:
-            return self.value(texts[tag], parse, kind) if tag in texts else otherwise
-
-        # Defaults that only root would take are not even read when root says the same itself.
-        root_values = self.queues.setdefault(ROOT, _QueueInFile()).values
-        fair = "defaultFairSharePreemptionTimeout"
-        defaults: tuple[tuple[str, str, Any], ...] = (
-            ("minSharePreemptionTimeout", "defaultMinSharePreemptionTimeout", NEVER_MS),
-            ("fairSharePreemptionTimeout", fair if fair in texts else "fairSharePreemptionTimeout", NEVER_MS),
-            ("fairSharePreemptionThreshold", "defaultFairSharePreemptionThreshold", 0.5),
-        )
-        for of_root, tag, otherwise in defaults:
-            name, parse, kind = PLAIN[of_root]
-            if root_values.get(name) is None:
-                root_values[name] = default(tag, parse, kind, otherwise)
-
-        def text_of(tag: str) -> str | None:
-            return trim(self.raw_text(texts[tag])) if tag in texts else None
-
+        if "fairSharePreemptionTimeout" in texts:
+            texts.setdefault("defaultFairSharePreemptionTimeout", texts["fairSharePreemptionTimeout"])
+        values = self.queues.setdefault(ROOT, _QueueInFile()).values
+        for tag, of_root in OF_ROOT.items():
+            (name, kind), (own, _) = OF_FILE[tag], OF_QUEUE[of_root]
+            default = texts.pop(tag, None)
+            # Defaults that only root would take are not even read when root says the same itself.
+            if values.get(own) is None:
+                values[own] = getattr(AllocationFile(), name) if default is None else self.value(default, kind)
+            found[name] = values[own]
+        found |= {name: self.value(texts[tag], kind) for tag, (name, kind) in OF_FILE.items() if tag in texts}
         return AllocationFile(
             settings={
                 name: QueueSettings(name, acls=dict(queue.acls), **queue.values) for name, queue in self.queues.items()
@@ -230,22 +175,9 @@ class _Reader:
             configured_leaves=tuple(self.leaves),
             configured_parents=tuple(self.parents),
             user_max_apps=user_max_apps,
-            user_max_apps_default=default("userMaxAppsDefault", parse_int, "an integer", NO_APP_LIMIT),
-            queue_max_apps_default=default("queueMaxAppsDefault", parse_int, "an integer", NO_APP_LIMIT),
-            queue_max_resources_default=default("queueMaxResourcesDefault", self.resources, "a resource", UNLIMITED),
-            queue_max_am_share_default=default("queueMaxAMShareDefault", _am_share, "a number up to 1", 0.5),
-            default_min_share_preemption_timeout_ms=root_values["min_share_preemption_timeout_ms"],
-            default_fair_share_preemption_timeout_ms=root_values["fair_share_preemption_timeout_ms"],
-            default_fair_share_preemption_threshold=root_values["fair_share_preemption_threshold"],
-            default_scheduling_policy=default_policy,
             placement_rules=rules,
-            reservation_planner=text_of("reservation-planner"),
-            reservation_agent=text_of("reservation-agent"),
-            reservation_policy=text_of("reservation-policy"),
+            **found,
         )
-
-    def resources(self, text: str) -> ResourceLimit:
-        return parse_resources(text, extra_types=self.extra_types)
 
     # ---- queues
 
@@ -297,31 +229,19 @@ class _Reader:
         self.parents[path] = None
 
     def read_attribute(self, item: Element, path: str, queue: _QueueInFile) -> None:
-        values = queue.values
-        match item.tag:
-            case "minResources":
-                minimum = self.value(
-                    item,
-                    lambda text: parse_resources(text, missing=0, extra_types=self.extra_types),
-                    "a resource",
-                    path,
-                )
-                values["min_resources"] = minimum.absolute
-                values["minimum_dropped"] = minimum.absolute is None
-            case "maxResources" | "maxChildResources":
-                values[LIMITS[item.tag]] = self.value(item, self.resources, "a resource", path)
-            case "maxContainerAllocation":
-                maximum = self.value(item, self.resources, "a resource", path)
-                values["max_container_allocation"] = maximum.absolute
-                values["container_maximum_dropped"] = maximum.absolute is None
-            case tag if tag in PLAIN:
-                name, parse, kind = PLAIN[tag]
-                values[name] = self.value(item, parse, kind, path)
-            case "allowPreemptionFrom":
-                if trim(self.raw_text(item, path)).lower() != "true":
-                    values["preemptable"] = False
-            case _:
-                queue.acls[item.tag] = self.raw_text(item, path)
+        tag = plain_name(item.tag)
+        if tag in OF_QUEUE:
+            name, kind = OF_QUEUE[tag]
+            value = self.value(item, kind, path)
+            if dropped := DROPPED.get(tag):
+                queue.values[dropped] = value.absolute is None
+                value = value.absolute
+            queue.values[name] = value
+        elif tag == "allowPreemptionFrom":
+            if trim(self.raw_text(item, path)).lower() != "true":
+                queue.values["preemptable"] = False
+        else:
+            queue.acls[tag] = self.raw_text(item, path)
 
     # ---- placement rules
 
@@ -379,50 +299,3 @@ def _ends(rule: PlacementRule) -> bool:
 def trim_queue_name(name: str) -> str:
     """A queue name without the white space at its ends that Hadoop trims (a name of nothing else becomes empty)."""
     return name.strip(_NAME_SPACE)
-
-
-def parse_policy(text: str) -> QueuePolicy:
-    """A scheduling policy by its short name in any case, or by one of Hadoop's three class names; else ValueError."""
-    lower = text.lower()
-    if lower in ("fair", "drf", "fifo"):
-        return lower  # type: ignore[return-value]
-    if text in _POLICIES:
-        return _POLICIES[text]
-    raise ValueError(f"no scheduling policy is called {text!r}")
-
-
-def _seconds(text: str) -> int:
-    """Seconds to milliseconds, in Java's wrapping arithmetic."""
-    return wrap_long(parse_long(text) * 1000)
-
-
-def _threshold(text: str) -> float:
-    value = parse_float(text)
-    return value if value != value else max(min(value, 1.0), 0.0)
-
-
-def _am_share(text: str) -> float:
-    value = parse_float(text)
-    return value if value != value else min(value, 1.0)
-
-
-#: A queue's elements that say one thing -> the field of its settings, how the text is read, what it should be.
-PLAIN: dict[str, tuple[str, Callable[[str], Any], str]] = {
-    "weight": ("weight", lambda text: float32(parse_double(text)), "a number"),
-    "maxRunningApps": ("max_running_apps", parse_int, "an integer"),
-    "maxAMShare": ("max_am_share", _am_share, "a number up to 1"),
-    "minSharePreemptionTimeout": ("min_share_preemption_timeout_ms", _seconds, "whole seconds"),
-    "fairSharePreemptionTimeout": ("fair_share_preemption_timeout_ms", _seconds, "whole seconds"),
-    "fairSharePreemptionThreshold": ("fair_share_preemption_threshold", _threshold, "a number from 0 to 1"),
-    "schedulingPolicy": ("scheduling_policy", parse_policy, "fair, drf or fifo"),
-    "schedulingMode": ("scheduling_policy", parse_policy, "fair, drf or fifo"),
-}
-#: What may stand inside a queue; anything else is ignored without a word.
-QUEUE_ELEMENTS = frozenset({*PLAIN, *LIMITS, "reservation", "allowPreemptionFrom", "queue", "pool", *ACL_ELEMENTS})
-
-__all__ = [
-    "parse_allocations",
-    "parse_policy",
-    "read_allocations",
-    "trim_queue_name",
-]

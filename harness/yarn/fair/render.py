@@ -6,26 +6,13 @@ queue tree that a user wrote.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from decimal import Decimal
 
 from harness.base.errors import InputError
 from harness.model.data import templates
-from harness.model.queues import (
-    JAVA_INT_MAX,
-    NEVER_MS,
-    NO_APP_LIMIT,
-    ROOT,
-    UNLIMITED,
-    AllocationFile,
-    QueueSettings,
-    ResourceLimit,
-)
-from harness.model.resources import Resource
-from harness.yarn.fair.javanum import float32
-from harness.yarn.fair.parse import ACL_ELEMENTS, parse_allocations
+from harness.model.queues import ROOT, AllocationFile, QueueSettings
+from harness.yarn.fair.elements import ACL_ELEMENTS, OF_FILE, OF_QUEUE, OF_ROOT
+from harness.yarn.fair.parse import parse_allocations
 
 TEMPLATE = "fair-scheduler.xml.j2"
 
@@ -66,74 +53,10 @@ def render_allocations(file: AllocationFile) -> str:
     return text
 
 
-def weight_text(weight: float) -> str:
-    """The shortest decimal that Hadoop reads as this float32."""
-    for digits in range(1, 18):
-        text = f"{weight:.{digits}g}"
-        if float32(float(text)) == weight:
-            break
-    plain = format(Decimal(text), "f")
-    return plain if len(plain) <= 12 else text
-
-
-def resource_text(limit: ResourceLimit | Resource) -> str:
-    """A resource value in a notation that Hadoop reads back as this."""
-    if isinstance(limit, ResourceLimit):
-        if limit.absolute is None:
-            memory, vcores = percent_text(limit.memory_fraction), percent_text(limit.vcores_fraction)
-            return f"{memory}%" if memory == vcores else f"{memory}% memory, {vcores}% cpu"
-        limit = limit.absolute
-    if limit.vcores < 0:
-        return f"memory-mb={limit.memory_mb}"
-    if limit.memory_mb <= JAVA_INT_MAX:
-        return f"{limit.memory_mb} mb, {limit.vcores} vcores"
-    return f"memory-mb={limit.memory_mb}, vcores={limit.vcores}"
-
-
-def percent_text(fraction: float) -> str:
-    """A percentage in plain decimals that gives this fraction when divided by 100 in doubles."""
-    near = fraction * 100.0
-    for value in (near, math.nextafter(near, math.inf), math.nextafter(near, -math.inf)):
-        for digits in range(1, 18):
-            text = format(Decimal(f"{value:.{digits}g}"), "f")
-            if float(text) / 100.0 == fraction:
-                return text
-    return format(Decimal(near), "f")
-
-
-def _seconds(value_ms: int) -> str:
-    return str(value_ms // 1000)
-
-
 def _top(file: AllocationFile) -> list[tuple[str, str]]:
-    items: list[tuple[str, str]] = []
-
-    def say(tag: str, said: bool, text: Callable[[], str]) -> None:
-        if said:
-            items.append((tag, text()))
-
-    policy = file.default_scheduling_policy
-    say("defaultQueueSchedulingPolicy", policy != "fair", lambda: policy)
-    limit = file.queue_max_resources_default
-    say("queueMaxResourcesDefault", limit != UNLIMITED, lambda: resource_text(limit))
-    apps, users = file.queue_max_apps_default, file.user_max_apps_default
-    say("queueMaxAppsDefault", apps != NO_APP_LIMIT, lambda: str(apps))
-    say("userMaxAppsDefault", users != NO_APP_LIMIT, lambda: str(users))
-    share = file.queue_max_am_share_default
-    say("queueMaxAMShareDefault", share != 0.5, lambda: weight_text(share))
-    minimum, fair = file.default_min_share_preemption_timeout_ms, file.default_fair_share_preemption_timeout_ms
-    say("defaultMinSharePreemptionTimeout", minimum != NEVER_MS, lambda: _seconds(minimum))
-    say("defaultFairSharePreemptionTimeout", fair != NEVER_MS, lambda: _seconds(fair))
-    threshold = file.default_fair_share_preemption_threshold
-    say("defaultFairSharePreemptionThreshold", threshold != 0.5, lambda: weight_text(threshold))
-    for tag, text in (
-        ("reservation-planner", file.reservation_planner),
-        ("reservation-agent", file.reservation_agent),
-        ("reservation-policy", file.reservation_policy),
-    ):
-        if text is not None:
-            items.append((tag, text))
-    return items
+    nothing = AllocationFile()
+    said = [(tag, kind, getattr(file, name), getattr(nothing, name)) for tag, (name, kind) in OF_FILE.items()]
+    return [(tag, kind.write(value)) for tag, kind, value, unsaid in said if value != unsaid]
 
 
 def _queues(file: AllocationFile) -> list[_Node]:
@@ -162,30 +85,10 @@ def _queues(file: AllocationFile) -> list[_Node]:
 
 def _items(settings: QueueSettings) -> list[tuple[str, str | None]]:
     items: list[tuple[str, str | None]] = []
-    if settings.weight is not None:
-        items.append(("weight", weight_text(settings.weight)))
-    if settings.scheduling_policy is not None:
-        items.append(("schedulingPolicy", settings.scheduling_policy))
-    for tag, limit in (
-        ("minResources", settings.min_resources),
-        ("maxResources", settings.max_resources),
-        ("maxChildResources", settings.max_child_resources),
-        ("maxContainerAllocation", settings.max_container_allocation),
-    ):
-        if limit is not None:
-            items.append((tag, resource_text(limit)))
-    if settings.max_running_apps is not None:
-        items.append(("maxRunningApps", str(settings.max_running_apps)))
-    if settings.max_am_share is not None:
-        items.append(("maxAMShare", weight_text(settings.max_am_share)))
-    if settings.name != ROOT:
-        # root's are the defaults of the whole file, written at its top.
-        if settings.min_share_preemption_timeout_ms is not None:
-            items.append(("minSharePreemptionTimeout", _seconds(settings.min_share_preemption_timeout_ms)))
-        if settings.fair_share_preemption_timeout_ms is not None:
-            items.append(("fairSharePreemptionTimeout", _seconds(settings.fair_share_preemption_timeout_ms)))
-        if settings.fair_share_preemption_threshold is not None:
-            items.append(("fairSharePreemptionThreshold", weight_text(settings.fair_share_preemption_threshold)))
+    for tag, (name, kind) in OF_QUEUE.items():
+        # root's defaults are those of the whole file, written at its top.
+        if (value := getattr(settings, name)) is not None and not (settings.name == ROOT and tag in OF_ROOT.values()):
+            items.append((tag, kind.write(value)))
     if not settings.preemptable:
         items.append(("allowPreemptionFrom", "false"))
     items += [(kind, settings.acls[kind]) for kind in ACL_ELEMENTS if kind in settings.acls]

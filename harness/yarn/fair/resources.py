@@ -1,4 +1,4 @@
-"""Resource values of an allocation file, in the three notations that Hadoop takes.
+"""Resource values of an allocation file, in the three notations that Hadoop takes: read and written.
 
 ``"50%"`` or ``"40% memory, 60% cpu"``; ``"memory-mb=1024, vcores=10"`` (also in percent); ``"1024 mb, 10 vcores"``.
 The rules, quirks included, are those of FairSchedulerConfiguration.parseResourceConfigValue of Hadoop 3.4.2.
@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from harness.model.queues import JAVA_INT_MAX, JAVA_LONG_MAX, ResourceLimit
 from harness.model.resources import Resource
-from harness.yarn.fair.javanum import parse_int, parse_long, split, trim, wrap_int
+from harness.yarn.fair.javanum import parse_int, parse_long, percent_text, split, trim, wrap_int
 
 _SPACE = r"[ \t\n\x0b\f\r]*"
 _PERCENT = rf"(-?[0-9]+(?:\.[0-9]*)?){_SPACE}%{_SPACE}"
@@ -40,6 +40,20 @@ def parse_resources(text: str, *, missing: int = JAVA_LONG_MAX, extra_types: Col
     if "%" in text:
         return _percentages(text.lower())
     return _old_style(text)
+
+
+def resource_text(limit: ResourceLimit | Resource) -> str:
+    """A resource value in a notation that Hadoop reads back as this."""
+    if isinstance(limit, ResourceLimit):
+        if limit.absolute is None:
+            memory, vcores = percent_text(limit.memory_fraction), percent_text(limit.vcores_fraction)
+            return f"{memory}%" if memory == vcores else f"{memory}% memory, {vcores}% cpu"
+        limit = limit.absolute
+    if limit.vcores < 0:
+        return f"memory-mb={limit.memory_mb}"
+    if limit.memory_mb <= JAVA_INT_MAX:
+        return f"{limit.memory_mb} mb, {limit.vcores} vcores"
+    return f"memory-mb={limit.memory_mb}, vcores={limit.vcores}"
 
 
 def _new_style(text: str, missing: int, extra_types: Collection[str]) -> ResourceLimit:

@@ -11,17 +11,20 @@ import re
 from harness.base.errors import InputError, nearest
 from harness.model.queues import ROOT, ResourceLimit
 from harness.yarn.fair.dom import Element, Text, parse_xml
+from harness.yarn.fair.elements import (
+    ACL_ELEMENTS,
+    OF_FILE,
+    OF_QUEUE,
+    OF_ROOT,
+    QUEUE_ELEMENTS,
+    TIMEOUT,
+    TOP_ELEMENTS,
+    plain_name,
+)
 from harness.yarn.fair.javanum import trim
 from harness.yarn.fair.manager import QueueManager
-from harness.yarn.fair.parse import (
-    ACL_ELEMENTS,
-    PLACEMENT_RULES,
-    QUEUE_ELEMENTS,
-    TOP_ELEMENTS,
-    read_document,
-    trim_queue_name,
-)
-from harness.yarn.fair.render import resource_text
+from harness.yarn.fair.parse import PLACEMENT_RULES, read_document, trim_queue_name
+from harness.yarn.fair.resources import resource_text
 from harness.yarn.fair.values import Finding, ValueCheck, Verdict
 
 
@@ -143,8 +146,7 @@ class _Check(ValueCheck):
             if tag == "user":
                 self.user(element, users)
                 continue
-            key = "defaultQueueSchedulingPolicy" if tag == "defaultQueueSchedulingMode" else tag
-            self.once(element, seen, key, None)
+            self.once(element, seen, plain_name(tag), None)
             if tag == "queuePlacementPolicy":
                 self.placement(element)
             else:
@@ -164,12 +166,8 @@ class _Check(ValueCheck):
             if queue.tag not in ("queue", "pool") or queue.name() != ROOT:
                 continue
             own = {element.tag for element in queue.elements()}
-            for tag, default in (
-                ("minSharePreemptionTimeout", "defaultMinSharePreemptionTimeout"),
-                ("fairSharePreemptionTimeout", "defaultFairSharePreemptionTimeout"),
-                ("fairSharePreemptionTimeout", "fairSharePreemptionTimeout"),
-                ("fairSharePreemptionThreshold", "defaultFairSharePreemptionThreshold"),
-            ):
+            old = ("fairSharePreemptionTimeout", "fairSharePreemptionTimeout")
+            for default, tag in (*OF_ROOT.items(), old):
                 if tag in own and default in seen:
                     self.error(
                         seen[default].line,
@@ -182,24 +180,9 @@ class _Check(ValueCheck):
         text = self.text(element, None)
         if text is None:
             return
-        match element.tag:
-            case "defaultQueueSchedulingPolicy" | "defaultQueueSchedulingMode":
-                policy = self.policy(element, text, None)
-                if policy == "fifo":
-                    self.error(element.line, None, "the default policy cannot be fifo", "give fifo to single leaves")
-            case "queueMaxResourcesDefault":
-                self.resources(element, text, None, percent=True)
-            case "userMaxAppsDefault" | "queueMaxAppsDefault":
-                self.apps(element, text, None)
-            case "queueMaxAMShareDefault":
-                self.am_share(element, text, None)
-            case "defaultFairSharePreemptionThreshold":
-                self.threshold(element, text, None)
-            case tag if tag.endswith("Timeout"):
-                self.timeout(element, text, None)
-            case _:
-                if not trim(text):
-                    self.error(element.line, None, f"<{element.tag}> is blank", "write a class name, or remove it")
+        kind = TIMEOUT if element.tag == "fairSharePreemptionTimeout" else OF_FILE[plain_name(element.tag)][1]
+        if self.value(kind, element, text, None) == "fifo":
+            self.error(element.line, None, "the default policy cannot be fifo", "give fifo to single leaves")
 
     def user(self, element: Element, users: dict[str, int]) -> None:
         self.attributes(element, ("name",), None)
@@ -268,7 +251,7 @@ class _Check(ValueCheck):
                 else:
                     self.unknown(item, QUEUE_ELEMENTS, path)
                 continue
-            self.once(item, seen, "schedulingPolicy" if tag == "schedulingMode" else tag, path)
+            self.once(item, seen, plain_name(tag), path)
             if tag == "reservation":
                 continue
             text = self.text(item, path)
@@ -298,36 +281,15 @@ class _Check(ValueCheck):
             )
 
     def attribute(self, item: Element, text: str, path: str, found: dict[str, ResourceLimit]) -> None:
-        tag = item.tag
-        match tag:
-            case "weight":
-                self.weight(item, text, path)
-            case "minResources" | "maxResources" | "maxChildResources" | "maxContainerAllocation":
-                limit = self.resources(
-                    item,
-                    text,
-                    path,
-                    percent=tag in ("maxResources", "maxChildResources"),
-                    minimum=tag == "minResources",
-                )
-                if limit is not None:
-                    found[tag] = limit
-            case "maxRunningApps":
-                self.apps(item, text, path)
-            case "maxAMShare":
-                self.am_share(item, text, path)
-            case "minSharePreemptionTimeout" | "fairSharePreemptionTimeout":
-                self.timeout(item, text, path)
-            case "fairSharePreemptionThreshold":
-                self.threshold(item, text, path)
-            case "schedulingPolicy" | "schedulingMode":
-                self.policy(item, text, path)
-            case "allowPreemptionFrom":
-                if trim(text).lower() not in ("true", "false"):
-                    self.error(item.line, path, f"{trim(text)!r} counts as false here", "write true or false")
-            case _:
-                assert tag in ACL_ELEMENTS
-                self.acl(item.line, f"<{tag}>", text, path)
+        tag = plain_name(item.tag)
+        if tag in OF_QUEUE:
+            value = self.value(OF_QUEUE[tag][1], item, text, path)
+            if isinstance(value, ResourceLimit):
+                found[tag] = value
+        elif tag in ACL_ELEMENTS:
+            self.acl(item.line, f"<{tag}>", text, path)
+        elif trim(text).lower() not in ("true", "false"):
+            self.error(item.line, path, f"{trim(text)!r} counts as false here", "write true or false")
 
     # ---- placement rules
 

@@ -9,14 +9,25 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import JAVA_INT_MAX, JAVA_LONG_MAX, ResourceLimit
 from harness.yarn.fair.dom import Element
+from harness.yarn.fair.elements import (
+    AM_SHARE,
+    APPS,
+    POLICY,
+    TEXT,
+    THRESHOLD,
+    TIMEOUT,
+    WEIGHT,
+    Amount,
+    Kind,
+    parse_policy,
+)
 from harness.yarn.fair.javanum import float32, parse_double, parse_float, parse_int, parse_long, trim
-from harness.yarn.fair.parse import parse_policy
-from harness.yarn.fair.render import resource_text
-from harness.yarn.fair.resources import parse_resources
+from harness.yarn.fair.resources import parse_resources, resource_text
 
 _NUMBER = r"[0-9]+(?:\.[0-9]*)?"
 #: The notations of a resource that mean what they say; anything else that Hadoop takes has a part that it drops.
@@ -80,7 +91,13 @@ class ValueCheck:
             self.error(item.line, queue, f"<{item.tag}>: {error}", "write a plain number")
             return None
 
-    def weight(self, item: Element, text: str, path: str) -> None:
+    def value(self, kind: Kind | Amount, item: Element, text: str, queue: str | None) -> Any:
+        """What an element says that goes by a kind; what is read of it where that is looked at further."""
+        if isinstance(kind, Amount):
+            return self.resources(kind, item, text, queue)
+        return _CHECKS[kind](self, item, text, queue)
+
+    def weight(self, item: Element, text: str, path: str | None) -> None:
         value = self.number(item, text, path, parse_double)
         if value is None:
             return
@@ -132,24 +149,26 @@ class ValueCheck:
             self.error(item.line, queue, f"<{item.tag}>: {error}", "write fair, drf or fifo")
             return None
 
+    def name(self, item: Element, text: str, queue: str | None) -> None:
+        if not trim(text):
+            self.error(item.line, queue, f"<{item.tag}> is blank", "write a class name, or remove it")
+
     def acl(self, line: int, name: str, text: str, path: str | None) -> None:
         _, _, groups = text.partition(" ")
         if any(char in text for char in "\t\r\n") or " " in groups.strip(" "):
             self.error(line, path, f"{name}: {text[:60]!r} is not 'users groups'", "write 'u1,u2 g1,g2': one space")
 
-    def resources(
-        self, item: Element, text: str, queue: str | None, *, percent: bool, minimum: bool = False
-    ) -> ResourceLimit | None:
-        text = trim(text)
+    def resources(self, kind: Amount, item: Element, text: str, queue: str | None) -> ResourceLimit | None:
+        text, percent = trim(text), kind.percent
         tag, line = item.tag, item.line
         try:
-            limit = parse_resources(text, missing=0 if minimum else JAVA_LONG_MAX)
+            limit = parse_resources(text, missing=kind.missing)
         except ValueError as error:
             self.error(line, queue, f"<{tag}>: {error}", "write '4096 mb, 4 vcores'" + (" or '50%'" if percent else ""))
             return None
         if limit.absolute is None:
             if not percent:
-                effect = "the minimum is then 0" if minimum else "there is then no limit"
+                effect = "the minimum is then 0" if kind.missing == 0 else "there is then no limit"
                 self.error(line, queue, f"<{tag}> in percent is ignored: {effect}", "write '4096 mb, 4 vcores'")
                 return None
             if max(limit.memory_fraction, limit.vcores_fraction) > 1:
@@ -175,3 +194,14 @@ class ValueCheck:
             read = resource_text(limit)
             self.error(line, queue, f"<{tag}>: {text[:60]!r} is read as {read}, the rest is dropped", f"write '{read}'")
         return limit
+
+
+_CHECKS: dict[Kind, Callable[[ValueCheck, Element, str, str | None], Any]] = {
+    WEIGHT: ValueCheck.weight,
+    APPS: ValueCheck.apps,
+    AM_SHARE: ValueCheck.am_share,
+    THRESHOLD: ValueCheck.threshold,
+    TIMEOUT: ValueCheck.timeout,
+    POLICY: ValueCheck.policy,
+    TEXT: ValueCheck.name,
+}

@@ -16,11 +16,12 @@ from harness.yarn.fair.javanum import (
     parse_float,
     parse_int,
     parse_long,
+    percent_text,
     split,
     string_hash,
+    weight_text,
     wrap_long,
 )
-from harness.yarn.fair.render import percent_text, weight_text
 
 
 @pytest.mark.parametrize(
