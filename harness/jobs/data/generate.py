@@ -146,7 +146,9 @@ def is_whole(target: Target, manifest: Manifest) -> bool:
 
 
 def _plan(kind: str, size: int) -> list[tuple[str, int]]:
-    """(file, bytes about) of every part."""
+    """(file, bytes about) of every part; of TPC-H's tables how large they become is their own."""
+    if kind == TPCH:
+        return [(f"{table}.parquet", size) for table in TPCH_TABLES]
     count = max(-(-size // PART_BYTES), 1)
     sizes = [PART_BYTES] * (count - 1) + [size - PART_BYTES * (count - 1)]
     return [(f"part-{number:05d}.{KINDS[kind].suffix}", part) for number, part in enumerate(sizes)]
@@ -195,28 +197,42 @@ def generate(
             where=target.name,
             mend="give another --out, or remove it",
         )
-    if kind == TPCH:
-        return _tpch(size, seed, target, there, on_part)
+    if kind == TPCH and seed != 1:
+        raise CallError("TPC-H's data is the same for every seed", where="--seed", mend="leave --seed out")
     parts: dict[str, Mapping[str, Any]] = dict(there.parts) if there is not None else {}
     plan = _plan(kind, size)
     target.tidy([MANIFEST, *(name for name, _ in plan)])
     missing = _missing(target, parts, [name for name, _ in plan])
+    if there is not None and there.complete and not missing:
+        return there
     todo = [(number, wanted) for number, (name, wanted) in enumerate(plan) if name in missing]
-    with contextlib.closing(_contents(kind, seed, todo, jobs)) as contents:
-        for number, (name, _) in enumerate(plan):
+    if kind == TPCH:
+        made: Generator[bytes | Path] = _tables(size, [TPCH_TABLES[at] for at, _ in todo])
+    else:
+        made = _contents(kind, seed, todo, jobs)
+    with contextlib.closing(made) as contents:
+        for number, (name, _) in enumerate(plan, start=1):
             if name not in missing:
-                on_part(number + 1, len(plan), 0)
+                on_part(number, len(plan), 0)
                 continue
             content = next(contents)
             target.write(name, content)
-            parts[name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+            parts[name] = _part(content)
             missing.remove(name)
             _write(target, Manifest(kind, seed, size, parts, not missing))
-            on_part(number + 1, len(plan), len(content))
-    made = Manifest(kind, seed, size, parts, True)
-    if not todo and there is not None and not there.complete:
-        _write(target, made)
-    return made
+            on_part(number, len(plan), int(parts[name]["bytes"]))
+    whole = Manifest(kind, seed, size, parts, True)
+    if not todo:
+        _write(target, whole)
+    return whole
+
+
+def _part(content: bytes | Path) -> dict[str, Any]:
+    """What the manifest says of a file."""
+    if isinstance(content, bytes):
+        return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    with content.open("rb") as file:
+        return {"bytes": content.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
 
 
 def _missing(target: Target, parts: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> set[str]:
@@ -239,30 +255,15 @@ def _tpchgen() -> str:
     return program or str(beside)
 
 
-def _tpch(
-    size: int, seed: int, target: Target, there: Manifest | None, on_part: Callable[[int, int, int], None]
-) -> Manifest:
-    """TPC-H's eight tables by tpchgen-cli as parquet files, one after another; its data has no seed.
+def _tables(size: int, tables: Sequence[str]) -> Generator[Path]:
+    """These of TPC-H's tables as parquet files, one after another; each is gone when the next is asked for.
 
     The scale factor is size / 1 GB. A table passes through a temporary folder, never whole through memory.
     """
-    names = [f"{table}.parquet" for table in TPCH_TABLES]
-    target.tidy([MANIFEST, *names])
-    parts: dict[str, Mapping[str, Any]] = dict(there.parts) if there is not None else {}
-    missing = _missing(target, parts, names)
-    if there is not None and there.complete and not missing:
-        return there
-    if seed != 1:
-        raise CallError("TPC-H's data is the same for every seed", where="--seed", mend="leave --seed out")
-    program = _tpchgen()
     scale = f"{size / TPCH_BYTES:.6f}".rstrip("0").rstrip(".") or "0.000001"
-    for number, table in enumerate(TPCH_TABLES, start=1):
-        name = f"{table}.parquet"
-        if name not in missing:
-            on_part(number, len(TPCH_TABLES), 0)
-            continue
+    for table in tables:
         with tempfile.TemporaryDirectory(prefix="yarnfair-tpch-") as work:
-            command = [program, "parquet", "-s", scale, "--output-dir", work, "--tables", table]
+            command = [_tpchgen(), "parquet", "-s", scale, "--output-dir", work, "--tables", table]
             done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
             files = sorted(Path(work).rglob("*.parquet"))
             if done.returncode or len(files) != 1:
@@ -271,16 +272,7 @@ def _tpch(
                     f"tpchgen-cli failed on {table}: {words[-1][:200] if words else done.returncode}",
                     mend="look at --size",
                 )
-            target.write(name, files[0])
-            digest = FolderTarget(files[0].parent).sha256(files[0].name)
-            assert digest is not None
-            parts[name] = {"bytes": files[0].stat().st_size, "sha256": digest}
-        missing.remove(name)
-        _write(target, Manifest(TPCH, seed, size, parts, not missing))
-        on_part(number, len(TPCH_TABLES), int(parts[name]["bytes"]))
-    made = Manifest(TPCH, seed, size, parts, True)
-    _write(target, made)
-    return made
+            yield files[0]
 
 
 def verify(target: Target, on_part: Callable[[str], None] = lambda _: None) -> list[str]:

@@ -50,10 +50,6 @@ class Target(ABC):
         """A file's bytes; None when there is none."""
 
     @abstractmethod
-    def names(self) -> list[str]:
-        """The files that lie directly in it, in order; empty when it is not there."""
-
-    @abstractmethod
     def sizes(self) -> dict[str, int]:
         """Bytes of the files that lie directly in it, in order of their names; empty when it is not there."""
 
@@ -126,17 +122,14 @@ class FolderTarget(Target):
         except OSError:
             return None
 
-    def names(self) -> list[str]:
-        with reading(self.folder), contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            return sorted(entry.name for entry in self.folder.iterdir() if entry.is_file())
-        return []
-
     def sizes(self) -> dict[str, int]:
-        with reading(self.folder):
-            return {name: (self.folder / name).stat().st_size for name in self.names()}
+        with reading(self.folder), contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            files = sorted(entry for entry in self.folder.iterdir() if entry.is_file())
+            return {file.name: file.stat().st_size for file in files}
+        return {}
 
     def tidy(self, names: Collection[str]) -> None:
-        for name in self.names():
+        for name in self.sizes():
             found = re.fullmatch(r"\.(.+)\.[a-z0-9_]{8}", name)
             if found is None or found[1] not in names:
                 continue
@@ -204,14 +197,6 @@ class HdfsTarget(Target):
     def size(self, name: str) -> int | None:
         found = self.hdfs.status(self.path(name))
         return None if found is None or found.folder else found.size
-
-    def names(self) -> list[str]:
-        try:
-            return [one.name for one in self.hdfs.listing(self.folder) if not one.folder]
-        except Refused as error:
-            if missing(error):
-                return []
-            raise
 
     def sizes(self) -> dict[str, int]:
         try:
