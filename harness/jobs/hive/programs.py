@@ -79,8 +79,8 @@ class HivePrograms(EnginePrograms):
         self.sizes = {job.spec.id: sizes_of(job) for job in jobs}
         self._folder = folder
         self._closing = contextlib.ExitStack()
-        #: Tables' folders by data set, and its input.
-        self._tables: dict[DataSpec, tuple[str, dict[str, str], Input]] = {}
+        #: By data set: a name, its tables' folders and columns, its input.
+        self._tables: dict[DataSpec, tuple[str, dict[str, tuple[str, str]], Input]] = {}
         self._waiting: deque[str] = deque()
         #: The job whose query was asked last and has no application yet.
         self._asking: str | None = None
@@ -97,7 +97,11 @@ class HivePrograms(EnginePrograms):
         """
         for sizes in self.sizes.values():
             check_sizes(sizes)
-        tables = {spec: read_tables(self.data[spec]) for job in self.jobs.values() for spec in job.inputs}
+        tables = {
+            spec: read_tables(programs()[job.application], self.data[spec])
+            for job in self.jobs.values()
+            for spec in job.inputs
+        }
         given = given_properties(self.site.rest)
         hive, tez = installation.hive_jars(self._progress), installation.tez_jars(self._progress)
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -114,9 +118,9 @@ class HivePrograms(EnginePrograms):
         )
         self._base = self._properties(sizes, first.spec.queue)
         self.server.configure(given, sizes, first.spec.queue, self.site.properties)
-        for number, (spec, (found, files)) in enumerate(tables.items()):
+        for number, (spec, found) in enumerate(tables.items()):
             name = f"data{number}"
-            self._tables[spec] = (name, link_tables(place.work / name, Path(found.path), files), found)
+            self._tables[spec] = (name, link_tables(place.work / name, found), found)
         self._closing.enter_context(self.server.serving(time.monotonic() + _START_S))
         self._closing.callback(self.kill)
 

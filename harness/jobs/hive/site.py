@@ -1,8 +1,8 @@
-"""What Hive and Tez are configured to, the tables' definitions, and a query's script. Pure."""
+"""What Hive and Tez are configured to, and a query's script. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,65 +11,6 @@ from harness.jobs.hive.installation import JAVA
 
 #: Java's heap as a part of a container.
 _HEAP = 0.6
-#: TPC-H's columns (specification, clause 1.4) in Hive's types.
-_KEY, _TEXT, _MONEY, _INT, _DATE = "bigint", "string", "decimal(15,2)", "int", "date"
-TABLES: Mapping[str, Mapping[str, str]] = {
-    "customer": {
-        "c_custkey": _KEY,
-        "c_name": _TEXT,
-        "c_address": _TEXT,
-        "c_nationkey": _KEY,
-        "c_phone": _TEXT,
-        "c_acctbal": _MONEY,
-        "c_mktsegment": _TEXT,
-        "c_comment": _TEXT,
-    },
-    "lineitem": {
-        **{f"l_{name}": _KEY for name in ("orderkey", "partkey", "suppkey")},
-        "l_linenumber": _INT,
-        **{f"l_{name}": _MONEY for name in ("quantity", "extendedprice", "discount", "tax")},
-        **{f"l_{name}": _TEXT for name in ("returnflag", "linestatus")},
-        **{f"l_{name}": _DATE for name in ("shipdate", "commitdate", "receiptdate")},
-        **{f"l_{name}": _TEXT for name in ("shipinstruct", "shipmode", "comment")},
-    },
-    "nation": {"n_nationkey": _KEY, "n_name": _TEXT, "n_regionkey": _KEY, "n_comment": _TEXT},
-    "orders": {
-        "o_orderkey": _KEY,
-        "o_custkey": _KEY,
-        "o_orderstatus": _TEXT,
-        "o_totalprice": _MONEY,
-        "o_orderdate": _DATE,
-        "o_orderpriority": _TEXT,
-        "o_clerk": _TEXT,
-        "o_shippriority": _INT,
-        "o_comment": _TEXT,
-    },
-    "part": {
-        "p_partkey": _KEY,
-        **{f"p_{name}": _TEXT for name in ("name", "mfgr", "brand", "type")},
-        "p_size": _INT,
-        "p_container": _TEXT,
-        "p_retailprice": _MONEY,
-        "p_comment": _TEXT,
-    },
-    "partsupp": {
-        "ps_partkey": _KEY,
-        "ps_suppkey": _KEY,
-        "ps_availqty": _INT,
-        "ps_supplycost": _MONEY,
-        "ps_comment": _TEXT,
-    },
-    "region": {"r_regionkey": _KEY, "r_name": _TEXT, "r_comment": _TEXT},
-    "supplier": {
-        "s_suppkey": _KEY,
-        "s_name": _TEXT,
-        "s_address": _TEXT,
-        "s_nationkey": _KEY,
-        "s_phone": _TEXT,
-        "s_acctbal": _MONEY,
-        "s_comment": _TEXT,
-    },
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,19 +90,6 @@ def tez_properties(place: HivePlace, sizes: Sizes, *, queue: str) -> dict[str, s
     }
 
 
-def service_properties() -> dict[str, dict[str, str]]:
-    """The files of the compose file's service (docker/hive/conf), by name: as for one run, but that it serves everybody
-    in the cluster's network, and its sessions choose their queue and how many splits and reduces they want."""
-    place, sizes = HivePlace(Path("/shared/hive"), Path("/shared/hive/tez"), 10000), Sizes(task_mb=768, am_mb=768)
-    hive = hive_properties(place, sizes) | {"hive.server2.thrift.bind.host": "0.0.0.0"}
-    tez = tez_properties(place, sizes, queue="root.default")
-    chosen = ("mapreduce.job.reduces", "tez.grouping.split-count")
-    return {
-        "hive-site.xml": {key: value for key, value in hive.items() if key not in chosen},
-        "tez-site.xml": {key: value for key, value in tez.items() if key not in chosen},
-    }
-
-
 LOG4J2 = """\
 status = ERROR
 appender.console.type = Console
@@ -176,20 +104,11 @@ logger.server.level = INFO
 """
 
 
-def script(sql: str, tables: Mapping[str, str]) -> str:
-    """What the shell is given: tables over the files where they lie (``tables``: name -> folder), then the query."""
-    lines = []
-    for name, folder in tables.items():
-        columns = ", ".join(f"{column} {kind}" for column, kind in TABLES[name].items())
-        lines.append(f"create external table if not exists {name} ({columns}) stored as parquet location '{folder}';")
+def script(sql: str, tables: Mapping[str, tuple[str, str]]) -> str:
+    """What the shell is given: tables over the files where they lie (``tables``: name -> folder, columns), then the
+    query."""
+    lines = [
+        f"create external table if not exists {name} ({columns}) stored as parquet location '{folder}';"
+        for name, (folder, columns) in tables.items()
+    ]
     return "\n".join([*lines, f"{sql};"]) + "\n"
-
-
-def tables_of(files: Sequence[str]) -> dict[str, list[str]]:
-    """The files of each table by their names (``lineitem.parquet``; of several, ``lineitem.3.parquet``)."""
-    found: dict[str, list[str]] = {}
-    for name in files:
-        table = name.partition(".")[0]
-        if name.endswith(".parquet") and table in TABLES:
-            found.setdefault(table, []).append(name)
-    return found

@@ -11,15 +11,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,9 @@ from harness.jobs.data.kinds import CLUSTERS, centres_of
 from harness.jobs.engines.attempts import Verdict
 from harness.jobs.spark.catalogue import SparkProgram, query_sql
 from harness.jobs.spark.plan import Input
+
+if TYPE_CHECKING:
+    import duckdb
 
 _LIMIT = re.compile(r"\s+limit (\d+)\s*$", re.IGNORECASE)
 _ORDER = re.compile(r"\norder by ([^\n]+)(\nlimit \d+)?\s*$", re.IGNORECASE)
@@ -106,16 +110,23 @@ def compare_rows(found: Sequence[Row], expected: Sequence[Row], keys: Sequence[i
     return None
 
 
-def check_queries(queries: Sequence[int], settings: Mapping[str, str], data: Input, answer: bytes) -> Verdict:
-    """Spark's rows against DuckDB's, query by query; the first that is wrong is told."""
+@contextlib.contextmanager
+def views_of(data: Input) -> Iterator[duckdb.DuckDBPyConnection]:
+    """DuckDB with TPC-H's tables."""
     import duckdb
 
-    answers = {str(one["query"]): one for one in map(json.loads, answer.decode().splitlines())}
-    records = sum(len(one["rows"]) for one in answers.values())
     with duckdb.connect(":memory:", config={"threads": 2}) as connection:
         for name in data.files:
             path = str(Path(data.path) / name).replace("'", "''")
             connection.execute(f"create view \"{name.partition('.')[0]}\" as select * from read_parquet('{path}')")
+        yield connection
+
+
+def check_queries(queries: Sequence[int], settings: Mapping[str, str], data: Input, answer: bytes) -> Verdict:
+    """Spark's rows against DuckDB's, query by query; the first that is wrong is told."""
+    answers = {str(one["query"]): one for one in map(json.loads, answer.decode().splitlines())}
+    records = sum(len(one["rows"]) for one in answers.values())
+    with views_of(data) as connection:
         for number in queries:
             one = answers.get(str(number))
             if one is None:

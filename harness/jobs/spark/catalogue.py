@@ -16,7 +16,6 @@ from string import Template
 from harness.jobs.engines.base import Program
 from harness.model.data import data_path
 
-TABLES = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier")
 QUERIES = 22
 #: What stands for several programs, one after another.
 GROUPS: Mapping[str, tuple[str, ...]] = {"tpch": ("tpch-q1", "tpch-q9", "tpch-q12", "tpch-q17")}

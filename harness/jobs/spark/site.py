@@ -18,9 +18,9 @@ from pathlib import Path, PurePosixPath
 
 from harness.base.errors import InputError
 from harness.clusters.shared import ContainerFolder, LocalFolder, SharedFolder
-from harness.jobs.data.generate import FolderTarget, how_to_make, usable
+from harness.jobs.data.generate import TPCH, TPCH_TABLES, FolderTarget, how_to_make, usable
 from harness.jobs.spark import installation
-from harness.jobs.spark.catalogue import TABLES, SparkProgram
+from harness.jobs.spark.catalogue import SparkProgram
 from harness.jobs.spark.plan import Input
 
 #: What a NodeManager takes beside its containers.
@@ -57,10 +57,10 @@ def read_input(program: SparkProgram, folder: Path) -> Input:
     if not folder.is_dir():
         raise InputError("no such folder", where=where, mend=make)
     manifest = usable(FolderTarget(folder), kind)
-    pattern = "*.parquet" if kind == "tpch" else "part-*"
+    pattern = "*.parquet" if kind == TPCH else "part-*"
     files = sorted(path for path in folder.glob(pattern) if path.is_file())
-    if kind == "tpch":
-        if lacking := [table for table in TABLES if not any(path.stem == table for path in files)]:
+    if kind == TPCH:
+        if lacking := [table for table in TPCH_TABLES if not any(path.stem == table for path in files)]:
             raise InputError(f"no {', '.join(f'{table}.parquet' for table in lacking)}", where=where, mend=make)
         if manifest is None:
             raise InputError("no manifest.json, which says the scale factor", where=where, mend=make)
@@ -68,7 +68,7 @@ def read_input(program: SparkProgram, folder: Path) -> Input:
         raise InputError("no part-* files", where=where, mend=make)
     size = sum(path.stat().st_size for path in files)
     wanted = manifest.size if manifest is not None else size
-    schemas = {path.stem: _schema(path) for path in files if kind == "tpch" and path.stem in TABLES}
+    schemas = {path.stem: _schema(path) for path in files if kind == TPCH and path.stem in TPCH_TABLES}
     return Input(str(folder.absolute()), tuple(path.name for path in files), size, wanted, schemas)
 
 

@@ -15,7 +15,7 @@ import pytest
 from harness.base.errors import CallError, InputError
 from harness.cli import main
 from harness.clusters.site import read
-from harness.jobs.data.generate import FolderTarget, generate
+from harness.jobs.data.generate import TPCH_TABLES, FolderTarget, generate
 from harness.jobs.engines import find, members
 from harness.jobs.engines.attempts import Attempt
 from harness.jobs.engines.base import Request
@@ -28,15 +28,12 @@ from harness.jobs.hive.records import record_of, stages_of
 from harness.jobs.hive.server import read_answer
 from harness.jobs.hive.site import (
     LOG4J2,
-    TABLES,
     HivePlace,
     hive_properties,
     script,
-    service_properties,
-    tables_of,
     tez_properties,
 )
-from harness.jobs.hive.tables import columns_of, read_tables
+from harness.jobs.hive.tables import columns_of, link_tables, read_tables
 from harness.jobs.spark.catalogue import query_sql
 from harness.jobs.spark.plan import Input
 from harness.jobs.spec import DataSpec, DemandSpec, ProgramSpec, SubmissionSpec
@@ -52,22 +49,22 @@ def tpch(data_set: Callable[[str, int], Path]) -> Path:
     return data_set("tpch", 1_000_000)
 
 
-def test_the_tables_are_those_of_the_data(tpch: Path) -> None:
-    kinds = {"int64": "bigint", "int32": "int", "date32[day]": "date", "string_view": "string"}
-    for table, columns in TABLES.items():
-        schema = pq.read_schema(tpch / f"{table}.parquet")
-        found = {column.name: kinds.get(str(column.type), "decimal(15,2)") for column in schema}
-        assert found == dict(columns)
-    data, tables = read_tables(tpch)
-    assert tables == {table: [f"{table}.parquet"] for table in TABLES}
+def test_tables_are_links_to_the_data(tpch: Path, tmp_path: Path) -> None:
+    data = read_tables(programs()["hive-q1"], tpch)
     assert data.wanted == 1_000_000
-    assert tables_of(["orders.1.parquet", "orders.2.parquet", "other.parquet", "part.txt"]) == {
-        "orders": ["orders.1.parquet", "orders.2.parquet"]
-    }
+    tables = link_tables(tmp_path, data)
+    assert list(tables) == list(TPCH_TABLES)
+    for table, (folder, columns) in tables.items():
+        schema = pq.read_schema(Path(folder.removeprefix("file://")) / f"{table}.parquet")
+        assert schema.equals(pq.read_schema(tpch / f"{table}.parquet"))
+        assert [column.split()[0] for column in columns.split(", ")] == schema.names
+    with pytest.raises(InputError, match="Hive's paths have no ;"):
+        read_tables(programs()["hive-q1"], tmp_path / "a;b")
 
 
 def test_a_script_defines_tables_and_asks() -> None:
-    text = script("select 1 from region", {"region": "file:///w/tables/region"})
+    columns = "r_regionkey bigint, r_name string, r_comment string"
+    text = script("select 1 from region", {"region": ("file:///w/tables/region", columns)})
     assert text == (
         "create external table if not exists region (r_regionkey bigint, r_name string, r_comment string) "
         "stored as parquet location 'file:///w/tables/region';\nselect 1 from region;\n"
@@ -111,7 +108,7 @@ def test_the_shells_answer() -> None:
 
 
 def test_columns_of_an_answer_without_rows(tpch: Path) -> None:
-    data, _ = read_tables(tpch)
+    data = read_tables(programs()["hive-q18"], tpch)
     sql = query_sql(18, dict(programs()["hive-q18"].settings), 0.001)
     assert columns_of(sql, data)[:3] == ["c_name", "c_custkey", "o_orderkey"]
 
@@ -232,7 +229,7 @@ def test_what_is_refused_before_anything_starts(tpch: Path, tmp_path: Path, monk
     before = sorted(tmp_path.iterdir())
     fine = Request("hive-q1", (tpch,), tmp_path / "out")
     for request, error, said in (
-        (replace(fine, inputs=(tmp_path / "none",)), InputError, "no data set there"),
+        (replace(fine, inputs=(tmp_path / "none",)), InputError, "no such folder; make it"),
         (replace(fine, inputs=(tmp_path / "text",)), InputError, "a data set of text; give one of tpch"),
         (replace(fine, inputs=(tpch, tpch)), CallError, "hive-q1 reads tpch, given are 2"),
         (replace(fine, output=tmp_path / "there"), InputError, "is there already"),
@@ -252,6 +249,19 @@ def test_hdfs_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None
         )
     assert stop.value.code == 2
     assert "not HDFS" in capsys.readouterr().err
+
+
+def service_properties() -> dict[str, dict[str, str]]:
+    """The files of the compose file's service (docker/hive/conf), by name: as for one run, but that it serves everybody
+    in the cluster's network, and its sessions choose their queue and how many splits and reduces they want."""
+    place, sizes = HivePlace(Path("/shared/hive"), Path("/shared/hive/tez"), 10000), Sizes(task_mb=768, am_mb=768)
+    hive = hive_properties(place, sizes) | {"hive.server2.thrift.bind.host": "0.0.0.0"}
+    tez = tez_properties(place, sizes, queue="root.default")
+    chosen = ("mapreduce.job.reduces", "tez.grouping.split-count")
+    return {
+        "hive-site.xml": {key: value for key, value in hive.items() if key not in chosen},
+        "tez-site.xml": {key: value for key, value in tez.items() if key not in chosen},
+    }
 
 
 def test_the_services_files_are_what_a_run_is_told() -> None:
