@@ -15,7 +15,7 @@ from harness.jobs.data.targets import HdfsTarget, Target, target_of
 from harness.jobs.engines.base import Engine, Program, ProgramJob, ProgramRun, Request, Site, Sizing
 from harness.jobs.mapreduce.catalogue import APPLICATIONS
 from harness.jobs.mapreduce.places import ContainerPlace, HdfsPlace, LocalPlace, place_of
-from harness.jobs.mapreduce.programs import MapReducePrograms, Staged, jobs_of
+from harness.jobs.mapreduce.programs import MapReducePrograms, jobs_of
 from harness.jobs.spark.site import check_limit
 from harness.jobs.spec import ProgramSpec
 from harness.model.data import data_path
@@ -54,10 +54,7 @@ class MapReduce(Engine):
         place = place_of(site.shared)
         if isinstance(place, LocalPlace) and site.elsewhere:
             place = LocalPlace(place.folder, data_as_it_is=False)
-        staged = Staged(
-            place, site.data, streaming_jar(site.progress), site.python, am_heartbeat_ms=site.am_heartbeat_ms
-        )
-        return MapReducePrograms(site.rest, staged, jobs, tag=site.tag)
+        return MapReducePrograms(site, place, jobs, streaming_jar(site.progress))
 
     def sized(self, request: Request) -> tuple[ProgramSpec, Sizing]:
         program, sizing = super().sized(request)
@@ -68,8 +65,7 @@ class MapReduce(Engine):
     def _load_one(self, site: Site, output: Path | Target, jobs: Sequence[ProgramJob]) -> MapReducePrograms:
         """A program by itself is staged beside its output, on the output's file system; its data stay in a volume."""
         place: LocalPlace | HdfsPlace | ContainerPlace
-        properties, copied = dict(site.properties), isinstance(site.shared, ContainerFolder)
-        if isinstance(site.shared, ContainerFolder):
+        if copied := isinstance(site.shared, ContainerFolder):
             place = ContainerPlace(site.shared.beside("yarnfair-jobs"))
             self._check_copied(site, site.shared, jobs[0])
         else:
@@ -79,11 +75,10 @@ class MapReduce(Engine):
                 assert isinstance(output, Path)
                 place = LocalPlace(output.absolute().parent)
             # The master looks for its job on the default file system alone.
-            properties = {"fs.defaultFS": place.file_system, **properties}
+            site = replace(site, properties={"fs.defaultFS": place.file_system, **site.properties})
         # The user whose name the ResourceManager is asked with: the master looks for its job below it.
         user, jar = getpass.getuser(), streaming_jar(site.progress)
-        staged = Staged(place, site.data, jar, site.python, user=user, carries_jar=not copied)
-        return MapReducePrograms(site.rest, staged, jobs, tag=site.tag, properties=properties)
+        return MapReducePrograms(site, place, jobs, jar, user=user, carries_jar=not copied)
 
     def _check_copied(self, site: Site, shared: ContainerFolder, job: ProgramJob) -> None:
         """Refuses what cannot be copied into a volume, and what the containers that are nodes cannot hold."""

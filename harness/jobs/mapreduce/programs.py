@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from harness.clusters import site
 from harness.clusters.daemons import HISTORY_FOLDER
 from harness.jobs.data.targets import HdfsTarget, Target, target_of
 from harness.jobs.engines.attempts import Attempt, Verdict
-from harness.jobs.engines.base import UNKNOWN, EnginePrograms, ProgramJob, ProgramRun
+from harness.jobs.engines.base import UNKNOWN, EnginePrograms, ProgramJob, ProgramRun, Site
 from harness.jobs.engines.cluster import cluster_properties, container_log, last_lines, told_of
 from harness.jobs.mapreduce import staging
 from harness.jobs.mapreduce.answers import CHECKS, output_files
@@ -31,7 +31,6 @@ from harness.jobs.spec import DataSpec
 from harness.model.data import data_path
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.yarn.answers import AppStatus
-from harness.yarn.rest import RestClient
 
 #: Hadoop's defaults of ``yarn.application.classpath`` and ``mapreduce.application.classpath``.
 _HADOOPS_OWN = ",".join(
@@ -73,38 +72,25 @@ def jobs_of(run: ProgramRun) -> list[ProgramJob]:
     return jobs
 
 
-@dataclass(frozen=True, slots=True)
-class Staged:
-    """Where MapReduce programs find what they need.
-
-    ``data``: folders of this machine, or in HDFS; ``streaming``: the jar of Hadoop Streaming, of this machine;
-    ``python``: on the nodes. ``carries_jar``: the jar goes with each job, for nodes that do not see this machine's
-    cache.
-    """
-
-    place: StagingPlace
-    data: Mapping[DataSpec, Path | Target]
-    streaming: Path | None
-    python: str
-    user: str = "yarnfair"
-    am_heartbeat_ms: int = 1000
-    carries_jar: bool = False
-
-
 class MapReducePrograms(EnginePrograms):
-    """Submits MapReduce programs to one ResourceManager. ``tag`` marks their applications; ``properties``: more of
-    every job's."""
+    """Submits MapReduce programs to one ResourceManager.
+
+    ``place``: where they find what they need; ``streaming``: the jar of Hadoop Streaming, of this machine, which goes
+    with each job (``carries_jar``) for nodes that do not see this machine's cache; ``user``: whose they are.
+    """
 
     def __init__(
         self,
-        rest: RestClient,
-        site: Staged,
+        site: Site,
+        place: StagingPlace,
         jobs: Sequence[ProgramJob],
+        streaming: Path | None = None,
         *,
-        tag: str,
-        properties: Mapping[str, str] | None = None,
+        user: str = "yarnfair",
+        carries_jar: bool = False,
     ) -> None:
-        self.rest, self.site, self.tag, self._properties = rest, site, tag, properties or {}
+        self.site, self.place, self.user = site, place, user
+        self._streaming, self._carries_jar = streaming, carries_jar
         self.jobs = {job.spec.id: job for job in jobs}
         #: Folder of a job's latest try, below the place, by job id.
         self._folders: dict[str, str] = {}
@@ -127,26 +113,26 @@ class MapReducePrograms(EnginePrograms):
 
         Raises InputError, and what asking the ResourceManager raises.
         """
-        check_path(self.site.place.path)
+        check_path(self.place.path)
         for job in self.jobs.values():
             for data in job.inputs:
                 check_path(self._input(data))
                 open_data(self._target(data), data.kind)
-        found = cluster_properties(self.rest)
+        found = cluster_properties(self.site.rest)
         name = "mapreduce.application.classpath"
         self._classes = found.get(name) or found.get("yarn.application.classpath") or _HADOOPS_OWN
         kept = found.get(HISTORY_FOLDER, "")
         if kept.startswith("file:") and (folder := Path(kept.removeprefix("file:").replace("///", "/"))).is_dir():
             self._server_folder = folder
-        if self.site.streaming is not None and not self.site.carries_jar:
-            path = self.site.place.data(self.site.streaming.parent, "streaming")
-            self._jars = (f"{path}/{self.site.streaming.name}",)
+        if self._streaming is not None and not self._carries_jar:
+            path = self.place.data(self._streaming.parent, "streaming")
+            self._jars = (f"{path}/{self._streaming.name}",)
 
     def _input(self, data: DataSpec) -> str:
         target = self._target(data)
         if isinstance(target, HdfsTarget):
             return uri_of(target)
-        return self.site.place.data(Path(target.name), f"data/{data.kind}-{data.size}-{data.seed}".replace(" ", ""))
+        return self.place.data(Path(target.name), f"data/{data.kind}-{data.size}-{data.seed}".replace(" ", ""))
 
     def _target(self, data: DataSpec) -> Target:
         return target_of(self.site.data[data])
@@ -156,14 +142,14 @@ class MapReducePrograms(EnginePrograms):
         first = next(iter(self.jobs.values()))
         task = first.sizing.task
         sized = staging.Sized(task, task, first.sizing.am)
-        properties = staging.job_xml(HadoopJob({}), sized, self._cluster(self.tag), queue="", name="", work="")
+        properties = staging.job_xml(HadoopJob({}), sized, self._cluster(self.site.tag), queue="", name="", work="")
         kept = {
             key: value
             for key, value in properties.items()
             if not key.startswith(
                 ("mapreduce.job.user", "mapreduce.job.queue", "mapreduce.job.name", "mapreduce.job.work")
             )
-            and self.tag not in value
+            and self.site.tag not in value
         }
         return {"engine": "MapReduce", "python": self.site.python, "properties": kept}
 
@@ -173,13 +159,14 @@ class MapReducePrograms(EnginePrograms):
         """Submits a job (again, if it was before); the application's id."""
         job = self.jobs[job_id]
         self._tries[job_id] = number = self._tries.get(job_id, 0) + 1
-        folder = self._folders[job_id] = f"{self.tag}/{job_id.replace('/', '_')}" + (f"-{number}" if number > 1 else "")
-        identity = self._apps[job_id] = self.rest.new_application().id
+        name = job_id.replace("/", "_") + (f"-{number}" if number > 1 else "")
+        folder = self._folders[job_id] = f"{self.site.tag}/{name}"
+        identity = self._apps[job_id] = self.site.rest.new_application().id
         cluster = self._cluster(folder)
-        staged = f"{cluster.folder(identity).removeprefix(f'{self.site.place.path}/')}"
+        staged = f"{cluster.folder(identity).removeprefix(f'{self.place.path}/')}"
         hadoop, beside = self._hadoop(job)
         files = self._files(job, hadoop)
-        place = self.site.place
+        place = self.place
         cached = place.write({f"{staged}/{name}": content for name, content in beside.items()}, [f"{folder}/history"])
         # On a local file system TeraSort's tasks look for its cuts in the job's folder, else in their own.
         shown = {name: cached[f"{staged}/{name}"] for name in beside}
@@ -194,29 +181,29 @@ class MapReducePrograms(EnginePrograms):
             work=f"{place.path}/{staged}",
             slow_start=job.sizing.slow_start,
             cached=shown,
-            properties={**_identity_reduce(job), **self._properties},
+            properties={**_identity_reduce(job), **self.site.properties},
         )
         splits = staging.splits_of(files, job.maps)
         self._maps[job_id] = len(splits)
         split, meta = staging.split_files(splits, new_api=staging.is_new_api(properties))
         content = {"job.split": split, "job.splitmetainfo": meta, "job.xml": site.render(properties).encode()}
         written = place.write({f"{staged}/{name}": body for name, body in content.items()})
-        return self.rest.submit(
+        return self.site.rest.submit(
             staging.submission(
                 sized,
                 cluster,
                 written[f"{staged}/job.xml"],
                 queue=job.spec.queue,
                 name=job.spec.id,
-                tags=[self.tag],
+                tags=[self.site.tag],
             ),
             identity,
         )
 
     def _cluster(self, folder: str) -> staging.Cluster:
-        path = f"{self.site.place.path}/{folder}"
+        path = f"{self.place.path}/{folder}"
         return staging.Cluster(
-            self._classes, self._jars, f"{path}/staging", f"{path}/history", self.site.user, self.site.am_heartbeat_ms
+            self._classes, self._jars, f"{path}/staging", f"{path}/history", self.user, self.site.am_heartbeat_ms
         )
 
     def _output(self, job: ProgramJob) -> str:
@@ -230,7 +217,7 @@ class MapReducePrograms(EnginePrograms):
         """The Hadoop job, and the files that go beside it by name."""
         application = APPLICATIONS[job.application]
         settings = application.settings_with(job.program.settings)
-        output = f"{self.site.place.path}/{self._output(job)}"
+        output = f"{self.place.path}/{self._output(job)}"
         beside: dict[str, bytes] = {}
         with tempfile.TemporaryDirectory() as work:
             if "classes" in settings:
@@ -240,8 +227,8 @@ class MapReducePrograms(EnginePrograms):
             hadoop = application.jobs(call)[job.step - 1]
             for file in hadoop.files:
                 beside[file.name] = file.read_bytes()
-        if self.site.streaming is not None and self.site.carries_jar:
-            beside[self.site.streaming.name] = self.site.streaming.read_bytes()
+        if self._streaming is not None and self._carries_jar:
+            beside[self._streaming.name] = self._streaming.read_bytes()
         if job.application == "terasort":
             beside[staging.PARTITION_FILE] = staging.partition_file(self._sample(job), job.reduces)
         return hadoop, beside
@@ -272,8 +259,8 @@ class MapReducePrograms(EnginePrograms):
     def _files(self, job: ProgramJob, hadoop: HadoopJob) -> list[staging.InputFile]:
         """What the maps read, as the nodes see it."""
         if job.step > 1:
-            there = self.site.place.sizes(self._between(job))
-            at = f"{self.site.place.path}/{self._between(job)}"
+            there = self.place.sizes(self._between(job))
+            at = f"{self.place.path}/{self._between(job)}"
             parts = {name: size for name, size in sorted(there.items()) if name.startswith("part-")}
         else:
             found = []
@@ -314,7 +301,7 @@ class MapReducePrograms(EnginePrograms):
         self._told_server.add(folder)
         place = LocalPlace(self._server_folder)
         # The server shall find the configuration and the summary when it finds the history.
-        files = self.site.place.fetch(f"{folder}/history").items()
+        files = self.place.fetch(f"{folder}/history").items()
         for name, content in sorted(files, key=lambda file: file[0].endswith(".jhist")):
             place.write({name: content})
 
@@ -326,7 +313,7 @@ class MapReducePrograms(EnginePrograms):
         """The job's history file: moved to its folder when the job has ended, in its staging folder until then."""
         folder = self._folders[job_id]
         for at in (f"{folder}/history", f"{folder}/staging"):
-            found = self.site.place.fetch(at, ".jhist")
+            found = self.place.fetch(at, ".jhist")
             if found:
                 return next(iter(found.values())).decode(errors="replace").splitlines()
         return []
@@ -358,17 +345,17 @@ class MapReducePrograms(EnginePrograms):
         inputs = [self._parts(data) for data in job.inputs]
         settings = APPLICATIONS[job.application].settings_with(job.program.settings)
         with tempfile.TemporaryDirectory(prefix="yarnfair-answer-") as work:
-            self.site.place.copy(self._output(job), Path(work))
+            self.place.copy(self._output(job), Path(work))
             return CHECKS[job.application](inputs, settings, output_files(Path(work)))
 
     def deliver(self, job_id: str, output: Path | Target) -> None:
         """Gives what a program has written to its caller: a folder that is not there yet. Raises InputError."""
-        self.site.place.give(self._output(self.jobs[job_id]), output)
+        self.place.give(self._output(self.jobs[job_id]), output)
 
     def close(self) -> None:
         """Takes away what the run has left in the place: outputs, staging. Raises InputError."""
         self._closing.close()
-        self.site.place.remove(self.tag)
+        self.place.remove(self.site.tag)
 
 
 def write_centres(files: Sequence[Path], classes: str, target: Path) -> None:

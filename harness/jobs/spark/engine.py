@@ -10,7 +10,6 @@ from harness.jobs.engines.base import UNKNOWN, Engine, Program, ProgramJob, Prog
 from harness.jobs.spark import catalogue
 from harness.jobs.spark.plan import SparkSizes
 from harness.jobs.spark.programs import SparkPrograms, sizes_of
-from harness.jobs.spark.site import site_of
 from harness.jobs.spec import DemandSpec, ExecutorsSpec, ProgramSpec
 from harness.model.jobs import JobSpec, Stage
 from harness.yarn.rest import RestClient
@@ -52,16 +51,7 @@ class Spark(Engine):
     def load(self, site: Site, jobs: Sequence[ProgramJob]) -> SparkPrograms:
         if isinstance(site.shared, LocalFolder):
             site.shared.write({})
-        return SparkPrograms(
-            site.rest,
-            site_of(site.shared, site.python),
-            site.folders,
-            jobs,
-            tag=site.tag,
-            am_heartbeat_ms=site.am_heartbeat_ms,
-            properties=site.properties,
-            progress=site.progress,
-        )
+        return SparkPrograms(site, jobs)
 
     def sized(self, request: Request) -> tuple[ProgramSpec, Sizing]:
         default, cores = SparkSizes(), request.executor_cores

@@ -6,7 +6,7 @@ import math
 import re
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from harness.base.errors import InputError, RunInvalid
 from harness.clusters.processes import free_mb
 from harness.jobs.data.targets import Target
 from harness.jobs.engines.attempts import Attempt, Verdict
-from harness.jobs.engines.base import EnginePrograms, ProgramJob, Sizing, write_answer
+from harness.jobs.engines.base import EnginePrograms, ProgramJob, Site, Sizing, write_answer
 from harness.jobs.engines.cluster import last_lines, on_this_machine, running_nodes, told_by_yarn
 from harness.jobs.replay import JobRecord
 from harness.jobs.spark import catalogue
@@ -23,13 +23,12 @@ from harness.jobs.spark.answers import check
 from harness.jobs.spark.events import asked_ms, read_events
 from harness.jobs.spark.installation import version
 from harness.jobs.spark.plan import Input, Plan, SparkPlace, SparkSizes, fits, plan
-from harness.jobs.spark.site import SparkSite, check_limit, read_input
-from harness.jobs.spec import DataSpec, ProgramSpec
+from harness.jobs.spark.site import SparkNodes, check_limit, read_input
+from harness.jobs.spec import ProgramSpec
 from harness.jobs.submit import scheduler_address
 from harness.model.data import data_path
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.yarn.answers import AppStatus
-from harness.yarn.rest import RestClient
 
 #: What the driver does between its stages, as a stage of one task: the executors wait meanwhile.
 DRIVER = "driver"
@@ -64,48 +63,35 @@ def sizes_of(program: ProgramSpec, sizing: Sizing, executors: int) -> SparkSizes
 
 
 class SparkPrograms(EnginePrograms):
-    """Submits Spark programs to one ResourceManager. ``data``: folders of this machine; ``tag`` marks applications."""
+    """Submits Spark programs to one ResourceManager."""
 
-    def __init__(
-        self,
-        rest: RestClient,
-        site: SparkSite,
-        data: Mapping[DataSpec, Path],
-        jobs: Sequence[ProgramJob],
-        *,
-        tag: str,
-        am_heartbeat_ms: int = 1000,
-        properties: Mapping[str, str] | None = None,
-        progress: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        self.rest, self.site, self.data, self.tag, self._progress = rest, site, data, tag, progress
-        self._scheduler: str | None = None
+    def __init__(self, site: Site, jobs: Sequence[ProgramJob]) -> None:
+        self.site, self.nodes = site, SparkNodes(site.shared)
         self.jobs = {job.spec.id: job for job in jobs}
-        self._heartbeat_ms = am_heartbeat_ms
+        self._scheduler: str | None = None
         self._submitted: dict[str, Submitted] = {}
         #: What was read of a job: its attempts, and when its driver asked for executors.
         self._read: dict[str, tuple[list[Attempt], int]] = {}
-        self._properties = properties or {}
 
     def close(self) -> None:
         """Nothing: what a run has put into the cluster's folder goes with that."""
 
     def prepare(self) -> None:
         """Puts Spark and the data where the nodes see them, before anything counts. Raises InputError, RunTimedOut."""
-        self.site.home(self._progress)
+        self.nodes.home(self.site.progress)
         for job in self.jobs.values():
             program = catalogue.programs()[job.application]
-            self.site.data(read_input(program, self.data[job.inputs[0]]), self._progress)
+            self.nodes.data(read_input(program, self.site.folders[job.inputs[0]]), self.site.progress)
             self.check_room(sizes_of(job.program, job.sizing, job.executors))
 
     def check_room(self, sizes: SparkSizes) -> None:
         """Refuses what would not fit: into the nodes, into their containers, into this machine. Raises InputError."""
-        nodes, where = [node.total for node in running_nodes(self.rest)], self.rest.http.current
+        nodes, where = [node.total for node in running_nodes(self.site.rest)], self.site.rest.http.current
         if (why := fits(sizes, nodes)) is not None:
             raise InputError(why, where=where, mend="ask for fewer or smaller executors, or give the nodes more")
         asked = sizes.am_mb + sizes.executors * sizes.executor_mb
-        check_limit(min(asked, max(node.memory_mb for node in nodes)), self.site.node_limit_mb(), where)
-        free = free_mb() if on_this_machine(self.rest) else None
+        check_limit(min(asked, max(node.memory_mb for node in nodes)), self.nodes.node_limit_mb(), where)
+        free = free_mb() if on_this_machine(self.site.rest) else None
         if free is not None and asked > free:
             raise InputError(
                 f"memory is short: the application master and {sizes.executors} executor(s) take {asked} MB, this "
@@ -128,15 +114,15 @@ class SparkPrograms(EnginePrograms):
         job = self.jobs[job_id]
         program = catalogue.programs()[job.application]
         settings = program.settings_with(job.program.settings)
-        given = read_input(program, self.data[job.inputs[0]])
+        given = read_input(program, self.site.folders[job.inputs[0]])
         if self._scheduler is None:
-            self._scheduler = scheduler_address(self.rest)
-        home, data = self.site.home(self._progress), self.site.data(given, self._progress)
-        loopback = self.site.loopback and on_this_machine(self.rest)
+            self._scheduler = scheduler_address(self.site.rest)
+        home, data = self.nodes.home(self.site.progress), self.nodes.data(given, self.site.progress)
+        loopback = self.nodes.volume is None and on_this_machine(self.site.rest)
         sizes = replace(
             sizes_of(job.program, job.sizing, job.executors), read_tasks=job.maps, shuffle_tasks=job.reduces
         )
-        heartbeat = {"spark.yarn.scheduler.heartbeat.interval-ms": str(self._heartbeat_ms)}
+        heartbeat = {"spark.yarn.scheduler.heartbeat.interval-ms": str(self.site.am_heartbeat_ms)}
         name = f"{program.name}-{uuid.uuid4().hex[:12]}"
         planned = plan(
             program,
@@ -146,16 +132,16 @@ class SparkPrograms(EnginePrograms):
             data,
             queue=job.spec.queue,
             name=name,
-            tags=[self.tag, name],
+            tags=[self.site.tag, name],
             source=data_path("workloads", "spark", program.file).read_bytes(),
-            properties={**heartbeat, **self._properties},
+            properties={**heartbeat, **self.site.properties},
         )
         self.site.shared.write(planned.files)
         try:
-            app = self.rest.submit(planned.submission)
+            app = self.site.rest.submit(planned.submission)
         except BaseException:
             # Interrupted, or its answer lost: it may have been taken.
-            self.rest.kill_tagged(name)
+            self.site.rest.kill_tagged(name)
             raise
         self._submitted[job_id] = Submitted(app, program, planned, settings, given)
         return app

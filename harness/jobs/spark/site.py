@@ -11,7 +11,6 @@ import os
 import tarfile
 import tempfile
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -96,100 +95,67 @@ def _schema(path: Path) -> str:
     return ", ".join(names)
 
 
-class SparkSite(ABC):
-    """A cluster as Spark needs it. ``shared``: where runs' files go; ``python``: the nodes' Python, with numpy."""
-
-    #: Whether nodes of a ResourceManager on this machine's loopback know each other by it too.
-    loopback: bool = False
-
-    def __init__(self, shared: SharedFolder, python: str) -> None:
-        self.shared, self.python = shared, python
-
-    @abstractmethod
-    def home(self, progress: Callable[[str], None]) -> str:
-        """Spark's folder as the nodes see it, fetched and copied if need be. Raises InputError, RunTimedOut."""
-
-    @abstractmethod
-    def data(self, found: Input, progress: Callable[[str], None]) -> Input:
-        """A data set of this machine as the nodes see it. Raises InputError."""
-
-    def node_limit_mb(self) -> int | None:
-        """What a node may really take, where something holds it to less than it offers; None: nothing is known."""
-        return None
-
-
-class LocalSite(SparkSite):
-    """Nodes that see this machine's files: local processes."""
-
-    loopback = True
-
-    def __init__(self, shared: LocalFolder, python: str) -> None:
-        super().__init__(shared, python)
-
-    def home(self, progress: Callable[[str], None]) -> str:
-        return str(installation.find(progress=progress))
-
-    def data(self, found: Input, progress: Callable[[str], None]) -> Input:
-        return found
-
-
 _COPYING = threading.Lock()
 
 
-class ContainerSite(SparkSite):
-    """The containers of a Docker cluster: what they need is copied into the volume that all of them mount."""
+class SparkNodes:
+    """What the nodes of a cluster see: this machine's files as they are, or copies in the volume that containers mount.
 
-    def __init__(self, shared: ContainerFolder, python: str = "/usr/bin/python3") -> None:
-        super().__init__(shared, python)
-        self.volume, self.container = shared, shared.container
-        self._root = str(PurePosixPath(shared.path).parent)
+    Raises InputError for hosts over SSH, to which nothing is copied.
+    """
+
+    def __init__(self, shared: SharedFolder) -> None:
+        if not isinstance(shared, LocalFolder | ContainerFolder):
+            what = "Spark's programs run on local clusters and in containers only"
+            raise InputError(what, where=shared.path, mend="use --backend local or docker")
+        self.volume = shared if isinstance(shared, ContainerFolder) else None
 
     def home(self, progress: Callable[[str], None]) -> str:
+        """Spark's folder as the nodes see it, fetched and copied if need be. Raises InputError, RunTimedOut."""
         found = installation.find(progress=progress)
+        if self.volume is None:
+            return str(found)
         files = [path for part in ("jars", "python/lib") for path in sorted((found / part).iterdir())]
-        return self._copy(found, files, f"spark-{installation.version()}", progress)
+        return _copied(self.volume, found, files, f"spark-{installation.version()}", progress)
 
     def data(self, found: Input, progress: Callable[[str], None]) -> Input:
+        """A data set of this machine as the nodes see it. Raises InputError."""
+        if self.volume is None:
+            return found
         folder = Path(found.path)
         files = [folder / name for name in found.files]
         of = hashlib.sha256()
         for path in files:
             status = path.stat()
             of.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
-        copied = self._copy(folder, files, f"data-{of.hexdigest()[:16]}", progress)
-        return replace(found, path=copied)
+        return replace(found, path=_copied(self.volume, folder, files, f"data-{of.hexdigest()[:16]}", progress))
 
     def node_limit_mb(self) -> int | None:
-        return self.volume.node_limit_mb()
-
-    def _copy(self, source: Path, files: Sequence[Path], name: str, progress: Callable[[str], None]) -> str:
-        """Files below `source`, as the folder `name` of the volume; its path there."""
-        to = f"{self._root}/{name}"
-        with _COPYING, self.volume.errors():
-            if self.container.exec_run(["test", "-d", to]).exit_code == 0:
-                return to
-            progress(f"copying {source} into the cluster's volume (once)")
-            part = f".{name}.{os.getpid()}"
-            with tempfile.TemporaryFile() as packed:
-                with tarfile.open(fileobj=packed, mode="w") as archive:
-                    for path in files:
-                        entry = archive.gettarinfo(path, f"{part}/{path.relative_to(source)}")
-                        entry.mode, entry.uid, entry.gid, entry.uname, entry.gname = 0o644, 0, 0, "", ""
-                        with path.open("rb") as content:
-                            archive.addfile(entry, content)
-                packed.seek(0)
-                self.container.put_archive(self._root, packed)
-            done = self.container.exec_run(["mv", "-T", f"{self._root}/{part}", to], user="root")
-            if done.exit_code:
-                raise InputError(f"Docker: {done.output.decode(errors='replace')[:200]}", where=to)
-        return to
+        """What a node may really take, where something holds it to less than it offers; None: nothing is known."""
+        return None if self.volume is None else self.volume.node_limit_mb()
 
 
-def site_of(shared: SharedFolder, python: str) -> SparkSite:
-    """The site of a cluster by its shared folder. Raises InputError for hosts over SSH, to which nothing is copied."""
-    if isinstance(shared, ContainerFolder):
-        return ContainerSite(shared, python)
-    if isinstance(shared, LocalFolder):
-        return LocalSite(shared, python)
-    what, mend = "Spark's programs run on local clusters and in containers only", "use --backend local or docker"
-    raise InputError(what, where=shared.path, mend=mend)
+def _copied(
+    volume: ContainerFolder, source: Path, files: Sequence[Path], name: str, progress: Callable[[str], None]
+) -> str:
+    """Files below `source`, as the folder `name` of the volume; its path there."""
+    container, root = volume.container, str(PurePosixPath(volume.path).parent)
+    to = f"{root}/{name}"
+    with _COPYING, volume.errors():
+        if container.exec_run(["test", "-d", to]).exit_code == 0:
+            return to
+        progress(f"copying {source} into the cluster's volume (once)")
+        part = f".{name}.{os.getpid()}"
+        with tempfile.TemporaryFile() as packed:
+            with tarfile.open(fileobj=packed, mode="w") as archive:
+                for path in files:
+                    entry = archive.gettarinfo(path, f"{part}/{path.relative_to(source)}")
+                    entry.mode, entry.uid, entry.gid, entry.uname, entry.gname = 0o644, 0, 0, "", ""
+                    with path.open("rb") as content:
+                        archive.addfile(entry, content)
+            packed.seek(0)
+            container.put_archive(root, packed)
+        done = container.exec_run(["mv", "-T", f"{root}/{part}", to], user="root")
+        if done.exit_code:
+            raise InputError(f"Docker: {done.output.decode(errors='replace')[:200]}", where=to)
+    return to

@@ -14,14 +14,15 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from harness.base.errors import InputError
+from harness.clusters.shared import LocalFolder
 from harness.clusters.site import render
 from harness.experiments.real.curves import JobRun
 from harness.experiments.real.trace import run_jobs
-from harness.jobs.engines.base import ProgramJob
+from harness.jobs.engines.base import ProgramJob, Site
 from harness.jobs.mapreduce import staging
 from harness.jobs.mapreduce.catalogue import APPLICATIONS, Call, HadoopJob
 from harness.jobs.mapreduce.places import LocalPlace
-from harness.jobs.mapreduce.programs import MapReducePrograms, Staged
+from harness.jobs.mapreduce.programs import MapReducePrograms
 from harness.jobs.mapreduce.staging import InputFile, Split, splits_of
 from harness.jobs.spec import DataSpec, DemandSpec, ProgramSpec, SubmissionSpec
 from harness.jobs.workloads.programs import ProgramsWorkload, jobs_of_program
@@ -215,8 +216,8 @@ def test_a_job_has_as_many_maps_as_its_input_has_parts_at_least(tmp_path: Path) 
         (tmp_path / f"part-0000{number}").write_bytes(b"a word\n")
     (job,) = one_word_count(data)
     assert job.maps == 1
-    site = Staged(LocalPlace(tmp_path), {data: tmp_path}, None, "python3")
-    programs = MapReducePrograms(cast(RestClient, Rest()), site, [job], tag="t")
+    site = Site(cast(RestClient, Rest()), LocalFolder(tmp_path), "python3", {data: tmp_path}, "t")
+    programs = MapReducePrograms(site, LocalPlace(tmp_path), [job])
     name = job.spec.id
     programs.submit(name)
     history = tmp_path / "t" / name / "history" / "job.jhist"
@@ -255,8 +256,8 @@ def test_paths_that_hadoop_cannot_hold_are_refused_in_one_line(name: str, tmp_pa
     jobs = one_word_count(data)
     (tmp_path / name).mkdir()
     for place, folder in ((tmp_path / name, tmp_path), (tmp_path, tmp_path / name)):
-        site = Staged(LocalPlace(place), {data: folder}, None, "python3")
-        programs = MapReducePrograms(cast(RestClient, None), site, jobs, tag="t")
+        site = Site(cast(RestClient, None), LocalFolder(place), "python3", {data: folder}, "t")
+        programs = MapReducePrograms(site, LocalPlace(place), jobs)
         with pytest.raises(InputError, match="Hadoop's paths have no blanks") as refused:
             programs.prepare()
         assert refused.value.where == str(tmp_path / name)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -16,13 +16,15 @@ from harness.base.errors import CallError, InputError
 from harness.clusters.shared import LocalFolder
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.engines import every, find
+from harness.jobs.engines.base import Site
 from harness.jobs.spark.catalogue import GROUPS, parameters, programs, query_sql
 from harness.jobs.spark.plan import Input, SparkPlace, SparkSizes, fits, plan, property_file, split_memory
 from harness.jobs.spark.programs import SparkPrograms, driver_lines
-from harness.jobs.spark.site import LocalSite, read_input
+from harness.jobs.spark.site import SparkNodes, read_input
 from harness.jobs.spec import DataSpec
 from harness.jobs.workloads.programs import ProgramsWorkload, jobs_of_program
 from harness.model.resources import Resource
+from harness.yarn.rest import RestClient
 
 PLACE = SparkPlace("/opt/spark", "/shared/run", "/usr/bin/python3", "rm:8030", loopback=False)
 TABLES = Input("/data/t", ("region.parquet",), 10, 10_000_000, {"region": "r_regionkey bigint"})
@@ -165,11 +167,9 @@ class Rest:
 
 
 def on(rest: Rest, folder: Path, limit_mb: int | None = None) -> SparkPrograms:
-    class Site(LocalSite):
-        def node_limit_mb(self) -> int | None:
-            return limit_mb
-
-    return SparkPrograms(rest, Site(LocalFolder(folder), "python3"), {}, [], tag="t")  # type: ignore[arg-type]
+    programs = SparkPrograms(Site(cast(RestClient, rest), LocalFolder(folder), "python3", {}, "t"), [])
+    programs.nodes.node_limit_mb = lambda: limit_mb  # type: ignore[method-assign]
+    return programs
 
 
 def test_a_run_that_looked_for_room_does_not_look_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,10 +195,11 @@ def test_a_run_that_looked_for_room_does_not_look_again(tmp_path: Path, monkeypa
             taken.append(submission.name)
             return "application_1_0001"
 
-    monkeypatch.setattr(LocalSite, "home", lambda *_: "/opt/spark")
-    site = LocalSite(LocalFolder(tmp_path / "shared"), "python3")
+    monkeypatch.setattr(SparkNodes, "home", lambda *_: "/opt/spark")
+    folders = {data: tmp_path / "points"}
     # As while the ResourceManager restarts: it has no nodes yet.
-    programs = SparkPrograms(Taking(), site, {data: tmp_path / "points"}, [job], tag="t")  # type: ignore[arg-type]
+    site = Site(cast(RestClient, Taking()), LocalFolder(tmp_path / "shared"), "python3", folders, "t")
+    programs = SparkPrograms(site, [job])
     programs._scheduler = "rm:8030"
     assert programs.submit(job.spec.id) == "application_1_0001"
     assert len(taken) == 1
