@@ -12,10 +12,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, TypeAdapter, model_validator
 
 from harness.base.documents import Strict, read_yaml, validated
 from harness.base.errors import InputError
+from harness.yarn.ssh import Access
 
 Port = Annotated[int, Field(ge=1, le=65535)]
 #: Names go into shell commands, file names and Hadoop's configuration.
@@ -81,19 +82,6 @@ class InventorySpec(Strict):
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
-    """How one host is reached, all defaults filled in. None: as ~/.ssh/config has it."""
-
-    name: str
-    host: str
-    user: str | None
-    port: int | None
-    key: str | None
-    known_hosts: str | None
-    timeout_s: float
-
-
-@dataclass(frozen=True, slots=True)
 class Host:
     """One host of the inventory. ``folder`` is ours there; ``jump``: through whom it is reached."""
 
@@ -131,12 +119,8 @@ class Inventory:
 
 
 def restored(document: Any) -> Inventory:
-    """The inventory of a `document`. KeyError, TypeError or ValueError for what is none."""
-    hosts = []
-    for row in document["hosts"]:
-        jump = None if row["jump"] is None else Access(**row["jump"])
-        hosts.append(Host(**{**row, "access": Access(**row["access"]), "roles": tuple(row["roles"]), "jump": jump}))
-    return Inventory(tuple(hosts))
+    """The inventory of a `document`. ValueError for what is none."""
+    return TypeAdapter(Inventory).validate_python(document)
 
 
 def read_inventory(path: Path) -> Inventory:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import logging
 import posixpath
 import shlex
 import stat
@@ -17,20 +16,16 @@ import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.base.errors import InputError, reason
 from harness.base.files import reading
-from harness.clusters.inventory import Access, Host
+from harness.clusters.inventory import Host
 from harness.yarn.errors import Refused, Unreachable
-from harness.yarn.sftp import become_over_sftp, old_over_sftp
+from harness.yarn.ssh import Access, UnknownHost, connected
 
 if TYPE_CHECKING:
-    import fabric
     import paramiko
-
-#: paramiko logs what it raises as well, with a traceback: what went wrong is said once, by us.
-logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 KEEPALIVE_S = 10
 COMMAND_S = 60.0
@@ -61,8 +56,9 @@ class Remote:
 
     def __init__(self, host: Host) -> None:
         self.host = host
-        self._connection: fabric.Connection | None = None
+        self._client: paramiko.SSHClient | None = None
         self._sftp: paramiko.SFTPClient | None = None
+        self._closing = contextlib.ExitStack()
 
     @property
     def name(self) -> str:
@@ -70,97 +66,25 @@ class Remote:
 
     # --- the connection ---
 
-    def connection(self) -> fabric.Connection:
+    def client(self) -> paramiko.SSHClient:
         """The open connection."""
-        if self._connection is None or not self._connection.is_connected:
+        transport = self._client.get_transport() if self._client is not None else None
+        if self._client is None or transport is None or not transport.is_active():
             self.close()
-            jump = self._open(self.host.jump, None) if self.host.jump is not None else None
-            try:
-                self._connection = self._open(self.host.access, jump)
-            except BaseException:
-                if jump is not None:
-                    jump.close()
-                raise
-            transport = self._connection.client.get_transport()
-            if transport is not None:
+            with contextlib.ExitStack() as stack:
+                between = stack.enter_context(_connected(self.host.jump)) if self.host.jump is not None else None
+                self._client = stack.enter_context(_connected(self.host.access, between))
+                self._closing = stack.pop_all()
+            if (transport := self._client.get_transport()) is not None:
                 transport.set_keepalive(KEEPALIVE_S)
-        return self._connection
-
-    def _open(self, access: Access, gateway: Any) -> fabric.Connection:
-        import fabric
-        import paramiko
-
-        where = f"{access.name} ({access.host}:{access.port or 22})"
-        options: dict[str, Any] = {
-            "banner_timeout": access.timeout_s,
-            "auth_timeout": access.timeout_s,
-            "channel_timeout": access.timeout_s,
-        }
-        if access.key is not None:
-            try:
-                options["pkey"] = paramiko.PKey.from_path(access.key)
-            except (OSError, ValueError, TypeError, paramiko.SSHException, paramiko.pkey.UnknownKeyType) as error:
-                mend = "give a private key that OpenSSH reads, without a passphrase, as the inventory's key"
-                raise InputError(f"no usable key: {reason(error)}", where=access.key, mend=mend) from None
-            options.update(allow_agent=False, look_for_keys=False)
-        connection = fabric.Connection(
-            access.host,
-            user=access.user,
-            port=access.port,
-            gateway=gateway,
-            connect_timeout=max(int(access.timeout_s), 1),
-            connect_kwargs=options,
-        )
-        # fabric accepts whatever key a new host shows: not here.
-        client = paramiko.SSHClient()
-        try:
-            if access.known_hosts is not None:
-                client.load_host_keys(access.known_hosts)
-            else:
-                client.load_system_host_keys()
-        except (OSError, paramiko.SSHException) as error:
-            mend = "check the path: the inventory's known_hosts, or ~/.ssh/known_hosts"
-            raise InputError(
-                f"known_hosts cannot be read: {reason(error)}", where=access.known_hosts, mend=mend
-            ) from None
-        client.set_missing_host_key_policy(paramiko.RejectPolicy())
-        connection.client = client
-        try:
-            connection.open()
-        except paramiko.BadHostKeyException:
-            raise Refused(
-                "the host's key differs from the one in known_hosts",
-                where=where,
-                mend="find out why before you trust it (a new machine? an attack?), then ssh-keygen -R and ssh-keyscan",
-            ) from None
-        except paramiko.AuthenticationException as error:
-            raise Refused(
-                f"login refused: {reason(error)}",
-                where=where,
-                mend="give a key that the host accepts (`key:` in the inventory, or ssh-add)",
-            ) from None
-        except (paramiko.SSHException, OSError, EOFError, ValueError) as error:
-            connection.close()
-            unknown = "not found in known_hosts" in str(error)
-            raise (Refused if unknown else Unreachable)(
-                "known_hosts does not know the host" if unknown else f"no connection: {reason(error)}",
-                where=where,
-                mend="ssh-keyscan it into known_hosts and compare fingerprints" if unknown else "check host and port",
-            ) from None
-        return connection
+        return self._client
 
     def close(self) -> None:
         """Gives the connection back; the next use opens another."""
-        for thing in (self._sftp, self._connection):
-            if thing is not None:
-                # A connection that is broken raises all kinds of errors as it is closed; it is gone then.
-                with contextlib.suppress(Exception):
-                    thing.close()
-        gateway = getattr(self._connection, "gateway", None)
-        if gateway is not None and hasattr(gateway, "close"):
-            with contextlib.suppress(Exception):
-                gateway.close()
-        self._sftp = self._connection = None
+        # A connection that is broken raises all kinds of errors as it is closed; it is gone then.
+        with contextlib.suppress(Exception):
+            self._closing.close()
+        self._sftp = self._client = None
 
     def __enter__(self) -> Remote:
         return self
@@ -178,7 +102,7 @@ class Remote:
         import paramiko
 
         silent = threading.Event()
-        transport = self._connection.client.get_transport() if self._connection is not None else None
+        transport = self._client.get_transport() if self._client is not None else None
 
         def give_up() -> None:
             silent.set()
@@ -214,9 +138,9 @@ class Remote:
 
     def run(self, command: str, *, timeout_s: float = COMMAND_S, stdin: str = "") -> Done:
         """Runs a shell command to its end. Unreachable when it does not answer in time."""
-        connection = self.connection()
+        client = self.client()
         with self._talking("a command ran", timeout_s + self.host.access.timeout_s):
-            _, out, err = connection.client.exec_command(command, timeout=timeout_s)
+            _, out, err = client.exec_command(command, timeout=timeout_s)
             channel = out.channel
             if stdin:
                 channel.sendall(stdin.encode())
@@ -240,10 +164,10 @@ class Remote:
 
     def sftp(self) -> paramiko.SFTPClient:
         """The SFTP session."""
-        connection = self.connection()
+        client = self.client()
         if self._sftp is None:
             with self._talking("SFTP began", self.host.access.timeout_s):
-                self._sftp = connection.client.open_sftp()
+                self._sftp = self._closing.enter_context(client.open_sftp())
             channel = self._sftp.get_channel()
             if channel is not None:
                 channel.settimeout(TRANSFER_S)
@@ -275,27 +199,22 @@ class Remote:
             raise InputError(f"{path} is larger than {limit} bytes", where=self.name, mend="is it this file?")
         return data
 
-    def put(self, files: Mapping[str, bytes | Path], *, mode: int = 0o644, keep: bool = False) -> None:
+    def put(self, files: Mapping[str, bytes | Path], *, mode: int = 0o644) -> None:
         """Puts files there (path on the host -> its bytes, or a file here), each whole or not at all.
 
-        Checksums are compared on the host before any of them takes its place. ``keep``: a file that is there keeps its
-        own mode, owner and group, and a symbolic link stays one; InputError where somebody could not read it then.
+        Checksums are compared on the host before any of them takes its place.
         """
         session = self.sftp()
         parts: dict[str, tuple[str, str]] = {}
         try:
-            for path, source in files.items():
-                target, old = path, None
-                if keep:
-                    with self._talking(f"{path} was looked at"):
-                        target, old = old_over_sftp(session, path)
+            for target, source in files.items():
                 folder, last = posixpath.split(target)
                 part = posixpath.join(folder, f".{last}.{uuid.uuid4().hex[:12]}.part")
                 parts[target] = (part, "")
                 digest, size = hashlib.sha256(), 0
                 with self._talking(f"{last} was copied"):
                     with session.open(part, "wb") as out:
-                        if keep or not mode & stat.S_IROTH:
+                        if not mode & stat.S_IROTH:
                             session.chmod(part, 0o600)  # before there is something to read in it
                         out.set_pipelined(True)
                         for piece in _pieces(source):
@@ -304,10 +223,7 @@ class Remote:
                             size += len(piece)
                     if session.stat(part).st_size != size:
                         raise InputError(f"the copy of {last} is incomplete", where=self.name, mend="free space there")
-                    if old is not None:
-                        become_over_sftp(session, part, old, f"{self.host.name}:{path}")
-                    else:
-                        session.chmod(part, mode)
+                    session.chmod(part, mode)
                 parts[target] = (part, digest.hexdigest())
             if not parts:
                 return
@@ -339,6 +255,16 @@ class Remote:
             return folder if int(free.split()[3]) < 64 else ""
         except (InputError, ValueError, IndexError):
             return ""
+
+
+@contextlib.contextmanager
+def _connected(access: Access, through: paramiko.SSHClient | None = None) -> Iterator[paramiko.SSHClient]:
+    """`connected`, where waiting does not mend that known_hosts does not know a host."""
+    try:
+        with connected(access, f"{access.name} ({access.host}:{access.port or 22})", through=through) as client:
+            yield client
+    except UnknownHost as error:
+        raise Refused(error.what, where=error.where, mend=error.mend) from None
 
 
 def _pieces(source: bytes | Path) -> Iterator[bytes]:

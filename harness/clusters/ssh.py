@@ -12,11 +12,12 @@ import shlex
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.base.errors import CallError, InputError, RunTimedOut, reason
 from harness.clusters import jars, processes, site
@@ -43,7 +44,11 @@ from harness.clusters.remote_host import (
 from harness.clusters.shared import SharedFolder
 from harness.clusters.state import ClusterSpec, ClusterState
 from harness.clusters.status import ClusterStatus, Part, last_words, scheduler_of, wait_for_nodes
-from harness.yarn.files import MAX_BYTES, AllocationPlace, always
+from harness.yarn.files import MAX_BYTES, AllocationPlace
+from harness.yarn.sftp import OverSftp
+
+if TYPE_CHECKING:
+    from paramiko import SFTPClient
 
 #: What an adopted cluster's allocation file held, in the state folder.
 _BEFORE = "allocations-before.xml"
@@ -52,11 +57,8 @@ _UNTOUCHED = "untouched"
 
 
 @dataclass(frozen=True)
-class RemotePlace(AllocationPlace):
-    """The allocation file on a host of the inventory (through its jump host, with its keys).
-
-    Mode, owner and group stay, a symbolic link stays one, as at harness.yarn.files' places.
-    """
+class RemotePlace(OverSftp):
+    """The allocation file on a host of the inventory (through its jump host, with its keys)."""
 
     host: Host
     path: str
@@ -65,14 +67,10 @@ class RemotePlace(AllocationPlace):
     def name(self) -> str:  # type: ignore[override]
         return f"{self.host.name}:{self.path}"
 
-    def read(self) -> bytes:
+    @contextmanager
+    def _opened(self) -> Iterator[SFTPClient]:
         with Remote(self.host) as remote:
-            return remote.read(self.path, MAX_BYTES)
-
-    def _put(self, data: bytes, still: Callable[[], None] = always) -> None:
-        still()
-        with Remote(self.host) as remote:
-            remote.put({self.path: data}, keep=True)
+            yield remote.sftp()
 
 
 class SshCluster(Cluster):

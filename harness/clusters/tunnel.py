@@ -47,7 +47,7 @@ class Tunnel:
 
         with self._lock:
             for attempt in (1, 2):
-                transport = self._remote.connection().client.get_transport()
+                transport = self._remote.client().get_transport()
                 try:
                     if transport is None or not transport.is_active():
                         raise EOFError("the connection is closed")

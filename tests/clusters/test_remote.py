@@ -345,8 +345,7 @@ def test_a_host_that_freezes(one: Host, lab: sshlab.Lab) -> None:
 
 def test_a_wait_without_an_end_of_its_own_is_ended(one: Host) -> None:
     with Remote(one) as remote:
-        remote.connection()
-        transport = remote.connection().client.get_transport()
+        transport = remote.client().get_transport()
         assert transport is not None
         with (
             at_most(60),

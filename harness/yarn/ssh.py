@@ -1,0 +1,135 @@
+"""SSH connections: settings from ~/.ssh/config, host keys strictly, every failure one line.
+
+A host that known_hosts does not know, or knows by another key, is refused. Keys come from a file, ~/.ssh or the agent;
+nobody is asked for a password. What is done over a connection is not decided here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.base.errors import InputError, reason
+from harness.yarn.errors import Refused, Unreachable
+from harness.yarn.ssh_proxy import Proxy, proxy_command
+
+if TYPE_CHECKING:
+    import paramiko
+
+# What goes wrong is told by our errors; paramiko's threads would print tracebacks into a service's log.
+logging.getLogger("paramiko").addHandler(logging.NullHandler())
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How one host is reached. None: as ~/.ssh/config has it, ``known_hosts``: the user's own. ``key``: a file."""
+
+    name: str
+    host: str
+    user: str | None
+    port: int | None
+    key: str | None
+    known_hosts: str | None
+    timeout_s: float
+
+
+class UnknownHost(Unreachable):
+    """A host that known_hosts does not know."""
+
+
+@contextlib.contextmanager
+def connected(
+    access: Access, where: str, *, through: paramiko.SSHClient | None = None, failed: str = "no connection"
+) -> Iterator[paramiko.SSHClient]:
+    """An open connection, directly, as ~/.ssh/config says (ProxyJump, ProxyCommand), or ``through`` another one.
+
+    ``where`` and ``failed`` are for messages. Raises Refused, Unreachable, InputError.
+    """
+    import paramiko
+
+    said = _settings(access)
+    host = str(said.get("hostname", access.host))
+    try:
+        port = int(said.get("port", 22))
+    except ValueError:
+        what = f"~/.ssh/config has no number for its port: {said['port'][:40]}"
+        raise InputError(what, where=where) from None
+    try:
+        # Loaded here: paramiko tries a file as every kind of key and reports the last kind's complaint.
+        key = paramiko.PKey.from_path(access.key) if access.key else None
+    except (OSError, ValueError, TypeError, paramiko.SSHException, paramiko.pkey.UnknownKeyType) as error:
+        mend = "give a private key that OpenSSH reads, without a passphrase"
+        raise InputError(f"no usable key: {reason(error)}", where=access.key, mend=mend) from None
+    command = proxy_command(said, host, port, timeout_s=access.timeout_s) if through is None else None
+    with contextlib.ExitStack() as stack:
+        proxy = stack.enter_context(Proxy(command)) if command is not None else None
+        client = stack.enter_context(paramiko.SSHClient())
+        client.set_missing_host_key_policy(paramiko.RejectPolicy())
+        try:
+            if access.known_hosts:
+                client.load_host_keys(access.known_hosts)
+            else:
+                client.load_system_host_keys()
+        except (OSError, paramiko.SSHException) as error:
+            what, mend = f"known_hosts cannot be read: {reason(error)}", "check the path"
+            raise InputError(what, where=access.known_hosts, mend=mend) from None
+        try:
+            client.connect(
+                host,
+                port=port,
+                username=said.get("user"),
+                sock=proxy.socket if proxy is not None else _forwarded(through, host, port, access.timeout_s),
+                pkey=key,
+                key_filename=None if access.key else said.get("identityfile"),
+                timeout=access.timeout_s,
+                banner_timeout=access.timeout_s,
+                auth_timeout=access.timeout_s,
+                channel_timeout=access.timeout_s,
+                allow_agent=access.key is None,
+                look_for_keys=access.key is None,
+            )
+        except paramiko.BadHostKeyException:
+            what = "the host's key differs from the one in known_hosts"
+            mend = "find out why before you trust it (a new machine? an attack?), then ssh-keygen -R and ssh-keyscan"
+            raise Refused(what, where=where, mend=mend) from None
+        except paramiko.AuthenticationException as error:
+            mend = "give a key that the host accepts (ssh-add, ~/.ssh/config, or `key:` in an inventory)"
+            raise Refused(f"login refused: {reason(error)}", where=where, mend=mend) from None
+        except (paramiko.SSHException, OSError, EOFError, ValueError) as error:
+            if "not found in known_hosts" in str(error):
+                mend = "ssh-keyscan it into known_hosts and compare fingerprints"
+                raise UnknownHost("known_hosts does not know the host", where=where, mend=mend) from None
+            words = proxy.words() if proxy is not None else ""
+            told = f"; its proxy says: {words}" if words else ""
+            raise Unreachable(f"{failed}: {reason(error)}{told}", where=where, mend="check host and port") from None
+        yield client
+
+
+def _settings(access: Access) -> dict[str, Any]:
+    """What ~/.ssh/config has for the host; what is given comes before it, also where a ProxyCommand has %p and %r."""
+    import paramiko
+
+    own = "".join(f"{key} {value}\n" for key, value in (("Port", access.port), ("User", access.user)) if value)
+    config = paramiko.SSHConfig.from_text(own)
+    # No file, or one that paramiko cannot read (it knows less than OpenSSH): the address is all there is.
+    with contextlib.suppress(OSError, UnicodeError, paramiko.ssh_exception.ConfigParseError):
+        text = Path(os.path.expanduser("~/.ssh/config")).read_text(encoding="utf-8")
+        config = paramiko.SSHConfig.from_text(own + text)
+    return dict(config.lookup(access.host))
+
+
+def _forwarded(through: paramiko.SSHClient | None, host: str, port: int, timeout_s: float) -> paramiko.Channel | None:
+    """A way to the host that another connection's host opens; None: none is needed. Raises SSHException."""
+    import paramiko
+
+    if through is None:
+        return None
+    transport = through.get_transport()
+    if transport is None:
+        raise paramiko.SSHException("the connection to the host between is closed")
+    return transport.open_channel("direct-tcpip", (host, port), ("", 0), timeout=timeout_s)
