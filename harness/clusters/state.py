@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -184,19 +184,13 @@ def not_ended(left: Sequence[object], folder: StateFolder, *, mend: str = "again
 
 
 def _from_document(document: Any) -> ClusterState:
+    from pydantic import TypeAdapter
+
     if document.pop("format") != _FORMAT:
         raise ValueError("another format")
-    spec = document.pop("spec")
-    spec["jars"] = tuple(spec["jars"])
-    known = {item.name for item in fields(ClusterSpec)}
     # A state says what was started: that its files are gone since must not keep `down` from working.
-    bare = ClusterSpec(**{name: value for name, value in spec.items() if name in known - {"allocations", "jars"}})
-    state = ClusterState(**{**document, "spec": bare})
-    if not isinstance(state.backend, str) or not isinstance(state.mark, str) or not state.mark:
-        raise ValueError("backend or mark")
-    processes = {str(name): Process(**value) for name, value in document["processes"].items()}
-    if not all(type(process.pid) is int and process.pid > 1 for process in processes.values()):
-        raise ValueError("pid")
-    ports = {str(name): int(port) for name, port in document["ports"].items()}
-    commands = {str(name): tuple(map(str, words)) for name, words in document["commands"].items()}
-    return replace(state, processes=processes, ports=ports, commands=commands)
+    document["spec"].update(allocations=None, jars=())
+    state = TypeAdapter(ClusterState).validate_python(document)
+    if not state.mark or any(process.pid <= 1 for process in state.processes.values()):
+        raise ValueError("mark or pid")
+    return state
