@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import re
+import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,8 +22,8 @@ import urllib3
 
 from harness.base.errors import CallError
 from harness.yarn.errors import BadAnswer, NoActiveRm, Refused, Unreachable, well_formed
-from harness.yarn.kerberos import Login, mend_of, wants_ticket
-from harness.yarn.session import Watch, check_certificates, open_session, tls_trouble
+from harness.yarn.kerberos import Login, Spnego, mend_of, wants_ticket
+from harness.yarn.session import PEM_MEND, Session, Watch, tls_trouble, tls_words
 
 #: Whatever the HTTP stack may raise for what the other side or the network does.
 _TRANSPORT_ERRORS = (requests.RequestException, urllib3.exceptions.HTTPError, http.client.HTTPException, OSError)
@@ -75,6 +77,41 @@ class HttpOptions:
     def login(self) -> Login | None:
         """Whose Kerberos tickets are used; None: without Kerberos."""
         return Login(self.principal, self.keytab) if self.auth == "spnego" else None
+
+
+def check_certificates(options: HttpOptions) -> None:
+    """CallError for certificate files that are not there, or hold no certificate or key."""
+    for name in ("ca_file", "cert_file", "key_file"):
+        path = getattr(options, name)
+        if path is not None and not os.path.isfile(path):
+            raise CallError(f"{name}: no such file: {path}")
+    if options.key_file and not options.cert_file:
+        raise CallError("key_file without cert_file", mend="give both")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        if options.ca_file:
+            context.load_verify_locations(options.ca_file)
+    except OSError as error:
+        raise CallError(f"ca_file: {tls_words(error)}", where=options.ca_file, mend=PEM_MEND) from None
+    try:
+        if options.cert_file:
+            # A key that wants a password would be asked for at the terminal.
+            context.load_cert_chain(options.cert_file, options.key_file, password=lambda: b"")
+    except OSError as error:
+        raise CallError(f"cert_file, key_file: {tls_words(error)}", where=options.cert_file, mend=PEM_MEND) from None
+
+
+def open_session(options: HttpOptions) -> Session:
+    """A session with the options' certificates and authentication; the environment has no say. Raises CallError."""
+    session = Session()
+    session.trust_env = False
+    if options.ca_file:
+        session.verify = options.ca_file
+    if options.cert_file:
+        session.cert = (options.cert_file, options.key_file) if options.key_file else options.cert_file
+    if options.login is not None:
+        session.auth = Spnego(options.login)
+    return session
 
 
 @dataclass(frozen=True, slots=True)

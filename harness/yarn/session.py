@@ -1,4 +1,4 @@
-"""HTTP sessions whose calls end in time: TLS, SPNEGO, and a watch over the connections that a call uses.
+"""HTTP sessions whose calls end in time, by a watch over the connections that a call uses; what TLS says of them.
 
 The timeouts of requests hold for one read each: a server that sends a byte now and then would hold a call for ever.
 """
@@ -13,7 +13,7 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 import requests
@@ -21,9 +21,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
-from harness.base.errors import CallError
 from harness.yarn.errors import Unreachable
-from harness.yarn.kerberos import Login, Spnego
 
 #: What OpenSSL says of a certificate -> how to mend it; the first that fits.
 _CERTIFICATES = (
@@ -33,7 +31,7 @@ _CERTIFICATES = (
     ("Missing", "sign the certificate anew with what is missing (RFC 5280): Python 3.13 and newer want it"),
     ("", "give the authority that signed the server's certificate (http.ca_file, --ca-file)"),
 )
-_PEM = "give a file of PEM certificates that this user may read"
+PEM_MEND = "give a file of PEM certificates that this user may read"
 
 
 class Watch:
@@ -181,41 +179,6 @@ class Session(requests.Session):
             watch.end()
 
 
-class Credentials(Protocol):
-    """What of harness.yarn.http.HttpOptions concerns a connection."""
-
-    @property
-    def login(self) -> Login | None: ...
-    @property
-    def ca_file(self) -> str | None: ...
-    @property
-    def cert_file(self) -> str | None: ...
-    @property
-    def key_file(self) -> str | None: ...
-
-
-def check_certificates(options: Credentials) -> None:
-    """CallError for certificate files that are not there, or hold no certificate or key."""
-    for name in ("ca_file", "cert_file", "key_file"):
-        path = getattr(options, name)
-        if path is not None and not os.path.isfile(path):
-            raise CallError(f"{name}: no such file: {path}")
-    if options.key_file and not options.cert_file:
-        raise CallError("key_file without cert_file", mend="give both")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    try:
-        if options.ca_file:
-            context.load_verify_locations(options.ca_file)
-    except OSError as error:
-        raise CallError(f"ca_file: {_tls_words(error)}", where=options.ca_file, mend=_PEM) from None
-    try:
-        if options.cert_file:
-            # A key that wants a password would be asked for at the terminal.
-            context.load_cert_chain(options.cert_file, options.key_file, password=lambda: b"")
-    except OSError as error:
-        raise CallError(f"cert_file, key_file: {_tls_words(error)}", where=options.cert_file, mend=_PEM) from None
-
-
 def tls_trouble(error: BaseException, base: str) -> Unreachable | None:
     """Why no TLS connection stands, in one line; None where the error is another.
 
@@ -226,10 +189,10 @@ def tls_trouble(error: BaseException, base: str) -> Unreachable | None:
     # The address alone: what stands behind it may be a delegation token.
     where = f"{parts.scheme}://{parts.netloc}" if parts.netloc else base
     if (isinstance(error, OSError) and "invalid path" in str(error)) or "CERTIFICATE_OR_CRL" in str(error):
-        return Unreachable("no TLS connection: the authority's file cannot be read", where=where, mend=_PEM)
+        return Unreachable("no TLS connection: the authority's file cannot be read", where=where, mend=PEM_MEND)
     if not isinstance(error, requests.exceptions.SSLError | ssl.SSLError):
         return None
-    words = _tls_words(error)
+    words = tls_words(error)
     if "certificate verify failed" in words:
         mend = next(mend for said, mend in _CERTIFICATES if said in words)
     else:
@@ -237,22 +200,9 @@ def tls_trouble(error: BaseException, base: str) -> Unreachable | None:
     return Unreachable(f"no TLS connection: {words}", where=where, mend=mend)
 
 
-def _tls_words(error: BaseException) -> str:
+def tls_words(error: BaseException) -> str:
     """What OpenSSL said, without the wrappers around it."""
     text = " ".join(str(error).split())
     found = re.search(r"()(certificate verify failed[^(]*)", text) or re.search(r"\[(SSL|X509): \w+\] ([^(']*)", text)
     reason = found.group(2) if found else getattr(error, "strerror", None) or text[:300]
     return str(reason).strip().rstrip(".")
-
-
-def open_session(options: Credentials) -> Session:
-    """A session with the options' certificates and authentication; the environment has no say. Raises CallError."""
-    session = Session()
-    session.trust_env = False
-    if options.ca_file:
-        session.verify = options.ca_file
-    if options.cert_file:
-        session.cert = (options.cert_file, options.key_file) if options.key_file else options.cert_file
-    if options.login is not None:
-        session.auth = Spnego(options.login)
-    return session

@@ -21,9 +21,9 @@ import urllib3
 
 from harness.base.errors import CallError, InputError, reason
 from harness.yarn.errors import BadAnswer, Refused, Unreachable, well_formed
-from harness.yarn.http import HttpOptions, parse_json, remote_exception
+from harness.yarn.http import HttpOptions, open_session, parse_json, remote_exception
 from harness.yarn.kerberos import mend_of, wants_ticket
-from harness.yarn.session import Session, Watch, open_session, tls_trouble
+from harness.yarn.session import Session, Watch, tls_trouble
 
 #: Answers that are documents, not files: a folder of some 100,000 files.
 _ANSWER_BYTES = 64 << 20

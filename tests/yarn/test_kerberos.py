@@ -19,11 +19,10 @@ from harness.base.errors import CallError
 from harness.yarn import rpc
 from harness.yarn.adminrpc import effective_queues, refresh_queues
 from harness.yarn.errors import BadAnswer, Refused
-from harness.yarn.http import HttpClient, HttpOptions
+from harness.yarn.http import HttpClient, HttpOptions, open_session
 from harness.yarn.kerberos import Login, NoTicket, Spnego
 from harness.yarn.rmclient import RmAddress, RmClient
 from harness.yarn.rpc import RpcAddress
-from harness.yarn.session import open_session
 from harness.yarn.webhdfs import WebHdfs
 from tests.yarn.fake_gssapi import ExpiredCredentialsError, FakeGssapi, GSSError, proof
 from tests.yarn.fake_server import FakeServer, http
