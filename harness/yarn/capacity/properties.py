@@ -13,7 +13,7 @@ from typing import NoReturn
 from xml.sax.saxutils import escape
 
 from harness.base.errors import InputError
-from harness.yarn.fair.dom import Element, empty_tag, parse_xml, start_tag_end
+from harness.yarn.fair.dom import Element, empty_tag, parse_xml, spliced, start_tag_end
 
 PREFIX = "yarn.scheduler.capacity."
 #: From here on a user-limit-factor, and a maximum-am-resource-percent, hold a lone user to nothing at any usual share.
@@ -63,11 +63,7 @@ class ConfigurationFile:
             at = line if not self.data[line : self._end].strip() else self._end
             lead = b"" if at == line and line else b"\n"
             cuts.append((at, at, lead + "".join(new).encode()))
-        data, last, parts = self.data, 0, []
-        for begin, end, text in sorted(cuts):
-            parts += [data[last:begin], text]
-            last = end
-        return b"".join([*parts, data[last:]])
+        return spliced(self.data, cuts)
 
 
 def parse_configuration(data: bytes, *, source: str) -> ConfigurationFile:

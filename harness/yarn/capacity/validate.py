@@ -12,11 +12,10 @@ import math
 import re
 from collections.abc import Callable
 
-from harness.base.errors import InputError
 from harness.model.queues import ROOT
 from harness.yarn.capacity.properties import ENOUGH, PREFIX
 from harness.yarn.capacity.queues import MOST_WEIGHT, SUM_PRECISION
-from harness.yarn.fair.dom import Element, Text, parse_xml
+from harness.yarn.fair.dom import Element, Text
 from harness.yarn.fair.javanum import float32, parse_float, parse_int, trim
 from harness.yarn.fair.values import ValueCheck, Verdict
 
@@ -136,16 +135,7 @@ def is_configuration(data: bytes) -> bool:
 def validate_properties(data: str | bytes, *, source: str = "capacity-scheduler.xml") -> Verdict:
     """Every mistake in a Capacity Scheduler's file. Nothing is raised for its content."""
     check = _Check()
-    try:
-        root = parse_xml(data, source=source)
-    except InputError as error:
-        line = re.match(r":(\d+)", (error.where or "").removeprefix(source))
-        check.error(int(line[1]) if line else 1, None, error.what, error.mend or "mend the file")
-        return check.verdict
-    check.file(root)
-    check.verdict.errors.sort(key=lambda found: found.line)
-    check.verdict.warnings.sort(key=lambda found: found.line)
-    return check.verdict
+    return check.verdict_on(data, source, check.file)
 
 
 class _Check(ValueCheck):

@@ -7,7 +7,7 @@ fetched). What the elements mean is not known here.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
@@ -152,3 +152,12 @@ def start_tag_end(document: bytes, element: Element) -> int:
 def empty_tag(document: bytes, after: int) -> bool:
     """Whether the start tag that ends here is an element of its own (``<x/>``)."""
     return document[after - 2 : after] == b"/>"
+
+
+def spliced(document: bytes, edits: Iterable[tuple[int, int, bytes]]) -> bytes:
+    """The document with other bytes in these places (from, to, new bytes), which do not overlap."""
+    parts, last = [], 0
+    for start, end, content in sorted(edits):
+        parts += [document[last:start], content]
+        last = end
+    return b"".join([*parts, document[last:]])

@@ -14,7 +14,7 @@ from harness.base.errors import InputError
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import AllocationFile, QueuePolicy, QueueSettings, ResourceLimit
 from harness.model.resources import Resource
-from harness.yarn.fair.dom import Element, empty_tag, parse_xml, start_tag_end
+from harness.yarn.fair.dom import Element, empty_tag, parse_xml, spliced, start_tag_end
 from harness.yarn.fair.elements import OF_QUEUE, plain_name
 from harness.yarn.fair.javanum import float32
 from harness.yarn.fair.parse import parse_allocations, trim_queue_name
@@ -88,7 +88,7 @@ def edit_parsed(
             return Edited(document, before)
         raise InputError("the file is not in UTF-8", where=source, mend="save it as UTF-8")
     places = collect_queues(parse_xml(document, source=source))
-    # (from, to, new bytes), applied from the end of the file to its start.
+    # (from, to, new bytes).
     edits: list[tuple[int, int, bytes]] = []
     was: dict[str, dict[Attribute, str | None]] = {}
     opened: set[str] = set()
@@ -117,8 +117,7 @@ def edit_parsed(
             edits.append(_insertion(document, last, new))
             if empty_tag(document, start_tag_end(document, last)):
                 opened.add(path)
-    for start, end, content in sorted(edits, reverse=True):
-        document = document[:start] + content + document[end:]
+    document = spliced(document, edits)
     after = parse_allocations(document, source=source) if edits else before
     if not _alike(after, expected):
         raise InputError(

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
-from harness.base.errors import InputError, nearest
+from harness.base.errors import nearest
 from harness.model.queues import ROOT, ResourceLimit
-from harness.yarn.fair.dom import Element, Text, parse_xml
+from harness.yarn.fair.dom import Element, Text
 from harness.yarn.fair.elements import (
     ACL_ELEMENTS,
     OF_FILE,
@@ -25,41 +25,24 @@ from harness.yarn.fair.javanum import trim
 from harness.yarn.fair.manager import QueueManager
 from harness.yarn.fair.parse import PLACEMENT_RULES, read_document, trim_queue_name
 from harness.yarn.fair.resources import resource_text
-from harness.yarn.fair.values import Finding, ValueCheck, Verdict
+from harness.yarn.fair.values import ValueCheck, Verdict
 
 
 def validate_allocations(xml: str | bytes, *, source: str = "allocation file") -> Verdict:
     """Every mistake in an allocation file. Nothing is raised for its content."""
     check = _Check()
-    try:
-        root = parse_xml(xml, source=source)
-    except InputError as error:
-        check.verdict.errors.append(_from_error(error, source))
-        return check.verdict
-    check.top(root)
-    try:
-        file = read_document(root, source=source)
-    except InputError as error:
-        refused = _from_error(error, source)
-        if refused.line not in {found.line for found in check.verdict.errors}:
-            check.verdict.errors.append(refused)
-    else:
-        for queue in QueueManager(file).refused():
+
+    def look(root: Element) -> None:
+        check.top(root)
+        for queue in QueueManager(read_document(root, source=source)).refused():
             check.error(
                 check.lines.get(queue.path, root.line),
                 queue.path,
                 f"the ResourceManager does not make this queue: {queue.why}",
                 "give parents the policy drf or fair, drf only below drf, fifo only to leaves",
             )
-    check.verdict.errors.sort(key=lambda found: found.line)
-    check.verdict.warnings.sort(key=lambda found: found.line)
-    return check.verdict
 
-
-def _from_error(error: InputError, source: str) -> Finding:
-    match = re.match(r":(\d+)(?:: queue (.*))?$", (error.where or "").removeprefix(source), re.DOTALL)
-    line, queue = (int(match[1]), match[2]) if match else (1, None)
-    return Finding(line, queue, error.what, error.mend or "mend the file")
+    return check.verdict_on(xml, source, look)
 
 
 class _Check(ValueCheck):

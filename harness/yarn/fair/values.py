@@ -11,9 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.base.errors import InputError
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import JAVA_INT_MAX, JAVA_LONG_MAX, ResourceLimit
-from harness.yarn.fair.dom import Element
+from harness.yarn.fair.dom import Element, parse_xml
 from harness.yarn.fair.elements import (
     AM_SHARE,
     APPS,
@@ -77,6 +78,23 @@ class ValueCheck:
     def __init__(self) -> None:
         self.verdict = Verdict()
         self.lines: dict[str, int] = {}
+
+    def verdict_on(self, xml: str | bytes, source: str, look: Callable[[Element], None]) -> Verdict:
+        """What ``look`` finds in a document, by line; also where it is no XML, or refused for good."""
+        try:
+            look(parse_xml(xml, source=source))
+        except InputError as error:
+            self.refused(error, source)
+        self.verdict.errors.sort(key=lambda found: found.line)
+        self.verdict.warnings.sort(key=lambda found: found.line)
+        return self.verdict
+
+    def refused(self, error: InputError, source: str) -> None:
+        """A reader's refusal, unless something is found in that line already."""
+        match = re.match(r":(\d+)(?:: queue (.*))?$", (error.where or "").removeprefix(source), re.DOTALL)
+        line, queue = (int(match[1]), match[2]) if match else (1, None)
+        if line not in {found.line for found in self.verdict.errors}:
+            self.error(line, queue, error.what, error.mend or "mend the file")
 
     def error(self, line: int, queue: str | None, what: str, mend: str) -> None:
         self.verdict.errors.append(Finding(line, queue, what, mend))
