@@ -239,10 +239,8 @@ def _day(repeat: int, work_only: bool = False) -> Iterator[JobSpec]:
         for job in swim_jobs(
             read_swim(path),
             queue="root.a",
-            map_demand=ONE,
-            map_duration=TASKS,
-            reduce_demand=ONE,
-            reduce_duration=TASKS,
+            of_map=(ONE, TASKS),
+            of_reduce=(ONE, TASKS),
             am=ONE,
             slow_start=1.0,
             start_s=day * 86400.0,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness.base.errors import InputError
 from harness.base.files import open_whole, reading
-from harness.model.jobs import Duration, JobSpec, Stage
+from harness.model.jobs import JobSpec, Work, mapreduce_stages
 from harness.model.resources import Resource
 
 #: One map reads one split of this many bytes (64 MiB, Hadoop's block size of the papers' time).
@@ -104,10 +104,8 @@ def swim_jobs(
     rows: Iterator[SwimRow],
     *,
     queue: str,
-    map_demand: Resource,
-    map_duration: Duration,
-    reduce_demand: Resource,
-    reduce_duration: Duration,
+    of_map: Work,
+    of_reduce: Work,
     am: Resource,
     slow_start: float,
     start_s: float = 0.0,
@@ -119,17 +117,12 @@ def swim_jobs(
     ``start_s + time_scale * row.submit_s``.
     """
     for row in rows:
-        stages = [Stage("map", row.maps, map_demand, map_duration, priority=20)]
-        if row.reduces:
-            stages.append(
-                Stage("reduce", row.reduces, reduce_demand, reduce_duration, ("map",), slow_start, priority=10)
-            )
         yield JobSpec(
             id=row.id,
             queue=queue,
             kind="mapreduce",
             am=am,
-            stages=tuple(stages),
+            stages=mapreduce_stages(row.maps, row.reduces, of_map, of_reduce, slow_start),
             name="map-only" if not row.reduces else "map-reduce",
             submit_s=start_s + time_scale * row.submit_s,
         )

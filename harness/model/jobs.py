@@ -50,6 +50,17 @@ class Stage:
     priority: int = 20
 
 
+#: What tasks of one kind ask for, and how long they take.
+Work = tuple[Resource, Duration]
+
+
+def mapreduce_stages(maps: int, reduces: int, of_map: Work, of_reduce: Work, slow_start: float) -> tuple[Stage, ...]:
+    """MapReduce's two stages, with the AM's priorities: reduces before maps (10, 20)."""
+    if not reduces:
+        return (Stage("map", maps, *of_map),)
+    return Stage("map", maps, *of_map), Stage("reduce", reduces, *of_reduce, ("map",), slow_start, priority=10)
+
+
 @dataclass(frozen=True, slots=True)
 class JobSpec:
     """One application.

@@ -29,7 +29,7 @@ from harness.jobs.mapreduce.storage import check_path, open_data, part_sizes, ur
 from harness.jobs.replay import JobRecord, stages_in_order
 from harness.jobs.spec import DataSpec
 from harness.model.data import data_path
-from harness.model.jobs import Duration, JobSpec, Stage
+from harness.model.jobs import Duration, JobSpec, mapreduce_stages
 from harness.yarn.answers import AppStatus
 
 #: Hadoop's defaults of ``yarn.application.classpath`` and ``mapreduce.application.classpath``.
@@ -60,13 +60,10 @@ def jobs_of(run: ProgramRun) -> list[ProgramJob]:
         if step > 1:
             # What the step before wrote, a file a reduce; Grep's sort is into one.
             maps, reduces = max(reduces, 1), 1 if found.name == "grep" else reduces
-        stages = [Stage("map", maps, map_demand, UNKNOWN, priority=20)]
-        if reduces:
-            after, slow_start = ("map",), sizing.slow_start
-            stages.append(Stage("reduce", reduces, reduce_demand, UNKNOWN, after, slow_start, priority=10))
+        stages = mapreduce_stages(maps, reduces, (map_demand, UNKNOWN), (reduce_demand, UNKNOWN), sizing.slow_start)
         before = jobs[-1].spec.id if jobs else None
         own = identity if step == 1 else f"{identity}.{step}"
-        spec = JobSpec(own, run.queue, "mapreduce", sizing.am, tuple(stages), name=run.name, after_job=before)
+        spec = JobSpec(own, run.queue, "mapreduce", sizing.am, stages, name=run.name, after_job=before)
         one = ProgramJob("mapreduce", spec, program, run.inputs, sizing, maps, reduces, 0, step, found.steps, identity)
         jobs.append(one)
     return jobs

@@ -23,7 +23,7 @@ from harness.base.documents import KeyPath, Seconds, Strict, YamlDocument
 from harness.base.errors import InputError
 from harness.jobs.spec import ArrivalsSpec, DemandSpec, TaskSpec
 from harness.jobs.swim import SwimRow, read_swim
-from harness.model.jobs import Duration, JobSpec, Stage
+from harness.model.jobs import Duration, JobSpec, Stage, mapreduce_stages
 from harness.model.resources import Resource
 
 
@@ -119,14 +119,10 @@ def leaf(queue: str) -> str:
 def mapreduce(
     maps: int, reduces: int, map_task: TaskSpec, reduce_task: TaskSpec, slow_start: float, by: Scale
 ) -> tuple[Stage, ...]:
-    """MapReduce's two stages, with the AM's priorities: reduces before maps (10, 20)."""
-    stages = [
-        Stage("map", by.count(maps), map_task.demand.resource(), map_task.duration.duration(by.durations), priority=20)
-    ]
-    if reduces:
-        demand, duration = reduce_task.demand.resource(), reduce_task.duration.duration(by.durations)
-        stages.append(Stage("reduce", by.count(reduces), demand, duration, ("map",), slow_start, priority=10))
-    return tuple(stages)
+    """MapReduce's stages, scaled."""
+    both = (map_task, reduce_task)
+    of_map, of_reduce = ((task.demand.resource(), task.duration.duration(by.durations)) for task in both)
+    return mapreduce_stages(by.count(maps), by.count(reduces), of_map, of_reduce, slow_start)
 
 
 def age(path: Path) -> tuple[int, ...]:

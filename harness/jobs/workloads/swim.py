@@ -65,10 +65,8 @@ class TraceWorkload(MapReduceWorkload):
         jobs = swim_jobs(
             rows,
             queue=queue,
-            map_demand=self.map.demand.resource(),
-            map_duration=self.map.duration.duration(scale.durations),
-            reduce_demand=self.reduce.demand.resource(),
-            reduce_duration=self.reduce.duration.duration(scale.durations),
+            of_map=(self.map.demand.resource(), self.map.duration.duration(scale.durations)),
+            of_reduce=(self.reduce.demand.resource(), self.reduce.duration.duration(scale.durations)),
             am=self.am.resource(),
             slow_start=self.slow_start,
             start_s=start_s + self.start_s,
