@@ -331,7 +331,7 @@ class SshCluster(Cluster):
                     mend="run `yarnfair cluster release` or `down` first, or give another --state",
                 )
             mark = uuid.uuid4().hex
-            backup_name = f".{posixpath.basename(allocation_file)}.yarnfair-{mark[:12]}"
+            backup_name = f".{posixpath.basename(allocation_file)}.adopted-{mark[:12]}"
             backup = posixpath.join(posixpath.dirname(allocation_file), backup_name)
             try:
                 with Remote(rm) as remote:

@@ -28,7 +28,7 @@ from harness.clusters.ssh import RemotePlace, SshCluster
 from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
 from harness.clusters.tunnel import Tunnel
 from harness.yarn.errors import Refused, Unreachable
-from harness.yarn.files import acl_of
+from harness.yarn.files import TEMPORARY, acl_of, left_by
 from harness.yarn.sftp import SftpPlace
 from tests import sshlab
 from tests.patience import at_most
@@ -91,7 +91,7 @@ def changed(of: Host, **access: object) -> Host:
 
 
 def left_over(folder: Path) -> list[str]:
-    return [path.name for path in folder.iterdir() if path.name.endswith(".part")]
+    return [path.name for path in folder.iterdir() if path.name.endswith(".part") or TEMPORARY in path.name]
 
 
 def test_commands_files_and_checksums(one: Host, lab: sshlab.Lab, tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def adopted(lab: sshlab.Lab, state: Path, before: bytes) -> tuple[SshCluster, Pa
     """A cluster that was adopted (as its state says), its allocation file, and what it will say."""
     path = lab.servers["one"].folder / "opt" / "adopted.xml"
     path.write_bytes(before)
-    backup = path.with_name(".adopted.xml.yarnfair-0")
+    backup = path.with_name(".adopted.xml.adopted-0")
     backup.write_bytes(before)
     inventory = read_inventory(lab.inventory({"one": ["rm"], "two": ["nm"]}))
     said: list[str] = []
@@ -228,6 +228,8 @@ def test_copies_of_an_adopted_clusters_file_are_nobody_elses(
     def look(cluster: SshCluster, state: ClusterState, _: object) -> ClusterState:
         copies = [Path(str(state.remote["backup"])), cluster.folder.path("allocations-before.xml")]
         assert [copy.read_text() for copy in copies] == ["<allocations/>"] * 2
+        # Or a controller that gives the file back would sweep it.
+        assert not left_by(copies[0].name, path.name)
         modes.extend(copy.stat().st_mode & 0o777 for copy in copies)
         raise InputError("far enough")
 
