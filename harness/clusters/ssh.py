@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import posixpath
 import shlex
 import sys
@@ -184,7 +185,7 @@ class SshCluster(Cluster):
         site.write(given, json.dumps(document, indent=1))
         started = processes.start(
             (sys.executable, "-m", "harness.clusters.tunnel", str(given)),
-            environment=_own_environment(state.mark),
+            environment={**os.environ, processes.MARK: state.mark},
             folder=self.folder.folder,
             log=self.folder.path("tunnel.log"),
         )
@@ -413,9 +414,3 @@ class SshCluster(Cluster):
                 raise InputError(f"cannot be kept: {reason(error)}", where=str(target), mend="make room") from None
             return target
         raise AssertionError("unreachable")
-
-
-def _own_environment(mark: str) -> dict[str, str]:
-    import os
-
-    return {**os.environ, processes.MARK: mark}

@@ -290,8 +290,8 @@ def cluster_info(document: Any, where: str) -> ClusterInfo:
     )
 
 
-def properties(document: Any, url: str) -> dict[str, str]:
-    """``/conf``: property -> value."""
+def properties(document: Any, url: str, *, defaults: bool = True) -> dict[str, str]:
+    """``/conf``: property -> value; with Hadoop's defaults, or without those."""
     found = document.get("properties") if isinstance(document, dict) else None
     if not isinstance(found, list):
         raise BadAnswer(f"{url} has no properties", where=url)
@@ -299,6 +299,7 @@ def properties(document: Any, url: str) -> dict[str, str]:
         well_formed(one["key"]): well_formed(one["value"])
         for one in found
         if isinstance(one, dict) and isinstance(one.get("key"), str) and isinstance(one.get("value"), str)
+        if defaults or not str(one.get("resource")).endswith("-default.xml")
     }
 
 

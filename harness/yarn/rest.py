@@ -153,9 +153,13 @@ class RestClient:
         """``/info`` of one of several, active or not."""
         return self._said(answers.cluster_info, f"{_ROOT}/info", only=base)
 
-    def properties(self) -> dict[str, str]:
-        """``/conf``: the ResourceManager's own properties, defaults included. Refused where that page is not shown."""
-        return self._said(answers.properties, "/conf")
+    def properties(self, *, defaults: bool = True) -> dict[str, str]:
+        """``/conf``: the ResourceManager's own properties, Hadoop's defaults included or not.
+
+        The addresses that it has bound count as set by program, not by a file. Refused where that page is not shown.
+        """
+        read = partial(answers.properties, defaults=defaults)
+        return self._said(read, "/conf", params={"format": "json"})
 
     def metrics(self) -> ClusterMetrics:
         """``/metrics``."""

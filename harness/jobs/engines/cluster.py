@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 from harness.base.errors import CallError, InputError
 from harness.jobs.engines.attempts import Attempt
 from harness.yarn.answers import AppStatus, NodeStatus
-from harness.yarn.errors import BadAnswer
 from harness.yarn.rest import RestClient
 
 _LOG_LINES = 8
@@ -32,25 +31,6 @@ class Sizes:
                 raise CallError(f"{name} is {getattr(self, name)}", mend=f"give a number from {least} to {most}")
         if not 1 <= self.reduces <= 10**5:
             raise CallError(f"reduces is {self.reduces}", mend="give a number from 1 to 100000")
-
-
-def cluster_properties(rest: RestClient) -> dict[str, str]:
-    """What the ResourceManager is configured to beyond Hadoop's defaults, as it tells itself. Raises BadAnswer.
-
-    The addresses that it has bound count as set by program, not by a file.
-    """
-    answer = rest.http.request("GET", "/conf", params={"format": "json"}, repeatable=True)
-    document = answer.document
-    rows = document.get("properties") if isinstance(document, dict) else None
-    if not isinstance(rows, list):
-        raise BadAnswer("no configuration", where=answer.url)
-    found = {}
-    for row in rows:
-        if isinstance(row, dict) and not str(row.get("resource")).endswith("-default.xml"):
-            key, value = row.get("key"), row.get("value")
-            if isinstance(key, str) and isinstance(value, str):
-                found[key] = value
-    return found
 
 
 def running_nodes(rest: RestClient) -> list[NodeStatus]:

@@ -22,7 +22,7 @@ from harness.clusters.daemons import free_ports
 from harness.jobs.data.targets import Target
 from harness.jobs.engines.attempts import Attempt, Verdict
 from harness.jobs.engines.base import EnginePrograms, ProgramJob, Site, write_answer
-from harness.jobs.engines.cluster import Sizes, cluster_properties
+from harness.jobs.engines.cluster import Sizes
 from harness.jobs.hive import installation
 from harness.jobs.hive.catalogue import programs
 from harness.jobs.hive.history import dag_started_ms, histories
@@ -60,7 +60,7 @@ def check_sizes(sizes: Sizes) -> None:
 
 def given_properties(rest: RestClient) -> dict[str, str]:
     """The cluster's properties. InputError for one whose nodes read another file system than this machine's."""
-    given = cluster_properties(rest)
+    given = rest.properties(defaults=False)
     if not given.get("fs.defaultFS", "file:///").startswith("file:"):
         raise InputError(
             f"its file system is {given['fs.defaultFS']}",

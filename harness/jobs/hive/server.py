@@ -6,6 +6,7 @@ Server and metastore live in one folder, which this machine and all nodes see al
 from __future__ import annotations
 
 import contextlib
+import getpass
 import json
 import os
 import signal
@@ -126,8 +127,9 @@ class HiveServer:
         file = work / f"{name}.sql"
         file.write_text(script, encoding="utf-8")
         command = [self.java, *installation.JAVA, f"-Xmx{SHELL_HEAP_MB}m", "-cp", f"{self.jars}/*", installation.SHELL]
-        command += ["-d", installation.DRIVER, "-u", f"jdbc:hive2://127.0.0.1:{self.place.port}/", "-n", _user()]
-        command += ["-p", "none", "--silent=true", "--outputformat=json", "--isolation=TRANSACTION_NONE"]
+        command += ["-d", installation.DRIVER, "-u", f"jdbc:hive2://127.0.0.1:{self.place.port}/"]
+        command += ["-n", getpass.getuser(), "-p", "none", "--silent=true"]
+        command += ["--outputformat=json", "--isolation=TRANSACTION_NONE"]
         command += [f"--run={file}"]
         out, err = work / f"{name}.out", work / f"{name}.log"
         with out.open("wb") as output, err.open("wb") as said:
@@ -186,9 +188,3 @@ def _listens(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(2.0)
         return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def _user() -> str:
-    import getpass
-
-    return getpass.getuser()

@@ -19,7 +19,7 @@ from harness.clusters.daemons import HISTORY_FOLDER
 from harness.jobs.data.targets import HdfsTarget, Target, target_of
 from harness.jobs.engines.attempts import Attempt, Verdict
 from harness.jobs.engines.base import UNKNOWN, EnginePrograms, ProgramJob, ProgramRun, Site
-from harness.jobs.engines.cluster import cluster_properties, container_log, last_lines, told_of
+from harness.jobs.engines.cluster import container_log, last_lines, told_of
 from harness.jobs.mapreduce import staging
 from harness.jobs.mapreduce.answers import CHECKS, output_files
 from harness.jobs.mapreduce.catalogue import APPLICATIONS, Call, HadoopJob
@@ -115,7 +115,7 @@ class MapReducePrograms(EnginePrograms):
             for data in job.inputs:
                 check_path(self._input(data))
                 open_data(self._target(data), data.kind)
-        found = cluster_properties(self.site.rest)
+        found = self.site.rest.properties(defaults=False)
         name = "mapreduce.application.classpath"
         self._classes = found.get(name) or found.get("yarn.application.classpath") or _HADOOPS_OWN
         kept = found.get(HISTORY_FOLDER, "")

@@ -30,6 +30,7 @@ from harness.model.queues import (
     ResourceLimit,
 )
 from harness.model.resources import Resource
+from harness.yarn.fair.elements import ACL_ELEMENTS
 from harness.yarn.fair.javanum import float32
 from harness.yarn.fair.manager import queue_tree
 from harness.yarn.fair.parse import PLACEMENT_RULES
@@ -41,13 +42,8 @@ BAD_NAME = re.compile(f"[{BAD_IN_NAME}]")
 #: Characters that a text may not contain (no XML can carry them, or they would not come back).
 BAD_TEXT = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
 
-ACL_KEYS = {
-    "acl_submit_apps": "aclSubmitApps",
-    "acl_administer_apps": "aclAdministerApps",
-    "acl_administer_reservations": "aclAdministerReservations",
-    "acl_list_reservations": "aclListReservations",
-    "acl_submit_reservations": "aclSubmitReservations",
-}
+#: acl_submit_apps -> aclSubmitApps, and so on.
+ACL_KEYS = {re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", element): element for element in ACL_ELEMENTS}
 
 
 def read_tree(data: Any, where: Where) -> AllocationFile:

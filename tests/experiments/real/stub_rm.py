@@ -42,7 +42,7 @@ class StubRm:
     def scheduler(self) -> Any:
         return SimpleNamespace(capacity=self.free, queues={})
 
-    def properties(self) -> dict[str, str]:
+    def properties(self, *, defaults: bool = True) -> dict[str, str]:
         return {}
 
     def new_application(self) -> NewApplication:

@@ -13,7 +13,7 @@ from harness.base.errors import InputError, RunTimedOut
 from harness.experiments.real.single import experiment_of
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.engines.base import Request
-from harness.jobs.mapreduce import engine, programs
+from harness.jobs.mapreduce import engine
 from harness.model.resources import Resource
 from harness.yarn.errors import Refused, Unreachable
 from harness.yarn.rest import Submission
@@ -62,7 +62,6 @@ class Rest(StubRm):
 def test_what_was_measured_of_a_run_that_fails_is_kept_and_nothing_else(
     error: BaseException | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(programs, "cluster_properties", lambda _: {})
     jar = tmp_path / "streaming.jar"
     jar.write_bytes(b"PK")
     monkeypatch.setattr(engine, "streaming_jar", lambda _: jar)
