@@ -6,11 +6,9 @@ is submitted, and what its times mean, is the caller's business (harness.experim
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections.abc import Mapping
 
-from harness.base.errors import YarnfairError
 from harness.clusters.shared import SharedFolder
 from harness.jobs.replay import NOTHING, JobRecord, ReplayOptions, job_file, read_records
 from harness.model.data import data_path
@@ -101,13 +99,7 @@ class Replayer:
 
     def kill_all(self) -> int:
         """Kills what has not ended; how many that were. What cannot be killed is left to the ResourceManager."""
-        killed = 0
-        for app in self.live():
-            # What has ended meanwhile, or is refused, is not counted.
-            with contextlib.suppress(YarnfairError):
-                self.rest.kill(app.id, timeout_s=15.0)
-                killed += 1
-        return killed
+        return self.rest.kill_all(self.live())
 
 
 def _plain(job_id: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import closing
 from urllib.parse import urlsplit
 
 from harness.yarn.errors import BadAnswer, Refused, Unreachable, well_formed
@@ -47,24 +48,18 @@ def find_rm(rest: str, options: HttpOptions, *, admin: str | None = None, client
     base = base_url(rest)
     host = urlsplit(base).hostname or ""
     if admin is None or client is None:
-        http = HttpClient([base], options)
-        try:
+        with closing(HttpClient([base], options)) as http:
             identity = rm_property(http, base, "yarn.resourcemanager.ha.id")
             admin = admin or _address(http, base, _ADMIN, identity, host)
             client = client or _address(http, base, _CLIENT, identity, host)
-        finally:
-            http.close()
     return RmAddress.of(base, admin=admin, client=client)
 
 
 def allocation_file(rest: str, options: HttpOptions) -> str | None:
     """The path (on the RM's machine) of the allocation file that the RM reads, if it tells."""
     base = base_url(rest)
-    http = HttpClient([base], options)
-    try:
+    with closing(HttpClient([base], options)) as http:
         return rm_property(http, base, _FILE)
-    finally:
-        http.close()
 
 
 def file_of_each(rms: Sequence[RmAddress], place: AllocationPlace, options: HttpOptions) -> str | None:

@@ -263,12 +263,15 @@ class RestClient:
         with contextlib.suppress(YarnfairError):
             self.kill_all(self.apps(tags=[tag]), timeout_s=timeout_s)
 
-    def kill_all(self, apps: Iterable[AppStatus], *, timeout_s: float = 15.0) -> None:
-        """Kills those that have not ended; what cannot be killed is left to the ResourceManager."""
+    def kill_all(self, apps: Iterable[AppStatus], *, timeout_s: float = 15.0) -> int:
+        """Kills those that have not ended; how many. What cannot be killed is left to the ResourceManager."""
+        killed = 0
         for app in apps:
             if not app.final:
                 with contextlib.suppress(YarnfairError):
                     self.kill(app.id, timeout_s=timeout_s)
+                    killed += 1
+        return killed
 
     def kill(self, identity: str, *, timeout_s: float = 30.0) -> str:
         """Kills an application and waits until it has ended (Unreachable after `timeout_s`); its final state."""

@@ -22,7 +22,7 @@ from harness.yarn.adminrpc import ADMIN_PORT, CLIENT_PORT, EffectiveQueue
 from harness.yarn.answers import AppList
 from harness.yarn.errors import NoActiveRm, Unreachable
 from harness.yarn.http import HttpOptions, base_url
-from harness.yarn.queue_answers import CAPACITY, SchedulerStatus, in_full, named_in_full
+from harness.yarn.queue_answers import CAPACITY, QueueStatus, SchedulerStatus, in_full, named_in_full
 from harness.yarn.rest import RestClient
 from harness.yarn.rpc import RpcAddress
 
@@ -161,15 +161,12 @@ class RmClient:
         return self._confirm(lambda: self._settings_differ(wanted), timeout_s, every_s)
 
     def _settings_differ(self, wanted: Mapping[str, float]) -> dict[str, str]:
+        def why(setting: float, has: float) -> str:
+            same = math.isclose(has, setting, rel_tol=_FLOAT32, abs_tol=_FLOAT32)
+            return "" if same else f"the RM has capacity {has:g}, wanted {setting:g}"
+
         queues = self.rest.scheduler().queues
-        wrong: dict[str, str] = {}
-        for path, setting in wanted.items():
-            has = queues[path].setting if path in queues else None
-            if has is None:
-                wrong[path] = "the RM has no such queue"
-            elif not math.isclose(has, setting, rel_tol=_FLOAT32, abs_tol=_FLOAT32):
-                wrong[path] = f"the RM has capacity {has:g}, wanted {setting:g}"
-        return wrong
+        return adminrpc.differing(wanted, {p: q.setting for p, q in queues.items() if q.setting is not None}, why)
 
     def confirm_shares(
         self, wanted: Mapping[str, Resource], *, timeout_s: float = 20.0, every_s: float = 0.25
@@ -181,16 +178,16 @@ class RmClient:
         return self._confirm(lambda: self._shares_differ(wanted), timeout_s, every_s)
 
     def _shares_differ(self, wanted: Mapping[str, Resource]) -> dict[str, str]:
-        queues = self.rest.scheduler().queues
-        wrong = {path: "the RM has no such queue" for path in wanted if path not in queues}
-        for path, share in wanted.items():
-            if path in queues and queues[path].steady_share != share:
-                has = queues[path].steady_share
-                wrong[path] = (
-                    f"the RM has {has.memory_mb} MB and {has.vcores} vcores, "
-                    f"wanted {share.memory_mb} MB and {share.vcores} vcores"
-                )
-        return wrong
+        def why(share: Resource, queue: QueueStatus) -> str:
+            has = queue.steady_share
+            if has == share:
+                return ""
+            return (
+                f"the RM has {has.memory_mb} MB and {has.vcores} vcores, "
+                f"wanted {share.memory_mb} MB and {share.vcores} vcores"
+            )
+
+        return adminrpc.differing(wanted, self.rest.scheduler().queues, why)
 
     def _confirm(self, differ: Callable[[], dict[str, str]], timeout_s: float, every_s: float) -> float:
         start = self._clock()

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from harness.base.errors import CallError
 from harness.clusters.shared import LocalFolder
 from harness.jobs.engines.base import UNKNOWN, Engine, Program, ProgramJob, ProgramRun, Request, Site, Sizing
+from harness.jobs.engines.cluster import Sizes
 from harness.jobs.spark import catalogue
 from harness.jobs.spark.plan import SparkSizes
 from harness.jobs.spark.programs import SparkPrograms, sizes_of
@@ -20,6 +21,7 @@ class Spark(Engine):
 
     name = "spark"
     groups = catalogue.GROUPS
+    sizes = Sizes(task_mb=1024, am_mb=1024)
 
     def programs(self) -> Mapping[str, Program]:
         return catalogue.programs()
@@ -54,25 +56,12 @@ class Spark(Engine):
         return SparkPrograms(site, jobs)
 
     def sized(self, request: Request) -> tuple[ProgramSpec, Sizing]:
-        default, cores = SparkSizes(), request.executor_cores
-        sizes = SparkSizes(
-            request.executors,
-            default.executor_mb if request.task_mb is None else request.task_mb,
-            cores,
-            default.am_mb if request.am_mb is None else request.am_mb,
-            request.maps,
-            request.reduces,
-        )
+        program, sizing = super().sized(request)
+        task_mb, am_mb, cores = sizing.task.memory_mb, sizing.am.memory_mb, request.executor_cores
+        sizes = SparkSizes(request.executors, task_mb, cores, am_mb, request.maps, request.reduces)
         demand = DemandSpec(memory_mb=sizes.executor_mb, vcores=cores)
-        program = ProgramSpec(
-            application=request.program,
-            input=list(catalogue.programs()[request.program.lower()].data),
-            maps=sizes.read_tasks,
-            reduces=sizes.shuffle_tasks,
-            executors=ExecutorsSpec(count=sizes.executors, slots=cores, demand=demand),
-            settings=dict(request.settings),
-        )
-        return program, Sizing(sizes.am, sizes.executor)
+        executors = ExecutorsSpec(count=sizes.executors, slots=cores, demand=demand)
+        return program.model_copy(update={"executors": executors}), Sizing(sizes.am, sizes.executor)
 
     def check_room(self, rest: RestClient, job: ProgramJob) -> None:
         """Nothing: `SparkPrograms.prepare` refuses what does not fit, because executors are held to the end."""

@@ -17,6 +17,7 @@ from harness.model.queues import (
     AllocationFile,
     Queue,
     QueuePolicy,
+    QueueSettings,
     QueueTree,
     RefusedQueue,
     ResourceLimit,
@@ -254,17 +255,16 @@ class QueueManager:
     def _init(self, node: _Node) -> None:
         """FSQueue.reinit: the settings of the file, preemption variables inherited where the file says nothing."""
         file, parent = self.allocations, node.parent
-        said = file.settings.get(node.path)
+        said = file.settings.get(node.path) or QueueSettings(node.path)
         node.max_limit = file.max_resources(node.path)
         node.max_child_limit = file.max_child_resources(node.path)
-        minimum = said.min_share_preemption_timeout_ms if said else None
-        fair = said.fair_share_preemption_timeout_ms if said else None
-        threshold = said.fair_share_preemption_threshold if said else None
+        minimum, fair = said.min_share_preemption_timeout_ms, said.fair_share_preemption_timeout_ms
+        threshold = said.fair_share_preemption_threshold
         # -1 is Hadoop's own mark for "not set".
         node.min_timeout_ms = minimum if minimum is not None else -1
         node.fair_timeout_ms = fair if fair is not None else -1
         node.threshold = threshold if threshold is not None else -1.0
-        node.preemptable = said.preemptable if said else True
+        node.preemptable = said.preemptable
         if parent is not None:
             if node.min_timeout_ms == -1:
                 node.min_timeout_ms = parent.min_timeout_ms
