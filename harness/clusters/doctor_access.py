@@ -46,14 +46,11 @@ def _refresh(client: RmClient) -> Finding:
     groups: list[str] = []
     try:
         groups = adminrpc.groups_of(user, rm.admin, as_user=user, login=client.login, timeout_s=_TIMEOUT_S)
-    except Refused as error:
+    except YarnfairError as error:
         # One that knows no such call is no real RM, but it has let us in.
-        if error.exception != "RpcNoSuchMethodException":
+        if not (isinstance(error, Refused) and error.exception == "RpcNoSuchMethodException"):
             mend = f"{error.mend}; or {_POLL}" if error.mend else _POLL
             return Finding("refresh", "note", f"`enforce` cannot refresh by RPC: {_line(error)}", mend)
-    except YarnfairError as error:
-        mend = f"{error.mend}; or {_POLL}" if error.mend else _POLL
-        return Finding("refresh", "note", f"`enforce` cannot refresh by RPC: {_line(error)}", mend)
     allowed = rm_property(client.rest.http, rm.rest, "yarn.admin.acl")
     if allowed is not None and not _has(allowed, user, groups):
         what = f"{user} may not refresh by RPC: yarn.admin.acl is {allowed.strip()[:80]!r}"

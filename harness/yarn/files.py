@@ -116,13 +116,13 @@ def left_by(name: str, file: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """Who may read a file: its owner and group (numbers), and its mode's permission bits."""
+    """Who may read a file: its owner and group (numbers; of HDFS names), and its mode's permission bits."""
 
-    uid: int
-    gid: int
+    uid: int | str
+    gid: int | str
     mode: int
 
-    def lost(self, uid: int, gid: int, *, owner_in_group: bool = False) -> str:
+    def lost(self, uid: int | str, gid: int | str, *, owner_in_group: bool = False) -> str:
         """Who could not read it any more if the same mode came with this owner and group, in words; "": nobody.
 
         ``owner_in_group``: whether the old owner is known to be a member of the new group. Root reads everything.
@@ -137,12 +137,12 @@ class Readers:
         return ""
 
 
-def unreadable(lost: str, where: str) -> InputError:
+def unreadable(lost: str, where: str, who: str = "a member of its group", command: str = "chmod o+r") -> InputError:
     """The error of a file that is not replaced because `lost` could not read the new one."""
     return InputError(
         f"not replaced: {lost} could not read the new file (its owner and group cannot be set here)",
         where=where,
-        mend="run as the file's owner or as a member of its group, or let others read it (chmod o+r)",
+        mend=f"run as the file's owner or as {who}, or let others read it ({command})",
     )
 
 

@@ -21,6 +21,7 @@ import urllib3
 
 from harness.base.errors import CallError, InputError, reason
 from harness.yarn.errors import BadAnswer, Refused, Unreachable, well_formed
+from harness.yarn.files import Readers, unreadable
 from harness.yarn.http import HttpOptions, open_session, parse_json, remote_exception
 from harness.yarn.kerberos import mend_of, wants_ticket
 from harness.yarn.session import Session, Watch, tls_trouble
@@ -252,19 +253,8 @@ class WebHdfs:
             self.call("PUT", new, "REMOVEACL")
             self.call("PUT", new, "SETPERMISSION", permission=like.permission)
         now = self.status(new) or has
-        owner_bits, group_bits, others = (int(digit) for digit in like.permission[-3:])
-        lost = ""
-        if not others & 4:
-            if now.group != like.group and group_bits & 4:
-                lost = f"the group {like.group}"
-            elif now.owner != like.owner and owner_bits & 4:
-                lost = f"its owner {like.owner}"
-        if lost:
-            raise InputError(
-                f"not replaced: {lost} could not read the new file (its owner and group cannot be set here)",
-                where=f"{self.base}{path}",
-                mend="run as the file's owner or as HDFS's superuser, or let others read it (hdfs dfs -chmod o+r)",
-            )
+        if lost := Readers(like.owner, like.group, int(like.permission, 8)).lost(now.owner, now.group):
+            raise unreadable(lost, f"{self.base}{path}", "HDFS's superuser", "hdfs dfs -chmod o+r")
 
     def make_folder(self, path: str, *, permission: str = "755") -> None:
         """A folder and those above it."""
