@@ -27,7 +27,7 @@ from harness.jobs.data.generate import (
     verify,
 )
 from harness.jobs.data.kinds import DIMENSIONS, KINDS, PART_BYTES, centres_of, part_bytes
-from harness.jobs.mapreduce.storage import open_data
+from harness.jobs.mapreduce.places import open_data
 from harness.jobs.spark.catalogue import programs
 from harness.jobs.spark.site import read_input
 

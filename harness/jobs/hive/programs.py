@@ -8,6 +8,7 @@ waits for its own; what has one runs on beside.
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import subprocess
 import time
@@ -25,15 +26,14 @@ from harness.jobs.engines.base import EnginePrograms, ProgramJob, Site, write_an
 from harness.jobs.engines.cluster import Sizes
 from harness.jobs.hive import installation
 from harness.jobs.hive.catalogue import programs
-from harness.jobs.hive.history import dag_started_ms, histories
-from harness.jobs.hive.records import record_of, stages_of
+from harness.jobs.hive.history import dag_started_ms, histories, record_of, stages_of
 from harness.jobs.hive.server import HiveServer, Shell
 from harness.jobs.hive.site import HivePlace, hive_properties, script, tez_properties
-from harness.jobs.hive.tables import answer_of, columns_of, link_tables, read_tables
 from harness.jobs.replay import JobRecord
-from harness.jobs.spark.answers import check_queries
-from harness.jobs.spark.catalogue import query_sql
+from harness.jobs.spark.answers import check_queries, views_of
+from harness.jobs.spark.catalogue import SparkProgram, query_sql
 from harness.jobs.spark.plan import Input
+from harness.jobs.spark.site import read_input
 from harness.jobs.spec import DataSpec
 from harness.model.jobs import JobSpec
 from harness.yarn.answers import AppStatus
@@ -68,6 +68,34 @@ def given_properties(rest: RestClient) -> dict[str, str]:
             mend="Hive's programs run where nodes and this machine share a folder (fs.defaultFS file:///)",
         )
     return given
+
+
+def read_tables(program: SparkProgram, folder: Path) -> Input:
+    """TPC-H's data in a folder, as Spark reads it. Raises InputError for data that cannot be used."""
+    if ";" in str(folder):
+        raise InputError("Hive's paths have no ;", where=str(folder), mend="choose another folder")
+    return read_input(program, folder)
+
+
+def link_tables(tables: Path, data: Input) -> dict[str, tuple[str, str]]:
+    """A folder a table, with a link to its file: Hive reads folders. Table -> folder, columns."""
+    found = {}
+    for table, columns in data.schemas.items():
+        (tables / table).mkdir(parents=True)
+        (tables / table / f"{table}.parquet").symlink_to(Path(data.path) / f"{table}.parquet")
+        found[table] = f"file://{tables / table}", columns
+    return found
+
+
+def columns_of(sql: str, data: Input) -> list[str]:
+    """A query's columns as DuckDB names them: of an answer without rows the shell tells none."""
+    with views_of(data) as connection:
+        return [str(row[0]) for row in connection.execute(f"describe {sql}").fetchall()]
+
+
+def answer_of(one: SparkProgram, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """An answer in the form that Spark's queries leave."""
+    return json.dumps({"query": one.queries[0], "columns": list(columns), "rows": rows}) + "\n"
 
 
 class HivePrograms(EnginePrograms):

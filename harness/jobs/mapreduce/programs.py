@@ -24,8 +24,7 @@ from harness.jobs.mapreduce import staging
 from harness.jobs.mapreduce.answers import CHECKS, output_files
 from harness.jobs.mapreduce.catalogue import APPLICATIONS, Call, HadoopJob
 from harness.jobs.mapreduce.history import read_history, record_of
-from harness.jobs.mapreduce.places import LocalPlace, StagingPlace
-from harness.jobs.mapreduce.storage import check_path, open_data, part_sizes, uri_of
+from harness.jobs.mapreduce.places import LocalPlace, StagingPlace, check_path, open_data, part_sizes, uri_of
 from harness.jobs.replay import JobRecord, stages_in_order
 from harness.jobs.spec import DataSpec
 from harness.model.data import data_path

@@ -21,10 +21,9 @@ from harness.jobs.engines.attempts import Attempt
 from harness.jobs.engines.base import Request
 from harness.jobs.engines.cluster import Sizes
 from harness.jobs.hive.catalogue import GROUPS, programs
-from harness.jobs.hive.history import dag_started_ms, read_tez
+from harness.jobs.hive.history import dag_started_ms, read_tez, record_of, stages_of
 from harness.jobs.hive.installation import JAVA
-from harness.jobs.hive.programs import HivePrograms
-from harness.jobs.hive.records import record_of, stages_of
+from harness.jobs.hive.programs import HivePrograms, columns_of, link_tables, read_tables
 from harness.jobs.hive.server import read_answer
 from harness.jobs.hive.site import (
     LOG4J2,
@@ -33,7 +32,6 @@ from harness.jobs.hive.site import (
     script,
     tez_properties,
 )
-from harness.jobs.hive.tables import columns_of, link_tables, read_tables
 from harness.jobs.spark.catalogue import query_sql
 from harness.jobs.spark.plan import Input
 from harness.jobs.spec import DataSpec, DemandSpec, ProgramSpec, SubmissionSpec

@@ -25,7 +25,7 @@ from harness.jobs.engines.cluster import Sizes, check_memory, last_lines
 from harness.jobs.mapreduce import engine
 from harness.jobs.mapreduce.catalogue import APPLICATIONS, Call
 from harness.jobs.mapreduce.history import read_history, record_of
-from harness.jobs.mapreduce.storage import open_data
+from harness.jobs.mapreduce.places import open_data
 from harness.model.resources import Resource
 
 
