@@ -71,7 +71,7 @@ APPS = Kind("an integer", parse_int)
 AM_SHARE = Kind("a number up to 1", _am_share, weight_text)
 TIMEOUT = Kind("whole seconds", _seconds, lambda value_ms: str(value_ms // 1000))
 THRESHOLD = Kind("a number from 0 to 1", _threshold, weight_text)
-POLICY = Kind("fair, drf or fifo", parse_policy)
+POLICY, DEFAULT_POLICY = Kind("fair, drf or fifo", parse_policy), Kind("fair or drf", parse_policy)
 TEXT = Kind("a class name", str)
 MINIMUM, LIMIT, LARGEST = Amount(missing=0), Amount(percent=True), Amount()
 
@@ -91,7 +91,7 @@ OF_QUEUE: dict[str, tuple[str, Kind | Amount]] = {
 }
 #: Those of the whole file -> the field of `AllocationFile`.
 OF_FILE: dict[str, tuple[str, Kind | Amount]] = {
-    "defaultQueueSchedulingPolicy": ("default_scheduling_policy", POLICY),
+    "defaultQueueSchedulingPolicy": ("default_scheduling_policy", DEFAULT_POLICY),
     "queueMaxResourcesDefault": ("queue_max_resources_default", LIMIT),
     "queueMaxAppsDefault": ("queue_max_apps_default", APPS),
     "userMaxAppsDefault": ("user_max_apps_default", APPS),

@@ -19,10 +19,10 @@ from harness.model.queues import ROOT, AllocationFile, PlacementRule, QueueSetti
 from harness.yarn.fair.dom import Element, Text, parse_xml
 from harness.yarn.fair.elements import (
     APPS,
+    DEFAULT_POLICY,
     OF_FILE,
     OF_QUEUE,
     OF_ROOT,
-    POLICY,
     QUEUE_ELEMENTS,
     TOP_ELEMENTS,
     Amount,
@@ -145,7 +145,7 @@ class _Reader:
             elif tag in ("defaultQueueSchedulingPolicy", "defaultQueueSchedulingMode"):
                 if trim(self.raw_text(element)).lower() == "fifo":
                     self.fail(element, f"<{tag}> cannot be fifo", "give fifo to single leaf queues")
-                found["default_scheduling_policy"] = self.value(element, POLICY)
+                found["default_scheduling_policy"] = self.value(element, DEFAULT_POLICY)
             elif tag in ("queue", "pool"):
                 queue_elements.append(element)
             elif tag == "user":

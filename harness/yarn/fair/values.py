@@ -18,6 +18,7 @@ from harness.yarn.fair.dom import Element, parse_xml
 from harness.yarn.fair.elements import (
     AM_SHARE,
     APPS,
+    DEFAULT_POLICY,
     POLICY,
     TEXT,
     THRESHOLD,
@@ -221,5 +222,6 @@ _CHECKS: dict[Kind, Callable[[ValueCheck, Element, str, str | None], Any]] = {
     THRESHOLD: ValueCheck.threshold,
     TIMEOUT: ValueCheck.timeout,
     POLICY: ValueCheck.policy,
+    DEFAULT_POLICY: ValueCheck.policy,
     TEXT: ValueCheck.name,
 }
