@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -57,6 +58,9 @@ class StubRm:
 
     def app(self, identity: str) -> Any:
         raise NotImplementedError
+
+    def kill_all(self, apps: Iterable[Any], **_: Any) -> int:
+        return len([self.kill(app.id) for app in apps])
 
     def kill(self, identity: str, **_: Any) -> None:
         self.killed.append(identity)
