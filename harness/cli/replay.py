@@ -95,7 +95,6 @@ def replay(
     from harness.experiments.replaying import difference_lines, left_out, migration, migration_lines, write_experiment
     from harness.experiments.resolve import load_experiment, variants_of
     from harness.experiments.run import run_experiment
-    from harness.kinds.yarn.run import reference_of
 
     folder = out if out is not None else Path("runs") / f"replay-{name_of(trace)}"
     called = split_policies(policies)
@@ -136,7 +135,7 @@ def replay(
         echo_sentences(loaded.kind.sentences(loaded, means_of(bands, ended) if bands else ended))
         # A table of one phase alone only where no band is wanted, or seeds are.
         lines = [] if bands and len(bands) >= len(ended) else [*loaded.kind.comparison(loaded, ended)]
-        lines += [*band_lines(bands, reference_of(ended)), *migration_lines(moved)]
+        lines += [*band_lines(bands, loaded.kind.reference(ended)), *migration_lines(moved)]
         lines += [line for difference in differences for line in difference_lines(difference)]
         lines += [f"\nreport: {report}"] if report is not None else []
         for line in lines:

@@ -20,6 +20,8 @@ from harness.base.documents import YamlDocument
 from harness.base.errors import CallError, InputError
 from harness.experiments.selection import EVERYTHING, Selection
 from harness.results import runs
+from harness.results.comparison import YARN as YARN_MEASURES
+from harness.results.comparison import Measure, comparison, over_seeds
 from harness.results.kinds import KINDS, loaded
 from harness.results.store import RunDirectory
 
@@ -188,8 +190,9 @@ class Kind:
     compiles: ClassVar[bool] = False
     #: Where it runs.
     backends: ClassVar[tuple[str, ...]] = ("sim",)
-    #: ``module:function`` of its comparison, its page and its findings, imported when they are wanted ("": as here).
-    comparing: ClassVar[str] = ""
+    #: What its comparison shows, and its page first of all.
+    measures: ClassVar[Sequence[Measure]] = YARN_MEASURES
+    #: ``module:function`` of its page and its findings, imported when they are wanted ("": as here).
     page: ClassVar[str] = ""
     finding: ClassVar[str] = ""
 
@@ -255,8 +258,14 @@ class Kind:
 
     def comparison(self, experiment: Any, ended: Sequence[Ended]) -> Sequence[str]:
         """The comparison for a terminal of 80 columns; means over seeds."""
-        lines: Sequence[str] = loaded(self.comparing)(experiment, ended)
-        return lines
+        groups = by_variant(ended)
+        lines = [f"means over {len(ended) // len(groups)} seeds"] if len(groups) < len(ended) else []
+        runs = [(name, over_seeds(summaries)) for name, summaries in groups.items()]
+        return lines + comparison(runs, self.reference(ended), self.measures)
+
+    def reference(self, ended: Sequence[Ended]) -> str | None:
+        """The name of the variant that the others are held against in a comparison; None: of no one."""
+        return None
 
     def sentences(self, experiment: Any, ended: Sequence[Ended]) -> Sequence[str]:
         """What came out, in three sentences before any table; none where the kind has nothing to say."""
@@ -270,7 +279,7 @@ class Kind:
         from harness.report.page import Content
         from harness.report.tools import every_number, variants_of
 
-        return Content([every_number("What each run has found", variants_of(runs))], [], "", ())
+        return Content(every_number("What each run has found", variants_of(runs)), [], "", ())
 
     def findings(self, runs: Sequence[Run]) -> Sequence[Finding]:
         """What these runs, which ended well, say about the findings of a paper."""

@@ -12,6 +12,7 @@ from harness.report.figures import Legend
 from harness.report.svg import BarChart
 from harness.report.tables import ABSENT, Head, Table, figure_text
 from harness.results.catalogue import number
+from harness.results.comparison import Measure, found_at
 
 #: Curves or bars of more runs than this would not be told apart.
 MOST_DRAWN = 8
@@ -47,10 +48,7 @@ class Variant:
 
 def number_at(summary: Mapping[str, Any], *keys: str) -> float | None:
     """The finite number at a path of keys."""
-    found: Any = summary
-    for key in keys:
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return number(found)
+    return number(found_at(summary, keys))
 
 
 def variants_of(runs: Sequence[Run]) -> list[Variant]:
@@ -92,35 +90,31 @@ def seeds_note(variants: Sequence[Variant]) -> str:
     return f"Means over {most} seeds (least to greatest). " if most > 1 else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a table of variants: its heading, unit, digits, where the number stands, what it is multiplied by."""
+def tables_of(caption: str, first: str, variants: Sequence[Variant], measures: Sequence[Measure]) -> list[Table]:
+    """What was measured, a row a variant: a table of the whole runs, and one for each measure of parts.
 
-    text: str
-    unit: str
-    digits: int
-    keys: tuple[str, ...]
-    scale: float = 1.0
-
-
-def table_of(caption: str, first: str, variants: Sequence[Variant], columns: Sequence[Column], note: str = "") -> Table:
-    """A row a variant. Columns that no variant has are left out."""
-    known = [column for column in columns if any(variant.values(*column.keys) for variant in variants)]
-    return Table(
-        caption,
-        [Head(first), *(Head(column.text, column.unit) for column in known)],
-        [[v.name, *(spread_text(v, c.digits, *c.keys, scale=c.scale) for c in known)] for v in variants],
-        seeds_note(variants) + note,
-    )
+    What no variant has is left out.
+    """
+    summaries = [run.summary for variant in variants for run in variant.runs]
+    wanted = [(caption, "", [one for one in measures if one.whole])]
+    wanted += [(one.title, one.note, one.each(summaries)) for one in measures if not one.whole]
+    found = []
+    for title, note, columns in wanted:
+        known = [column for column in columns if any(variant.values(*column.path) for variant in variants)]
+        heads = [Head(first), *(Head(column.title.strip(), column.unit) for column in known)]
+        rows = [[v.name, *(spread_text(v, c.digits, *c.path, scale=c.scale) for c in known)] for v in variants]
+        if known:
+            found.append(Table(title, heads, rows, seeds_note(variants) + note))
+    return found
 
 
 #: What matters of a run of YARN's, over its seeds.
 _OF_SEEDS = (
-    Column("loss integral", "s", 1, ("sharing_loss_integral",)),
-    Column("last loss", "s", 0, ("last_loss_s",)),
-    Column("sharing loss", "", 3, ("sharing_loss",)),
-    Column("sharing benefit", "", 3, ("sharing_benefit",)),
-    Column("makespan", "s", 0, ("makespan_s",)),
+    Measure("loss integral", "s", 1, "sharing_loss_integral"),
+    Measure("last loss", "s", 0, "last_loss_s"),
+    Measure("sharing loss", "", 3, "sharing_loss"),
+    Measure("sharing benefit", "", 3, "sharing_benefit"),
+    Measure("makespan", "s", 0, "makespan_s"),
 )
 
 
@@ -129,19 +123,20 @@ def seed_tables(runs: Sequence[Run]) -> list[Table]:
     variants = variants_of([run for run in runs if run.counts and run.seed is not None and run.phases is None])
     if max((len(variant.runs) for variant in variants), default=0) < 2:
         return []
-    return [table_of("Each policy over its seeds", "policy", variants, _OF_SEEDS)]
+    return tables_of("Each policy over its seeds", "policy", variants, _OF_SEEDS)
 
 
-def every_number(caption: str, variants: Sequence[Variant]) -> Table:
+def every_number(caption: str, variants: Sequence[Variant]) -> list[Table]:
     """A row a variant, a column for every number that a summary has at its top or one level below."""
-    keys: dict[tuple[str, ...], None] = {}
+    columns: dict[str, Measure] = {}
     for variant in variants:
         for name, value in variant.runs[0].summary.items():
-            below = value.items() if isinstance(value, Mapping) else ()
-            for path in [(name,), *((name, str(key)) for key, _ in below)]:
-                if path != ("wall_s",) and variant.values(*path):
-                    keys[path] = None
-    return table_of(caption, "run", variants, [Column(" ".join(path), "", 3, path) for path in keys])
+            below = value if isinstance(value, Mapping) else ()
+            if name != "wall_s":
+                columns.setdefault(name, Measure(name, "", 3, name))
+            for key in map(str, below):
+                columns.setdefault(f"{name} {key}", Measure(f"{name} {key}", "", 3, f"{name}.*", name=key))
+    return tables_of(caption, "run", variants, list(columns.values()))
 
 
 def bars(

@@ -7,8 +7,8 @@ Marks stand behind a value: ``+`` better than the reference by more than `SAME`,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.results.catalogue import Metric, metric_of, number
@@ -24,28 +24,73 @@ _NARROW, _WIDEST, _NAMES = 11, 26, 47
 _ALL = 8
 #: Of more queues than these, those whose figures fall most between the runs, and those whose figures rise most.
 _MOST_QUEUES = 20
-_KEYS = ("makespan_s", "sharing_loss_integral", "last_loss_s", "cost_dollars", "queues.mean_completion_s")
 
 Summary = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
-    """A measure: its title in a column's table and in the head of a column, and its value in a summary."""
+class Measure:
+    """A figure of a run, as tables show it: of the whole run, or of each of its parts (queues, jobs, resources).
+
+    ``key``: its path in a summary, levels joined by dots; a ``*`` stands for each part's name, and ``name`` is whose it
+    is then (None: not yet told apart). ``scale``: what it is multiplied by. ``head``: a shorter title over a column.
+    ``note``: what a page says below it. ``main``: whether a table of many runs has it, too.
+    """
 
     title: str
-    head: str
-    key: str
+    unit: str
     digits: int
-    of: Callable[[Summary], Any]
+    key: str
+    scale: float = 1.0
+    head: str = ""
+    note: str = ""
+    main: bool = True
+    name: str | None = None
+
+    @property
+    def path(self) -> list[str]:
+        """The keys that lead to it."""
+        return [str(self.name) if part == "*" else part for part in self.key.split(".")]
+
+    @property
+    def metric(self) -> Metric:
+        return metric_of(self.key.replace("queues.*.", "queues."))
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is one number: of the whole run, or of a part that is named."""
+        return self.name is not None or "*" not in self.key
+
+    def label(self, title: str) -> str:
+        """A title with the unit; a part's table has it already."""
+        return f"{title} ({self.unit})" if self.unit and self.name is None else title
+
+    def of(self, summary: Summary) -> float | None:
+        """Its value in a summary; None where it has no number there."""
+        value = number(found_at(summary, self.path))
+        return None if value is None else value * self.scale
+
+    def each(self, summaries: Iterable[Summary]) -> list[Measure]:
+        """It for each part that a summary knows, named after the part."""
+        above = self.path[: self.key.split(".").index("*")]
+        parts = [found_at(summary, above) for summary in summaries]
+        names = dict.fromkeys(name for found in parts if isinstance(found, Mapping) for name in found)
+        return [replace(self, name=name, title=name.removeprefix("root."), head="") for name in names]
 
     def cell(self, summary: Summary, reference: Summary | None) -> str:
         """The value with its mark; a blank mark keeps the figures in line."""
-        value = number(self.of(summary))
+        value = self.of(summary)
         if value is None:
             return "- "
-        before = None if reference is None or reference is summary else number(self.of(reference))
-        return f"{value:,.{self.digits}f}{_mark(metric_of(self.key), before, value)}"
+        before = None if reference is None or reference is summary else self.of(reference)
+        return f"{value:,.{self.digits}f}{_mark(self.metric, before, value)}"
+
+
+def found_at(summary: Any, path: Iterable[str]) -> Any:
+    """What stands at a path of keys; None where there is nothing."""
+    for key in path:
+        summary = summary.get(key) if isinstance(summary, Mapping) else None
+    return summary
 
 
 def _mark(metric: Metric, before: float | None, value: float) -> str:
@@ -55,43 +100,22 @@ def _mark(metric: Metric, before: float | None, value: float) -> str:
     return "+" if (value > before) == (metric.better == "higher") else "!"
 
 
-def _whole(title: str, head: str, key: str, digits: int, scale: float = 1.0) -> _Row:
-    def of(summary: Summary) -> Any:
-        found: Any = summary
-        for part in key.split("."):
-            found = found.get(part) if isinstance(found, Mapping) else None
-        return found * scale if scale != 1.0 and isinstance(found, float) else found
-
-    return _Row(title, head, key, digits, of)
-
-
-def _of_queue(queue: str, key: str, digits: int) -> _Row:
-    name = queue.removeprefix("root.")
-    return _Row(f"  {name}", name, f"queues.{key}", digits, lambda summary: _queue(summary, queue).get(key))
-
-
-def _queue(summary: Summary, queue: str) -> Mapping[str, Any]:
-    found = (summary.get("queues") or {}).get(queue)
-    return found if isinstance(found, Mapping) else {}
-
-
-_WHOLE = (
-    _whole("makespan (s)", "makespan (s)", "makespan_s", 0),
-    _whole("sharing benefit, mean", "sharing benefit", "sharing_benefit", 3),
-    _whole("sharing loss, mean", "mean loss", "sharing_loss", 3),
-    _whole("sharing loss integral (s)", "sharing loss (s)", "sharing_loss_integral", 1),
-    _whole("last sharing loss (s)", "last loss (s)", "last_loss_s", 0),
-    _whole("memory used (%)", "memory (%)", "utilisation.memory", 1, 100.0),
-    _whole("vcores used (%)", "vcores (%)", "utilisation.vcores", 1, 100.0),
-    _whole("soft fairness degree", "soft fairness", "soft_fairness", 2),
-    _whole("  by Theorem 1", "by Theorem 1", "theta", 2),
-    _whole("cost ($)", "cost ($)", "cost_dollars", 2),
-)
-_QUEUES = (
-    ("fairness degree", "fairness_degree", 3),
-    ("speed-up over static", "speedup_over_static", 2),
-    ("mean completion (s)", "mean_completion_s", 0),
-    ("whole workload (s)", "workload_s", 0),
+#: Of runs of a YARN cluster.
+YARN = (
+    Measure("makespan", "s", 0, "makespan_s"),
+    Measure("sharing benefit, mean", "", 3, "sharing_benefit", head="sharing benefit", main=False),
+    Measure("sharing loss, mean", "", 3, "sharing_loss", head="mean loss", main=False),
+    Measure("sharing loss integral", "s", 1, "sharing_loss_integral", head="sharing loss"),
+    Measure("last sharing loss", "s", 0, "last_loss_s", head="last loss"),
+    Measure("memory used", "%", 1, "utilisation.memory", 100.0, head="memory", main=False),
+    Measure("vcores used", "%", 1, "utilisation.vcores", 100.0, head="vcores", main=False),
+    Measure("soft fairness degree", "", 2, "soft_fairness", head="soft fairness", main=False),
+    Measure("  by Theorem 1", "", 2, "theta", head="by Theorem 1", main=False),
+    Measure("cost", "$", 2, "cost_dollars"),
+    Measure("fairness degree", "", 3, "queues.*.fairness_degree", main=False),
+    Measure("speed-up over static", "", 2, "queues.*.speedup_over_static", main=False),
+    Measure("mean completion", "s", 0, "queues.*.mean_completion_s"),
+    Measure("whole workload", "s", 0, "queues.*.workload_s", main=False),
 )
 
 
@@ -108,17 +132,19 @@ def _mean_of(values: Sequence[Any]) -> Any:
     return None if any(number(value) is None for value in values) else sum(values) / len(values)
 
 
-def comparison(runs: Sequence[tuple[str, Summary]], reference: str | None = None) -> list[str]:
+def comparison(
+    runs: Sequence[tuple[str, Summary]], reference: str | None = None, measures: Sequence[Measure] = YARN
+) -> list[str]:
     """Lines of at most 80 columns. `runs`: (label, summary); ``reference``: the label that marks go by.
 
     Measures without a value in any run are left out. What each measure is: docs/how-results-are-computed.md.
     """
     known = next((summary for label, summary in runs if label == reference), None)
-    blocks = _blocks([summary for _, summary in runs])
+    blocks = _blocks([summary for _, summary in runs], measures)
     heads = [_wrapped(label.split(","), ",", _CELL) for label, _ in runs]
     if len(runs) <= _MOST and all(len(line) < _CELL for head in heads for line in head):
         cells = [
-            (title, [(row.title, [row.cell(one, known) for _, one in runs]) for row in rows]) for title, rows in blocks
+            (title, [(_line(row), [row.cell(one, known) for _, one in runs]) for row in rows]) for title, rows in blocks
         ]
         lines = _columns(heads, cells, _LABEL, _CELL)
     else:
@@ -141,8 +167,8 @@ def banded(runs: Sequence[tuple[str, Sequence[Summary]]], reference: str | None 
     means = [(label, over_seeds(summaries)) for label, summaries in runs]
     known = next((mean for label, mean in means if label == reference), None)
 
-    def cell(row: _Row, at: int) -> str:
-        values = [number(row.of(summary)) for summary in runs[at][1]]
+    def cell(row: Measure, at: int) -> str:
+        values = [row.of(summary) for summary in runs[at][1]]
         found = [value for value in values if value is not None]
         if len(found) < len(values) or not found:
             return "- "
@@ -151,8 +177,8 @@ def banded(runs: Sequence[tuple[str, Sequence[Summary]]], reference: str | None 
         return f"{figure[:-1]} ({low} to {high}){figure[-1]}"
 
     blocks = [
-        (title, [(row.title, [cell(row, at) for at in range(len(runs))]) for row in rows])
-        for title, rows in _blocks([summary for _, summaries in runs for summary in summaries])
+        (title, [(_line(row), [cell(row, at) for at in range(len(runs))]) for row in rows])
+        for title, rows in _blocks([summary for _, summaries in runs for summary in summaries], YARN)
     ]
     cells = [text for _, rows in blocks for _, found in rows for text in found]
     lines: list[str] = []
@@ -170,16 +196,22 @@ def banded(runs: Sequence[tuple[str, Sequence[Summary]]], reference: str | None 
     return _ended(lines, reference if known is not None and len(runs) > 1 else None)
 
 
-def _blocks(summaries: Sequence[Summary]) -> list[tuple[str, list[_Row]]]:
-    """(title, its rows) of what has a value somewhere; the first block has no title."""
+def _line(row: Measure) -> str:
+    """How a line of a table is called."""
+    return row.label(row.title) if row.name is None else f"  {row.title}"
 
-    def told(rows: Sequence[_Row]) -> list[_Row]:
-        return [row for row in rows if any(number(row.of(summary)) is not None for summary in summaries)]
 
-    queues = list(dict.fromkeys(name for summary in summaries for name in summary.get("queues") or {}))
-    blocks = [("", told(_WHOLE))]
-    for title, key, digits in _QUEUES:
-        rows = told([_of_queue(queue, key, digits) for queue in queues])
+def _blocks(summaries: Sequence[Summary], measures: Sequence[Measure]) -> list[tuple[str, list[Measure]]]:
+    """(title, its rows) of what has a value somewhere; the first block, of the whole runs, has no title."""
+
+    def told(rows: Iterable[Measure]) -> list[Measure]:
+        return [row for row in rows if any(row.of(summary) is not None for summary in summaries)]
+
+    blocks = [("", told(measure for measure in measures if measure.whole))]
+    for measure in measures:
+        if measure.whole:
+            continue
+        rows, title = told(measure.each(summaries)), measure.label(measure.title)
         if (count := len(rows)) > _MOST_QUEUES:
             ranked = sorted(range(count), key=lambda at: _change(rows[at], summaries))
             ends = {*ranked[: _MOST_QUEUES // 2], *ranked[-_MOST_QUEUES // 2 :]}
@@ -189,9 +221,9 @@ def _blocks(summaries: Sequence[Summary]) -> list[tuple[str, list[_Row]]]:
     return [block for block in blocks if block[1]]
 
 
-def _change(row: _Row, summaries: Sequence[Summary]) -> float:
+def _change(row: Measure, summaries: Sequence[Summary]) -> float:
     """By what factor a measure changes from the first run to the one that is furthest from it."""
-    values = [value for value in (number(row.of(summary)) for summary in summaries) if value is not None]
+    values = [value for value in map(row.of, summaries) if value is not None]
     if len(values) < 2 or values[0] <= 0:
         return 1.0
     return max((value / values[0] for value in values[1:]), key=lambda factor: abs(factor - 1.0))
@@ -227,27 +259,27 @@ def _columns(
 
 
 def _rows(
-    runs: Sequence[tuple[str, Summary]], reference: Summary | None, blocks: Sequence[tuple[str, Sequence[_Row]]]
+    runs: Sequence[tuple[str, Summary]], reference: Summary | None, blocks: Sequence[tuple[str, Sequence[Measure]]]
 ) -> list[str]:
     """A table a block, a row a variant; a name that is too long has lines of its own."""
     width = min(max(len(label) for label, _ in runs), _NAMES)
     lines: list[str] = []
-    for title, all_rows in blocks:
-        rows = [row for row in all_rows if row.key in _KEYS or len(runs) <= _ALL]
-        longest = max((len(word) for row in rows for word in row.head.split()), default=0)
+    for block, all_rows in blocks:
+        rows = [row for row in all_rows if row.main or len(runs) <= _ALL]
+        titles = [row.label(row.head or row.title) for row in rows]
+        longest = max((len(word) for title in titles for word in title.split()), default=0)
         cell = min(max(_NARROW, longest + 2), _WIDEST)
         at_once = max(1, (WIDTH - width) // cell)
         for first in range(0, len(rows), at_once):
             part = rows[first : first + at_once]
-            heads = _heads(
-                [_wrapped([_cut(word, cell - 1) for word in row.head.split()], " ", cell) for row in part], cell
-            )
+            words = [title.split() for title in titles[first : first + at_once]]
+            heads = _heads([_wrapped([_cut(word, cell - 1) for word in own], " ", cell) for own in words], cell)
             lines += [""] if lines else []
-            if len(title) > width:
-                lines.append(title)
-                title = ""
+            if len(block) > width:
+                lines.append(block)
+                block = ""
             lines += [" " * width + line for line in heads[:-1]]
-            lines.append(f"{_cut(title, width):<{width}}{heads[-1]}")
+            lines.append(f"{_cut(block, width):<{width}}{heads[-1]}")
             for label, summary in runs:
                 *above, last = [label[at : at + WIDTH] for at in range(0, len(label), WIDTH)]
                 if len(last) > width:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from harness.kinds.mrclusters.columns import LAYOUTS, POLICIES
 from harness.report.curves import Curve, bucket_means, steps
 from harness.report.data import Run, read_table
 from harness.report.figures import BUCKETS, Group, Legend, averaging, shared
@@ -17,7 +18,7 @@ from harness.report.findings import Finding, verdict
 from harness.report.page import Content, Part, part_of
 from harness.report.svg import Line, LineChart
 from harness.report.tables import Head, Table, decision_tables, figure_text
-from harness.report.tools import Column, Variant, bars, first_seed, number_at, per_cent, table_of, variants_of
+from harness.report.tools import Variant, bars, first_seed, number_at, per_cent, tables_of, variants_of
 from harness.results.runs import decision_lines
 
 NONE, TD = "fawkes-none", "fawkes-td"
@@ -62,32 +63,7 @@ def content_clusters(runs: Sequence[Run]) -> Content:
     """The page of ``kind: mr-clusters``."""
     variants, clusters = variants_of(runs), _clusters(runs)
     drawn, said = first_seed([run for run in runs if run.summary])
-    overall = [
-        Column("makespan", "s", 0, ("makespan_s",)),
-        Column("job slowdown, mean", "", 2, ("mean_slowdown",)),
-        Column("median", "", 2, ("median_slowdown",)),
-        Column("greatest", "", 2, ("max_slowdown",)),
-        Column("reconfigurations", "", 1, ("reconfigurations",)),
-        Column("nodes that changed hands", "", 1, ("nodes_moved",)),
-        Column("tasks killed", "", 1, ("killed_tasks",)),
-        Column("data replicated", "GB", 1, ("replicated_gb",)),
-        Column("nodes held", "%", 1, ("utilisation", "nodes"), 100.0),
-        Column("slots in use", "%", 1, ("utilisation", "slots"), 100.0),
-        Column("global discrimination, mean", "s\u00b2", 0, ("global_discrimination", "mean")),
-        Column("variance of overall discrimination", "s\u00b2", 0, ("overall_discrimination_variance",)),
-    ]
-    tables = [table_of("Each policy over the whole run", "policy", variants, overall)]
-    for caption, key, unit, digits in (
-        ("Mean job slowdown of each MR-cluster", "mean_slowdown", "", 2),
-        ("Mean completion time of a job", "mean_completion_s", "s", 0),
-        ("End of the last job", "last_end_s", "s", 0),
-        ("Most nodes", "max_nodes", "", 0),
-        ("Jobs waiting, mean over the samples", "mean_waiting_jobs", "", 1),
-        ("Overall discrimination", "overall_discrimination_s", "s", 0),
-        ("Jobs", "jobs", "", 0),
-    ):
-        columns = [Column(name, unit, digits, ("queues", name, key)) for name in clusters]
-        tables.append(table_of(caption, "policy", variants, columns))
+    tables = tables_of("Each policy over the whole run", "policy", variants, POLICIES)
     parts = [
         part_of("slowdown", "Slowdown", _slowdown_groups(variants, clusters)),
         part_of("nodes", "Nodes over time", _node_groups(drawn, clusters)),
@@ -341,20 +317,7 @@ def content_layouts(runs: Sequence[Run]) -> Content:
     """The page of ``kind: mr-layouts``: each application alone on each layout of nodes."""
     variants = variants_of(runs)
     applications = list(dict.fromkeys(name for run in runs for name in run.summary.get("applications", {})))
-    tables = []
-    for caption, key, unit, digits, note in (
-        ("Time alone", "runtime_s", "s", 0, ""),
-        ("Time over that on the reference layout", "over_reference", "", 3, "1: as fast; above 1: slower."),
-        ("Speed-up over the reference layout", "speedup", "", 3, ""),
-        ("Nodes that shrink have left after", "left_after_s", "s", 1, ""),
-        ("Data handed on before nodes left", "replicated_gb", "GB", 1, ""),
-    ):
-        if any(v for variant in variants for a in applications for v in variant.values("applications", a, key)):
-            columns = [Column(name, unit, digits, ("applications", name, key)) for name in applications]
-            tables.append(table_of(caption, "layout", variants, columns, note))
-    idle = [Column("a node leaves in", "s", 1, ("idle", "per_node_s")), Column("all", "s", 1, ("idle", "left_after_s"))]
-    if any(variant.values("idle", "per_node_s") for variant in variants):
-        tables.append(table_of("Shrinking without a job (Fig. 5a)", "layout", variants, idle))
+    tables = tables_of("Shrinking without a job (Fig. 5a)", "layout", variants, LAYOUTS)
     tables.append(_layouts_table(runs))
     groups = [*_over_reference(variants, applications), *_by_nodes(variants, applications)]
     part = part_of("layouts", "Over the layouts", groups)

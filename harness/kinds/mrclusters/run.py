@@ -25,6 +25,7 @@ from harness.experiments.selection import (
     times_seeds,
     with_given,
 )
+from harness.kinds.mrclusters.columns import LAYOUTS, POLICIES
 from harness.kinds.mrclusters.spec import (
     Applications,
     LayoutExperiment,
@@ -325,7 +326,7 @@ class MRClusters(_OfMRClusters):
     """Jobs on MR-clusters that grow and shrink."""
 
     name = "mr-clusters"
-    comparing = "harness.kinds.mrclusters.columns:policies"
+    measures = POLICIES
     page = "harness.kinds.mrclusters.page:content_clusters"
     finding = "harness.kinds.mrclusters.page:findings_clusters"
 
@@ -344,7 +345,7 @@ class MRLayouts(_OfMRClusters):
     """Applications alone on layouts of core and transient nodes."""
 
     name = "mr-layouts"
-    comparing = "harness.kinds.mrclusters.columns:layouts"
+    measures = LAYOUTS
     page = "harness.kinds.mrclusters.page:content_layouts"
     finding = "harness.kinds.mrclusters.page:findings_layouts"
 

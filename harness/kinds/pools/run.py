@@ -11,8 +11,9 @@ from contextlib import AbstractContextManager
 
 from harness.base.documents import YamlDocument, validated
 from harness.base.errors import CallError, InputError
-from harness.experiments.kind import Computed, Kind, Runner, Target, hash_of
+from harness.experiments.kind import Computed, Ended, Kind, Runner, Target, hash_of
 from harness.experiments.selection import EVERYTHING, Selection
+from harness.kinds.pools.columns import comparison_pools
 from harness.kinds.pools.model import (
     DRIVER,
     LoadedPools,
@@ -66,7 +67,6 @@ class Pools(Kind):
 
     name = "cloud"
     backends = ("sim", "docker")
-    comparing = "harness.kinds.pools.columns:comparison_pools"
     page = "harness.kinds.pools.page:content_pools"
     finding = "harness.kinds.pools.page:findings_pools"
 
@@ -135,6 +135,9 @@ class Pools(Kind):
         from harness.kinds.pools.real import docker_cloud, open_runner
 
         return open_runner(docker_cloud(experiment), says)
+
+    def comparison(self, experiment: LoadedPools, ended: Sequence[Ended]) -> list[str]:
+        return comparison_pools(experiment, ended)
 
 
 KIND = Pools()

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from harness.kinds.rates.run import MEASURES
 from harness.report.curves import steps
 from harness.report.data import Run, read_table
 from harness.report.figures import Group, Legend, shared
@@ -14,15 +15,7 @@ from harness.report.findings import Finding, verdict
 from harness.report.page import Content, part_of
 from harness.report.svg import Line, LineChart
 from harness.report.tables import figure_text
-from harness.report.tools import (
-    Column,
-    bars,
-    first_seed,
-    number_at,
-    per_cent,
-    table_of,
-    variants_of,
-)
+from harness.report.tools import bars, first_seed, number_at, per_cent, tables_of, variants_of
 
 PAPER = "Lee, Chun, Katz: Heterogeneity-Aware Resource Allocation and Scheduling in the Cloud, HotCloud 2011"
 RATES_SOURCES: tuple[tuple[str, str], ...] = (
@@ -41,20 +34,7 @@ def content_rates(runs: Sequence[Run]) -> Content:
     """The page of ``kind: computing-rates``."""
     variants = variants_of(runs)
     jobs = list(dict.fromkeys(name for run in runs for name in run.summary_queues()))
-    overall = [
-        Column("makespan", "s", 1, ("makespan_s",)),
-        *(Column(f"completion of {job}", "s", 1, ("queues", job, "mean_completion_s")) for job in jobs),
-        Column("sum of the progress shares", "", 3, ("sum_progress_share",)),
-        Column("contended for", "s", 1, ("contended_s",)),
-    ]
-    tables = [table_of("Each policy on each configuration", "configuration, policy", variants, overall)]
-    for caption, key, unit, digits, scale in (
-        ("Progress share, least", "min", "", 3, 1.0),
-        ("Progress share, mean from start to end of the job", "mean", "", 3, 1.0),
-        ("Part of the contended time below its share", "below_share", "%", 1, 100.0),
-    ):
-        columns = [Column(job, unit, digits, ("queues", job, "progress_share", key), scale) for job in jobs]
-        tables.append(table_of(caption, "configuration, policy", variants, columns))
+    tables = tables_of("Each policy on each configuration", "configuration, policy", variants, MEASURES)
     groups = []
     made = bars(
         "each job",

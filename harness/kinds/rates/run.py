@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from harness.base.documents import YamlDocument, validated
-from harness.experiments.kind import Computed, Ended, Kind, KindVariant, Loaded, by_variant, hash_of
+from harness.experiments.kind import Computed, Kind, KindVariant, Loaded, hash_of
 from harness.experiments.selection import (
     EVERYTHING,
     Selection,
@@ -26,7 +26,19 @@ from harness.paper.rates import play_rates, slot_chooser
 from harness.policies.base import Policy
 from harness.policies.rates import NodeType, RateJob, RatesScenario
 from harness.policies.registry import make_policy, settings_of
+from harness.results.comparison import Measure
 from harness.sim.durations import exp_portable, job_key, normal_quantile, unit
+
+#: What is shown of runs, over the whole run and of each job.
+MEASURES = (
+    Measure("makespan", "s", 1, "makespan_s"),
+    Measure("sum of the progress shares", "", 3, "sum_progress_share"),
+    Measure("contended for", "s", 1, "contended_s"),
+    Measure("Completion", "s", 1, "queues.*.mean_completion_s"),
+    Measure("Progress share, least", "", 3, "queues.*.progress_share.min"),
+    Measure("Progress share, mean from start to end of the job", "", 3, "queues.*.progress_share.mean"),
+    Measure("Part of the contended time below its share", "%", 1, "queues.*.progress_share.below_share", 100.0),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +126,7 @@ class ComputingRates(Kind):
     """Jobs on clusters of several node types, policy by policy."""
 
     name = "computing-rates"
+    measures = MEASURES
     page = "harness.kinds.rates.page:content_rates"
     finding = "harness.kinds.rates.page:findings_rates"
 
@@ -151,28 +164,5 @@ class ComputingRates(Kind):
         scenario = rates_scenario(spec, spec.configurations[variant.configuration], variant.seed)
         return _computed(make_policy(variant.policy, variant.settings), scenario)
 
-    def comparison(self, experiment: Loaded, ended: Sequence[Ended]) -> list[str]:
-        jobs, groups = list(experiment.spec.jobs), by_variant(ended)
-        lines = [f"{'':<30}{'makespan (s)':>14}" + "".join(f"{job[:12] + ' (s)':>17}" for job in jobs)]
-        for name, runs in groups.items():
-            makespan = math.fsum(run["makespan_s"] for run in runs) / len(runs)
-            cells = [math.fsum(run["queues"][job]["mean_completion_s"] for run in runs) / len(runs) for job in jobs]
-            lines += _named(name, 30, f"{makespan:14,.1f}" + "".join(f"{cell:17,.1f}" for cell in cells))
-        lines.append("")
-        lines.append(f"{'part of the contended time below its share':<44}" + "".join(f"{job[:12]:>12}" for job in jobs))
-        for name, runs in groups.items():
-            texts = []
-            for job in jobs:
-                values = [run["queues"][job]["progress_share"]["below_share"] for run in runs]
-                known = [value for value in values if value is not None]
-                texts.append(f"{100 * sum(known) / len(known):.1f} %" if known else "-")
-            lines += _named(name, 44, "".join(f"{text:>12}" for text in texts))
-        return lines
-
 
 KIND = ComputingRates()
-
-
-def _named(name: str, width: int, figures: str) -> list[str]:
-    """A row; a name that is too long for it has a line of its own."""
-    return [f"{name:<{width}}{figures}"] if len(name) < width else [name, f"{'':<{width}}{figures}"]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.kinds.vectors import KNOBS
+from harness.kinds.vectors.run import MEASURES
 from harness.report.curves import Curve, bucket_means
 from harness.report.data import Run, read_table
 from harness.report.figures import BUCKETS, Group, Legend, shared
@@ -17,15 +18,7 @@ from harness.report.findings import Finding, verdict
 from harness.report.page import Content, part_of
 from harness.report.svg import Line, LineChart
 from harness.report.tables import figure_text
-from harness.report.tools import (
-    Column,
-    Variant,
-    bars,
-    first_seed,
-    number_at,
-    table_of,
-    variants_of,
-)
+from harness.report.tools import Variant, bars, first_seed, number_at, tables_of, variants_of
 
 #: The order in which the paper has them, slowest first.
 ORDER = ("static", "drf", "tetris", "qknober")
@@ -109,23 +102,7 @@ def content(runs: Sequence[Run]) -> Content:
     """The page of ``kind: vectors``."""
     all_placed, resources = placed(runs), _resources(runs)
     variants = [p.variant for p in all_placed]
-    overall = [
-        Column("makespan", "s", 0, ("makespan_s",)),
-        Column("speed-up over static", "", 3, ("speedup_over_static",)),
-        Column("mean completion of a task", "s", 0, ("mean_completion_s",)),
-        Column("mean wait", "s", 0, ("mean_wait_s",)),
-        Column("mean slowdown", "", 2, ("mean_slowdown",)),
-        Column("soft fairness degree", "", 2, ("soft_fairness",)),
-        Column("by Theorem 1", "", 2, ("theta",)),
-        Column("decisions", "", 0, ("decisions",)),
-    ]
-    used = [Column(name, "%", 1, ("utilisation", name), 100.0) for name in resources]
-    busy = [Column(name, "%", 1, ("utilisation_while_submitted", name), 100.0) for name in resources]
-    tables = [
-        table_of("Each rule over the whole run", "rule", variants, overall),
-        table_of("Utilisation until the end", "rule", variants, used),
-        table_of("Utilisation until the last submission", "rule", variants, busy),
-    ]
+    tables = tables_of("Each rule over the whole run", "rule", variants, MEASURES)
     drawn, said = first_seed([run for p in _telling(all_placed) for run in p.variant.runs])
     if not said and len(drawn) < len(all_placed):
         said = "Courses over time are drawn of the least, a middle and the greatest knob. Tables have all."

@@ -31,7 +31,7 @@ from harness.model.brought import called
 from harness.model.jobs import JobSpec
 from harness.model.resources import Resource
 from harness.policies.registry import policy_class
-from harness.results.comparison import comparison, over_seeds
+from harness.results.comparison import over_seeds
 from harness.results.metrics import ideal_alone_s
 from harness.results.sentences import Ran, reference, sentences
 from harness.results.store import Pace, RunDirectory
@@ -260,16 +260,8 @@ class Yarn(Kind):
         well = [run for run in ended if run.exit_code == 0]
         return sentences(called("experiments", experiment.document.file), _ran(well))
 
-    def comparison(self, experiment: LoadedExperiment, ended: Sequence[Ended]) -> list[str]:
-        groups = by_variant(ended)
-        lines = [f"means over {len(ended) // len(groups)} seeds"] if len(groups) < len(ended) else []
-        runs = [(name, over_seeds(summaries)) for name, summaries in groups.items()]
-        return lines + comparison(runs, reference_of(ended))
-
-
-def reference_of(ended: Sequence[Ended]) -> str | None:
-    """The name of the variant that the others are held against."""
-    return reference(_ran(ended))
+    def reference(self, ended: Sequence[Ended]) -> str | None:
+        return reference(_ran(ended))
 
 
 def _ran(ended: Sequence[Ended]) -> list[Ran]:
