@@ -7,7 +7,6 @@ what runs is harness.sim.vector. Nothing here depends on the wall clock but ``wa
 from __future__ import annotations
 
 import itertools
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,17 +20,38 @@ from pydantic import Field, model_validator
 from harness.base.documents import Positive, Strict, YamlDocument, validated
 from harness.base.errors import CallError, InputError
 from harness.experiments.kind import Computed, Ended, Kind, KindVariant, Loaded, hash_of
-from harness.experiments.selection import EVERYTHING, Selection, check_given, chosen, times_seeds
+from harness.experiments.selection import EVERYTHING, Selection, check_given, chosen, times_seeds, with_given
 from harness.experiments.spec import Scalar, Seed, Slug
 from harness.jobs.google import WHOLE, Part, read_trace, synthetic
 from harness.kinds.vectors import KNOBS
+from harness.results.comparison import Measure
 from harness.sim.vector import RULES, UPDATE_S, WINDOW, VectorLoad, VectorRun, simulate
 
 #: Tetris' setting besides its knob: how much it minds the work that is left of a job (0: QKnober's short form).
 REMAINING = "remaining"
+#: Rule -> its settings: their values when nobody gives them, the most that they may be.
+SETTINGS: dict[str, dict[str, tuple[float, int]]] = {
+    "tetris": {KNOBS["tetris"]: (0.5, 1), REMAINING: (0.0, 1000)},
+    "qknober": {KNOBS["qknober"]: (0.5, 1)},
+}
 RESOURCES = ("cpu", "memory", "disk")
 Users = Annotated[int, Field(ge=1, le=10_000)]
 Window = Annotated[int, Field(ge=1, le=1_000_000)] | Literal["all"]
+
+
+#: What is shown of runs, over the whole run and of each resource.
+MEASURES = (
+    Measure("makespan", "s", 0, "makespan_s"),
+    Measure("speed-up over static", "", 3, "speedup_over_static"),
+    Measure("mean completion", "s", 0, "mean_completion_s"),
+    Measure("mean wait", "s", 0, "mean_wait_s"),
+    Measure("mean slowdown", "", 2, "mean_slowdown"),
+    Measure("soft fairness degree", "", 2, "soft_fairness"),
+    Measure("by Theorem 1", "", 2, "theta"),
+    Measure("decisions", "", 0, "decisions"),
+    Measure("Utilisation until the end", "%", 1, "utilisation.*", 100.0),
+    Measure("Utilisation until the last submission", "%", 1, "utilisation_while_submitted.*", 100.0),
+)
 
 
 class VectorPolicySpec(Strict):
@@ -88,12 +108,10 @@ class VectorExperiment(Strict):
 
 @dataclass(frozen=True, slots=True)
 class VectorVariant(KindVariant):
-    """One run: a rule, its knob, the number of users, the window of pending tasks, the seed of the load."""
+    """One run: a rule, its settings, the number of users, the window of pending tasks, the seed of the load."""
 
-    knob: float | None
     users: int
     window: int | Literal["all"] = WINDOW
-    remaining: float = 0.0
 
     def own(self) -> dict[str, Any]:
         return {"users": self.users, **({"window": self.window} if self.window != WINDOW else {})}
@@ -106,35 +124,21 @@ class LoadedVectors(Loaded):
     trace: Path | None
 
 
-#: A rule, its knob, and how much it minds the work that is left of a job.
-Use = tuple[str, float | None, float]
+#: A rule, and its settings: the knob always, what is left only where it counts.
+Use = tuple[str, tuple[tuple[str, float], ...]]
 
 
 def _use(policy: str, settings: Mapping[str, Any]) -> Use:
     """A rule with its settings. CallError for a setting that it has not, or a value that is none."""
     if policy not in RULES:
         raise CallError(f"no rule {policy[:60]!r} for vectors", where="policy", mend=f"one of {', '.join(RULES)}")
-    own = KNOBS.get(policy)
-    known = _settings_of(policy)
+    known = SETTINGS.get(policy, {})
     for key in settings:
         if key not in known:
             mend = f"it has {' and '.join(known)}" if known else "leave settings out"
             raise CallError(f"{policy} has no setting {key[:60]!r} here", where="policy", mend=mend)
-    if own is None:
-        return policy, None, 0.0
-    return policy, _number(own, settings.get(own, 0.5), 1), _number(REMAINING, settings.get(REMAINING, 0.0), 1000)
-
-
-def _shown(use: Use) -> dict[str, float]:
-    """The settings of a rule that differ from what it is without them."""
-    policy, knob, remaining = use
-    found = {} if knob is None else {KNOBS[policy]: knob}
-    return {**found, REMAINING: remaining} if remaining else found
-
-
-def _settings_of(policy: str) -> list[str]:
-    own = KNOBS.get(policy)
-    return [] if own is None else [own, *([REMAINING] if policy == "tetris" else [])]
+    found = [(key, _number(key, settings.get(key, usual), most)) for key, (usual, most) in known.items()]
+    return policy, tuple((key, value) for key, value in found if value or key != REMAINING)
 
 
 def _number(key: str, value: Any, most: int) -> float:
@@ -259,7 +263,7 @@ class Vectors(Kind):
 
     name = "vectors"
     compiles = True
-    comparing = "harness.kinds.vectors.run:comparison_vectors"
+    measures = MEASURES
     page = "harness.kinds.vectors.page:content"
     finding = "harness.kinds.vectors.page:findings"
 
@@ -285,22 +289,16 @@ class Vectors(Kind):
     def variants(self, experiment: LoadedVectors, asked: Selection = EVERYTHING) -> list[VectorVariant]:
         spec, given = experiment.spec, asked.settings
         uses = chosen(_uses(spec, experiment.document), asked.policies, lambda use, name: use[0] == name, _called)
-        check_given(given, [key for policy, *_ in uses for key in _settings_of(policy)], "f, remaining or rho")
-        found = []
+        check_given(given, [key for policy, _ in uses for key in SETTINGS.get(policy, ())], "f, remaining or rho")
+        found = [_use(policy, with_given(dict(own), given, SETTINGS.get(policy, ()))) for policy, own in uses]
         counts = spec.users if isinstance(spec.users, list) else [spec.users]
-        for policy, knob, remaining in uses:
-            known = {key: given[key] for key in given if key in _settings_of(policy)}
-            found.append(_use(policy, {**_shown((policy, knob, remaining)), **known}))
-        variants = []
         windows = spec.window if isinstance(spec.window, list) else [spec.window]
-        for users, window, use in itertools.product(counts, windows, dict.fromkeys(found)):
-            policy, knob, remaining = use
-            parts = [policy, *(f"{key}={value:g}" for key, value in _shown(use).items())]
+        variants = []
+        for users, window, (policy, own) in itertools.product(counts, windows, dict.fromkeys(found)):
+            parts = [policy, *(f"{key}={value:g}" for key, value in own)]
             parts += [f"users={users}"] if len(counts) > 1 else []
             parts += [f"window={window}"] if len(windows) > 1 else []
-            variants.append(
-                VectorVariant(",".join(parts), policy, self.name, _shown(use), 0, knob, users, window, remaining)
-            )
+            variants.append(VectorVariant(",".join(parts), policy, self.name, dict(own), 0, users, window))
         return times_seeds(variants, asked.seeds, spec.seed)
 
     def compute(self, experiment: LoadedVectors, variant: VectorVariant) -> Computed:
@@ -310,11 +308,11 @@ class Vectors(Kind):
         result = simulate(
             load,
             variant.policy,
-            variant.knob or 0.0,
+            variant.settings.get(KNOBS.get(variant.policy, ""), 0.0),
             update_s=spec.update_s,
             sample_s=spec.sample_s,
             window=window,
-            remaining=variant.remaining,
+            remaining=variant.settings.get(REMAINING, 0.0),
         )
         return Computed(summarised(load, variant, result), _tables(load, result))
 
@@ -330,47 +328,10 @@ class Vectors(Kind):
             if alone is not None and run.summary["makespan_s"]:
                 run.summary["speedup_over_static"] = round(alone / run.summary["makespan_s"], 6)
 
+    def comparison(self, experiment: LoadedVectors, ended: Sequence[Ended]) -> list[str]:
+        load = "synthetic load" if experiment.trace is None else "trace"
+        above = [f"{load}, {ended[0].summary['servers']:,} servers", experiment.spec.about]
+        return [*filter(None, above), "", *super().comparison(experiment, ended)]
+
 
 KIND = Vectors()
-
-
-def comparison_vectors(loaded: LoadedVectors, ended: Sequence[Ended]) -> list[str]:
-    """The comparison for a terminal of 80 columns; means over seeds."""
-    groups: dict[tuple[int, int | str, str, float | None, float], list[dict[str, Any]]] = {}
-    for run in ended:
-        at = run.variant
-        groups.setdefault((at.users, at.window, at.policy, at.knob, at.remaining), []).append(run.summary)
-    several = len({window for _, window, *_ in groups}) > 1
-    minds = any(remaining for *_, remaining in groups)
-    spec = loaded.spec
-    kind = "synthetic load" if loaded.trace is None else "trace"
-    lines = [
-        f"{kind}, {ended[0].summary['servers']:,} servers, means over {len({r.variant.seed for r in ended})} seed(s)"
-    ]
-    lines += [""] if spec.about == "" else [spec.about, ""]
-    lines.append(
-        ("window " if several else "")
-        + ("remaining " if minds else "")
-        + "users  policy   knob  makespan s  over static      utilisation %   soft f.    theta"
-    )
-
-    def mean(summaries: Sequence[Mapping[str, Any]], key: str) -> float | None:
-        values = [summary.get(key) for summary in summaries]
-        return statistics.fmean([v for v in values if v is not None]) if None not in values else None
-
-    for (users, window, policy, knob, remaining), summaries in groups.items():
-        used = "".join(
-            f"{100 * statistics.fmean(s['utilisation'][name] for s in summaries):6.1f}"
-            for name in summaries[0]["utilisation"]
-        )
-        over, theta = (
-            "-" if (value := mean(summaries, key)) is None else f"{value:.{digits}f}"
-            for key, digits in (("speedup_over_static", 3), ("theta", 2))
-        )
-        shown = (f"{window:>6} " if several else "") + (f"{remaining or '':>9} " if minds else "")
-        lines.append(
-            f"{shown}{users:>5}  {policy:<8} {'' if knob is None else format(knob, 'g'):>4} "
-            f"{mean(summaries, 'makespan_s') or 0:>11,.0f} {over:>12} "
-            f"{used:>18} {mean(summaries, 'soft_fairness') or 0:>9.2f} {theta:>8}"
-        )
-    return [line.rstrip() for line in lines]
