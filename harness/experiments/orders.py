@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-
 from harness.base.errors import InputError
 from harness.experiments.resolve import LoadedExperiment, Variant
-from harness.experiments.spec import Experiment, QueueSpec
+from harness.experiments.spec import Experiment
 from harness.model.plan import QueueOrder
-from harness.model.queues import ROOT
 from harness.policies.registry import make_policy
-
-
-def _queues(queues: Mapping[str, QueueSpec | None], above: str) -> Iterator[tuple[str, QueueSpec]]:
-    for name, given in queues.items():
-        if given is not None:
-            yield f"{above}.{name}", given
-            yield from _queues(given.children or {}, f"{above}.{name}")
 
 
 def queue_orders(spec: Experiment) -> dict[str, QueueOrder]:
     """Queue path -> its own choice, of those that have one."""
     return {
         path: QueueOrder(queue.scheduling_policy, queue.quantum_s, queue.round_s, queue.application_weights)
-        for path, queue in _queues(spec.queues, ROOT)
+        for path, queue in spec.all_queues().items()
         if queue.scheduling_policy or queue.quantum_s is not None or queue.round_s or queue.application_weights
     }
 
@@ -33,11 +23,10 @@ def check_orders(experiment: LoadedExperiment, variant: Variant) -> None:
 
     A parent's choice needs an order inside the scheduler that goes level by level; so do its own rounds.
     """
-    queues = dict(_queues(experiment.spec.queues, ROOT))
     policy = make_policy(variant.policy, variant.settings)
     ledger = policy.ledger_settings() if variant.mode == "inside" and not variant.in_rm else None
     by_levels = ledger is not None and not policy.ignores_tree
-    for path, queue in queues.items():
+    for path, queue in experiment.spec.all_queues().items():
         where = experiment.document.where(("queues", *_keys(path)))
 
         def refuse(what: str, mend: str, where: str = where) -> InputError:
@@ -78,7 +67,7 @@ def _keys(path: str) -> list[str]:
 
 def has_own(spec: Experiment) -> str | None:
     """A queue whose choice only the simulator's scheduler has, if there is one."""
-    for path, queue in _queues(spec.queues, ROOT):
+    for path, queue in spec.all_queues().items():
         if queue.scheduling_policy == "ltrf" or queue.quantum_s is not None or queue.round_s is not None:
             return path
     return None

@@ -20,7 +20,7 @@ from harness.experiments.kind import Loaded, kind_of
 from harness.experiments.loads import QueueLoad, resolved_document, sizes_of
 from harness.experiments.policy_file import is_policy_file, read_policy_file
 from harness.experiments.selection import check_given, check_names, chosen, times_seeds, with_given
-from harness.experiments.spec import Experiment, PolicyUse, QueueSpec
+from harness.experiments.spec import Experiment, PolicyUse
 from harness.jobs.workloads import build_jobs, check_scale, load_workload, workload_of
 from harness.jobs.workloads.base import Scale
 from harness.model.brought import named, names
@@ -106,9 +106,9 @@ def load_experiment(name: str, document: YamlDocument | None = None) -> LoadedEx
         what = f"an experiment of kind {kind_of(document).name}, which only `yarnfair run` and campaigns take"
         raise InputError(what, where=document.where(("kind",)), mend="give one of a YARN cluster (without `kind`)")
     spec = validated(Experiment, document)
-    weights: dict[str, float] = {"root": 1.0}
-    leaves: list[str] = []
-    _walk(spec.queues, "root", weights, leaves)
+    queues = spec.all_queues()
+    weights = {ROOT: 1.0, **{path: queue.weight for path, queue in queues.items()}}
+    leaves = [path for path, queue in queues.items() if not queue.children]
     loads = tuple(_load(document, spec, key, leaves) for key in spec.workloads)
     twice = _first_repeated([load.queue for load in loads])
     if twice is not None:
@@ -117,16 +117,6 @@ def load_experiment(name: str, document: YamlDocument | None = None) -> LoadedEx
     resolved = resolved_document(spec, loads)
     digest = hashlib.sha256(json.dumps(resolved, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
     return LoadedExperiment(spec, document, digest, loads, weights, tuple(leaves), resolved)
-
-
-def _walk(queues: Mapping[str, QueueSpec | None], parent: str, weights: dict[str, float], leaves: list[str]) -> None:
-    for name, queue in queues.items():
-        path = f"{parent}.{name}"
-        weights[path] = queue.weight if queue is not None else 1.0
-        if queue is not None and queue.children:
-            _walk(queue.children, path, weights, leaves)
-        else:
-            leaves.append(path)
 
 
 def _first_repeated(names: Sequence[str]) -> str | None:
@@ -199,37 +189,28 @@ def _check_demands(spec: Experiment, document: YamlDocument, loads: Sequence[Que
 
 def allocation_file(spec: Experiment) -> AllocationFile:
     """The Fair Scheduler's allocation file that the experiment starts with: weights are the entitlements."""
+    queues = spec.all_queues()
     settings: dict[str, QueueSettings] = {}
-    leaves: list[str] = []
-    parents: list[str] = []
-
-    def walk(queues: Mapping[str, QueueSpec | None], above: str) -> None:
-        for name, given in queues.items():
-            queue, path = given or QueueSpec(), f"{above}.{name}"
-            limits = (queue.min_resources, queue.max_resources)
-            least, most = (Resource(x.memory_mb, x.vcores) if x is not None else None for x in limits)
-            settings[path] = QueueSettings(
-                path,
-                weight=queue.weight,
-                min_resources=least,
-                max_resources=ResourceLimit(most) if most is not None else None,
-                max_running_apps=queue.max_running_apps,
-                max_am_share=queue.max_am_share,
-                scheduling_policy=None if queue.scheduling_policy == "ltrf" else queue.scheduling_policy,
-            )
-            if queue.children:
-                # As Hadoop notes them when it reads the file: a parent after all below it.
-                walk(queue.children, path)
-                parents.append(path)
-            else:
-                leaves.append(path)
-
-    walk(spec.queues, ROOT)
-    parents.append(ROOT)
+    # As Hadoop notes them when it reads the file: a parent after all below it.
+    parents = [ROOT]
+    for path, queue in queues.items():
+        limits = (queue.min_resources, queue.max_resources)
+        least, most = (Resource(x.memory_mb, x.vcores) if x is not None else None for x in limits)
+        settings[path] = QueueSettings(
+            path,
+            weight=queue.weight,
+            min_resources=least,
+            max_resources=ResourceLimit(most) if most is not None else None,
+            max_running_apps=queue.max_running_apps,
+            max_am_share=queue.max_am_share,
+            scheduling_policy=None if queue.scheduling_policy == "ltrf" else queue.scheduling_policy,
+        )
+        if queue.children:
+            parents.insert(parents.index(path.rpartition(".")[0]), path)
     timeout_s = spec.min_share_preemption_timeout_s
     return AllocationFile(
         settings=settings,
-        configured_leaves=tuple(leaves),
+        configured_leaves=tuple(path for path, queue in queues.items() if not queue.children),
         configured_parents=tuple(parents),
         queue_max_am_share_default=spec.max_am_share,
         default_min_share_preemption_timeout_ms=NEVER_MS if timeout_s is None else round(timeout_s * 1000),

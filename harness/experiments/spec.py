@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -9,7 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from harness.base.documents import Name, Positive, Seconds, Strict
 from harness.jobs.spec import DelaysSpec
 from harness.model.plan import Mode
-from harness.model.queues import BAD_IN_NAME, SchedulerName
+from harness.model.queues import BAD_IN_NAME, ROOT, SchedulerName
 
 Weight = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -320,3 +321,15 @@ class Experiment(Strict):
     @property
     def seeds(self) -> list[int]:
         return self.seed if isinstance(self.seed, list) else [self.seed]
+
+    def all_queues(self) -> dict[str, QueueSpec]:
+        """Full path -> queue, a parent before those below it; of which nothing is said, with the defaults."""
+        found: dict[str, QueueSpec] = {}
+
+        def walk(queues: Mapping[str, QueueSpec | None], above: str) -> None:
+            for name, given in queues.items():
+                queue = found[f"{above}.{name}"] = given or QueueSpec()
+                walk(queue.children or {}, f"{above}.{name}")
+
+        walk(self.queues, ROOT)
+        return found

@@ -6,7 +6,7 @@ Of applications that are not ours: harness.experiments.recording. The format, an
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -77,14 +77,12 @@ def run_header(
     """
     spec = experiment.spec
     conf = spec.conf if given is None else scheduler_properties(given)
-    limits = {path: queue.max_running_apps for path, queue in _queue_specs(spec.queues, "root") if queue is not None}
     return Header(
         source=source,
         nodes=list(nodes),
         queues={
-            path: QueueLine(weight=weight, max_running_apps=limits.get(path))
-            for path, weight in experiment.weights.items()
-            if path != "root"
+            path: QueueLine(weight=experiment.weights[path], max_running_apps=queue.max_running_apps)
+            for path, queue in spec.all_queues().items()
         },
         max_am_share=spec.max_am_share,
         conf=texts(conf),
@@ -104,13 +102,6 @@ def sizes_document(nodes: Sequence[NodeLine]) -> dict[str, Any]:
         "vcores": vcores.pop() if len(vcores) == 1 else None,
         "sizes": [node.model_dump() for node in nodes],
     }
-
-
-def _queue_specs(queues: Mapping[str, Any], above: str) -> Iterable[tuple[str, Any]]:
-    for name, queue in queues.items():
-        yield f"{above}.{name}", queue
-        if queue is not None and queue.children:
-            yield from _queue_specs(queue.children, f"{above}.{name}")
 
 
 def run_jobs(jobs: Sequence[JobRun], seed: int, lag_s: float = 0.0) -> list[JobLine]:
