@@ -348,7 +348,7 @@ def vectors_part() -> str:
 
 def rates_part() -> str:
     """The keys of ``kind: computing-rates``."""
-    return _keys(("", rates.RatesExperiment), ("jobs.NAME", rates.RateJobSpec), ("policies", rates.RatesPolicySpec))
+    return _keys(("", rates.RatesExperiment), ("jobs.NAME", rates.RateJobSpec), ("policies", spec.PolicySpec))
 
 
 def cloud_part() -> str:

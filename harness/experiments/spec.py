@@ -16,11 +16,25 @@ Weight = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Factor = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
+Seeds = Seed | Annotated[list[Seed], Field(min_length=1, max_length=10_000)]
 #: Also a folder name.
 Slug = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A-Za-z0-9._@=,+-]*$")]
 QueueName = Annotated[str, Field(min_length=1, max_length=100, pattern=f"^[^{BAD_IN_NAME}]+$")]
 Scalar = str | int | float | bool
-#: Which of Hadoop's schedulers decides.
+
+
+def short_for(key: str) -> BeforeValidator:
+    """A text alone as the mapping with this key that it is short for."""
+    return BeforeValidator(lambda value: {key: value} if isinstance(value, str) else value)
+
+
+class PolicySpec(Strict):
+    """A policy with its settings."""
+
+    policy: Name
+    """A [policy](policies.md)'s name. A text alone means this."""
+    settings: dict[str, Scalar] = Field(default_factory=dict)
+    """The policy's settings."""
 
 
 class NodeGroupSpec(Strict):
@@ -137,7 +151,7 @@ class WorkloadUse(Strict):
         return self
 
 
-class PolicyUse(Strict):
+class PolicyUse(PolicySpec):
     """One policy, or with ``vary`` one for each combination of the listed values (settings, or ``period_s``)."""
 
     policy: Name
@@ -146,8 +160,6 @@ class PolicyUse(Strict):
     """`inside` the scheduler, or from `outside`."""
     period_s: Positive | None = None
     """Control period from outside; none: the experiment's."""
-    settings: dict[str, Scalar] = Field(default_factory=dict)
-    """The policy's settings."""
     vary: dict[str, Annotated[list[Scalar], Field(min_length=1, max_length=1000)]] = Field(default_factory=dict)
     """Settings (or `period_s`) → values: a variant for each combination."""
     name: Slug | None = None
@@ -265,11 +277,6 @@ def _policy(value: Any) -> Any:
     return {"policy": name, "mode": mode} if at else {"policy": value}
 
 
-def _workload(value: Any) -> Any:
-    """A workload's name as the mapping that it is short for."""
-    return {"use": value} if isinstance(value, str) else value
-
-
 class Experiment(Strict):
     """One experiment file."""
 
@@ -281,7 +288,7 @@ class Experiment(Strict):
     """The nodes."""
     queues: dict[QueueName, QueueSpec | None] = Field(min_length=1)
     """Name → queue."""
-    workloads: dict[str, Annotated[WorkloadUse, BeforeValidator(_workload)]] = Field(min_length=1)
+    workloads: dict[str, Annotated[WorkloadUse, short_for("use")]] = Field(min_length=1)
     """Leaf (its name, or `Group1.Facebook`) → its workload."""
     max_am_share: Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)] = 0.5
     """`queueMaxAMShareDefault`: the part of a queue's fair share that AMs may take; -1: no limit."""
@@ -297,7 +304,7 @@ class Experiment(Strict):
     come from `queues`: weights, maxima, the leaves' policies, limits of applications and AMs."""
     policies: list[Annotated[PolicyUse, BeforeValidator(_policy)]] = Field(min_length=1, max_length=10_000)
     """What runs, one variant each."""
-    seed: Seed | Annotated[list[Seed], Field(min_length=1, max_length=10_000)] = 1
+    seed: Seeds = 1
     """A number, or a list: every policy runs with each."""
     period_s: Positive = 15.0
     """Control period from outside."""

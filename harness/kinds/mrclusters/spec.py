@@ -8,13 +8,13 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from harness.base.documents import Name, Positive, Seconds, Strict, YamlDocument, read_yaml, validated
 from harness.base.errors import InputError
-from harness.experiments.spec import Scalar, Seed, Slug
+from harness.experiments.spec import PolicySpec, Scalar, Seeds, Slug, short_for
 from harness.model.data import data_path
 from harness.sim.mrclusters.model import Constants, MRJob, Profile
 
@@ -142,21 +142,13 @@ class ConstantsSpec(Strict):
         return Constants(**self.model_dump(exclude_none=True))
 
 
-class MRPolicyUse(Strict):
+class MRPolicyUse(PolicySpec):
     """A FAWKES policy with its settings; ``growth`` if it is other than the experiment's."""
 
-    policy: Name
-    """A `fawkes-...` policy. A text alone means this."""
     growth: Literal["transient-core", "transient"] | None = None
     """None: the experiment's."""
-    settings: dict[str, Scalar] = Field(default_factory=dict)
-    """The policy's settings."""
     name: Slug | None = None
     """Name of the variant."""
-
-
-def _policy(value: Any) -> Any:
-    return {"policy": value} if isinstance(value, str) else value
 
 
 class MRExperiment(Strict):
@@ -176,9 +168,9 @@ class MRExperiment(Strict):
     """For every policy that knows them."""
     clusters: dict[Slug, MRClusterSpec] = Field(min_length=1, max_length=1000)
     """Name → MR-cluster."""
-    policies: list[Annotated[MRPolicyUse, BeforeValidator(_policy)]] = Field(min_length=1, max_length=1000)
+    policies: list[Annotated[MRPolicyUse, short_for("policy")]] = Field(min_length=1, max_length=1000)
     """What runs."""
-    seed: Seed | Annotated[list[Seed], Field(min_length=1, max_length=10_000)] = 1
+    seed: Seeds = 1
     """A number or a list."""
     sample_s: Annotated[float, Field(ge=0.1, le=1e5, allow_inf_nan=False)] = 10.0
     """Period of the samples; at most the policies' `period`."""
@@ -190,10 +182,6 @@ class MRExperiment(Strict):
     """Of the simulator, where other than its own."""
     time_limit_s: Positive = 1e6
     """Virtual seconds after which a run has timed out."""
-
-    @property
-    def seeds(self) -> list[int]:
-        return self.seed if isinstance(self.seed, list) else [self.seed]
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -245,20 +233,14 @@ class LayoutExperiment(Strict):
     """Name → layout."""
     reference: Slug | None = None
     """The layout that times are divided by."""
-    submit: list[Annotated[SubmitSpec, BeforeValidator(lambda v: {"application": v} if isinstance(v, str) else v)]] = (
-        Field(default_factory=list, max_length=1000)
-    )
+    submit: list[Annotated[SubmitSpec, short_for("application")]] = Field(default_factory=list, max_length=1000)
     """Applications, each alone on each layout."""
-    seed: Seed | Annotated[list[Seed], Field(min_length=1, max_length=10_000)] = 1
+    seed: Seeds = 1
     """A number or a list."""
     applications: Name | None = None
     """As for `mr-clusters`."""
     constants: ConstantsSpec = ConstantsSpec()
     """As for `mr-clusters`."""
-
-    @property
-    def seeds(self) -> list[int]:
-        return self.seed if isinstance(self.seed, list) else [self.seed]
 
     @model_validator(mode="after")
     def _known_reference(self) -> Self:

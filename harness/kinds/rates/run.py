@@ -136,7 +136,7 @@ class ComputingRates(Kind):
 
     def variants(self, experiment: Loaded, asked: Selection = EVERYTHING) -> list[RatesVariant]:
         spec, given = experiment.spec, asked.settings
-        of_file = [(use, {}) if isinstance(use, str) else (use.policy, use.settings) for use in spec.policies]
+        of_file = [(use.policy, use.settings) for use in spec.policies]
         uses = chosen(of_file, asked.policies, lambda use, name: use[0] == name, lambda name: (name, {}))
         made: list[tuple[str, dict[str, Any]]] = []
         for name, own in uses:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from harness.base.documents import Strict
-from harness.experiments.spec import Scalar, Seed, Slug
+from harness.experiments.spec import PolicySpec, Seeds, Slug, short_for
 
 Number = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=100_000)]
@@ -32,13 +32,6 @@ class RateJobSpec(Strict):
     """The least progress share that it is to have."""
 
 
-class RatesPolicySpec(Strict):
-    policy: str
-    """A policy. A text alone means this."""
-    settings: dict[str, Scalar] = Field(default_factory=dict)
-    """The policy's settings."""
-
-
 class RatesExperiment(Strict):
     """Jobs on clusters of several node types (``configurations``: slots by node type), policy by policy."""
 
@@ -52,9 +45,9 @@ class RatesExperiment(Strict):
     """Name → slots by node type."""
     jobs: dict[Slug, RateJobSpec] = Field(min_length=1, max_length=1000)
     """Name → job."""
-    policies: list[str | RatesPolicySpec] = Field(min_length=1, max_length=100)
+    policies: list[Annotated[PolicySpec, short_for("policy")]] = Field(min_length=1, max_length=100)
     """What runs. `--policy` takes every use of a policy."""
-    seed: Seed | Annotated[list[Seed], Field(min_length=1, max_length=10_000)] = 1
+    seed: Seeds = 1
     """A number or a list."""
 
     @model_validator(mode="after")

@@ -21,7 +21,7 @@ from harness.base.documents import Positive, Strict, YamlDocument, validated
 from harness.base.errors import CallError, InputError
 from harness.experiments.kind import Computed, Ended, Kind, KindVariant, Loaded, hash_of
 from harness.experiments.selection import EVERYTHING, Selection, check_given, chosen, times_seeds, with_given
-from harness.experiments.spec import Scalar, Seed, Slug
+from harness.experiments.spec import PolicySpec, Scalar, Seeds, Slug, short_for
 from harness.jobs.google import WHOLE, Part, read_trace, synthetic
 from harness.kinds.vectors import KNOBS
 from harness.results.comparison import Measure
@@ -54,11 +54,9 @@ MEASURES = (
 )
 
 
-class VectorPolicySpec(Strict):
+class VectorPolicySpec(PolicySpec):
     """A rule with its knob, or with ``vary`` one for each of the listed knobs."""
 
-    policy: str
-    settings: dict[str, Scalar] = Field(default_factory=dict)
     vary: dict[str, Annotated[list[Scalar], Field(min_length=1, max_length=1000)]] = Field(default_factory=dict)
 
 
@@ -85,7 +83,7 @@ class VectorExperiment(Strict):
     """Work over capacity of a synthetic load."""
     uneven: Annotated[float, Field(ge=0, le=3, allow_inf_nan=False)] = 0.5
     """Sigma of the users' work; 0: all the same."""
-    policies: list[str | VectorPolicySpec] = Field(min_length=1, max_length=1000)
+    policies: list[Annotated[VectorPolicySpec, short_for("policy")]] = Field(min_length=1, max_length=1000)
     """`static`, `drf`, `{policy: tetris, settings: {f: 0.2, remaining: 1}}`, `{policy: qknober, vary: {rho: [0, 0.5,
     1]}}`."""
     window: Window | Annotated[list[Window], Field(min_length=1, max_length=100)] = WINDOW
@@ -94,7 +92,7 @@ class VectorExperiment(Strict):
     """How often `qknober` finds s^max anew (the MDRS updater's interval), virtual seconds."""
     sample_s: Positive = 600.0
     """How often the state is noted, virtual seconds."""
-    seed: Seed | Annotated[list[Seed], Field(min_length=1, max_length=10_000)] = 1
+    seed: Seeds = 1
     """Of the load; a list for several."""
 
     @model_validator(mode="after")
@@ -157,11 +155,9 @@ def _number(key: str, value: Any, most: int) -> float:
 def _uses(spec: VectorExperiment, document: YamlDocument) -> list[Use]:
     found: list[Use] = []
     for at, use in enumerate(spec.policies):
-        given = VectorPolicySpec(policy=use) if isinstance(use, str) else use
         try:
-            for values in itertools.product(*given.vary.values()):
-                merged = {**given.settings, **dict(zip(given.vary, values, strict=True))}
-                found.append(_use(given.policy, merged))
+            for values in itertools.product(*use.vary.values()):
+                found.append(_use(use.policy, {**use.settings, **dict(zip(use.vary, values, strict=True))}))
         except CallError as error:
             raise InputError(error.what, where=document.where(("policies", at)), mend=error.mend) from None
     return found
