@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from harness.yarn.answers import APPLICATION_ID
@@ -36,6 +36,29 @@ def sizes(conf: Iterable[tuple[str, Any]]) -> dict[str, float]:
     return found
 
 
+def load_of(times_s: Mapping[str, Sequence[float]], asked: Mapping[str, float]) -> dict[str, Any]:
+    """``am`` and ``stages`` of a job's line in a trace: its tasks' times by kind (``map``, ``reduce``), what containers
+    ask for by `sizes`."""
+
+    def size(name: str, memory: str, vcores: str) -> dict[str, int]:
+        return {"memory_mb": int(asked[f"{name}.{memory}"]), "vcores": int(asked[f"{name}.{vcores}"])}
+
+    slow_start = asked["mapreduce.job.reduce.slowstart.completedmaps"]
+    stages = [
+        {
+            "name": name,
+            **size(f"mapreduce.{name}", "memory.mb", "cpu.vcores"),
+            "tasks_s": [round(value, 3) for value in times_s[name]],
+            "after": ["map"] if name == "reduce" and times_s["map"] else [],
+            "slow_start": slow_start if name == "reduce" else 1.0,
+            "priority": priority,
+        }
+        for name, priority in (("map", 20), ("reduce", 10))
+        if times_s[name]
+    ]
+    return {"am": size("yarn.app.mapreduce.am.resource", "mb", "cpu-vcores"), "stages": stages}
+
+
 class History:
     """One JobHistoryServer."""
 
@@ -64,33 +87,13 @@ class History:
         done = [task for task in tasks if task.get("state") == "SUCCEEDED" and _times(task) is not None]
         # As they began: those of a second wave take other times than those that had to wait for nobody.
         done.sort(key=lambda task: int(task["startTime"]))
-        maps, reduces = ([task for task in done if task.get("type") == kind] for kind in ("MAP", "REDUCE"))
+        # A reduce's whole time, with what it waited for the last map: a replayed task's counts from its own start
+        # and is only kept from ending before the maps have.
         times = {
-            # A reduce's whole time, with what it waited for the last map: a replayed task's counts from its own start
-            # and is only kept from ending before the maps have.
-            name: [(task["finishTime"] - task["startTime"]) / 1000.0 for task in of_kind]
-            for name, of_kind in (("map", maps), ("reduce", reduces))
+            kind.lower(): [(t["finishTime"] - t["startTime"]) / 1000.0 for t in done if t.get("type") == kind]
+            for kind in ("MAP", "REDUCE")
         }
-        stages = [
-            {
-                "name": name,
-                "memory_mb": int(settings[f"mapreduce.{name}.memory.mb"]),
-                "vcores": int(settings[f"mapreduce.{name}.cpu.vcores"]),
-                "tasks_s": found,
-                "after": ["map"] if name == "reduce" and maps else [],
-                "slow_start": settings["mapreduce.job.reduce.slowstart.completedmaps"] if name == "reduce" else 1.0,
-                "priority": priority,
-            }
-            for name, found, priority in (("map", times["map"], 20), ("reduce", times["reduce"], 10))
-            if found
-        ]
-        if not stages:
-            return None
-        am = {
-            "memory_mb": int(settings["yarn.app.mapreduce.am.resource.mb"]),
-            "vcores": int(settings["yarn.app.mapreduce.am.resource.cpu-vcores"]),
-        }
-        return {"am": am, "stages": stages}
+        return load_of(times, settings) if any(times.values()) else None
 
     def began_ms(self, application: str) -> int | None:
         """When a MapReduce job's master had started and set about its tasks; None where the server does not say it.

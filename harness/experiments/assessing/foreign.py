@@ -19,7 +19,7 @@ from harness.base.documents import read_yaml, validated
 from harness.base.errors import InputError
 from harness.base.files import open_whole, reading
 from harness.experiments.assessing.simulated_run import trace_of_run
-from harness.experiments.history import sizes
+from harness.experiments.history import load_of, sizes
 from harness.experiments.recording import MASTER_HEARTBEAT_S
 from harness.jobs import sls
 from harness.jobs.recorded import (
@@ -28,15 +28,15 @@ from harness.jobs.recorded import (
     NodeLine,
     NoteLine,
     QueueLine,
-    StageLine,
     Trace,
     job_line,
     put_trace,
     read_trace,
 )
-from harness.jobs.spec import DemandSpec
 
-_MAP_MB, _REDUCE_MB, _AM = 1024, 1024, DemandSpec(memory_mb=1536, vcores=1)
+#: When a job was submitted, in seconds since 1970, and its line with the times since then: of the day they are larger
+#: than a trace's may be.
+Found = tuple[float, JobLine]
 #: A history file's events that matter, without their package.
 _SUBMITTED, _STARTED, _FINISHED, _TASK = "JobSubmitted", "TaskStarted", "JobFinished", "TaskFinished"
 _ATTEMPT, _MASTER, _SCHEMA = "TaskAttemptStarted", "AMStarted", '{"type":"record"'
@@ -131,7 +131,7 @@ def played_trace(path: Path, cluster: Path | None, into: Path) -> Trace:
 
 
 def _as_ours(
-    jobs: Sequence[JobLine],
+    found: Sequence[Found],
     nodes: Sequence[NodeLine],
     cluster: Header | None,
     source: str,
@@ -139,8 +139,8 @@ def _as_ours(
     lacking: str | None,
 ) -> Trace:
     """Written and read again: what is no trace is refused as any other."""
-    zero = min(job.submit_s for job in jobs)
-    jobs = [_moved(job, zero) for job in jobs]
+    zero_s = min(at_s + job.submit_s for at_s, job in found)
+    jobs = [_moved(job, at_s - zero_s) for at_s, job in found]
     queues = dict(cluster.queues) if cluster is not None else {}
     parents = {path.rpartition(".")[0] for path in queues}
     for job in jobs:
@@ -160,9 +160,9 @@ def _as_ours(
     return replace(put_trace(into, header, jobs), notes=notes)
 
 
-def _moved(job: JobLine, zero_s: float) -> JobLine:
+def _moved(job: JobLine, by_s: float) -> JobLine:
     times = {
-        name: round(max(value - zero_s, 0.0), 3)
+        name: round(max(value + by_s, 0.0), 3)
         for name in ("submit_s", "started_s", "finished_s")
         if (value := getattr(job, name)) is not None
     }
@@ -185,11 +185,11 @@ def _full(queue: object) -> str:
 # --- SLS --------------------------------------------------------------------------------------------------------------
 
 
-def _sls(path: Path) -> tuple[list[JobLine], list[NodeLine]]:
+def _sls(path: Path) -> tuple[list[Found], list[NodeLine]]:
     """Jobs, with the end that ``job.end.ms`` says, and the nodes of ``num.nodes`` (hadoop-sls' own sizes)."""
     ends = sls.ends_s(path)
     jobs = [
-        job_line(job, [stage.duration.values_s for stage in job.stages], finished_s=ends.get(job.id))
+        (0.0, job_line(job, [stage.duration.values_s for stage in job.stages], finished_s=ends.get(job.id)))
         for job in sls.load_jobs(path)
     ]
     try:
@@ -205,24 +205,21 @@ def _sls(path: Path) -> tuple[list[JobLine], list[NodeLine]]:
 # --- Rumen ------------------------------------------------------------------------------------------------------------
 
 
-def _rumen(path: Path) -> Iterator[JobLine]:
+def _rumen(path: Path) -> Iterator[Found]:
     """Jobs of a Rumen trace (`TraceBuilder`'s JSON): one object a job."""
     for place, item in sls.objects(path):
         try:
-            stages: list[StageLine] = []
-            for kind, tasks, size in (("map", "mapTasks", "jobMapMB"), ("reduce", "reduceTasks", "jobReduceMB")):
-                times = [seconds for task in item.get(tasks) or [] if (seconds := _rumen_s(task)) is not None]
-                if times:
-                    stages.append(_stage(kind, times, int(item.get(size) or -1), after=bool(stages)))
-            if not stages or not _time(item.get("submitTime")):
+            tasks = {kind: item.get(f"{kind}Tasks") or [] for kind in ("map", "reduce")}
+            times = {kind: [s for task in own if (s := _rumen_s(task)) is not None] for kind, own in tasks.items()}
+            submit_s = _time(item.get("submitTime"))
+            if not any(times.values()) or not submit_s:
                 continue
+            memory = {f"mapreduce.{kind}.memory.mb": item.get(f"job{kind.title()}MB") for kind in times}
             yield _line(
                 str(item.get("jobID")),
-                _full(item.get("queue")),
-                str(item.get("user") or "unknown"),
-                str(item.get("jobName") or ""),
-                stages,
-                float(item["submitTime"]) / 1000.0,
+                (item.get("queue"), item.get("user"), item.get("jobName")),
+                load_of(times, sizes(memory.items())),
+                submit_s,
                 _time(item.get("launchTime")),
                 _time(item.get("finishTime")),
             )
@@ -250,7 +247,7 @@ def _time(value: Any) -> float | None:
 # --- job history files ------------------------------------------------------------------------------------------------
 
 
-def _job_history(path: Path) -> JobLine | None:
+def _job_history(path: Path) -> Found | None:
     """A job of a ``.jhist`` file (Avro-Json: one event a line); None where it has not ended or no task succeeded.
 
     A task's time is that of its attempt that succeeded: before that it waited for a container. Sizes are those of the
@@ -297,43 +294,23 @@ def _job_history(path: Path) -> JobLine | None:
                 ) from None
     job = str(submitted.get("jobid"))
     asked = _configured(path.with_name(f"{job}_conf.xml")) if _JOB.fullmatch(job) else sizes(())
-    stages = [
-        _stage(
-            name.lower(),
-            found,
-            int(asked[f"mapreduce.{name.lower()}.memory.mb"]),
-            after=name == "REDUCE" and bool(times["MAP"]),
-        ).model_copy(update={"vcores": int(asked[f"mapreduce.{name.lower()}.cpu.vcores"])})
-        for name, found in times.items()
-        if found
-    ]
-    if not stages or not submitted.get("submitTime"):
+    if not any(times.values()) or not submitted.get("submitTime"):
         return None
-    if stages[-1].after:
-        slow_start = asked["mapreduce.job.reduce.slowstart.completedmaps"]
-        stages[-1] = stages[-1].model_copy(update={"slow_start": slow_start})
+    more: dict[str, Any] = {}
+    if 0 < master_ms <= launched_ms:
+        # As of a recording: it asks for its tasks at the heartbeat after.
+        more["am_start_s"] = round((launched_ms - master_ms) / 1000.0 + MASTER_HEARTBEAT_S / 2, 3)
     try:
-        found_line = _line(
+        return _line(
             job,
-            _full(submitted.get("jobQueueName")),
-            str(submitted.get("userName") or "unknown"),
-            str(submitted.get("jobName") or ""),
-            stages,
+            (submitted.get("jobQueueName"), submitted.get("userName"), submitted.get("jobName")),
+            load_of({kind.lower(): found for kind, found in times.items()}, asked) | more,
             float(submitted["submitTime"]) / 1000.0,
             (master_ms or launched_ms) / 1000.0 or None,
             finished_ms / 1000.0 or None,
         )
     except (ValidationError, TypeError, ValueError):
         raise InputError("no job's history", where=str(path), mend="leave this file out") from None
-    am = DemandSpec(
-        memory_mb=int(asked["yarn.app.mapreduce.am.resource.mb"]),
-        vcores=int(asked["yarn.app.mapreduce.am.resource.cpu-vcores"]),
-    )
-    changed: dict[str, Any] = {"am": am}
-    if 0 < master_ms <= launched_ms:
-        # As of a recording: it asks for its tasks at the heartbeat after.
-        changed["am_start_s"] = round((launched_ms - master_ms) / 1000.0 + MASTER_HEARTBEAT_S / 2, 3)
-    return found_line.model_copy(update=changed)
 
 
 def _named(value: Any) -> str | None:
@@ -355,47 +332,25 @@ def _configured(path: Path) -> dict[str, float]:
     return sizes((str(one.findtext("name")), one.findtext("value")) for one in root.iter("property"))
 
 
-def _stage(name: str, times: Sequence[float], memory_mb: int, *, after: bool) -> StageLine:
-    size = memory_mb if memory_mb > 0 else _MAP_MB if name == "map" else _REDUCE_MB
-    return StageLine(
-        name=name,
-        memory_mb=size,
-        vcores=1,
-        tasks_s=[round(value, 3) for value in times],
-        after=["map"] if after else [],
-        slow_start=0.05 if after else 1.0,
-        priority=20 if name == "map" else 10,
-    )
-
-
 def _line(
     job: str,
-    queue: str,
-    user: str,
-    name: str,
-    stages: list[StageLine],
+    names: tuple[Any, Any, Any],
+    load: Mapping[str, Any],
     submit_s: float,
     started_s: float | None,
     finished_s: float | None,
-) -> JobLine:
-    # Times are of the day, larger than a trace's may be: moved before they are a line of a trace.
-    zero = submit_s
+) -> Found:
+    """A job. ``names``: its queue's, its user's and its own; ``load``: the line's other keys."""
+    queue, user, name = names
     line = JobLine(
         job=job,
-        queue=queue,
-        user=user,
-        name=name[:1000],
+        queue=_full(queue),
+        user=str(user or "unknown"),
+        name=str(name or "")[:1000],
         kind="mapreduce",
         submit_s=0.0,
-        am=_AM,
-        stages=stages,
-        started_s=None if started_s is None else max(round(started_s - zero, 3), 0.0),
-        finished_s=None if finished_s is None else max(round(finished_s - zero, 3), 0.0),
+        started_s=None if started_s is None else max(round(started_s - submit_s, 3), 0.0),
+        finished_s=None if finished_s is None else max(round(finished_s - submit_s, 3), 0.0),
+        **load,
     )
-    return line.model_copy(
-        update={
-            name: value + zero
-            for name in ("submit_s", "started_s", "finished_s")
-            if (value := getattr(line, name)) is not None
-        }
-    )
+    return submit_s, line
