@@ -19,14 +19,14 @@ from harness.control.explain import explain
 from harness.control.settings import MAX_RATIO
 from harness.control.view import View
 from harness.control.view_run import from_table
-from harness.experiments.assessing.playing import PHASES, completions, in_phase
-from harness.experiments.assessing.verdict import Band
+from harness.experiments.assessing.playing import PHASES, in_phase, outcome_of
+from harness.experiments.assessing.verdict import Band, Outcome
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of
 from harness.experiments.simulated import setup_of, simulate_variant
 from harness.experiments.spec import QueueSpec
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Mode
 from harness.policies.registry import make_policy, settings_of
-from harness.results.summary import allocations_table, jobs_table, summarise
+from harness.results.summary import allocations_table
 from harness.sim.compiled import COMPILING, is_compiled
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ MOMENTS = 400
 _KEPT, _WANTED = 24, 4
 #: How long an answer waits for a run before it says how far that is, seconds.
 WAIT_S = 0.7
+#: Figures of a whole run that a page shows.
+_WHOLE = ("all_s", "loss", "makespan_s", "utilisation")
 #: What can be dragged besides weights: setting -> (least, most).
 KNOBS = {"horizon_s": (0.0, 1e6), "half_life": (1.0, 1e8), "t_wait": (0.0, 1e6)}
 POLICIES = (
@@ -125,8 +127,8 @@ class _Run:
     queues: Mapping[str, Any] = field(default_factory=dict)
     trouble: YarnfairError | None = None
     part: float = 0.0
-    #: Phase by phase: mean completion by queue, and figures of the whole run.
-    phases: list[tuple[dict[str, float], dict[str, float]]] = field(default_factory=list)
+    #: Phase by phase.
+    phases: list[Outcome] = field(default_factory=list)
     done: threading.Event = field(default_factory=threading.Event)
 
 
@@ -271,20 +273,12 @@ class WhatIf:
                 run.part = progress.jobs_done / max(len(self.jobs), 1)
 
         result = simulate_variant(setup, on_progress)
-        table = jobs_table(result, {})
-        summary = summarise(result, table, list(experiment.leaves))
-        means, all_s = completions(table, frozenset(job.id for job in self.jobs))
+        outcome = outcome_of(result, experiment, variant, frozenset(job.id for job in self.jobs))
         if phase == 1:
             run.result, run.variant = result, variant
             run.queues = experiment.spec.model_dump(mode="json")["queues"]
-            run.document = self._document(result, summary, experiment, shown)
-        whole = {
-            "all_s": all_s,
-            "loss": float(summary["sharing_loss_integral"]),
-            "makespan_s": float(summary["makespan_s"]),
-            "utilisation": float(summary["utilisation"]["memory"]),
-        }
-        run.phases.append((means, whole))
+            run.document = self._document(result, experiment, shown)
+        run.phases.append(outcome)
         run.done.set()  # from here on a page is told of it
 
     def _sample_s(self) -> float:
@@ -297,13 +291,7 @@ class WhatIf:
         span = max(work / capacity, max((job.submit_s for job in self.jobs), default=0.0))
         return float(min(max(round(span / 1500, 1), 0.5), 600.0))
 
-    def _document(
-        self,
-        result: SimResult,
-        summary: Mapping[str, Any],
-        experiment: LoadedExperiment,
-        name: str,
-    ) -> dict[str, Any]:
+    def _document(self, result: SimResult, experiment: LoadedExperiment, name: str) -> dict[str, Any]:
         samples = result.samples
         chosen = _thin(len(samples.time_s))
         share = np.asarray(samples.share_fraction)
@@ -340,12 +328,12 @@ class WhatIf:
         return {"about": self.about(), "runs": found}
 
 
-def _means(phases: Sequence[tuple[Mapping[str, float], Mapping[str, float]]]) -> dict[str, Any]:
+def _means(phases: Sequence[Outcome]) -> dict[str, Any]:
     """Means over the phases so far, the smallest and largest of them (``band``), and each (``by_phase``), with which a
     page takes the differences of two policies."""
-    queues = sorted({queue for means, _ in phases for queue in means})
-    by_queue = {queue: [means.get(queue, np.nan) for means, _ in phases] for queue in queues}
-    whole = {name: [figures[name] for _, figures in phases] for name in phases[0][1]}
+    queues = sorted({queue for one in phases for queue in one.mean_s})
+    by_queue = {queue: [one.mean_s.get(queue, np.nan) for one in phases] for queue in queues}
+    whole = {name: [getattr(one, name) for one in phases] for name in _WHOLE}
     bands = {queue: Band.of([value for value in values if value == value]) for queue, values in by_queue.items()}
     of_whole = {name: Band.of(values) for name, values in whole.items()}
     return {

@@ -36,15 +36,15 @@ class Phases:
 
     @cached_property
     def mean(self) -> dict[str, Any]:
-        return _each(self.figures, _mean)
+        return each(self.figures, mean_of)
 
     @cached_property
     def low(self) -> dict[str, Any]:
-        return _each(self.figures, min)
+        return each(self.figures, min)
 
     @cached_property
     def high(self) -> dict[str, Any]:
-        return _each(self.figures, max)
+        return each(self.figures, max)
 
     def span(self, *keys: str) -> tuple[float, float] | None:
         """The smallest and the largest; None where the number is not known in every phase."""
@@ -71,7 +71,7 @@ def span(phases: Phases | None, *keys: str) -> tuple[float, float] | None:
 
 def write_phases(folder: Path, summaries: Sequence[Mapping[str, Any]]) -> None:
     """Into a run directory. ``summaries``: of the variant, one a phase. Raises InputError when the disk refuses."""
-    document = {"phases": len(summaries), "figures": _listed(summaries)}
+    document = {"phases": len(summaries), "figures": listed(summaries)}
     write_text(folder / FILE, json.dumps(plain(document), ensure_ascii=False, allow_nan=False) + "\n")
 
 
@@ -91,13 +91,13 @@ def read_phases(folder: Path) -> Phases | None:
     return found
 
 
-def _listed(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def listed(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Equally built documents as one, a list in place of each number; what is no number in any is left out."""
     found: dict[str, Any] = {}
     for key in dict.fromkeys(key for summary in summaries for key in summary if key != _NOT_KEPT):
         values = [summary.get(key) for summary in summaries]
         if all(isinstance(value, Mapping) for value in values):
-            found[key] = _listed(values)  # type: ignore[arg-type]
+            found[key] = listed(values)  # type: ignore[arg-type]
         elif any(map(_number, values)):
             found[key] = [value if _number(value) else None for value in values]
     return found
@@ -116,15 +116,16 @@ def _sound(figures: Mapping[str, Any], count: int) -> bool:
     )
 
 
-def _each(figures: Mapping[str, Any], of: Callable[[Sequence[float]], float]) -> dict[str, Any]:
+def each(figures: Mapping[str, Any], of: Callable[[Sequence[float]], Any]) -> dict[str, Any]:
+    """What ``of`` makes of each list of numbers (`listed`); None where a number is not known everywhere."""
     return {
-        key: _each(value, of) if isinstance(value, Mapping) else None if None in value else of(value)
+        key: each(value, of) if isinstance(value, Mapping) else None if None in value else of(value)
         for key, value in figures.items()
     }
 
 
-def _mean(values: Sequence[float]) -> float:
-    """A count that is the same in each phase stays a count."""
+def mean_of(values: Sequence[float]) -> float:
+    """The mean. A count that is the same in each phase stays a count."""
     return values[0] if min(values) == max(values) else sum(values) / len(values)
 
 

@@ -15,7 +15,7 @@ from harness.experiments.kind import Ended, without_seed
 from harness.experiments.resolve import Variant, load_experiment
 from harness.jobs.recorded import Trace
 from harness.results.comparison import banded, over_seeds
-from harness.results.phases import write_phases
+from harness.results.phases import each, listed, write_phases
 from harness.results.summary import add_speedups
 
 #: Figures of a whole run that have a band -> (attribute of `Outcome`, times).
@@ -78,20 +78,13 @@ def _document(band: Band) -> dict[str, Any]:
 
 
 def document_of(found: Mapping[str, Any]) -> dict[str, Any]:
-    """The bands for ``--json``: in place of each phase's summary ``figures``, every number's mean and band."""
+    """The bands for ``--json``: in place of each phase's summary ``figures``, every number's mean and band (None: it is
+    not known in every phase)."""
     return {
-        name: {**{key: value for key, value in one.items() if key != "by_phase"}, "figures": _figures(one["by_phase"])}
+        name: {key: value for key, value in one.items() if key != "by_phase"}
+        | {"figures": each(listed(one["by_phase"]), _whole)}
         for name, one in found.items()
     }
-
-
-def _figures(values: Sequence[Any]) -> Any:
-    """Of equally built documents: each number's ``mean`` and ``band``. What is none somewhere is left out."""
-    if all(isinstance(value, Mapping) for value in values):
-        found = {key: _figures([value.get(key) for value in values]) for key in values[0] if key != "wall_s"}
-        return {key: value for key, value in found.items() if value is not None}
-    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
-    return _whole(values) if numbers else None
 
 
 def band_lines(found: Mapping[str, Any], reference: str | None = None) -> list[str]:
