@@ -193,6 +193,10 @@ class Key:
     def title(self) -> str:
         return self.metric.name(self.queue)
 
+    def document(self) -> dict[str, str]:
+        """What a document says of the metric."""
+        return {"metric": self.text(), "unit": self.metric.unit, "better": self.metric.better}
+
     def order(self) -> tuple[int, str, str]:
         return (*rank(self.key), self.queue or "")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from statistics import fmean, median
 from typing import Any, Literal
 
@@ -52,21 +52,8 @@ class Held:
         return self.verdict in ("worse", "changed", "missing")
 
     def document(self) -> dict[str, Any]:
-        return {
-            "experiment": self.experiment,
-            "variant": self.variant,
-            "backend": self.backend,
-            "run": self.run,
-            "metric": self.key.text(),
-            "unit": self.key.metric.unit,
-            "better": self.key.metric.better,
-            "value": self.value,
-            "recorded": self.recorded,
-            "bound": self.bound,
-            "how": self.how,
-            "verdict": self.verdict,
-            "words": self.words,
-        }
+        own = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "key"}
+        return {**self.key.document(), **own}
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from statistics import median
 from typing import Any, Literal
 
@@ -222,32 +222,20 @@ def document(comparison: Comparison) -> dict[str, Any]:
     }
 
 
+#: What a verdict rests on, and a document does not say.
+_OF_THE_TEST = ("sign", "least_p")
+
+
 def _row_document(row: Row) -> dict[str, Any]:
-    metric = row.key.metric
     return {
-        "metric": row.key.text(),
+        **row.key.document(),
         "key": row.key.key,
         "queue": row.key.queue,
-        "title": metric.title,
-        "unit": metric.unit,
-        "better": metric.better,
+        "title": row.key.metric.title,
         "reference": {"n": row.n, "median": row.median},
         "contenders": [
-            {
-                "label": own.label,
-                "n": own.n,
-                "median": own.median,
-                "difference": own.difference,
-                "relative": own.relative,
-                "interval": list(own.interval) if own.interval is not None else None,
-                "paired": own.pairs is not None,
-                "pairs": own.pairs,
-                "test": own.test,
-                "p": own.p,
-                "p_adjusted": own.p_adjusted,
-                "verdict": own.verdict,
-                "words": own.words,
-            }
+            {"paired": own.pairs is not None}
+            | {one.name: getattr(own, one.name) for one in fields(own) if one.name not in _OF_THE_TEST}
             for own in row.contenders
         ],
     }

@@ -396,15 +396,17 @@ def _beside(campaign: LoadedCampaign, out: Path) -> None:
                 write_json(run.path / "summary.json", run.summary)
 
 
+def _noted(out: Path) -> list[Standing]:
+    """What stands in a campaign's folder; nothing where none ever ran."""
+    if not (out / FILE).is_file():
+        return []
+    with contextlib.closing(CampaignState(out)) as state:
+        return state.standings()
+
+
 def standings(campaign: LoadedCampaign, out: Path) -> list[Standing]:
     """How each cell stands, without changing anything; all wait when the campaign never ran."""
-    known: dict[str, Standing] = {}
-    if (out / "campaign.sqlite").is_file():
-        state = CampaignState(out)
-        try:
-            known = {one.id: one for one in state.standings()}
-        finally:
-            state.close()
+    known = {one.id: one for one in _noted(out)}
     return [
         known.get(
             cell.id,
@@ -416,13 +418,7 @@ def standings(campaign: LoadedCampaign, out: Path) -> list[Standing]:
 
 def outdated(campaign: LoadedCampaign, out: Path) -> int:
     """How many cells are done in the folder that are not the campaign's as it is now."""
-    if not (out / "campaign.sqlite").is_file():
-        return 0
-    state = CampaignState(out)
-    try:
-        done = {one.id for one in state.standings() if one.state == "done"}
-    finally:
-        state.close()
+    done = {one.id for one in _noted(out) if one.state == "done"}
     return len(done - {cell.id for cell in campaign.cells})
 
 

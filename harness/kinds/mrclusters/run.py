@@ -6,7 +6,7 @@ The simulator is `harness.sim.mrclusters`; nothing here depends on the wall cloc
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any
@@ -210,14 +210,9 @@ def run_mr_variant(loaded: LoadedMR, variant: MRVariant) -> tuple[dict[str, Any]
 
 
 def _spread(values: Sequence[float], what: str) -> dict[str, float | None]:
-    if not values:
-        return {f"{key}_{what}": None for key in ("mean", "median", "min", "max")}
-    return {
-        f"mean_{what}": round(statistics.fmean(values), 6),
-        f"median_{what}": round(statistics.median(values), 6),
-        f"min_{what}": round(min(values), 6),
-        f"max_{what}": round(max(values), 6),
-    }
+    figures: dict[str, Callable[[Sequence[float]], float]]
+    figures = {"mean": statistics.fmean, "median": statistics.median, "min": min, "max": max}
+    return {f"{key}_{what}": round(of(values), 6) if values else None for key, of in figures.items()}
 
 
 def _cluster_figures(name: str, jobs: int, rows: Sequence[Mapping[str, Any]], result: Result) -> dict[str, Any]:
