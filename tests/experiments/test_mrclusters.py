@@ -118,7 +118,7 @@ def test_the_comparison_fits_a_terminal(tmp_path: Path, capsys: pytest.CaptureFi
     *lines, report = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     assert report == f"report: {tmp_path / 'o' / 'report.html'}"
-    assert lines[0].split() == ["eq"]
+    assert lines[0].split() == ["fawkes-eq"]
     assert json.loads((tmp_path / "o" / "fawkes-eq" / "run.json").read_text())["policy"]["settings"]["tau"] == "5"
 
 
