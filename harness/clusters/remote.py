@@ -25,6 +25,7 @@ from harness.yarn.errors import Refused, Unreachable
 from harness.yarn.ssh import Access, UnknownHost, connected
 
 if TYPE_CHECKING:
+    import fabric
     import paramiko
 
 KEEPALIVE_S = 10
@@ -56,7 +57,7 @@ class Remote:
 
     def __init__(self, host: Host) -> None:
         self.host = host
-        self._client: paramiko.SSHClient | None = None
+        self._connection: fabric.Connection | None = None
         self._sftp: paramiko.SFTPClient | None = None
         self._closing = contextlib.ExitStack()
 
@@ -68,23 +69,22 @@ class Remote:
 
     def client(self) -> paramiko.SSHClient:
         """The open connection."""
-        transport = self._client.get_transport() if self._client is not None else None
-        if self._client is None or transport is None or not transport.is_active():
+        if self._connection is None or not self._connection.is_connected:
             self.close()
             with contextlib.ExitStack() as stack:
                 between = stack.enter_context(_connected(self.host.jump)) if self.host.jump is not None else None
-                self._client = stack.enter_context(_connected(self.host.access, between))
+                self._connection = stack.enter_context(_connected(self.host.access, between))
                 self._closing = stack.pop_all()
-            if (transport := self._client.get_transport()) is not None:
-                transport.set_keepalive(KEEPALIVE_S)
-        return self._client
+            self._connection.transport.set_keepalive(KEEPALIVE_S)
+        client: paramiko.SSHClient = self._connection.client
+        return client
 
     def close(self) -> None:
         """Gives the connection back; the next use opens another."""
         # A connection that is broken raises all kinds of errors as it is closed; it is gone then.
         with contextlib.suppress(Exception):
             self._closing.close()
-        self._sftp = self._client = None
+        self._sftp = self._connection = None
 
     def __enter__(self) -> Remote:
         return self
@@ -102,7 +102,7 @@ class Remote:
         import paramiko
 
         silent = threading.Event()
-        transport = self._client.get_transport() if self._client is not None else None
+        transport = self._connection.transport if self._connection is not None else None
 
         def give_up() -> None:
             silent.set()
@@ -258,11 +258,11 @@ class Remote:
 
 
 @contextlib.contextmanager
-def _connected(access: Access, through: paramiko.SSHClient | None = None) -> Iterator[paramiko.SSHClient]:
+def _connected(access: Access, through: fabric.Connection | None = None) -> Iterator[fabric.Connection]:
     """`connected`, where waiting does not mend that known_hosts does not know a host."""
     try:
-        with connected(access, f"{access.name} ({access.host}:{access.port or 22})", through=through) as client:
-            yield client
+        with connected(access, f"{access.name} ({access.host}:{access.port or 22})", through=through) as connection:
+            yield connection
     except UnknownHost as error:
         raise Refused(error.what, where=error.where, mend=error.mend) from None
 

@@ -128,9 +128,9 @@ class SftpPlace(OverSftp):
         access = Access(
             self.host, self.host, self.user, self.port, self.key_file, self.known_hosts, timeout_s=self.timeout_s
         )
-        with connected(access, self.name, failed="no SFTP") as client:
+        with connected(access, self.name, failed="no SFTP") as connection:
             try:
-                session = client.open_sftp()
+                session = connection.client.open_sftp()
             except (paramiko.SSHException, OSError, EOFError) as error:
                 mend = "let its server speak SFTP"
                 raise Unreachable(f"no SFTP: {reason(error)}", where=self.name, mend=mend) from None

@@ -19,7 +19,7 @@ from harness.yarn.errors import Refused, Unreachable
 from harness.yarn.ssh_proxy import Proxy, proxy_command
 
 if TYPE_CHECKING:
-    import paramiko
+    import fabric
 
 # What goes wrong is told by our errors; paramiko's threads would print tracebacks into a service's log.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
@@ -44,12 +44,13 @@ class UnknownHost(Unreachable):
 
 @contextlib.contextmanager
 def connected(
-    access: Access, where: str, *, through: paramiko.SSHClient | None = None, failed: str = "no connection"
-) -> Iterator[paramiko.SSHClient]:
+    access: Access, where: str, *, through: fabric.Connection | None = None, failed: str = "no connection"
+) -> Iterator[fabric.Connection]:
     """An open connection, directly, as ~/.ssh/config says (ProxyJump, ProxyCommand), or ``through`` another one.
 
     ``where`` and ``failed`` are for messages. Raises Refused, Unreachable, InputError.
     """
+    import fabric
     import paramiko
 
     said = _settings(access)
@@ -68,7 +69,7 @@ def connected(
     command = proxy_command(said, host, port, timeout_s=access.timeout_s) if through is None else None
     with contextlib.ExitStack() as stack:
         proxy = stack.enter_context(Proxy(command)) if command is not None else None
-        client = stack.enter_context(paramiko.SSHClient())
+        client = paramiko.SSHClient()
         client.set_missing_host_key_policy(paramiko.RejectPolicy())
         try:
             if access.known_hosts:
@@ -78,21 +79,27 @@ def connected(
         except (OSError, paramiko.SSHException) as error:
             what, mend = f"known_hosts cannot be read: {reason(error)}", "check the path"
             raise InputError(what, where=access.known_hosts, mend=mend) from None
+        options = {
+            "sock": proxy.socket if proxy is not None else None,
+            "pkey": key,
+            "key_filename": [] if access.key else said.get("identityfile", []),
+            "timeout": access.timeout_s,
+            "banner_timeout": access.timeout_s,
+            "auth_timeout": access.timeout_s,
+            "channel_timeout": access.timeout_s,
+            "allow_agent": access.key is None,
+            "look_for_keys": access.key is None,
+        }
+        # The user's settings are read above.
+        config = fabric.Config(ssh_config=paramiko.SSHConfig(), lazy=True)
+        connection = fabric.Connection(
+            host, user=said.get("user"), port=port, config=config, gateway=through, connect_kwargs=options
+        )
+        # fabric's own client accepts whatever key a new host shows.
+        connection.client = client
+        stack.callback(client.close)
         try:
-            client.connect(
-                host,
-                port=port,
-                username=said.get("user"),
-                sock=proxy.socket if proxy is not None else _forwarded(through, host, port, access.timeout_s),
-                pkey=key,
-                key_filename=None if access.key else said.get("identityfile"),
-                timeout=access.timeout_s,
-                banner_timeout=access.timeout_s,
-                auth_timeout=access.timeout_s,
-                channel_timeout=access.timeout_s,
-                allow_agent=access.key is None,
-                look_for_keys=access.key is None,
-            )
+            connection.open()
         except paramiko.BadHostKeyException:
             what = "the host's key differs from the one in known_hosts"
             mend = "find out why before you trust it (a new machine? an attack?), then ssh-keygen -R and ssh-keyscan"
@@ -107,7 +114,7 @@ def connected(
             words = proxy.words() if proxy is not None else ""
             told = f"; its proxy says: {words}" if words else ""
             raise Unreachable(f"{failed}: {reason(error)}{told}", where=where, mend="check host and port") from None
-        yield client
+        yield connection
 
 
 def _settings(access: Access) -> dict[str, Any]:
@@ -121,15 +128,3 @@ def _settings(access: Access) -> dict[str, Any]:
         text = Path(os.path.expanduser("~/.ssh/config")).read_text(encoding="utf-8")
         config = paramiko.SSHConfig.from_text(own + text)
     return dict(config.lookup(access.host))
-
-
-def _forwarded(through: paramiko.SSHClient | None, host: str, port: int, timeout_s: float) -> paramiko.Channel | None:
-    """A way to the host that another connection's host opens; None: none is needed. Raises SSHException."""
-    import paramiko
-
-    if through is None:
-        return None
-    transport = through.get_transport()
-    if transport is None:
-        raise paramiko.SSHException("the connection to the host between is closed")
-    return transport.open_channel("direct-tcpip", (host, port), ("", 0), timeout=timeout_s)
