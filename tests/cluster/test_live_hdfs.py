@@ -202,7 +202,7 @@ def test_programs_read_from_hdfs_and_write_to_it(files: WebHdfs, tmp_path: Path)
             assert done.verdict.records > 100
             kinds = ["map", *["reduce"] * reduces]
             assert sorted((a.kind, a.outcome) for a in done.attempts) == [(kind, "finished") for kind in kinds]
-            assert "_SUCCESS" in output.names()
+            assert "_SUCCESS" in output.sizes()
             with pytest.raises(InputError, match="is there already"):
                 client.run(request)
         # Nothing of the staging is left.
