@@ -463,11 +463,7 @@ class Decider:
 
     def _figures(self, a: Any) -> dict[str, Any]:
         """An application's."""
-        figures: dict[str, Any] = {}
-        for kind in ("fair", "usage", "demand"):
-            resource(figures, kind, a, kind)
-        figures["runnable"] = bool(a["runnable"])
-        return figures
+        return {**resources(a, "fair", "usage", "demand"), "runnable": bool(a["runnable"])}
 
     def _queues(self) -> dict[str, Any]:
         """Path -> the queue's figures."""
@@ -478,11 +474,9 @@ class Decider:
         # Depth first, siblings by name: the order of the full names' parts.
         for slot in sorted(slots, key=lambda slot: [part.encode("utf-16-be") for part in paths[slot].split(".")]):
             q = s.q[slot]
-            entry: dict[str, Any] = {}
-            for kind in ("fair", "steady", "usage", "demand"):
-                resource(entry, kind, q, kind)
+            entry: dict[str, Any] = resources(q, "fair", "steady", "usage", "demand")
             if q["leaf"]:
-                resource(entry, "am", q, "am")
+                entry |= resources(q, "am")
                 entry["runnable"] = int(q["n_run"])
                 entry["pending"] = int(q["n_nonrun"]) + self._never_served(q)
             queues[paths[slot]] = entry
@@ -496,8 +490,11 @@ class Decider:
         return count
 
 
-def resource(entry: dict[str, Any], key: str, record: Any, name: str) -> None:
-    """Put what a record has as ``name`` into an entry as ``key``."""
-    # Resource.getVirtualCores cuts what is no int.
-    vcores = min(max(int(record[f"{name}_vcores"]), -(2**31)), JAVA_INT_MAX)
-    entry[f"{key}_mb"], entry[f"{key}_vcores"] = int(record[f"{name}_mb"]), vcores
+def resources(record: Any, *names: str, **renamed: str) -> dict[str, Any]:
+    """Amounts of a record, NAME_mb and NAME_vcores; ``renamed``: the name to show -> the record's."""
+    found = {}
+    for shown, name in [*zip(names, names, strict=True), *renamed.items()]:
+        found[f"{shown}_mb"] = int(record[f"{name}_mb"])
+        # Resource.getVirtualCores cuts what is no int.
+        found[f"{shown}_vcores"] = min(max(int(record[f"{name}_vcores"]), -(2**31)), JAVA_INT_MAX)
+    return found

@@ -17,7 +17,7 @@ from harness.sim.capacity import state as st
 from harness.sim.capacity.api import Scheduler
 from harness.sim.capacity.conf import properties
 from harness.sim.capacity.users import limit_now
-from harness.sim.decide import App, Decider, resource
+from harness.sim.decide import App, Decider, resources
 from harness.sim.pools import Driven
 from harness.sim.script import Event
 
@@ -150,12 +150,11 @@ class CapacityDecider(Decider):
             self.out["shares"].append(self._shares())
 
     def _figures(self, a: Any) -> dict[str, Any]:
-        figures: dict[str, Any] = {}
-        for kind in ("used", "reserved", "pending"):
-            resource(figures, kind, a, kind)
-        figures["active"] = bool(a["active"] and not a["waiting"] and a["runnable"])
-        figures["priority"] = int(a["priority"])
-        return figures
+        return {
+            **resources(a, "used", "reserved", "pending"),
+            "active": bool(a["active"] and not a["waiting"] and a["runnable"]),
+            "priority": int(a["priority"]),
+        }
 
     def _queues(self) -> dict[str, Any]:
         queues: dict[str, Any] = {}
@@ -177,14 +176,7 @@ class CapacityDecider(Decider):
             entry[key] = _shortest(q[name])
         if q["weight"] != -1:
             entry["weight"], entry["norm_weight"] = _shortest(q["weight"]), _shortest(q["norm"])
-        for key, name in (
-            ("eff", "eff"),
-            ("eff_max", "effmax"),
-            ("used", "used"),
-            ("reserved", "reserved"),
-            ("pending", "pending"),
-        ):
-            resource(entry, key, q, name)
+        entry |= resources(q, eff="eff", eff_max="effmax", used="used", reserved="reserved", pending="pending")
         if q["state"] != st.RUNNING:
             entry["state"] = _STATES[int(q["state"])]
         queues[path] = entry
@@ -193,8 +185,7 @@ class CapacityDecider(Decider):
             for child in sorted(self.sched.children[path], key=lambda name: name.encode("utf-16-be")):
                 self._queue_shares(child, queues)
             return
-        for key, name in (("am_limit", "am_limit"), ("am_used", "am"), ("user_am_limit", "am_limit")):
-            resource(entry, key, q, name)
+        entry |= resources(q, "am_limit", am_used="am", user_am_limit="am_limit")
         entry["max_apps"], entry["max_apps_per_user"] = int(q["max_apps"]), int(q["max_user_apps"])
         entry["active"], entry["pending_apps"] = int(q["n_active"]), int(q["n_waiting"])
         entry["users"] = {}
@@ -206,9 +197,7 @@ class CapacityDecider(Decider):
             at = int(s.u[at]["next"])
         for name in sorted(known):
             u = known[name]
-            figures: dict[str, Any] = {"active": bool(u["on"] == 1)}
-            resource(figures, "used", u, "used")
-            resource(figures, "am_used", u, "am")
+            figures: dict[str, Any] = {"active": bool(u["on"] == 1), **resources(u, "used", am_used="am")}
             figures["limit_mb"], figures["limit_vcores"] = limit
             figures["active_apps"], figures["pending_apps"] = int(u["act"]), int(u["pend"])
             entry["users"][name] = figures
