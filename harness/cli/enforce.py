@@ -202,7 +202,7 @@ def _kept(
         place = config.owned(client)
     store = stack.enter_context(LedgerStore(ledger))
     owner = owner_of(place, store.document)
-    return client, store, owner, owner.lease(store.identity, config.lease_s)
+    return client, store, owner, owner.lease(store.identity, config.lease_s, time.monotonic)
 
 
 def _release(config: EnforceConfig, rms: tuple[str, ...], log: Log) -> int:

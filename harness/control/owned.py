@@ -7,7 +7,6 @@ so that a value that is neither is somebody else's edit. Both are plain document
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -122,9 +121,9 @@ class Owned(ABC):
     def beside(self) -> AllocationPlace | None:
         """The place beside which a lease is kept; None: there is none."""
 
-    def lease(self, identity: str, lease_s: float) -> Lease | None:
+    def lease(self, identity: str, lease_s: float, clock: Callable[[], float]) -> Lease | None:
         """The lease of a controller with that identity; None where there is none, or none is wanted (0)."""
-        return lease_of(self.beside, identity, lease_s, time.monotonic) if lease_s > 0 and self.beside else None
+        return lease_of(self.beside, identity, lease_s, clock) if lease_s > 0 and self.beside else None
 
     @abstractmethod
     def _checked(self, document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -43,7 +43,7 @@ class Tenure:
         self.released = Released(store)
         self._guards = GuardWatch(settings.guards, flat=core.policy.dues_are_flat())
         writes = not dry_run and settings.mode != "shadow"
-        lease = owner.lease(store.identity, settings.lease_s)
+        lease = owner.lease(store.identity, settings.lease_s, time.monotonic)
         self._lease = lease if writes else None
         #: Another's, of whom writes nothing: it is read for whose the values in the file are.
         self._others = None if writes else lease

@@ -37,7 +37,6 @@ def installed(world: World) -> Iterator[None]:
     identities = SimpleNamespace(uuid4=lambda: SimpleNamespace(hex=f"ledger-{world.current.name}-{next(numbers)}"))
     replaced: dict[str, Any] = {
         "harness.control.wall.time": virtual,
-        "harness.control.owned.time": virtual,
         "harness.control.tenure.time": virtual,
         "harness.control.clock.time": virtual,
         "harness.control.telemetry.datetime": DatetimeClass(clock),
