@@ -34,7 +34,8 @@ class Measure:
 
     ``key``: its path in a summary, levels joined by dots; a ``*`` stands for each part's name, and ``name`` is whose it
     is then (None: not yet told apart). ``scale``: what it is multiplied by. ``head``: a shorter title over a column.
-    ``note``: what a page says below it. ``main``: whether a table of many runs has it, too.
+    ``note``: what a page says below it. ``main``: whether a table of many runs has it, too. ``rare``: of parts, and
+    left out where it is 0 for all of them.
     """
 
     title: str
@@ -45,6 +46,7 @@ class Measure:
     head: str = ""
     note: str = ""
     main: bool = True
+    rare: bool = False
     name: str | None = None
 
     @property
@@ -70,12 +72,13 @@ class Measure:
         value = number(found_at(summary, self.path))
         return None if value is None else value * self.scale
 
-    def each(self, summaries: Iterable[Summary]) -> list[Measure]:
+    def each(self, summaries: Sequence[Summary]) -> list[Measure]:
         """It for each part that a summary knows, named after the part."""
         above = self.path[: self.key.split(".").index("*")]
         parts = [found_at(summary, above) for summary in summaries]
         names = dict.fromkeys(name for found in parts if isinstance(found, Mapping) for name in found)
-        return [replace(self, name=name, title=name.removeprefix("root."), head="") for name in names]
+        each = [replace(self, name=name, title=name.removeprefix("root."), head="") for name in names]
+        return [] if self.rare and not any(one.of(summary) for one in each for summary in summaries) else each
 
     def cell(self, summary: Summary, reference: Summary | None) -> str:
         """The value with its mark; a blank mark keeps the figures in line."""

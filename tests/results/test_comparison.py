@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.results.comparison import WIDTH, comparison
+from harness.results.comparison import WIDTH, Measure, comparison
 
 #: A name too long for a column.
 LONG = "ltrf@outside,period_s={},horizon_s=80"
@@ -69,6 +69,16 @@ def test_rows_and_blocks_without_a_value_are_left_out() -> None:
     assert "last sharing loss" not in text
     assert re.search(r"^  Facebook +50 +-$", text, re.M)
     assert "mean completion" not in "\n".join(comparison([("a", summary(None))]))
+
+
+def test_what_is_rare_is_left_out_where_it_is_zero_for_all() -> None:
+    killed = Measure("killed", "", 0, "queues.*.killed", rare=True)
+    none = {"queues": {"a": {"killed": 0}, "b": {"killed": 0}}}
+    some = {"queues": {"a": {"killed": 0}, "b": {"killed": 3}}}
+    empty = comparison([("x", none), ("y", none)], measures=[killed])
+    assert [line.split() for line in empty] == [["x", "y"]]
+    told = comparison([("x", none), ("y", some)], measures=[killed])
+    assert [line.split() for line in told[1:]] == [["killed"], ["a", "0", "0"], ["b", "0", "3"]]
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,6 @@ LAYOUTS = (
         note="1: as fast; above 1: slower.",
     ),
     Measure("Speed-up over the reference layout", "", 3, "applications.*.speedup"),
-    Measure("Nodes that shrink have left after", "s", 1, "applications.*.left_after_s"),
-    Measure("Data handed on before nodes left", "GB", 1, "applications.*.replicated_gb"),
+    Measure("Nodes that shrink have left after", "s", 1, "applications.*.left_after_s", rare=True),
+    Measure("Data handed on before nodes left", "GB", 1, "applications.*.replicated_gb", rare=True),
 )
