@@ -388,8 +388,12 @@ def _check(policy: str, settings: Mapping[str, Any], where: str) -> None:
     except CallError as error:
         if where == "--policy":
             raise
-        # A mistake in the file is the file's (exit 1), one in the call the call's (2); both name the place.
-        raise InputError(error.what, where=where, mend=error.mend) from None
+        raise _mistake(error.what, where, error.mend) from None
+
+
+def _mistake(what: str, where: str, mend: str | None) -> InputError | CallError:
+    """A mistake in the file is the file's (exit 1), one in the call the call's (2); both name the place."""
+    return (CallError if where == "--policy" else InputError)(what, where=where, mend=mend)
 
 
 def _check_scheduler(policy: str, scheduler: str, where: str) -> None:
@@ -397,9 +401,7 @@ def _check_scheduler(policy: str, scheduler: str, where: str) -> None:
     if policy in ("fair", "capacity") and policy != scheduler:
         what = f"policy {policy} runs on the {policy.title()} Scheduler, not on the {scheduler.title()} Scheduler"
         mend = f"take policy {scheduler}, or write scheduler: {policy}"
-        if where == "--policy":
-            raise CallError(what, where=where, mend=mend)
-        raise InputError(what, where=where, mend=mend)
+        raise _mistake(what, where, mend)
 
 
 def _name(use: PolicyUse, chosen: Mapping[str, Any]) -> str:

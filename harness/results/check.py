@@ -180,18 +180,17 @@ def _exactly(run: RunRecord, entry: Entry) -> list[Held]:
     out = []
     for key, known in sorted(recorded.items(), key=lambda item: item[0].order()):
         value = run.values.get(key)
-        more: dict[str, Any] = {"value": value, "recorded": known, "bound": known, "how": how}
+        verdict: Verdict = "fine"
+        words = "as recorded"
         if value is None:
-            gone: Verdict = "not judged" if key.metric.other_run else "missing"
-            out.append(_held(str(run.path), entry, key, verdict=gone, words="the run does not have it", **more))
-        elif value == known:
-            out.append(_held(str(run.path), entry, key, verdict="fine", words="as recorded", **more))
-        else:
+            verdict, words = "not judged" if key.metric.other_run else "missing", "the run does not have it"
+        elif value != known:
             worse = is_worse(key.metric, value, known)
             tail = "" if worse is None else ", worse" if worse else ", better"
             words = f"{_moved(key.metric, value, known)}{tail}; held exactly"
-            verdict: Verdict = "worse" if worse else "changed"
-            out.append(_held(str(run.path), entry, key, verdict=verdict, words=words, **more))
+            verdict = "worse" if worse else "changed"
+        more: dict[str, Any] = {"value": value, "recorded": known, "bound": known, "how": how}
+        out.append(_held(str(run.path), entry, key, verdict=verdict, words=words, **more))
     return out
 
 

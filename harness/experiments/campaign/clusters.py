@@ -13,7 +13,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -97,8 +97,8 @@ def place_of(name: str, use: ClusterUse | None, folder: Path) -> Place:
         raise InputError(f"no inventory for the hosts of backend {use.backend}", mend=mend)
     if use.inventory is not None and (not backend.takes_inventory or use.rm is not None):
         raise InputError("an inventory is for backend ssh, without rm", mend="leave one of them out")
-    given = {key: getattr(use, key) for key in ("admin", "client", "allocations", "shared", "python")}
-    if use.rm is None and any(given.values()):
+    target = Target(**use.model_dump(exclude={"backend"}))
+    if use.rm is None and target != Target(inventory=use.inventory):
         raise InputError("an option of a given cluster without rm", mend="give rm: URL, or leave it out")
     if use.rm is not None and not use.shared:
         raise InputError("rm without shared", mend="give a folder that this machine and all nodes see alike")
@@ -106,8 +106,8 @@ def place_of(name: str, use: ClusterUse | None, folder: Path) -> Place:
     def beside(path: str | None) -> str | None:
         return path if path is None or "://" in path else str((folder / Path(path).expanduser()).absolute())
 
-    given.update(allocations=beside(use.allocations), shared=beside(use.shared))
-    return Place(name, use.backend, Target(rm=use.rm, inventory=beside(use.inventory), **given))
+    inventory, allocations, shared = map(beside, (use.inventory, use.allocations, use.shared))
+    return Place(name, use.backend, replace(target, inventory=inventory, allocations=allocations, shared=shared))
 
 
 # --- identity ---------------------------------------------------------------------------------------------------------

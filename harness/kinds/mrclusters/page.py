@@ -64,10 +64,11 @@ def content_clusters(runs: Sequence[Run]) -> Content:
     variants, clusters = variants_of(runs), _clusters(runs)
     drawn, said = first_seed([run for run in runs if run.summary])
     tables = tables_of("Each policy over the whole run", "policy", variants, POLICIES)
+    nodes, demand = _course_groups(drawn, clusters)
     parts = [
         part_of("slowdown", "Slowdown", _slowdown_groups(variants, clusters)),
-        part_of("nodes", "Nodes over time", _node_groups(drawn, clusters)),
-        part_of("demand", "Jobs and tasks over time", _demand_groups(drawn, clusters)),
+        part_of("nodes", "Nodes over time", nodes),
+        part_of("demand", "Jobs and tasks over time", demand),
         Part("balance", "Weights and discrimination", _balance(drawn, clusters).groups, decision_tables(drawn)),
     ]
     return Content(tables, [part for part in parts if part.groups or part.tables], said, SOURCES)
@@ -92,68 +93,43 @@ def _slowdown_groups(variants: Sequence[Variant], clusters: Sequence[str]) -> li
     return groups
 
 
-def _courses(run: Run) -> pd.DataFrame | None:
+def _course_groups(runs: Sequence[Run], clusters: Sequence[str]) -> tuple[list[Group], list[Group]]:
+    """Over time: the nodes of each MR-cluster on top of each other (Figs. 6, 7, 10 and 11); jobs and tasks."""
     needed = ("time_s", "cluster", "nodes", "waiting_jobs", "running_jobs", "waiting_tasks", "running_tasks")
-    return read_table(run.path / "allocations.parquet", needed)
+    courses = [(run, t) for run in runs if (t := read_table(run.path / "allocations.parquet", needed)) is not None]
+    if not courses:
+        return [], []
+    legend = Legend([(name, k) for k, name in enumerate(clusters)])
+    times = [table["time_s"].drop_duplicates().to_numpy(dtype=np.float64) for _, table in courses]
+    width = averaging(max(bucket_means(time_s, np.zeros(len(time_s)), BUCKETS)[1] for time_s in times))
 
+    def lines(table: pd.DataFrame, column: str) -> list[Line]:
+        found = []
+        for k, name in enumerate(clusters):
+            own = table[table["cluster"].astype(str) == name]
+            time_s, values = (own[key].to_numpy(dtype=np.float64) for key in ("time_s", column))
+            if len(own):
+                found.append(Line(name, bucket_means(time_s, values, BUCKETS)[0], k))
+        return found
 
-def _line(table: pd.DataFrame, cluster: str, column: str, style: int) -> Line | None:
-    own = table[table["cluster"].astype(str) == cluster]
-    if own.empty:
-        return None
-    time_s = own["time_s"].to_numpy(dtype=np.float64)
-    return Line(cluster, bucket_means(time_s, own[column].to_numpy(dtype=np.float64), BUCKETS)[0], style)
-
-
-def _width_s(tables: Sequence[pd.DataFrame]) -> float:
-    longest = 0.0
-    for table in tables:
-        time_s = table["time_s"].drop_duplicates().to_numpy(dtype=np.float64)
-        longest = max(longest, bucket_means(time_s, np.zeros(len(time_s)), BUCKETS)[1])
-    return longest
-
-
-def _node_groups(runs: Sequence[Run], clusters: Sequence[str]) -> list[Group]:
-    """Figs. 6, 7, 10 and 11: the nodes of each MR-cluster, on top of each other."""
-    charts: list[LineChart] = []
-    courses = [(run, table) for run in runs if (table := _courses(run)) is not None]
-    end = max((float(table["time_s"].max()) for _, table in courses), default=1.0)
+    end = max(float(table["time_s"].max()) for _, table in courses)
+    stacks = []
     for run, table in courses:
-        lines = [line for k, name in enumerate(clusters) if (line := _line(table, name, "nodes", k)) is not None]
-        nodes = number_at(run.described, "nodes")
-        whole = ((nodes or float(table.groupby("time_s")["nodes"].sum().max()), "all nodes"),)
+        nodes = number_at(run.described, "nodes") or float(table.groupby("time_s")["nodes"].sum().max())
+        layers = lines(table, "nodes")
+        whole = ((nodes, "all nodes"),)
         axes = ("time (s)", "nodes")
-        charts.append(LineChart(run.label, *axes, lines, levels=whole, stacked=True, x_range=(0.0, end)))
-    if not charts:
-        return []
+        stacks.append(LineChart(run.label, *axes, layers, levels=whole, stacked=True, x_range=(0.0, end)))
     text = "Nodes of each MR-cluster on top of each other, core nodes included (Figs. 6, 7, 10, 11); above it is idle."
-    legend = Legend([(name, k) for k, name in enumerate(clusters)])
-    return [
-        Group("nodes-held", "Who has the nodes", text + averaging(_width_s([t for _, t in courses])), legend, charts)
-    ]
-
-
-def _demand_groups(runs: Sequence[Run], clusters: Sequence[str]) -> list[Group]:
-    courses = [(run, table) for run in runs if (table := _courses(run)) is not None]
-    width = averaging(_width_s([table for _, table in courses]))
-    legend = Legend([(name, k) for k, name in enumerate(clusters)])
-    groups = []
-    for column, title, text in (
+    demand = []
+    for column, title, said in (
         ("waiting_jobs", "Jobs waiting", "Submitted and not started."),
         ("waiting_tasks", "Tasks waiting", "Of running jobs too."),
         ("running_tasks", "Tasks running", "One a slot."),
     ):
-        charts = [
-            LineChart(
-                run.label,
-                "time (s)",
-                title.lower(),
-                [line for k, name in enumerate(clusters) if (line := _line(table, name, column, k)) is not None],
-            )
-            for run, table in courses
-        ]
-        groups.append(Group(column.replace("_", "-"), title, text + width, legend, shared(charts)))
-    return groups
+        charts = [LineChart(run.label, "time (s)", title.lower(), lines(table, column)) for run, table in courses]
+        demand.append(Group(column.replace("_", "-"), title, said + width, legend, shared(charts)))
+    return [Group("nodes-held", "Who has the nodes", text + width, legend, stacks)], demand
 
 
 def _updates(run: Run) -> list[dict[str, Any]]:

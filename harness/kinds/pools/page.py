@@ -86,8 +86,13 @@ def _hours(variant: Variant) -> float | None:
     return makespan / 3600 if makespan is not None else None
 
 
+def _pool(run: Run, pool: str) -> tuple[Any, float]:
+    """A pool's node type, and how many it has."""
+    return (run.summary.get("types") or {}).get(pool), number_at(run.summary, "nodes", pool) or 0
+
+
 def _nodes(run: Run, pool: str) -> str:
-    count, kind = number_at(run.summary, "nodes", pool), (run.summary.get("types") or {}).get(pool)
+    kind, count = _pool(run, pool)
     return f"{count:.0f} {kind}" if count and isinstance(kind, str) else ABSENT
 
 
@@ -104,18 +109,10 @@ def findings_pools(runs: Sequence[Run]) -> list[Finding]:
     found = []
     holds, evidence = [], []
     for own in runs:
-        if not number_at(own.summary, "nodes", "accelerators"):
-            continue
-        for other in runs:
-            same = (own.summary.get("types") or {}).get("accelerators") == (other.summary.get("types") or {}).get(
-                "core"
-            )
-            count = (number_at(own.summary, "nodes", "core") or 0) + (
-                number_at(own.summary, "nodes", "accelerators") or 0
-            )
-            alone = not number_at(other.summary, "nodes", "accelerators")
-            core = (own.summary.get("types") or {}).get("core") == (other.summary.get("types") or {}).get("core")
-            if same and core and alone and number_at(other.summary, "nodes", "core") == count:
+        (core, count), (kind, more) = _pool(own, "core"), _pool(own, "accelerators")
+        for other in runs if more else ():
+            alone = not _pool(other, "accelerators")[1]
+            if alone and core == kind and _pool(other, "core") == (core, count + more):
                 holds.append(own.number("cost_dollars") < other.number("cost_dollars"))
                 evidence.append(
                     f"{own.label}: $ {own.number('cost_dollars'):.2f} a period, {other.label}: "
