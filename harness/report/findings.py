@@ -46,7 +46,8 @@ class Finding:
     evidence: tuple[str, ...]
 
 
-#: One case that a claim is held against: whether it holds there (None: that is not judged), and by which figures.
+#: One case that a claim is held against: whether it holds there (None: that is not judged), and by which figures
+#: ("": by those of the case before).
 Case = tuple[bool | None, str]
 Cases = Callable[[Sequence[Run]], Iterator[Case]]
 Rule = Callable[[Sequence[Run]], Finding | None]
@@ -110,7 +111,7 @@ def finding(title: str, source: str, claim: str, rule: str) -> Callable[[Cases],
         def found(runs: Sequence[Run]) -> Finding | None:
             told = list(cases(runs))
             holds = [held for held, _ in told if held is not None]
-            evidence = tuple(text for _, text in told)
+            evidence = tuple(text for _, text in told if text)
             return Finding(title, source, claim, rule, verdict(holds), evidence) if holds else None
 
         return found
@@ -364,7 +365,7 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def find(runs: Sequence[Run]) -> list[Finding]:
+def find(runs: Sequence[Run], rules: Sequence[Rule] = RULES) -> list[Finding]:
     """Every finding that these runs can say something about. Unfinished and invalid runs say nothing."""
     counted = [run for run in runs if run.counts]
-    return [finding for rule in RULES if (finding := rule(counted)) is not None]
+    return [finding for rule in rules if (finding := rule(counted)) is not None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,8 @@ from harness.kinds.mrclusters.columns import LAYOUTS, POLICIES
 from harness.report.curves import Curve, bucket_means, steps
 from harness.report.data import Run, read_table
 from harness.report.figures import BUCKETS, Group, Legend, averaging, shared
-from harness.report.findings import Finding, verdict
-from harness.report.page import Content, Part, part_of
+from harness.report.findings import Case, Finding, find, finding, verdict
+from harness.report.page import Content, part_of
 from harness.report.svg import Line, LineChart
 from harness.report.tables import Head, Table, decision_tables, figure_text
 from harness.report.tools import Variant, bars, first_seed, number_at, per_cent, tables_of, variants_of
@@ -69,7 +69,7 @@ def content_clusters(runs: Sequence[Run]) -> Content:
         part_of("slowdown", "Slowdown", _slowdown_groups(variants, clusters)),
         part_of("nodes", "Nodes over time", nodes),
         part_of("demand", "Jobs and tasks over time", demand),
-        Part("balance", "Weights and discrimination", _balance(drawn, clusters).groups, decision_tables(drawn)),
+        part_of("balance", "Weights and discrimination", _balance(drawn, clusters), decision_tables(drawn)),
     ]
     return Content(tables, [part for part in parts if part.groups or part.tables], said, SOURCES)
 
@@ -136,7 +136,7 @@ def _updates(run: Run) -> list[dict[str, Any]]:
     return [entry for _, entry in decision_lines(run.path) if entry and isinstance(entry.get("weights"), Mapping)]
 
 
-def _balance(runs: Sequence[Run], clusters: Sequence[str]) -> Part:
+def _balance(runs: Sequence[Run], clusters: Sequence[str]) -> list[Group]:
     weights, factors = [], []
     legend = Legend([(name, k) for k, name in enumerate(clusters)])
     for run in runs:
@@ -164,21 +164,17 @@ def _balance(runs: Sequence[Run], clusters: Sequence[str]) -> Part:
                 moments=tuple((float(e["time_s"]), "") for e in made if e.get("resized"))[:60],
             )
         )
-    return part_of(
-        "balance",
-        "Weights and discrimination",
-        [
-            Group("weights", "Weights", "w = y / sum of y (eq. 4) at each update.", legend, shared(weights)),
-            Group(
-                "discrimination",
-                "Global discrimination",
-                "The mean of the squares of all discriminations since the last resize (eq. 3), in seconds of the whole "
-                "system squared; upright lines: nodes were moved. The level line is tau. Logarithmic.",
-                Legend([("global discrimination", 0)]),
-                shared(factors),
-            ),
-        ],
-    )
+    return [
+        Group("weights", "Weights", "w = y / sum of y (eq. 4) at each update.", legend, shared(weights)),
+        Group(
+            "discrimination",
+            "Global discrimination",
+            "The mean of the squares of all discriminations since the last resize (eq. 3), in seconds of the whole "
+            "system squared; upright lines: nodes were moved. The level line is tau. Logarithmic.",
+            Legend([("global discrimination", 0)]),
+            shared(factors),
+        ),
+    ]
 
 
 def _tau(run: Run) -> float:
@@ -197,18 +193,17 @@ def findings_clusters(runs: Sequence[Run]) -> list[Finding]:
         by_growth.setdefault(run.info.get("growth"), []).append(run)
     found = []
     for own in by_growth.values():
-        seeds = {run.seed for run in own}
-        of = {policy: {r.seed: r for r in own if r.policy == policy} for policy in dict.fromkeys(r.policy for r in own)}
-        none = of.get(NONE, {})
-        if set(none) != seeds:
-            continue
-        for finding in (_gain(of, none), _best(of), _others(of, none)):
-            if finding is not None:
-                found.append(finding)
+        if _of(own).get(NONE, {}).keys() == {run.seed for run in own}:
+            found += find(own, (_gain, _best, _others))
     return found
 
 
-Of = Mapping[str, Mapping[int | None, Run]]
+def _of(runs: Sequence[Run]) -> dict[str, dict[int | None, Run]]:
+    """By policy and seed."""
+    found: dict[str, dict[int | None, Run]] = {}
+    for run in runs:
+        found.setdefault(run.policy, {})[run.seed] = run
+    return found
 
 
 def _below(run: Run, other: Run) -> float:
@@ -216,28 +211,26 @@ def _below(run: Run, other: Run) -> float:
     return 1 - run.number("mean_slowdown") / (other.number("mean_slowdown") or math.nan)
 
 
-def _gain(of: Of, none: Mapping[int | None, Run]) -> Finding | None:
-    holds, evidence = [], []
+@finding(
+    "Balancing lowers the mean job slowdown",
+    "FAWKES section 7.3, WKLD-D",
+    "TD improves the average job slowdown by 25 % relative to None.",
+    "the mean over all jobs is lower than under None with every seed, for every policy",
+)
+def _gain(runs: Sequence[Run]) -> Iterator[Case]:
+    of = _of(runs)
+    none = of[NONE]
     for policy, own in of.items():
         if policy in (NONE, "fawkes-eq") or set(own) != set(none):
             continue
         parts = [_below(own[seed], none[seed]) for seed in own]
-        holds.append(all(part > 0 for part in parts))
         spread = f", {per_cent(min(parts))} to {per_cent(max(parts))}" if len(parts) > 1 else ""
-        evidence.append(f"{policy}: mean slowdown lower by {per_cent(statistics.fmean(parts))}{spread}")
-    if not holds:
-        return None
-    return Finding(
-        "Balancing lowers the mean job slowdown",
-        "FAWKES section 7.3, WKLD-D",
-        "TD improves the average job slowdown by 25 % relative to None.",
-        "the mean over all jobs is lower than under None with every seed, for every policy",
-        verdict(holds),
-        tuple(evidence),
-    )
+        text = f"{policy}: mean slowdown lower by {per_cent(statistics.fmean(parts))}{spread}"
+        yield all(part > 0 for part in parts), text
 
 
-def _best(of: Of) -> Finding | None:
+def _best(runs: Sequence[Run]) -> Finding | None:
+    of = _of(runs)
     ours = of.get(TD)
     others = {policy: own for policy, own in of.items() if policy != TD and ours and set(own) == set(ours)}
     if not ours or len(others) < 2:
@@ -261,8 +254,8 @@ def _best(of: Of) -> Finding | None:
     )
 
 
-def _others(of: Of, none: Mapping[int | None, Run]) -> Finding | None:
-    ours = of.get(TD)
+def _others(runs: Sequence[Run]) -> Finding | None:
+    none, ours = (_of(runs).get(policy, {}) for policy in (NONE, TD))
     if not ours or set(ours) != set(none):
         return None
     clusters = _clusters(list(none.values()))
@@ -377,8 +370,13 @@ def _by_nodes(variants: Sequence[Variant], applications: Sequence[str]) -> list[
     return groups
 
 
-def findings_layouts(runs: Sequence[Run]) -> list[Finding]:
-    """Sections 6.1 and 6.3: transient-core nodes are no slower than as many transient ones."""
+@finding(
+    "Transient-core nodes are at least as good as transient ones",
+    "FAWKES sections 6.1 and 6.3, Figs. 3a and 4",
+    "With nodes that store output, disk-bound applications slow down less than with nodes that store nothing.",
+    f"no application takes longer on as many transient-core nodes, by more than {EQUAL:.0%}",
+)
+def _storing_is_no_slower(runs: Sequence[Run]) -> Iterator[Case]:
     variants = variants_of(runs)
     by: dict[tuple[float, float, str], float] = {}
     for variant in variants:
@@ -390,25 +388,14 @@ def findings_layouts(runs: Sequence[Run]) -> list[Finding]:
                     value = variant.mean("applications", name, "runtime_s")
                     if value is not None:
                         by[count, number_at(layout, "core") or 0.0, f"{kind}:{name}"] = value
-    holds, evidence = [], []
     for (count, core, what), transient in by.items():
         kind, _, name = what.partition(":")
         other = by.get((count, core, f"transient_core:{name}"))
         if kind == "transient" and other is not None:
-            holds.append(other <= transient * (1 + EQUAL))
-            evidence.append(
-                f"{name}, {count:.0f} temporary nodes: {figure_text(transient)} s transient, {figure_text(other)} s "
-                "transient-core"
-            )
-    if not holds:
-        return []
-    return [
-        Finding(
-            "Transient-core nodes are at least as good as transient ones",
-            "FAWKES sections 6.1 and 6.3, Figs. 3a and 4",
-            "With nodes that store output, disk-bound applications slow down less than with nodes that store nothing.",
-            f"no application takes longer on as many transient-core nodes, by more than {EQUAL:.0%}",
-            verdict(holds),
-            tuple(evidence),
-        )
-    ]
+            text = f"{name}, {count:.0f} temporary nodes: {figure_text(transient)} s transient, {figure_text(other)} s "
+            yield other <= transient * (1 + EQUAL), text + "transient-core"
+
+
+def findings_layouts(runs: Sequence[Run]) -> list[Finding]:
+    """Sections 6.1 and 6.3: transient-core nodes are no slower than as many transient ones."""
+    return find(runs, (_storing_is_no_slower,))

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.report.data import Run
 from harness.report.figures import Group, Legend
-from harness.report.findings import Finding, verdict
+from harness.report.findings import Case, Finding, find, finding
 from harness.report.page import Content, part_of
 from harness.report.svg import BarChart
 from harness.report.tables import ABSENT, Head, Table, decision_tables, figure_text
-from harness.report.tools import (
-    Variant,
-    number_at,
-    seeds_note,
-    spread_text,
-    variants_of,
-)
+from harness.report.tools import Variant, number_at, seeds_note, spread_text, variants_of
 
 PAPER = "Lee, Chun, Katz: Heterogeneity-Aware Resource Allocation and Scheduling in the Cloud, HotCloud 2011"
 POOLS_SOURCES: tuple[tuple[str, str], ...] = (
@@ -102,54 +97,54 @@ def _own_deadlines(experiment: Any) -> bool:
     return any((query or {}).get("deadline_h") for query in (queries or {}).values())
 
 
-def findings_pools(runs: Sequence[Run]) -> list[Finding]:
-    """Section 4: accelerators by the hour cost less than as many core nodes; the driver meets its deadline cheaply."""
-    # A run without a time or a cost, as one that never ends, is neither fast nor cheap.
-    runs = [run for run in runs if run.figure("makespan_s") is not None and run.figure("cost_dollars") is not None]
-    found = []
-    holds, evidence = [], []
-    for own in runs:
+def _known(runs: Sequence[Run]) -> list[Run]:
+    """Those with a time and a cost: a run without, as one that never ends, is neither fast nor cheap."""
+    return [run for run in runs if run.figure("makespan_s") is not None and run.figure("cost_dollars") is not None]
+
+
+@finding(
+    "Accelerators cost less than as many core nodes",
+    "HotCloud 2011, section 4, Fig. 4",
+    "Nodes that are there only while they are needed cut the cost of the same performance.",
+    "a configuration with accelerators costs less than one with as many core nodes of the same type",
+)
+def _accelerators_cost_less(runs: Sequence[Run]) -> Iterator[Case]:
+    known = _known(runs)
+    for own in known:
         (core, count), (kind, more) = _pool(own, "core"), _pool(own, "accelerators")
-        for other in runs if more else ():
+        for other in known if more else ():
             alone = not _pool(other, "accelerators")[1]
             if alone and core == kind and _pool(other, "core") == (core, count + more):
-                holds.append(own.number("cost_dollars") < other.number("cost_dollars"))
-                evidence.append(
+                yield (
+                    own.number("cost_dollars") < other.number("cost_dollars"),
                     f"{own.label}: $ {own.number('cost_dollars'):.2f} a period, {other.label}: "
-                    f"$ {other.number('cost_dollars'):.2f}, in {own.number('makespan_s') / 3600:.2f} h"
+                    f"$ {other.number('cost_dollars'):.2f}, in {own.number('makespan_s') / 3600:.2f} h",
                 )
-    if holds:
-        found.append(
-            Finding(
-                "Accelerators cost less than as many core nodes",
-                "HotCloud 2011, section 4, Fig. 4",
-                "Nodes that are there only while they are needed cut the cost of the same performance.",
-                "a configuration with accelerators costs less than one with as many core nodes of the same type",
-                verdict(holds),
-                tuple(evidence),
-            )
-        )
-    driver = next((run for run in runs if run.policy == "driver"), None)
-    if driver is not None:
-        deadline = number_at(driver.described, "driver", "deadline_h")
-        others = [r for r in runs if r is not driver and deadline and r.number("makespan_s") <= deadline * 3600]
-        if deadline is not None and not _own_deadlines(driver.described):
-            cheapest = min((r.number("cost_dollars") for r in others), default=None)
-            meets = driver.number("makespan_s") <= deadline * 3600
-            cheap = cheapest is None or driver.number("cost_dollars") <= cheapest + 0.005
-            listed = ", ".join(f"{r.label} $ {r.number('cost_dollars'):.2f}" for r in others) or "none"
-            found.append(
-                Finding(
-                    "The cloud driver meets the deadline at the least cost",
-                    "HotCloud 2011, section 2",
-                    "The driver allocates what the queries need by their deadlines, at the lowest cost.",
-                    "its choice ends by the deadline, and no listed configuration that does is cheaper",
-                    verdict([meets, cheap]),
-                    (
-                        f"driver: {driver.number('makespan_s') / 3600:.2f} h (deadline {deadline:g} h), "
-                        f"$ {driver.number('cost_dollars'):.2f} a period",
-                        f"configurations that end by then: {listed}",
-                    ),
-                )
-            )
-    return found
+
+
+@finding(
+    "The cloud driver meets the deadline at the least cost",
+    "HotCloud 2011, section 2",
+    "The driver allocates what the queries need by their deadlines, at the lowest cost.",
+    "its choice ends by the deadline, and no listed configuration that does is cheaper",
+)
+def _driver_is_cheapest(runs: Sequence[Run]) -> Iterator[Case]:
+    known = _known(runs)
+    driver = next((run for run in known if run.policy == "driver"), None)
+    deadline = None if driver is None else number_at(driver.described, "driver", "deadline_h")
+    if driver is None or deadline is None or _own_deadlines(driver.described):
+        return
+    others = [run for run in known if run is not driver and deadline and run.number("makespan_s") <= deadline * 3600]
+    cheapest = min((run.number("cost_dollars") for run in others), default=math.inf)
+    listed = ", ".join(f"{run.label} $ {run.number('cost_dollars'):.2f}" for run in others) or "none"
+    yield (
+        driver.number("makespan_s") <= deadline * 3600,
+        f"driver: {driver.number('makespan_s') / 3600:.2f} h (deadline {deadline:g} h), "
+        f"$ {driver.number('cost_dollars'):.2f} a period",
+    )
+    yield driver.number("cost_dollars") <= cheapest + 0.005, f"configurations that end by then: {listed}"
+
+
+def findings_pools(runs: Sequence[Run]) -> list[Finding]:
+    """Section 4: accelerators by the hour cost less than as many core nodes; the driver meets its deadline cheaply."""
+    return find(runs, (_accelerators_cost_less, _driver_is_cheapest))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from harness.kinds.rates.run import MEASURES
 from harness.report.curves import steps
 from harness.report.data import Run, read_table
 from harness.report.figures import Group, Legend, shared
-from harness.report.findings import Finding, verdict
+from harness.report.findings import Case, Finding, find, finding
 from harness.report.page import Content, part_of
 from harness.report.svg import Line, LineChart
 from harness.report.tables import figure_text
@@ -87,54 +87,44 @@ def _share_charts(runs: Sequence[Run], jobs: Sequence[str]) -> list[LineChart]:
     return shared(charts)
 
 
-def findings_rates(runs: Sequence[Run]) -> list[Finding]:
-    """Sections 3 and 4: nobody below its share, and sooner than with equal numbers of slots."""
-    below: dict[str, list[bool]] = {}
-    lines: dict[str, list[str]] = {"fair": [], "progress-share": []}
-    makespans: dict[tuple[Any, Any], dict[str, float]] = {}
-    for variant in variants_of(runs):
-        policy = variant.runs[0].policy
-        if policy not in lines:
-            continue
+@finding(
+    "Progress-share scheduling keeps every job at its share",
+    "HotCloud 2011, section 3, Fig. 3",
+    "With progress share, each job's share is at least what it would get on its part of the cluster.",
+    "no job is below its share at any time in which all have tasks waiting, with any seed",
+)
+def _keeps_shares(runs: Sequence[Run]) -> Iterator[Case]:
+    for variant in variants_of([run for run in runs if run.policy == "progress-share"]):
         jobs = variant.runs[0].summary_queues()
         parts = {job: variant.mean("queues", job, "progress_share", "below_share") for job in jobs}
         known = {job: part for job, part in parts.items() if part is not None}
         if known:
             listed = ", ".join(f"{job} {per_cent(part)}" for job, part in known.items())
-            lines[policy].append(f"{variant.name}: below its share for {listed} of the contended time")
-            below.setdefault(policy, []).append(all(part == 0 for part in known.values()))
-        mean = variant.mean("makespan_s")
-        if mean is not None and not variant.runs[0].settings.get("calibrate"):
-            makespans.setdefault((variant.runs[0].info.get("configuration"), None), {})[policy] = mean
-    found = []
-    if below.get("progress-share"):
-        found.append(
-            Finding(
-                "Progress-share scheduling keeps every job at its share",
-                "HotCloud 2011, section 3, Fig. 3",
-                "With progress share, each job's share is at least what it would get on its part of the cluster.",
-                "no job is below its share at any time in which all have tasks waiting, with any seed",
-                verdict(below["progress-share"]),
-                tuple(lines["progress-share"]),
-            )
-        )
-    holds, evidence = [], []
-    for (configuration, _), own in makespans.items():
-        if set(own) == {"fair", "progress-share"}:
-            holds.append(own["progress-share"] <= own["fair"] * 1.001)
-            evidence.append(
+            text = f"{variant.name}: below its share for {listed} of the contended time"
+            yield all(part == 0 for part in known.values()), text
+
+
+@finding(
+    "It ends no later than equal numbers of slots",
+    "HotCloud 2011, section 4, Fig. 5",
+    "Both jobs are faster: each runs where it has the higher rate.",
+    "on every configuration the mean makespan is at most that of equal slots, up to a thousandth",
+)
+def _ends_no_later(runs: Sequence[Run]) -> Iterator[Case]:
+    makespans: dict[Any, dict[str, float]] = {}
+    for variant in variants_of(runs):
+        run, mean = variant.runs[0], variant.mean("makespan_s")
+        if run.policy in ("fair", "progress-share") and mean is not None and not run.settings.get("calibrate"):
+            makespans.setdefault(run.info.get("configuration"), {})[run.policy] = mean
+    for configuration, own in makespans.items():
+        if len(own) == 2:
+            yield (
+                own["progress-share"] <= own["fair"] * 1.001,
                 f"{configuration}: {figure_text(own['fair'], 1)} s with equal slots, "
-                f"{figure_text(own['progress-share'], 1)} s with progress share"
+                f"{figure_text(own['progress-share'], 1)} s with progress share",
             )
-    if holds:
-        found.append(
-            Finding(
-                "It ends no later than equal numbers of slots",
-                "HotCloud 2011, section 4, Fig. 5",
-                "Both jobs are faster: each runs where it has the higher rate.",
-                "on every configuration the mean makespan is at most that of equal slots, up to a thousandth",
-                verdict(holds),
-                tuple(evidence),
-            )
-        )
-    return found
+
+
+def findings_rates(runs: Sequence[Run]) -> list[Finding]:
+    """Sections 3 and 4: nobody below its share, and sooner than with equal numbers of slots."""
+    return find(runs, (_keeps_shares, _ends_no_later))

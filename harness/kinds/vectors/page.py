@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ from harness.kinds.vectors.run import MEASURES
 from harness.report.curves import Curve, bucket_means
 from harness.report.data import Run, read_table
 from harness.report.figures import BUCKETS, Group, Legend, shared
-from harness.report.findings import Finding, verdict
+from harness.report.findings import Case, Finding, find, finding, verdict
 from harness.report.page import Content, part_of
 from harness.report.svg import Line, LineChart
 from harness.report.tables import figure_text
@@ -262,15 +262,14 @@ def _time_groups(runs: Sequence[Run], resources: Sequence[str]) -> list[Group]:
 # --- findings ---------------------------------------------------------------------------------------------------------
 
 
-def findings(runs: Sequence[Run]) -> list[Finding]:
-    """Section 7.3: what the knob trades, the order of the rules, the trend over users."""
+@finding(
+    "The knob trades fairness for speed",
+    "QKnober section 7.3.1, Fig. 8",
+    "26.7 % faster at a low knob than at 1, with a soft fairness degree of 4.26 against 2.71.",
+    "at the lowest knob the makespan is shorter, and the soft fairness degree higher, than at 1",
+)
+def _trade(runs: Sequence[Run]) -> Iterator[Case]:
     all_placed = placed(runs)
-    found = [_trade(all_placed), _order(all_placed), _trend(all_placed)]
-    return [finding for finding in found if finding is not None]
-
-
-def _trade(all_placed: Sequence[Placed]) -> Finding | None:
-    holds, evidence = [], []
     for users in dict.fromkeys(p.users for p in all_placed):
         own = [p for p in all_placed if p.users == users and p.policy == "qknober" and p.knob is not None]
         if len(own) < 2 or own[-1].knob != 1:
@@ -278,24 +277,16 @@ def _trade(all_placed: Sequence[Placed]) -> Finding | None:
         low, high = own[0], own[-1]
         makespans = [p.mean("makespan_s") or math.nan for p in (low, high)]
         degrees = [p.mean("soft_fairness") or 0.0 for p in (low, high)]
-        holds += [makespans[0] < makespans[1], degrees[0] > degrees[1]]
-        evidence.append(
+        yield (
+            makespans[0] < makespans[1],
             f"{users} users, rho {low.knob:g} against 1: {(makespans[1] / makespans[0] - 1) * 100:.1f} % faster, soft "
-            f"fairness degree {degrees[0]:.2f} against {degrees[1]:.2f}"
+            f"fairness degree {degrees[0]:.2f} against {degrees[1]:.2f}",
         )
-    if not holds:
-        return None
-    return Finding(
-        "The knob trades fairness for speed",
-        "QKnober section 7.3.1, Fig. 8",
-        "26.7 % faster at a low knob than at 1, with a soft fairness degree of 4.26 against 2.71.",
-        "at the lowest knob the makespan is shorter, and the soft fairness degree higher, than at 1",
-        verdict(holds),
-        tuple(evidence),
-    )
+        yield degrees[0] > degrees[1], ""
 
 
-def _order(all_placed: Sequence[Placed]) -> Finding | None:
+def _order(runs: Sequence[Run]) -> Finding | None:
+    all_placed = placed(runs)
     holds, evidence = [], []
     knobs = {p.knob for p in all_placed if p.policy == "qknober"} & {p.knob for p in all_placed if p.policy == "tetris"}
     if not knobs:
@@ -323,20 +314,20 @@ def _order(all_placed: Sequence[Placed]) -> Finding | None:
     )
 
 
-def _trend(all_placed: Sequence[Placed]) -> Finding | None:
-    holds, evidence = [], []
+@finding(
+    "With more users sharing gains less",
+    "QKnober section 7.3.2, Fig. 9",
+    "The speed-up over static partitioning falls as there are more users: from 1.21 at 100 to 1.10 at 600.",
+    "the speed-up with the most users is below that with the fewest, for every rule",
+)
+def _trend(runs: Sequence[Run]) -> Iterator[Case]:
+    all_placed = placed(runs)
     for rule in dict.fromkeys(p.rule for p in all_placed if p.policy != "static"):
         own = [(p.users, y) for p in all_placed if p.rule == rule and (y := p.mean("speedup_over_static")) is not None]
         if len(own) > 2:
-            holds.append(own[0][1] > own[-1][1])
-            evidence.append(f"{rule}: " + ", ".join(f"{y:.3f} ({users} users)" for users, y in own))
-    if not holds:
-        return None
-    return Finding(
-        "With more users sharing gains less",
-        "QKnober section 7.3.2, Fig. 9",
-        "The speed-up over static partitioning falls as there are more users: from 1.21 at 100 to 1.10 at 600.",
-        "the speed-up with the most users is below that with the fewest, for every rule",
-        verdict(holds),
-        tuple(evidence),
-    )
+            yield own[0][1] > own[-1][1], f"{rule}: " + ", ".join(f"{y:.3f} ({users} users)" for users, y in own)
+
+
+def findings(runs: Sequence[Run]) -> list[Finding]:
+    """Section 7.3: what the knob trades, the order of the rules, the trend over users."""
+    return find(runs, (_trade, _order, _trend))
