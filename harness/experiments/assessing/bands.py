@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.experiments.assessing.playing import BUDGET_S, Player
-from harness.experiments.assessing.verdict import Band
+from harness.experiments.assessing.verdict import Band, Figure
 from harness.experiments.kind import Ended, without_seed
 from harness.experiments.resolve import Variant, load_experiment
 from harness.jobs.recorded import Trace
@@ -19,7 +19,7 @@ from harness.results.phases import each, listed, write_phases
 from harness.results.summary import add_speedups
 
 #: Figures of a whole run that have a band -> (attribute of `Outcome`, times).
-WHOLE = {
+WHOLE: dict[str, tuple[Figure, int]] = {
     "makespan_s": ("makespan_s", 1),
     "sharing_loss_integral_s": ("loss", 1),
     "memory_used_percent": ("utilisation", 100),
@@ -57,9 +57,9 @@ def bands_of(
         every = [outcome.all_s for outcome in one.outcomes if math.isfinite(outcome.all_s)]
         found[one.name] = {
             "phases": phases,
-            "queues": {queue: _document(one.band(queue)) for queue in queues},
-            "all": _document(Band.of(every)) if every else None,
-            **{name: _whole([scale * getattr(run, of) for run in one.outcomes]) for name, (of, scale) in WHOLE.items()},
+            "queues": {queue: one.band(queue).document("mean_completion_s") for queue in queues},
+            "all": Band.of(every).document("mean_completion_s") if every else None,
+            **{name: one.over(*figure).document() for name, figure in WHOLE.items()},
             "by_phase": [
                 add_speedups(dict(run.summary), alone.summary if alone else None)
                 for run, alone in zip_longest(one.outcomes, static)
@@ -68,21 +68,12 @@ def bands_of(
     return found
 
 
-def _whole(values: Sequence[float]) -> dict[str, Any]:
-    band = Band.of(values)
-    return {"mean": band.mean, "band": band.list()}
-
-
-def _document(band: Band) -> dict[str, Any]:
-    return {"mean_completion_s": band.mean, "band": band.list()}
-
-
 def document_of(found: Mapping[str, Any]) -> dict[str, Any]:
     """The bands for ``--json``: in place of each phase's summary ``figures``, every number's mean and band (None: it is
     not known in every phase)."""
     return {
         name: {key: value for key, value in one.items() if key != "by_phase"}
-        | {"figures": each(listed(one["by_phase"]), _whole)}
+        | {"figures": each(listed(one["by_phase"]), lambda values: Band.of(values).document())}
         for name, one in found.items()
     }
 

@@ -19,7 +19,7 @@ def write_page(path: Path, found: Assessed, source: str) -> None:
     evidence, best, lines = found.evidence, found.verdict.best, found.verdict.lines
     present = evidence.present
     able = [one for one in found.played[1:] if all(map(one.shows, evidence.jobs))]
-    other = best or min(able, key=lambda one: one.loss().mean, default=None)
+    other = best or min(able, key=lambda one: one.over("loss").mean, default=None)
     jobs = {queue: count for queue, count in evidence.jobs.items() if present.shows(queue)}
     shown = sorted(jobs, key=lambda queue: -jobs[queue])[:12]
     series = ["recorded", f"replayed, {present.name}"] + ([other.name] if other else [])
@@ -34,7 +34,7 @@ def write_page(path: Path, found: Assessed, source: str) -> None:
         ],
         digits=0,
     )
-    losses = [(played.name, played.loss(), len(played.outcomes)) for played in found.played]
+    losses = [(played.name, played.over("loss"), len(played.outcomes)) for played in found.played]
     # A policy has one colour in both charts; those that the first does not show come after.
     rest = iter(range(len(series), len(series) + len(losses)))
     known = {present.name: 1} | ({other.name: 2} if other else {})

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Answer = Literal["yes", "no", "unsure"]
+#: Of a whole run (`Outcome`).
+Figure = Literal["all_s", "loss", "contended", "utilisation", "wait_s", "makespan_s"]
 
 #: Above this reproduction error no verdict is given: it is what a prediction may be off by.
 MOST_ERROR = 0.15
@@ -28,6 +30,7 @@ LEAST_CONTENDED = 0.01
 LEAST_ENDED = 10
 #: So much of the work has to be known task by task where queues contend.
 LEAST_KNOWN = 0.5
+_NOTHING, _LONGER = "no, nothing to gain", "Record for longer: yarnfair record --follow FILE."
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,10 @@ class Band:
     def list(self) -> list[float]:
         """Low and high."""
         return [self.low, self.high]
+
+    def document(self, name: str = "mean", band: str = "band") -> dict[str, Any]:
+        """The mean under a name, and low and high."""
+        return {name: self.mean, band: self.list()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +96,9 @@ class Played:
         """Mean completion time of a queue, one that the runs show."""
         return Band.of([one.mean_s[queue] for one in self.outcomes])
 
-    def loss(self) -> Band:
-        return Band.of([one.loss for one in self.outcomes])
-
-    def wait(self) -> Band:
-        return Band.of([one.wait_s for one in self.outcomes])
-
-    def contended(self) -> Band:
-        return Band.of([one.contended for one in self.outcomes])
-
-    def used(self) -> Band:
-        """Of memory, percent."""
-        return Band.of([100 * one.utilisation for one in self.outcomes])
+    def over(self, figure: Figure, times: float = 1) -> Band:
+        """A figure of the whole run, so many times as large."""
+        return Band.of([times * getattr(one, figure) for one in self.outcomes])
 
     def change(self, present: Played, queue: str | None = None) -> Band:
         """Of the mean completion time, as a part (negative: shorter), pairwise; None: of all applications."""
@@ -167,8 +165,8 @@ def best_of(present: Played, candidates: Sequence[Played]) -> Played | None:
     able = [one for one in candidates if _whole(one, present) and one.change(present).mean <= MOST_PRICE]
     if not able:
         return None
-    least = min(one.loss().mean for one in able)
-    return next(one for one in able if one.loss().mean <= least * 1.02 + 1e-9)
+    losses = [one.over("loss").mean for one in able]
+    return next(one for one, loss in zip(able, losses, strict=True) if loss <= min(losses) * 1.02 + 1e-9)
 
 
 def _whole(one: Played, present: Played) -> bool:
@@ -179,33 +177,29 @@ def _whole(one: Played, present: Played) -> bool:
 def judge(evidence: Evidence) -> Verdict:
     """The verdict on the evidence."""
     present = evidence.present
-    contended = present.contended()
+    contended = present.over("contended")
     stuck = [queue.removeprefix("root.") for queue in evidence.real_s if not present.shows(queue)]
     error = None if stuck else reproduction_error(evidence.real_s, present)
     short = f"queues were short of their share in {_percent(contended.mean)} {_range(contended)} of the time"
+    waited = f"Applications waited {evidence.real_wait_s:.1f} s on average for their first container"
     ended = sum(evidence.jobs.values())
     basis = _basis(evidence, error)
+
+    def said(answer: Answer, why: str, *lines: str, head: str = "", tail: str = "", **more: Any) -> Verdict:
+        """``head``, ``tail``: of the first line, in place of the answer and after the reason."""
+        return Verdict(answer, why, [f"{head or answer}: {why}{tail}.", *lines], error, **more)
+
     if ended < LEAST_ENDED:
         have = "application has" if ended == 1 else "applications have"
         why = f"too short a time: only {ended} {have} ended (at least {LEAST_ENDED} are needed)"
-        lines = [f"unsure: {why}.", "Record for longer: yarnfair record --follow FILE."]
-        return Verdict("unsure", why, lines, error, early=True)
+        return said("unsure", why, _LONGER, early=True)
     if contended.mean < LEAST_CONTENDED and evidence.real_wait_s <= 5.0:
-        why = f"{short}: there is nothing to give back"
-        lines = [
-            f"no, nothing to gain: {why}.",
-            f"Applications waited {evidence.real_wait_s:.1f} s on average for their first container.",
-            basis,
-            "Ask again when queues wait for one another.",
-        ]
-        return Verdict("no", why, lines, error, early=True)
+        why, again = f"{short}: there is nothing to give back", "Ask again when queues wait for one another."
+        return said("no", why, f"{waited}.", basis, again, head=_NOTHING, early=True)
     if stuck:
         why = f"in the replay no application of {', '.join(stuck[:4])} ends, as some did in reality"
-        lines = [
-            f"unsure: {why}.",
-            "Missing: what held their applications back or let them end (limits of masters or of queues).",
-        ]
-        return Verdict("unsure", why, lines, None, early=True)
+        missing = "Missing: what held their applications back or let them end (limits of masters or of queues)."
+        return said("unsure", why, missing, early=True)
     lacks = list(evidence.missing)
     if evidence.known < LEAST_KNOWN:
         lacks.insert(
@@ -224,61 +218,45 @@ def judge(evidence: Evidence) -> Verdict:
             why = f"the replay is {off} off what really happened ({bound})"
         else:
             why = "how the work divides into tasks is not known"
-        lines = [f"unsure: {why}."]
-        lines += [f"Missing: {'; '.join(lacks or ['a longer recording, or what else ran on the cluster'])}."]
-        lines += [f"{short.capitalize()}."]
-        return Verdict("unsure", why, lines, error, early=True)
+        missing = f"Missing: {'; '.join(lacks or ['a longer recording, or what else ran on the cluster'])}."
+        return said("unsure", why, missing, f"{short.capitalize()}.", early=True)
     floor = max(NOTICEABLE, error / 2)
+    dear = _dear(evidence, floor)
     best = best_of(present, evidence.candidates)
     if best is None:
         why = f"every candidate makes applications take more than {_percent(MOST_PRICE)} longer on average"
-        return Verdict("no", why, [f"no: {why}.", *_dear(evidence, floor), basis], error)
+        return said("no", why, *dear, basis)
     changes = _changes(best, evidence)
     gains = _gains(changes, floor)
     losses = {queue: change for queue, change in changes.items() if change.low > 0 and change.mean >= floor}
     less = best.less_loss(present)
     if idle and (less.low <= 0 or evidence.known < LEAST_KNOWN):
         why = f"{short}: there is nothing to give back"
-        lines = [
-            f"no, nothing to gain: {why}.",
-            f"Applications waited {evidence.real_wait_s:.1f} s on average for their first container, but not for other "
-            "queues: look at the limits of masters and of queues.",
-            basis,
-        ]
-        return Verdict("no", why, lines, error, changes=changes)
+        line = f"{waited}, but not for other queues: look at the limits of masters and of queues."
+        return said("no", why, line, basis, head=_NOTHING, changes=changes)
     if less.low <= 0 and less.high >= LEAST_LESS_LOSS:
         why = f"it hangs on chance whether {best.name} lessens the sharing loss {_range(less)}"
-        lines = [
-            f"unsure: {why}: phases of heartbeats and control disagree.",
-            f"{short.capitalize()}.",
-            *_dear(evidence, floor),
-            basis,
-            "Record for longer: yarnfair record --follow FILE.",
-        ]
-        return Verdict("unsure", why, lines, error, changes=changes)
+        tail = ": phases of heartbeats and control disagree"
+        return said("unsure", why, f"{short.capitalize()}.", *dear, basis, _LONGER, tail=tail, changes=changes)
     if less.low <= 0 or less.mean < LEAST_LESS_LOSS or not gains:
         if less.low <= 0 or less.mean < LEAST_LESS_LOSS:
             why = f"the best candidate ({best.name}) {_lessens(less)}"
         else:
             why = f"under {best.name} no queue's applications would end {_percent(floor)} sooner or more for sure"
-        dear = _dear(evidence, floor)
-        lines = [
-            f"no: {why}." if dear else f"no, nothing to gain: {why}.",
-            f"{short.capitalize()}.",
-            *dear,
-            basis,
-        ]
-        return Verdict("no", why, lines, error, changes=changes)
-    why = f"{best.name} {_lessens(less)}"
-    lines = [
-        f"yes: {why}, of {len(best.outcomes)} phases.",
+        head = "no" if dear else _NOTHING
+        return said("no", why, f"{short.capitalize()}.", *dear, basis, head=head, changes=changes)
+    return said(
+        "yes",
+        f"{best.name} {_lessens(less)}",
         f"Gains: {_queues(gains, 'shorter')}.",
         f"Loses: {_queues(losses, 'longer')}." if losses else f"Loses: no queue by {_percent(floor)} or more.",
         _price(best, present),
         basis,
         f"Settings: {_settings(best)}; begin in mode shadow.",
-    ]
-    return Verdict("yes", why, lines, error, best, changes=changes)
+        tail=f", of {len(best.outcomes)} phases",
+        best=best,
+        changes=changes,
+    )
 
 
 def _changes(played: Played, evidence: Evidence) -> dict[str, Band]:
@@ -343,8 +321,9 @@ def _price(best: Played, present: Played) -> str:
     word = "longer" if change.mean > 0 else "less time"
     return (
         f"Price: applications take {_percent(abs(change.mean))} {word} {_range(change)} on average; a queue waits "
-        f"{_figure(best.wait(), 's')} at longest for a container, now {_figure(present.wait(), 's')}; "
-        f"{_figure(best.used(), '%')} of the memory is used, now {_figure(present.used(), '%')}."
+        f"{_figure(best.over('wait_s'), 's')} at longest for a container, now {_figure(present.over('wait_s'), 's')}; "
+        f"{_figure(best.over('utilisation', 100), '%')} of the memory is used, now "
+        f"{_figure(present.over('utilisation', 100), '%')}."
     )
 
 

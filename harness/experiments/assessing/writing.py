@@ -84,24 +84,17 @@ def _policy(found: Assessed, played: Played) -> dict[str, Any]:
         if not played.shows(queue):
             queues[queue] = {"jobs": jobs, "recorded_mean_completion_s": found.evidence.real_s[queue]}
             continue
-        band, change = played.band(queue), played.change(present, queue)
         queues[queue] = {
             "jobs": jobs,
             "recorded_mean_completion_s": found.evidence.real_s[queue],
-            "mean_completion_s": band.mean,
-            "mean_completion_band_s": band.list(),
-            "change": change.mean,
-            "change_band": change.list(),
+            **played.band(queue).document("mean_completion_s", "mean_completion_band_s"),
+            **played.change(present, queue).document("change", "change_band"),
         }
-    loss, contended = played.loss(), played.contended()
     return {
         "phases": len(played.outcomes),
-        "contended": contended.mean,
-        "contended_band": contended.list(),
-        "sharing_loss_integral": loss.mean,
-        "sharing_loss_integral_band": loss.list(),
-        "mean_completion_change": played.change(present).mean,
-        "mean_completion_change_band": played.change(present).list(),
+        **played.over("contended").document("contended", "contended_band"),
+        **played.over("loss").document("sharing_loss_integral", "sharing_loss_integral_band"),
+        **played.change(present).document("mean_completion_change", "mean_completion_change_band"),
         "queues": queues,
     }
 
