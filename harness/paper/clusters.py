@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.base.errors import InputError
 from harness.base.sums import plain
-from harness.paper.reader import Fields, read_top, shown
+from harness.paper.reader import Fields, shown
 from harness.policies.base import Policy
 from harness.policies.fawkes_manager import Command, Manager, Remove, Resize, Start
 from harness.policies.fawkes_shares import Metrics, Number, Weighting
@@ -96,11 +96,6 @@ class ClustersAllocation:
         lines += ["", f"reconfigurations: {self.reconfigurations}", "overall discrimination (s of the whole system):"]
         lines += [f"  {name}  {float(d):.6g}" for name, d in self.overall.items()]
         return "\n".join(line.rstrip() for line in lines)
-
-
-def read_clusters_scenario(text: str, source: str) -> ClustersScenario:
-    """The scenario in a YAML text. InputError, with the line, for whatever is wrong with it."""
-    return read_clusters(read_top(text, source))
 
 
 def is_clusters(top: Fields) -> bool:

@@ -81,77 +81,69 @@ class RatesAnswer:
     result: RatesResult
 
     def document(self) -> dict[str, Any]:
-        """For ``--json``."""
-        return answer_document(self.policy, self.scenario, self.result)
+        """The answer for ``--json``. Shares are of the whole cluster; ``below_share``: the part of the contended time
+        in which a job's progress share was below its weight's part."""
+        scenario, result = self.scenario, self.result
+        contended = [interval for interval in result.intervals if interval.contended]
+        seconds = sum((interval.end_s - interval.start_s for interval in contended), Fraction(0))
+        weights = sum((job.weight for job in scenario.jobs), Fraction(0))
+        shares: dict[str, dict[str, float | None]] = {}
+        for job in scenario.jobs:
+            due = job.weight / weights
+            while_there = [i for i in result.intervals if job.name in i.progress_share]
+            there_s = sum((i.end_s - i.start_s for i in while_there), Fraction(0))
+            mean = sum(((i.end_s - i.start_s) * i.progress_share[job.name] for i in while_there), Fraction(0))
+            below = sum((i.end_s - i.start_s for i in contended if i.progress_share[job.name] < due), Fraction(0))
+            shares[job.name] = {
+                "mean": float(mean / there_s) if there_s else None,
+                "min": float(min(i.progress_share[job.name] for i in contended)) if contended else None,
+                "below_share": float(below / seconds) if seconds else None,
+            }
+        total = sum(((i.end_s - i.start_s) * sum(i.progress_share.values()) for i in contended), Fraction(0))
+        return {
+            "policy": self.policy.name,
+            "makespan": float(result.makespan_s),
+            "completions": {name: float(result.completed_s[name]) for name in sorted(result.completed_s)},
+            "progress_share": shares,
+            "sum_progress_share": float(total / seconds) if seconds else None,
+            "contended_s": float(seconds),
+            "steps": [
+                {
+                    "time": float(i.start_s),
+                    "slots": i.held,
+                    "progress_share": {name: float(share) for name, share in i.progress_share.items()},
+                }
+                for i in result.intervals
+            ],
+        }
 
     def table(self) -> str:
         """The answer for a terminal of 80 columns."""
-        return answer_table(self.document())
+        document = self.document()
+        lines = [f"policy {document['policy']}: makespan {document['makespan']:g} s", ""]
+        names = list(document["completions"])
+        width = max(len("job"), *(len(name) for name in names))
+        lines.append(f"{'job':<{width}}  completion (s)  progress share: mean  least  below its share")
+
+        def shown_number(value: float | None, form: str) -> str:
+            return "-" if value is None else format(value, form)
+
+        for name in names:
+            share = document["progress_share"][name]
+            below = "-" if share["below_share"] is None else f"{100 * share['below_share']:.1f} %"
+            lines.append(
+                f"{name:<{width}}  {document['completions'][name]:14g}  {shown_number(share['mean'], '.3f'):>20}  "
+                f"{shown_number(share['min'], '.3f'):>5}  {below:>15}"
+            )
+        lines.append("")
+        lines.append(
+            f"sum of the progress shares while all jobs have tasks waiting ({document['contended_s']:g} s): "
+            f"{shown_number(document['sum_progress_share'], '.3f')}"
+        )
+        return "\n".join(lines)
 
 
 def play_rates(scenario: RatesScenario, policy: Policy) -> RatesAnswer:
     """The jobs in virtual time to their ends. CallError for a policy without a rule for slots of several types."""
     result = simulate_rates(scenario, slot_chooser(policy), calibrate=policy.calibrates)
     return RatesAnswer(policy, scenario, result)
-
-
-def answer_document(policy: Policy, scenario: RatesScenario, result: RatesResult) -> dict[str, Any]:
-    """The answer for ``--json``. Shares are of the whole cluster; ``below_share``: the part of the contended time in
-    which a job's progress share was below its weight's part."""
-    contended = [interval for interval in result.intervals if interval.contended]
-    seconds = sum((interval.end_s - interval.start_s for interval in contended), Fraction(0))
-    weights = sum((job.weight for job in scenario.jobs), Fraction(0))
-    shares: dict[str, dict[str, float | None]] = {}
-    for job in scenario.jobs:
-        due = job.weight / weights
-        while_there = [i for i in result.intervals if job.name in i.progress_share]
-        there_s = sum((i.end_s - i.start_s for i in while_there), Fraction(0))
-        mean = sum(((i.end_s - i.start_s) * i.progress_share[job.name] for i in while_there), Fraction(0))
-        below = sum((i.end_s - i.start_s for i in contended if i.progress_share[job.name] < due), Fraction(0))
-        shares[job.name] = {
-            "mean": float(mean / there_s) if there_s else None,
-            "min": float(min(i.progress_share[job.name] for i in contended)) if contended else None,
-            "below_share": float(below / seconds) if seconds else None,
-        }
-    total = sum(((i.end_s - i.start_s) * sum(i.progress_share.values()) for i in contended), Fraction(0))
-    return {
-        "policy": policy.name,
-        "makespan": float(result.makespan_s),
-        "completions": {name: float(result.completed_s[name]) for name in sorted(result.completed_s)},
-        "progress_share": shares,
-        "sum_progress_share": float(total / seconds) if seconds else None,
-        "contended_s": float(seconds),
-        "steps": [
-            {
-                "time": float(i.start_s),
-                "slots": i.held,
-                "progress_share": {name: float(share) for name, share in i.progress_share.items()},
-            }
-            for i in result.intervals
-        ],
-    }
-
-
-def answer_table(document: dict[str, Any]) -> str:
-    """The answer for a terminal of 80 columns."""
-    lines = [f"policy {document['policy']}: makespan {document['makespan']:g} s", ""]
-    names = list(document["completions"])
-    width = max(len("job"), *(len(name) for name in names))
-    lines.append(f"{'job':<{width}}  completion (s)  progress share: mean  least  below its share")
-
-    def shown_number(value: float | None, form: str) -> str:
-        return "-" if value is None else format(value, form)
-
-    for name in names:
-        share = document["progress_share"][name]
-        below = "-" if share["below_share"] is None else f"{100 * share['below_share']:.1f} %"
-        lines.append(
-            f"{name:<{width}}  {document['completions'][name]:14g}  {shown_number(share['mean'], '.3f'):>20}  "
-            f"{shown_number(share['min'], '.3f'):>5}  {below:>15}"
-        )
-    lines.append("")
-    lines.append(
-        f"sum of the progress shares while all jobs have tasks waiting ({document['contended_s']:g} s): "
-        f"{shown_number(document['sum_progress_share'], '.3f')}"
-    )
-    return "\n".join(lines)

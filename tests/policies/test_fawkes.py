@@ -13,7 +13,8 @@ from harness.base.errors import CallError, InputError
 from harness.model.resources import ZERO, Resource
 from harness.model.snapshot import QueueView, Snapshot
 from harness.paper import clusters as paper_clusters
-from harness.paper.clusters import allocate_clusters, read_clusters_scenario
+from harness.paper.clusters import ClustersScenario, allocate_clusters, read_clusters
+from harness.paper.reader import read_top
 from harness.policies import CountedLedger, make_policy
 from harness.policies.fawkes import FawkesPolicy
 from harness.policies.fawkes_manager import Manager, Remove, Resize, Start
@@ -174,8 +175,12 @@ clusters:
 """
 
 
+def _read(text: str, source: str) -> ClustersScenario:
+    return read_clusters(read_top(text, source))
+
+
 def test_exact_and_the_same_again() -> None:
-    scenario = read_clusters_scenario(GOOD, "s")
+    scenario = _read(GOOD, "s")
     first = allocate_clusters(scenario, policy("fawkes-td")).document()
     assert first == allocate_clusters(scenario, policy("fawkes-td")).document()
     steps = first["steps"]
@@ -211,7 +216,7 @@ def test_exact_and_the_same_again() -> None:
 )
 def test_bad_scenarios_are_one_line_with_the_place(text: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
-        read_clusters_scenario(text, "bad.yaml")
+        _read(text, "bad.yaml")
     assert message in caught.value.line()
     assert caught.value.line().startswith("bad.yaml")
     assert "\n" not in caught.value.line()
@@ -221,25 +226,25 @@ def test_a_scenario_without_end_says_so_and_until_s_ends_it(monkeypatch: pytest.
     text = "nodes: 5\nsample_s: 1\nclusters: {a: {core: 1, metrics: [{waiting_tasks: 1}]}}"
     monkeypatch.setattr(paper_clusters, "MAX_LOOKS", 2_000)
     with pytest.raises(InputError, match="give until_s"):
-        allocate_clusters(read_clusters_scenario(text, "s"), policy())
-    answer = allocate_clusters(read_clusters_scenario(text + "\nuntil_s: 600", "s"), policy())
+        allocate_clusters(_read(text, "s"), policy())
+    answer = allocate_clusters(_read(text + "\nuntil_s: 600", "s"), policy())
     assert answer.steps[-1]["time_s"] == 600
 
 
 def test_samples_further_apart_than_updates_are_refused() -> None:
     """An update without a sample would remove MR-clusters that work."""
     text = "nodes: 5\nsample_s: 90\nclusters: {a: {core: 1, metrics: [{waiting_tasks: 1}]}}\nuntil_s: 600"
-    scenario = read_clusters_scenario(text, "s.yaml")
+    scenario = _read(text, "s.yaml")
     with pytest.raises(InputError, match=r"s\.yaml:2: sample_s is 90, the policy's period 60 s"):
         allocate_clusters(scenario, policy())
     assert allocate_clusters(scenario, policy(period="90")).steps[-1]["nodes"] == {"a": 5}
     with pytest.raises(InputError, match="sample_s is 10, the policy's period 5 s"):
-        allocate_clusters(read_clusters_scenario(GOOD, "s"), policy(period="5"))
+        allocate_clusters(_read(GOOD, "s"), policy(period="5"))
 
 
 def test_other_policies_are_refused() -> None:
     with pytest.raises(CallError, match="ltrf does not divide nodes"):
-        allocate_clusters(read_clusters_scenario(GOOD, "s"), make_policy("ltrf"))
+        allocate_clusters(_read(GOOD, "s"), make_policy("ltrf"))
 
 
 # --- YARN ---

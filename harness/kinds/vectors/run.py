@@ -181,22 +181,15 @@ def load_trace(folder: Path, users: int, part: Part = WHOLE) -> VectorLoad:
     return read_trace(parts["machine_events"][0], parts["task_events"], parts["task_usage"], users=users, part=part)
 
 
-@lru_cache(maxsize=1)
-def _trace_of(trace: Path, users: int, part: Part) -> VectorLoad:
-    """A part of a trace, kept for the next run of the same one."""
-    return load_trace(trace, users, part)
-
-
-@lru_cache(maxsize=1)
-def _synthetic_of(users: int, machines: int, hours: float, load: float, seed: int, uneven: float) -> VectorLoad:
-    """A synthetic load, kept for the next run of the same one."""
-    return synthetic(users=users, machines=machines, hours=hours, load=load, seed=seed, uneven=uneven)
+#: Both kinds of load, kept for the next run of the same one.
+_trace_of, _synthetic_of = lru_cache(maxsize=1)(load_trace), lru_cache(maxsize=1)(synthetic)
 
 
 def _load_of(experiment: LoadedVectors, users: int, seed: int) -> VectorLoad:
     spec = experiment.spec
     if experiment.trace is None:
-        return _synthetic_of(users, spec.machines, spec.hours, spec.load, seed, spec.uneven)
+        shape = {"machines": spec.machines, "hours": spec.hours, "load": spec.load, "uneven": spec.uneven}
+        return _synthetic_of(users=users, seed=seed, **shape)
     # The defaults are the synthetic load's: of a trace, all that the file does not cut.
     given = spec.model_fields_set
     machines = spec.machines if "machines" in given else None
