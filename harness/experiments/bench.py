@@ -11,8 +11,6 @@ import json
 import math
 import resource
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -23,7 +21,7 @@ import numpy as np
 from harness.base.errors import YarnfairError
 from harness.experiments.bench_calibration import CORE, SHARED, Calibration, calibrate, ratios
 from harness.experiments.bench_control import measure_control, measure_decisions
-from harness.experiments.bench_scale import measure_cells, measure_first, memory_of
+from harness.experiments.bench_scale import in_python, measure_cells, measure_first, memory_of
 from harness.model.data import data_path
 from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage
 from harness.model.plan import Order, Plan
@@ -229,7 +227,7 @@ def measure_engine(
 # --- a day of Facebook, and growth ---
 
 
-def _day(repeat: int, work_only: bool = False) -> Iterator[JobSpec]:
+def _day(repeat: int) -> Iterator[JobSpec]:
     """The FB-2009 trace, once or day after day, its jobs in turn into four queues."""
     from harness.jobs.swim import read_swim, swim_jobs
 
@@ -387,20 +385,7 @@ def in_own_process(part: str, *args: Any, timeout_s: float) -> Any:
         "import json,sys; from harness.experiments.bench import _PARTS; "
         "print(json.dumps(_PARTS[sys.argv[1]](*json.loads(sys.argv[2]))))"
     )
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", code, part, json.dumps(args)],
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise YarnfairError(f"measuring {part} took more than {timeout_s:g} s", mend="is the machine busy?") from None
-    if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise YarnfairError(f"measuring {part} failed: {last}")
-    return json.loads(done.stdout)
+    return json.loads(in_python(part, "-c", code, part, json.dumps(args), timeout_s=timeout_s))
 
 
 def bench(full: bool, say: Callable[[str], None], *, engine_only: bool = False) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count as count_from
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,27 @@ def memory_of(simulation: Any, nodes: int) -> dict[str, float]:
     return found
 
 
+def in_python(
+    what: str, *command: str, timeout_s: float | None = None, environment: Mapping[str, str] | None = None
+) -> str:
+    """What a new Python process prints, which measures `what`; YarnfairError if it fails or takes too long."""
+    try:
+        done = subprocess.run(
+            [sys.executable, *command],
+            env={**os.environ, **(environment or {})},
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise YarnfairError(f"measuring {what} took more than {timeout_s:g} s", mend="is the machine busy?") from None
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise YarnfairError(f"measuring {what} failed: {last}")
+    return done.stdout
+
+
 def measure_first() -> dict[str, float]:
     """Seconds until the command is imported, until an engine is compiled that nobody has compiled, and of a first run.
 
@@ -51,13 +72,8 @@ def measure_first() -> dict[str, float]:
     def timed(*command: str, **environment: str) -> tuple[float, float]:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         began = time.perf_counter()
-        done = subprocess.run(
-            [sys.executable, *command], env={**os.environ, **environment}, capture_output=True, text=True, check=False
-        )
+        in_python("a first run", *command, environment=environment)
         wall = time.perf_counter() - began
-        if done.returncode != 0:
-            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            raise YarnfairError(f"measuring a first run failed: {last}")
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 

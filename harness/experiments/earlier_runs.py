@@ -23,31 +23,18 @@ _COLUMNS = ("job", "stage", "outcome", "granted_s", "ended_s")
 
 
 @dataclass(slots=True)
-class _Mean:
-    total_s: Fraction = Fraction(0)
-    tasks: int = 0
-
-    def add(self, seconds: float) -> None:
-        self.total_s += Fraction(round(max(seconds, 0.0) * 1e6), 10**6)
-        self.tasks += 1
-
-    def value(self) -> Fraction | None:
-        # To the microsecond, so that exact arithmetic stays small.
-        return Fraction(round(self.total_s / self.tasks * 10**6), 10**6) if self.tasks else None
-
-
-@dataclass(slots=True)
 class EarlierRuns:
     """Mean seconds that a map and a reduce held its container, by job name; of tasks that finished."""
 
     sources: tuple[str, ...] = ()
-    _maps: dict[str, _Mean] = field(default_factory=dict)
-    _reduces: dict[str, _Mean] = field(default_factory=dict)
+    #: What each task took, microseconds, by its job's name.
+    _maps: dict[str, list[int]] = field(default_factory=dict)
+    _reduces: dict[str, list[int]] = field(default_factory=dict)
 
     def add(self, name: str, *, reduce: bool, seconds: float) -> None:
         """One task of a job of that name."""
         side = self._reduces if reduce else self._maps
-        side.setdefault(name, _Mean()).add(seconds)
+        side.setdefault(name, []).append(round(max(seconds, 0.0) * 1e6))
 
     def knows(self, name: str) -> bool:
         """Whether a job of that name has run."""
@@ -56,7 +43,7 @@ class EarlierRuns:
     @property
     def tasks(self) -> int:
         """How many tasks the means are of."""
-        return sum(mean.tasks for side in (self._maps, self._reduces) for mean in side.values())
+        return sum(len(took) for side in (self._maps, self._reduces) for took in side.values())
 
     def map_s(self, name: str) -> Fraction:
         """Mean time of a map: of that name's jobs; where there are none, of all."""
@@ -79,12 +66,10 @@ class EarlierRuns:
         )
 
 
-def _known(side: Mapping[str, _Mean], name: str) -> Fraction:
-    own = side[name].value() if name in side else None
-    if own is not None:
-        return own
-    every = _Mean(sum((mean.total_s for mean in side.values()), Fraction(0)), sum(mean.tasks for mean in side.values()))
-    return every.value() or Fraction(0)
+def _known(side: Mapping[str, Sequence[int]], name: str) -> Fraction:
+    took = side.get(name) or [one for took in side.values() for one in took]
+    # To the microsecond, so that exact arithmetic stays small.
+    return Fraction(round(Fraction(sum(took), len(took))), 10**6) if took else Fraction(0)
 
 
 def earlier_runs(paths: Sequence[Path]) -> EarlierRuns:

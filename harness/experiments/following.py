@@ -21,7 +21,7 @@ from harness.base.errors import InputError, YarnfairError
 from harness.base.files import plain, read_json, write_json, writing
 from harness.experiments.history import History
 from harness.experiments.recording import App, Seen, job_of, rm_header
-from harness.jobs.recorded import Header, JobLine, NoteLine, running_beside, write_line
+from harness.jobs.recorded import Header, JobLine, NoteLine, full_name, running_beside, with_used, write_line
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
 from harness.yarn.rmclient import RmClient
 
@@ -213,8 +213,7 @@ class Recording:
         new = header.model_copy(update={"zero_ms": self.zero_ms})
         if self.header is None:
             return new
-        queues = dict(sorted({**self.header.queues, **new.queues}.items(), key=lambda item: item[0].split(".")))
-        new = new.model_copy(update={"queues": queues})
+        new = new.model_copy(update={"queues": with_used({**self.header.queues, **new.queues}, ())})
         return None if new.model_copy(update={"source": self.header.source}) == self.header else new
 
     def append(self, lines: Sequence[str]) -> None:
@@ -270,7 +269,7 @@ class Following:
         follower = Follower(dict(rec.follower.running), dict(rec.follower.highest), dict(rec.follower.written))
         found = follower.look(apps)
         jobs, waiting = self._ended([*rec.waiting, *((seen, now_s) for seen in found.ended)], now_s)
-        used = {job.queue for job in jobs} | {_full(seen.queue) for seen in follower.running.values() if seen.ran}
+        used = {job.queue for job in jobs} | {full_name(seen.queue) for seen in follower.running.values() if seen.ran}
         header, lines = None, []
         if now_s - self._described_s >= DESCRIBE_EVERY_S or rec.header is None or used - rec.header.queues.keys():
             header = rec.changed(rm_header(self.client, self.entitlements, used, by_tasks=self.history is not None))
@@ -331,10 +330,6 @@ class Following:
             unseen=found.unseen,
             vanished=found.vanished,
         )
-
-
-def _full(queue: str) -> str:
-    return queue if queue.startswith("root.") else f"root.{queue}"
 
 
 def follow(

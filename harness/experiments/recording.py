@@ -9,12 +9,21 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from harness.base.errors import InputError
 from harness.experiments.history import History
-from harness.jobs.recorded import Header, JobLine, NodeLine, QueueLine, StageLine
+from harness.jobs.recorded import (
+    Header,
+    JobLine,
+    NodeLine,
+    QueueLine,
+    StageLine,
+    full_name,
+    nodes_by_size,
+    with_used,
+)
 from harness.jobs.spec import DelaysSpec, DemandSpec
 from harness.yarn.answers import AppStatus, NodeStatus
 from harness.yarn.capacity.properties import PREFIX
@@ -61,10 +70,10 @@ def whole_property(properties: Mapping[str, str], name: str) -> int | None:
 
 def nodes_of(nodes: Sequence[NodeStatus]) -> list[NodeLine]:
     """The RUNNING nodes by size, as the ResourceManager shows them. Raises InputError when there is none."""
-    sizes = Counter((node.total.memory_mb, node.total.vcores) for node in nodes if node.state == "RUNNING")
-    if not sizes:
+    found = nodes_by_size((node.total.memory_mb, node.total.vcores) for node in nodes if node.state == "RUNNING")
+    if not found:
         raise InputError("no node is RUNNING", mend="look at its NodeManagers (`yarnfair cluster doctor --rm URL`)")
-    return [NodeLine(count=n, memory_mb=memory, vcores=vcores) for (memory, vcores), n in sorted(sizes.items())]
+    return found
 
 
 class NothingRan(InputError):
@@ -122,16 +131,11 @@ def rm_header(
         entitlements = {path: queue.weight for path, queue in client.effective_queues().items()}
     properties = _properties(client)
     queues = {path: QueueLine(weight=_sane(entitlements.get(path, 1.0))) for path in status.queues if path != "root"}
-    for queue in used:
-        # An ad hoc queue that is gone.
-        parts = queue.split(".")
-        for depth in range(2, len(parts) + 1):
-            queues.setdefault(".".join(parts[:depth]), QueueLine())
     source = f"{client.rest.http.current}, cluster {info.id}, Hadoop {info.version}"
     return Header(
         source=f"{source}; {words}" if words else source,
         nodes=nodes_of(nodes),
-        queues=dict(sorted(queues.items(), key=lambda item: item[0].split("."))),
+        queues=with_used(queues, used),
         max_am_share=-1.0 if on_capacity else am_share_of(status),
         conf=scheduler_properties(properties),
         scheduler="capacity" if on_capacity else "fair",
@@ -214,20 +218,12 @@ class Seen:
         before = (0, 0) if last is None else last.before
         if last is not None and app.vcore_seconds < last.vcore_seconds - last.before[1]:
             before = (last.memory_seconds, last.vcore_seconds)
-        return cls(
-            app.id,
-            app.user,
-            app.name,
-            app.queue,
-            app.type,
-            app.started_ms,
-            app.launched_ms or (last.launched_ms if last is not None else 0),
-            app.finished_ms,
-            app.elapsed_ms,
-            app.memory_seconds + before[0],
-            app.vcore_seconds + before[1],
-            app.final,
-            before,
+        own = {one.name: getattr(app, one.name) for one in fields(cls) if one.name not in ("before", "missed")}
+        return replace(
+            cls(**own, before=before),
+            launched_ms=app.launched_ms or (last.launched_ms if last is not None else 0),
+            memory_seconds=app.memory_seconds + before[0],
+            vcore_seconds=app.vcore_seconds + before[1],
         )
 
     @property
@@ -246,7 +242,7 @@ def job_of(app: App, history: History | None, zero_ms: int) -> JobLine:
     """One application."""
     common: dict[str, Any] = {
         "job": app.id,
-        "queue": app.queue if app.queue.startswith("root.") else f"root.{app.queue}",
+        "queue": full_name(app.queue),
         "user": app.user or "unknown",
         "name": app.name[:1000],
         "submit_s": max(app.started_ms - zero_ms, 0) / 1000.0,

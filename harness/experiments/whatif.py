@@ -26,6 +26,7 @@ from harness.experiments.simulated import setup_of, simulate_variant
 from harness.experiments.spec import QueueSpec
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Mode
 from harness.policies.registry import make_policy, settings_of
+from harness.results.metrics import expected_s
 from harness.results.summary import allocations_table
 from harness.sim.compiled import COMPILING, is_compiled
 
@@ -285,9 +286,10 @@ class WhatIf:
         """So that a run has some hundreds of samples: by what the jobs need on the whole cluster."""
         capacity = max(self.experiment.capacity.memory_mb, 1)
         work = sum(
-            stage.tasks * stage.demand.memory_mb * _expected_s(stage.duration.values_s, stage) for job in self.jobs
+            stage.tasks * stage.demand.memory_mb * expected_s(stage.duration)
+            for job in self.jobs
             for stage in job.stages
-        )  # fmt: skip
+        )
         span = max(work / capacity, max((job.submit_s for job in self.jobs), default=0.0))
         return float(min(max(round(span / 1500, 1), 0.5), 600.0))
 
@@ -346,12 +348,6 @@ def _means(phases: Sequence[Outcome]) -> dict[str, Any]:
         },
         "by_phase": {"mean_s": by_queue, **whole},
     }
-
-
-def _expected_s(values: Sequence[float], stage: Any) -> float:
-    from harness.results.metrics import expected_s
-
-    return float(np.mean(values)) if len(values) else expected_s(stage.duration)
 
 
 def _thin(count: int, most: int = MOMENTS) -> Any:

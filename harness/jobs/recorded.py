@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -54,6 +55,26 @@ class QueueLine(Strict):
     """The entitlement."""
     max_running_apps: int | None = Field(default=None, ge=0, le=2**31 - 1)
     """Most running applications."""
+
+
+def nodes_by_size(sizes: Iterable[tuple[int, int]]) -> list[NodeLine]:
+    """Nodes by their sizes, each of them (MiB, vcores)."""
+    return [NodeLine(count=n, memory_mb=mb, vcores=vcores) for (mb, vcores), n in sorted(Counter(sizes).items())]
+
+
+def full_name(queue: str) -> str:
+    """A queue's path from the root on, of what an application says."""
+    return queue if queue.startswith("root.") else f"root.{queue}"
+
+
+def with_used(queues: Mapping[str, QueueLine], used: Iterable[str]) -> dict[str, QueueLine]:
+    """The queues, with those that only applications name (ad hoc ones may be gone); parents before children."""
+    found = dict(queues)
+    for queue in used:
+        parts = queue.split(".")
+        for depth in range(2, len(parts) + 1):
+            found.setdefault(".".join(parts[:depth]), QueueLine())
+    return dict(sorted(found.items(), key=lambda item: item[0].split(".")))
 
 
 class Header(Strict):

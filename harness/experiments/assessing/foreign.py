@@ -27,11 +27,13 @@ from harness.jobs.recorded import (
     JobLine,
     NodeLine,
     NoteLine,
-    QueueLine,
     Trace,
+    full_name,
     job_line,
+    nodes_by_size,
     put_trace,
     read_trace,
+    with_used,
 )
 
 #: When a job was submitted, in seconds since 1970, and its line with the times since then: of the day they are larger
@@ -141,16 +143,13 @@ def _as_ours(
     """Written and read again: what is no trace is refused as any other."""
     zero_s = min(at_s + job.submit_s for at_s, job in found)
     jobs = [_moved(job, at_s - zero_s) for at_s, job in found]
-    queues = dict(cluster.queues) if cluster is not None else {}
+    queues = cluster.queues if cluster is not None else {}
     parents = {path.rpartition(".")[0] for path in queues}
     for job in jobs:
-        parts = job.queue.split(".")
         if job.queue in parents:
             raise InputError(f"its queue {job.queue} has queues below it on the cluster", where=source, mend="give the "
                              "cluster on which it was recorded")  # fmt: skip
-        for depth in range(2, len(parts) + 1):
-            queues.setdefault(".".join(parts[:depth]), QueueLine())
-    ordered = dict(sorted(queues.items(), key=lambda item: item[0].split(".")))
+    ordered = with_used(queues, (job.queue for job in jobs))
     if cluster is None:
         header = Header(source=source, nodes=list(nodes), queues=ordered, max_am_share=-1.0)
     else:
@@ -177,11 +176,6 @@ def _head(path: Path) -> str:
     return head.decode("utf-8", "replace")
 
 
-def _full(queue: object) -> str:
-    name = str(queue or "default")
-    return name if name.startswith("root.") else f"root.{name}"
-
-
 # --- SLS --------------------------------------------------------------------------------------------------------------
 
 
@@ -196,10 +190,7 @@ def _sls(path: Path) -> tuple[list[Found], list[NodeLine]]:
         specs = sls.load_nodes(path)
     except InputError:
         return jobs, []
-    sizes: dict[tuple[int, int], int] = {}
-    for node in specs:
-        sizes[node.memory_mb, node.vcores] = sizes.get((node.memory_mb, node.vcores), 0) + 1
-    return jobs, [NodeLine(count=count, memory_mb=mb, vcores=vc) for (mb, vc), count in sorted(sizes.items())]
+    return jobs, nodes_by_size((node.memory_mb, node.vcores) for node in specs)
 
 
 # --- Rumen ------------------------------------------------------------------------------------------------------------
@@ -344,7 +335,7 @@ def _line(
     queue, user, name = names
     line = JobLine(
         job=job,
-        queue=_full(queue),
+        queue=full_name(str(queue or "default")),
         user=str(user or "unknown"),
         name=str(name or "")[:1000],
         kind="mapreduce",
