@@ -81,9 +81,6 @@ class Run(RunRecord):
     """One run directory with what is drawn of it."""
 
     label: str
-    policy: str
-    mode: str
-    settings: Mapping[str, Any]
     state: str  # "finished", "unfinished", or "exit code N: ..."
     leaves: tuple[str, ...]
     parents: tuple[str, ...]  # without root
@@ -267,10 +264,6 @@ def _decisions(folder: Path) -> Decisions:
     return Decisions(count, tuple(first), kinds, unreadable)
 
 
-def _settings(value: object) -> dict[str, Any]:
-    return {str(key): item for key, item in value.items()} if isinstance(value, Mapping) else {}
-
-
 def _state(info: Mapping[str, Any], path: Path) -> str:
     exit_code = info.get("exit")
     if exit_code is None:
@@ -330,9 +323,6 @@ def load_run(path: Path, known: dict[str, object] | None = None) -> Run:
     state = _state(info, path / "run.json")
     if state == "finished" and not summary:
         state = "unfinished (summary.json is missing)"
-    policy = info.get("policy")
-    described = policy if isinstance(policy, Mapping) else {}
-    name = text_of(described, "name") or (policy if isinstance(policy, str) else "") or "unknown policy"
     experiment = info.get("experiment")
     kind = experiment.get("kind") if isinstance(experiment, Mapping) else None
     if known is not None and isinstance(experiment, Mapping):
@@ -348,12 +338,9 @@ def load_run(path: Path, known: dict[str, object] | None = None) -> Run:
     parents, leaves = _tree(series, summary)
     return Run(
         path=path,
-        label=text_of(info, "variant", "label") or name,
+        label=text_of(info, "variant", "label") or record.policy or "unknown policy",
         info=info,
         summary=phases.mean if phases else summary,
-        policy=name,
-        mode=text_of(described, "mode") or text_of(info, "mode", default="inside"),
-        settings=_settings(described.get("settings") or info.get("settings")),
         state=state,
         leaves=leaves,
         parents=parents,

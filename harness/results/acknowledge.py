@@ -49,7 +49,8 @@ class _File(Strict):
     acknowledge: list[Acknowledgement]
 
 
-def _fits(pattern: str, text: str) -> bool:
+def fits(pattern: str, text: str) -> bool:
+    """Whether a text is one that a pattern (``*``, ``?``) is for."""
     # Brackets stand for themselves: they hold a queue's name.
     return fnmatchcase(text, pattern.replace("[", "[[]"))
 
@@ -66,7 +67,7 @@ def find(
 
 
 def _accepts(one: Acknowledgement, experiment: str, variant: str, key: Key, value: float | None) -> bool:
-    if not (_fits(one.metric, key.text()) and _fits(one.experiment, experiment) and _fits(one.variant, variant)):
+    if not (fits(one.metric, key.text()) and fits(one.experiment, experiment) and fits(one.variant, variant)):
         return False
     if one.up_to is None:
         return True

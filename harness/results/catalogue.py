@@ -43,6 +43,10 @@ class Metric:
         """As it stands in a table: the title, and whose it is."""
         return self.title if queue is None else f"{self.title}, {queue.removeprefix('root.')}"
 
+    def is_worse(self, value: float, before: float) -> bool | None:
+        """Whether a value that differs is worse than one before it; None where neither direction is better."""
+        return None if self.better == "neither" else (value > before) == (self.better == "lower")
+
 
 #: In the order in which tables show them. Units: s, MiB·s, "" for ratios and counts.
 #: What `matters` is: 1 s for times from samples (one sample), 0.01 for degrees (the threshold of a loss in

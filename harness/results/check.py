@@ -19,7 +19,7 @@ from harness.base.stats import LONGEST, SHORTEST, change_points, least_change_p,
 from harness.results.acknowledge import Acknowledgement, find
 from harness.results.baseline import FEWEST, Baseline, Entry, Spread, bound, floor, held_by_spread, spread_of
 from harness.results.catalogue import Key, Metric
-from harness.results.compare import number_text
+from harness.results.compare import amount_text, number_text
 from harness.results.runs import RunRecord
 from harness.results.together import Of, together
 
@@ -70,26 +70,13 @@ class Checked:
         return [one for one in self.held if one.alarm]
 
 
-def _text(value: float, metric: Metric) -> str:
-    unit = f" {metric.unit}" if metric.unit else ""
-    return number_text(value, metric.digits) + unit
-
-
 def _moved(metric: Metric, value: float, recorded: float) -> str:
     """How a value lies to what is recorded, in words."""
     part = f" ({value / recorded - 1:+.2%})" if recorded > 0 else ""
     digits = metric.digits
     while digits < 12 and number_text(value, digits) == number_text(recorded, digits):
         digits += 1
-    unit = f" {metric.unit}" if metric.unit else ""
-    return f"{number_text(value, digits)}{unit} against {number_text(recorded, digits)}{unit} recorded{part}"
-
-
-def is_worse(metric: Metric, value: float, recorded: float) -> bool | None:
-    """Whether a difference is for the worse; None when the metric has no direction."""
-    if metric.better == "neither":
-        return None
-    return (value > recorded) == (metric.better == "lower")
+    return f"{amount_text(value, metric, digits)} against {amount_text(recorded, metric, digits)} recorded{part}"
 
 
 def check(runs: Sequence[RunRecord], baseline: Baseline) -> Checked:
@@ -147,14 +134,12 @@ def check(runs: Sequence[RunRecord], baseline: Baseline) -> Checked:
     if len(runs) > 1:
         # A policy that never began has no directory: of several runs all that is recorded beside them is wanted.
         places = {(run.experiment, run.backend) for run in runs}
+        words = "recorded, but no run of it was given"
         found.held += [
-            _held(
-                baseline.path, entry, NO_RUN, value=None, recorded=None, bound=None, how="-", verdict="missing",
-                words="recorded, but no run of it was given",
-            )
+            Held(*entry.name, baseline.path, NO_RUN, None, None, None, "-", "missing", words)
             for entry in baseline.entries
             if entry.name not in given and (entry.experiment, entry.backend) in places
-        ]  # fmt: skip
+        ]
     return found
 
 
@@ -170,8 +155,8 @@ def _cut(run: RunRecord) -> bool:
     return isinstance(limits, dict) and limits.get("duration_s") is not None
 
 
-def _held(run: str, entry: Entry, key: Key, **more: Any) -> Held:
-    return Held(entry.experiment, entry.variant, entry.backend, run, key, **more)
+#: What comes of one metric: value, recorded, bound, how, verdict, words (`Held`).
+_Judged = tuple[float | None, float | None, float | None, str, Verdict, str]
 
 
 def _exactly(run: RunRecord, entry: Entry) -> list[Held]:
@@ -185,12 +170,11 @@ def _exactly(run: RunRecord, entry: Entry) -> list[Held]:
         if value is None:
             verdict, words = "not judged" if key.metric.other_run else "missing", "the run does not have it"
         elif value != known:
-            worse = is_worse(key.metric, value, known)
+            worse = key.metric.is_worse(value, known)
             tail = "" if worse is None else ", worse" if worse else ", better"
             words = f"{_moved(key.metric, value, known)}{tail}; held exactly"
             verdict = "worse" if worse else "changed"
-        more: dict[str, Any] = {"value": value, "recorded": known, "bound": known, "how": how}
-        out.append(_held(str(run.path), entry, key, verdict=verdict, words=words, **more))
+        out.append(Held(*entry.name, str(run.path), key, value, known, known, how, verdict, words))
     return out
 
 
@@ -214,61 +198,57 @@ def _by_spread(
     out = []
     for key, spread in sorted(entry.spread.items(), key=lambda item: item[0].order()):
         values = [run.values[key] for run in runs if key in run.values]
-        more: dict[str, Any] = {"recorded": spread.median}
+        judged: _Judged
         if len(values) < len(runs):
-            gone: Verdict = "not judged" if key.metric.other_run else "missing"
             words = "not every run has it" if values else "the run does not have it"
-            out.append(_held(name, entry, key, value=None, bound=None, how="-", verdict=gone, words=words, **more))
-            continue
-        if key.metric.count:
-            out.append(_count(name, entry, key, spread, values))
-            continue
-        value = _mean(values, spread)
-        if (entry.name, key) in tested:
-            out.append(_in_the_test(name, entry, key, value, len(runs), *tested[entry.name, key]))
-            continue
-        limit = bound(key, spread, metrics=metrics, runs=len(values), margin=entry.margin)
-        how = f"margin of {entry.margin:.0%}" if entry.margin is not None else f"spread of {spread.n} runs"
-        if limit is None:
-            words = f"{spread.n} recorded run(s) show no spread; at least {FEWEST} do"
-            out.append(
-                _held(name, entry, key, value=value, bound=None, how=how, verdict="not judged", words=words, **more)
-            )
-            continue
-        beyond = value > limit if key.metric.better == "lower" else value < limit
-        words = _moved(key.metric, value, spread.median)
-        if beyond:
-            words += f", beyond the bound of {_text(limit, key.metric)} ({how})"
-        verdict: Verdict = "worse" if beyond else "fine"
-        out.append(_held(name, entry, key, value=value, bound=limit, how=how, verdict=verdict, words=words, **more))
+            judged = None, spread.median, None, "-", "not judged" if key.metric.other_run else "missing", words
+        elif key.metric.count:
+            judged = _count(key, spread, values)
+        elif (entry.name, key) in tested:
+            judged = _in_the_test(key, spread, values, *tested[entry.name, key])
+        else:
+            judged = _within(key, spread, values, entry.margin, metrics)
+        value, known, limit, how, verdict, words = judged
+        out.append(Held(*entry.name, name, key, value, known, limit, how, verdict, words))
     return out
 
 
-def _in_the_test(name: str, entry: Entry, key: Key, value: float, runs: int, p: float, rare: bool) -> Held:
+def _within(key: Key, spread: Spread, values: Sequence[float], margin: float | None, metrics: int) -> _Judged:
+    """A metric by its bound."""
+    value = _mean(values, spread)
+    limit = bound(key, spread, metrics=metrics, runs=len(values), margin=margin)
+    how = f"margin of {margin:.0%}" if margin is not None else f"spread of {spread.n} runs"
+    if limit is None:
+        words = f"{spread.n} recorded run(s) show no spread; at least {FEWEST} do"
+        return value, spread.median, None, how, "not judged", words
+    words = _moved(key.metric, value, spread.median)
+    if value > limit if key.metric.better == "lower" else value < limit:
+        words += f", beyond the bound of {amount_text(limit, key.metric)} ({how})"
+        return value, spread.median, limit, how, "worse", words
+    return value, spread.median, limit, how, "fine", words
+
+
+def _in_the_test(key: Key, spread: Spread, values: Sequence[float], p: float, rare: bool) -> _Judged:
     """A metric of several runs by the test of all metrics together; a difference that does not matter is fine."""
-    spread = entry.spread[key]
-    usual = _mean(spread.values, spread)
-    words = _moved(key.metric, value, usual)
-    worse = rare and abs(value - usual) > floor(key, spread)
-    if worse:
-        words += f", more than chance gives (p {p:.3f}, all metrics together)"
-    how = f"{runs} runs against {spread.n}"
-    verdict: Verdict = "worse" if worse else "fine"
-    return _held(name, entry, key, value=value, recorded=usual, bound=None, how=how, verdict=verdict, words=words)
+    value, usual = _mean(values, spread), _mean(spread.values, spread)
+    words, how = _moved(key.metric, value, usual), f"{len(values)} runs against {spread.n}"
+    if rare and abs(value - usual) > floor(key, spread):
+        return value, usual, None, how, "worse", f"{words}, more than chance gives (p {p:.3f}, all metrics together)"
+    return value, usual, None, how, "fine", words
 
 
-def _count(name: str, entry: Entry, key: Key, spread: Spread, values: Sequence[float]) -> Held:
+def _count(key: Key, spread: Spread, values: Sequence[float]) -> _Judged:
     """Counts that never varied do not vary by chance."""
-    value = next((v for v in values if v != spread.median), values[0])
-    more: dict[str, Any] = {"value": value, "recorded": spread.median, "bound": spread.median, "how": "a count"}
+    known = spread.median
+    value = next((v for v in values if v != known), values[0])
+    verdict: Verdict = "fine"
+    words = "as recorded"
     if not spread.constant:
-        words = "the count differs from seed to seed"
-        return _held(name, entry, key, verdict="not judged", words=words, **more)
-    if value == spread.median:
-        return _held(name, entry, key, verdict="fine", words="as recorded", **more)
-    worse = is_worse(key.metric, value, spread.median)
-    words = f"{_moved(key.metric, value, spread.median)}; the same in all {spread.n} recorded run(s)"
-    return _held(name, entry, key, verdict="worse" if worse else "changed", words=words, **more)
+        verdict, words = "not judged", "the count differs from seed to seed"
+    elif value != known:
+        verdict = "worse" if key.metric.is_worse(value, known) else "changed"
+        words = f"{_moved(key.metric, value, known)}; the same in all {spread.n} recorded run(s)"
+    return value, known, known, "a count", verdict, words
 
 
 def acknowledged(checked: Checked, accepted: Sequence[Acknowledgement], today: str) -> Checked:
@@ -364,14 +344,14 @@ def _series(name: tuple[str, str, str], key: Key, runs: Sequence[RunRecord], alp
     for point in points:
         at = runs[point.at]
         told.append(
-            f"from {_text(point.before, metric)} to {_text(point.after, metric)} with "
+            f"from {amount_text(point.before, metric)} to {amount_text(point.after, metric)} with "
             f"{at.path.parent.name}/{at.path.name} ({at.start[:10] or 'no date'})"
         )
     *earlier, now = np.split(values, [point.at for point in points])
     best = (min if metric.better == "lower" else max)(earlier, key=lambda level: float(np.median(level)))
     worse, tail = _against(key, best, now)
     if worse and best is not earlier[-1]:
-        tail = f"; still worse than {_text(float(np.median(best)), metric)} before"
+        tail = f"; still worse than {amount_text(float(np.median(best)), metric)} before"
     recorded = float(np.median(best)) if worse else points[0].before
     words = f"changed {', then '.join(told)}{tail}"
     return Held(*name, last, key, points[-1].after, recorded, None, how, "worse" if worse else "fine", words)
@@ -385,7 +365,7 @@ def _against(key: Key, best: Levels, now: Levels) -> tuple[bool, str]:
     """
     before, after = float(np.median(best)), float(np.median(now))
     test = rank_sum(best, now)
-    if not is_worse(key.metric, after, before) or test.p > max(HISTORY_ALPHA, test.least_p):
+    if not key.metric.is_worse(after, before) or test.p > max(HISTORY_ALPHA, test.least_p):
         return False, "; not for the worse by now"
     if abs(after - before) < floor(key, spread_of(best.tolist())):
         return False, "; worse, but by less than matters"

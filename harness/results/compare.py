@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from statistics import median
 from typing import Any, Literal
@@ -70,6 +70,12 @@ def number_text(value: float, digits: int) -> str:
         return f"{value:.2g}"
     text = f"{value:,.{digits}f}"
     return text[1:] if text.startswith("-") and not float(text.replace(",", "")) else text
+
+
+def amount_text(value: float, metric: Metric, digits: int | None = None) -> str:
+    """A value of a metric with its unit."""
+    unit = f" {metric.unit}" if metric.unit else ""
+    return number_text(value, metric.digits if digits is None else digits) + unit
 
 
 def _values(runs: Iterable[RunRecord], key: Key) -> list[float]:
@@ -144,27 +150,21 @@ def compare(contest: Contest, *, correction: Correction = "bh", alpha: float = A
         held = [found for group in others if (found := _held(reference, group, key)) is not None]
         if held:
             rows.append(Row(key, len(own), median(own), tuple(held)))
-    for judged in (True, False):
-        rows = _corrected(rows, judged, correction, alpha)
+    corrected = {}
+    for family in (True, False):
+        p = [own.p for row in rows if row.judged == family for own in row.contenders if own.p is not None]
+        corrected[family] = iter(adjusted(p, correction))
+    for at, row in enumerate(rows):
+        judged = [_judged(row.key.metric, own, corrected[row.judged], alpha) for own in row.contenders]
+        rows[at] = replace(row, contenders=tuple(judged))
     return Comparison(contest.title, contest.groups, rows, correction, alpha)
 
 
-def _corrected(rows: Sequence[Row], judged: bool, correction: Correction, alpha: float) -> list[Row]:
-    """p-values of one family corrected, and the verdicts that follow."""
-    p = [c.p for row in rows if row.judged == judged for c in row.contenders if c.p is not None]
-    left = iter(adjusted(p, correction))
-    out = []
-    for row in rows:
-        if row.judged != judged:
-            out.append(row)
-            continue
-        done = []
-        for contender in row.contenders:
-            found = replace(contender, p_adjusted=next(left) if contender.p is not None else None)
-            found = replace(found, verdict=_verdict(row.key.metric, found, alpha))
-            done.append(replace(found, words=_words(row.key.metric, found)))
-        out.append(replace(row, contenders=tuple(done)))
-    return out
+def _judged(metric: Metric, own: Contender, corrected: Iterator[float], alpha: float) -> Contender:
+    """With its p-value as ``corrected`` has it next, and the verdict that follows."""
+    own = replace(own, p_adjusted=next(corrected) if own.p is not None else None)
+    own = replace(own, verdict=_verdict(metric, own, alpha))
+    return replace(own, words=_words(metric, own))
 
 
 def _verdict(metric: Metric, own: Contender, alpha: float) -> Verdict:
@@ -173,24 +173,22 @@ def _verdict(metric: Metric, own: Contender, alpha: float) -> Verdict:
     if own.p_adjusted is None:
         return "not tested"
     if own.p_adjusted <= alpha and own.sign:
-        if metric.better == "neither":
+        worse = metric.is_worse(own.sign, 0)
+        if worse is None:
             return "higher" if own.sign > 0 else "lower"
-        return "better" if (own.sign > 0) == (metric.better == "higher") else "worse"
+        return "worse" if worse else "better"
     return "too few repeats" if own.least_p > alpha else "no difference shown"
 
 
 def _words(metric: Metric, own: Contender) -> str:
-    unit = f" {metric.unit}" if metric.unit else ""
-    sign = "+" if own.difference > 0 else ""
-    by = f"{sign}{number_text(own.difference, metric.digits)}{unit}"
+    by = ("+" if own.difference > 0 else "") + amount_text(own.difference, metric)
     if own.relative is not None:
         by += f" ({own.relative:+.1%})"
     if own.verdict == "equal":
         return "equal in every run"
     if own.verdict == "not tested":
-        favour = ""
-        if metric.better != "neither" and own.difference:
-            favour = ", better" if (own.difference > 0) == (metric.better == "higher") else ", worse"
+        favour = {None: "", True: ", worse", False: ", better"}[metric.is_worse(own.difference, 0)]
+        favour = favour if own.difference else ""
         return f"{by}{favour} in one run each: not tested"
     if own.verdict == "too few repeats":
         return f"{by}, but in too few runs to tell it from chance"

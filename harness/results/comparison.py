@@ -98,9 +98,9 @@ def found_at(summary: Any, path: Iterable[str]) -> Any:
 
 def _mark(metric: Metric, before: float | None, value: float) -> str:
     """Blank where the difference is small: in proportion, or below what matters in the metric's unit."""
-    if before is None or metric.better == "neither" or abs(value - before) <= max(SAME * abs(before), metric.matters):
+    if before is None or abs(value - before) <= max(SAME * abs(before), metric.matters):
         return " "
-    return "+" if (value > before) == (metric.better == "higher") else "!"
+    return {None: " ", False: "+", True: "!"}[metric.is_worse(value, before)]
 
 
 #: Of runs of a YARN cluster.

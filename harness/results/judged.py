@@ -8,15 +8,15 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal
 
 from harness.base.files import make_folders_of, write_text
-from harness.results.check import Checked, Held, is_worse
+from harness.results.acknowledge import fits
+from harness.results.check import Checked, Held
 
 #: What fails: what is worse; also what changed in a metric without a better side; also what is better.
 Only = Literal["worse", "change", "any"]
@@ -39,10 +39,7 @@ class Failure:
     @property
     def metrics(self) -> list[list[Held]]:
         """The alarms of each metric, a run each: the worst run first, the worst metric first."""
-        by_key: dict[str, list[Held]] = {}
-        for one in self.alarms:
-            by_key.setdefault(one.key.text(), []).append(one)
-        return list(by_key.values())
+        return _grouped(self.alarms, lambda one: one.key)
 
     @property
     def words(self) -> str:
@@ -65,29 +62,36 @@ def _worst(alarms: Sequence[Held]) -> str:
     return alarms[0].words + (f" (the worst of {len(alarms)} runs)" if len(alarms) > 1 else "")
 
 
+def _grouped(held: Iterable[Held], by: Callable[[Held], object]) -> list[list[Held]]:
+    """Those that are alike together, in the order in which they come."""
+    found: dict[object, list[Held]] = {}
+    for one in held:
+        found.setdefault(by(one), []).append(one)
+    return list(found.values())
+
+
+def _title(held: Held) -> str:
+    return f"{held.experiment}, {held.variant}"
+
+
 def good_lines(found: Checked) -> list[str]:
     """What is better or has changed for good, a line a metric, five of a variant at most."""
-    by_title: dict[str, dict[str, list[Held]]] = {}
-    for one in found.held:
-        if one.verdict == "better" or (not one.alarm and one.words.startswith("changed from")):
-            by_key = by_title.setdefault(f"{one.experiment}, {one.variant}", {})
-            by_key.setdefault(one.key.text(), []).append(one)
+    good = [one for one in found.held if one.verdict == "better" or one.words.startswith("changed from")]
     out = []
-    for title, by_key in by_title.items():
-        for first, *others in list(by_key.values())[:NAMED]:
+    for own in _grouped([one for one in good if not one.alarm], _title):
+        metrics = _grouped(own, lambda one: one.key)
+        for first, *others in metrics[:NAMED]:
             runs = f" (in {len(others) + 1} runs)" if others else ""
-            out.append(f"{first.verdict:>12}  {title}: {first.key.title()}: {first.words}{runs}")
-        if len(by_key) > NAMED:
-            out.append(f"{'':>12}  {title}: {len(by_key) - NAMED} more metric(s) that are no failure")
+            out.append(f"{first.verdict:>12}  {_title(first)}: {first.key.title()}: {first.words}{runs}")
+        if len(metrics) > NAMED:
+            out.append(f"{'':>12}  {_title(own[0])}: {len(metrics) - NAMED} more metric(s) that are no failure")
     return out
 
 
 def failures(found: Checked) -> list[Failure]:
     """The alarms by variant, the worst variant first."""
-    groups: dict[tuple[str, str], list[Held]] = {}
-    for one in found.alarms:
-        groups.setdefault((one.experiment, one.variant), []).append(one)
-    made = [Failure(*name, tuple(sorted(own, key=_severity, reverse=True))) for name, own in groups.items()]
+    groups = [sorted(own, key=_severity, reverse=True) for own in _grouped(found.alarms, _title)]
+    made = [Failure(own[0].experiment, own[0].variant, tuple(own)) for own in groups]
     return sorted(made, key=lambda failure: _severity(failure.alarms[0]), reverse=True)
 
 
@@ -104,14 +108,14 @@ def narrowed(found: Checked, *, metrics: Sequence[str] = (), tolerance: float = 
     ``metrics``: patterns (``*``, ``?``) of those that count; none: all. ``tolerance``: a difference of at most this
     part of what is recorded is fine.
     """
-    held = [one for one in found.held if not metrics or any(_fits(pattern, one) for pattern in metrics)]
+    held = [one for one in found.held if not metrics or any(fits(pattern, one.key.text()) for pattern in metrics)]
     return Checked([_as_wanted(one, tolerance, only) for one in held], found.invalid, found.remarks)
 
 
 def unfitting(found: Checked, patterns: Sequence[str]) -> list[tuple[str, list[str]]]:
     """The patterns that no metric fits, each with the names nearest to it, three at most."""
     names = list(dict.fromkeys(one.key.text() for one in found.held))
-    return [(one, _nearest(one, names)) for one in patterns if not any(_fits(one, held) for held in found.held)]
+    return [(one, _nearest(one, names)) for one in patterns if not any(fits(one, name) for name in names)]
 
 
 def _nearest(pattern: str, names: Sequence[str]) -> list[str]:
@@ -121,17 +125,12 @@ def _nearest(pattern: str, names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([*within, *get_close_matches(word[:100], names, 3)]))[:3]
 
 
-def _fits(pattern: str, held: Held) -> bool:
-    # Brackets stand for themselves: they hold a queue's name.
-    return fnmatchcase(held.key.text(), pattern.replace("[", "[[]"))
-
-
 def _as_wanted(held: Held, tolerance: float, only: Only) -> Held:
     if held.verdict not in ("worse", "changed") or held.value is None or held.recorded is None:
         return held
     if abs(held.value - held.recorded) <= tolerance * abs(held.recorded):
         return replace(held, verdict="fine", words=f"{held.words}; within the tolerance of {tolerance:.0%}")
-    worse = is_worse(held.key.metric, held.value, held.recorded)
+    worse = held.key.metric.is_worse(held.value, held.recorded)
     if (worse is False and only != "any") or (worse is None and only == "worse"):
         return replace(held, verdict="better" if worse is False else "fine")
     return held

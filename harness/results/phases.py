@@ -15,6 +15,7 @@ from typing import Any
 
 from harness.base.errors import InputError
 from harness.base.files import plain, read_whole, write_text
+from harness.results.comparison import found_at
 
 FILE = "phases.json"
 #: What depends on the machine's clock.
@@ -48,12 +49,12 @@ class Phases:
 
     def span(self, *keys: str) -> tuple[float, float] | None:
         """The smallest and the largest; None where the number is not known in every phase."""
-        low, high = (_at(found, keys) for found in (self.low, self.high))
+        low, high = (found_at(found, keys) for found in (self.low, self.high))
         return None if low is None or high is None else (low, high)
 
     def changes(self, other: Phases, *keys: str) -> list[float] | None:
         """By which part a number is more than the other's, phase by phase; None where it is not known or is 0."""
-        pairs = (_at(self.figures, keys), _at(other.figures, keys))
+        pairs = (found_at(self.figures, keys), found_at(other.figures, keys))
         if not all(isinstance(values, list) and None not in values for values in pairs) or self.count != other.count:
             return None
         return None if 0 in pairs[1] else [mine / its - 1.0 for mine, its in zip(*pairs, strict=True)]
@@ -127,9 +128,3 @@ def each(figures: Mapping[str, Any], of: Callable[[Sequence[float]], Any]) -> di
 def mean_of(values: Sequence[float]) -> float:
     """The mean. A count that is the same in each phase stays a count."""
     return values[0] if min(values) == max(values) else sum(values) / len(values)
-
-
-def _at(found: Any, keys: Sequence[str]) -> Any:
-    for key in keys:
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return found

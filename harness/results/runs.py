@@ -56,6 +56,27 @@ class RunRecord:
         name = self.info.get("variant") or self.info.get("label") or self.path.name
         return without_seed(str(name), self.seed)
 
+    def _of_policy(self, key: str) -> Any:
+        own = self.info.get("policy")
+        return (own.get(key) if isinstance(own, Mapping) else None) or self.info.get(key)
+
+    @property
+    def policy(self) -> str:
+        """The policy's name; "" where run.json has none."""
+        own = self.info.get("policy")
+        return own if isinstance(own, str) else str(self._of_policy("name") or "")
+
+    @property
+    def mode(self) -> str:
+        """Where the policy acts."""
+        return str(self._of_policy("mode") or "inside")
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The policy's settings."""
+        found = self._of_policy("settings")
+        return found if isinstance(found, Mapping) else {}
+
     @property
     def described(self) -> Mapping[str, Any]:
         """Its experiment as it was resolved; empty where run.json does not hold it."""

@@ -29,16 +29,6 @@ IDENTITY = ("run", "experiment", "variant", "policy", "mode", "backend", "seed",
 TABLES = ("runs", "queues", "jobs", "allocations", "decisions")
 
 
-def _policy(run: RunRecord) -> tuple[str, str, Mapping[str, Any]]:
-    policy = run.info.get("policy")
-    if not isinstance(policy, Mapping):
-        return str(policy or ""), "inside", {}
-    settings = policy.get("settings")
-    return str(policy.get("name") or ""), str(policy.get("mode") or "inside"), settings if isinstance(
-        settings, Mapping
-    ) else {}  # fmt: skip
-
-
 def _names(runs: Sequence[RunRecord]) -> list[str]:
     """Directory names, with as much of their parents as makes them unique."""
     for depth in range(1, 8):
@@ -56,25 +46,14 @@ class Results:
         self.names = _names(self.records)
 
     def _identity(self, at: int) -> dict[str, Any]:
-        run = self.records[at]
-        policy, mode, _ = _policy(run)
-        return {
-            "run": self.names[at],
-            "experiment": run.experiment,
-            "variant": run.variant,
-            "policy": policy,
-            "mode": mode,
-            "backend": run.backend,
-            "seed": run.seed,
-            "repeat": run.repeat,
-        }
+        return {"run": self.names[at], **{name: getattr(self.records[at], name) for name in IDENTITY[1:]}}
 
     @cached_property
     def runs(self) -> pd.DataFrame:
         """One row a run; settings as ``setting.NAME``, the summary's numbers by their keys, ``exit``, ``directory``."""
         rows = []
         for at, run in enumerate(self.records):
-            settings = {f"setting.{key}": value for key, value in _policy(run)[2].items()}
+            settings = {f"setting.{key}": value for key, value in run.settings.items()}
             numbers = {key.key: value for key, value in run.values.items() if key.queue is None}
             rows.append(
                 {
