@@ -45,17 +45,27 @@ def writing(where: str | Path, mend: str = "check disk and rights") -> Iterator[
 
 
 @contextlib.contextmanager
-def holding(path: Path, *, busy: InputError | None = None, mend: str = "check disk and rights") -> Iterator[None]:
+def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
     """Holds a file's lock for as long as the context lasts; it goes with the process. The file is made if need be.
 
-    Waits for who has it; with ``busy``: raises that instead. Raises InputError where the file cannot be made.
+    Raises OSError, BlockingIOError where another has it and nobody is to ``wait``.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        yield
+
+
+@contextlib.contextmanager
+def holding(path: Path, *, busy: InputError | None = None, mend: str = "check disk and rights") -> Iterator[None]:
+    """`locked` for what users ask for: waits for who has it; with ``busy``: raises that instead.
+
+    Raises InputError where the file cannot be made.
     """
     with contextlib.ExitStack() as stack:
         with writing(path, mend):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handle = stack.enter_context(path.open("a"))
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | (0 if busy is None else fcntl.LOCK_NB))
+                stack.enter_context(locked(path, wait=busy is None))
             except BlockingIOError:
                 assert busy is not None
                 raise busy from None

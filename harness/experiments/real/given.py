@@ -8,7 +8,6 @@ back when the one that left it was killed or lost its connection, and never over
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -19,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from harness.base.errors import InputError, YarnfairError, reason
-from harness.base.files import writing
+from harness.base.files import locked, writing
 from harness.clusters import processes
 from harness.yarn.files import AllocationPlace, always
 from harness.yarn.http import HttpOptions
@@ -29,6 +28,9 @@ Progress = Callable[[str], None]
 #: Folders whose file is still to be put back; those that somebody else's changes have overtaken.
 _PREFIX, _OVERTAKEN = "given-", "kept-"
 _COPY, _DOCUMENT, _WRITTEN = "before.xml", "given.json", "written"
+#: One process at a time looks after what others have left: two would put a file back one after the other, the second
+#: over a new run's.
+_LOCK = ".given.lock"
 #: Those that this process works with now.
 _OPEN: set[str] = set()
 
@@ -132,6 +134,15 @@ def _kept_folders(root: Path) -> list[_Kept]:
     return found
 
 
+def _sync(path: Path) -> None:
+    """The names in a folder are on the disk when this returns. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def _keep(root: Path, text: str, before: bytes) -> _Kept:
     """A new folder, there whole or not at all, for its owner's eyes only. Raises OSError."""
     me = next(iter(processes.of_pid(os.getpid())))
@@ -144,30 +155,12 @@ def _keep(root: Path, text: str, before: bytes) -> _Kept:
                 out.write(data)
                 out.flush()
                 os.fsync(out.fileno())
-        for folder in (scratch, root):
-            if folder is root:
-                scratch.rename(root / name)
-            handle = os.open(folder, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+        _sync(scratch)
+        scratch.rename(root / name)
+        _sync(root)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return _Kept(root / name, text, me)
-
-
-@contextlib.contextmanager
-def _locked(root: Path) -> Iterator[None]:
-    """One process at a time looks after what others have left: two would put a file back one after the other, the
-    second over a new run's. Raises OSError."""
-    root.mkdir(parents=True, exist_ok=True)
-    handle = os.open(root / ".given.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 def put_back_abandoned(root: Path, progress: Progress = lambda _: None) -> list[str]:
@@ -179,7 +172,7 @@ def put_back_abandoned(root: Path, progress: Progress = lambda _: None) -> list[
     if not any(not kept.in_use for kept in _kept_folders(root)):
         return done
     try:
-        with _locked(root):
+        with locked(root / _LOCK):
             for kept in _kept_folders(root):
                 if kept.in_use:
                     continue
@@ -215,7 +208,7 @@ def given_file(
     place = open_place(text, options)
     try:
         try:
-            with _locked(root):
+            with locked(root / _LOCK):
                 for kept in [one for one in _kept_folders(root) if one.place == text]:
                     if kept.in_use:
                         raise InputError(
