@@ -26,7 +26,14 @@ from numba.core.imputils import (
     lower_getattr_generic,
     lower_setattr_generic,
 )
-from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr, infer_global, signature
+from numba.core.typing.templates import (
+    AbstractTemplate,
+    AttributeTemplate,
+    infer,
+    infer_getattr,
+    infer_global,
+    signature,
+)
 from numba.core.typing.typeof import typeof_impl
 from numba.extending import NativeValue, intrinsic, models, register_model, unbox
 from numba.np.arrayobj import populate_array
@@ -362,6 +369,39 @@ def _set_field(context: Any, builder: Any, sig: Any, args: Any, name: str) -> An
     value = context.cast(builder, args[1], kind, row.fields[name][0])
     _store(context, builder, row.fields[name][0], value, _field(builder, row, args[0], name), f"{row.name}.{name}")
     return context.get_dummy_value()
+
+
+@infer
+class _NamedField(AbstractTemplate):  # type: ignore[misc]
+    """``row["name"]``: for kernels that are made for a field whose name they are given (harness.sim.lists)."""
+
+    key = "static_getitem"
+
+    def generic(self, args: Any, kws: Any) -> Any:
+        row, name = args
+        known = isinstance(row, RowType) and name in row.fields
+        return signature(_shown(row.fields[name][0]), row, types.literal(name)) if known else None
+
+
+@infer
+class _SetNamedField(AbstractTemplate):  # type: ignore[misc]
+    key = "static_setitem"
+
+    def generic(self, args: Any, kws: Any) -> Any:
+        row, name, value = args
+        known = isinstance(row, RowType) and name in row.fields
+        return signature(types.void, row, types.literal(name), value) if known else None
+
+
+@lower_builtin("static_getitem", RowType, types.StringLiteral)
+def _get_named(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return _get_field(context, builder, sig.args[0], *args)
+
+
+@lower_builtin("static_setitem", RowType, types.StringLiteral, types.Any)
+def _set_named(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    row, name, kind = sig.args
+    return _set_field(context, builder, signature(types.void, row, kind), (args[0], args[2]), name.literal_value)
 
 
 def _fetcher(most: int) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from harness.sim.kernel import kernel
+from harness.sim.lists import chained, keyed, linked
 
 #: The order of hash tables is switched off (for the tests that must notice); the bit is the same in both schedulers.
 MUT_HASHORDER = 1 << 16
@@ -20,6 +21,12 @@ MUT_HASHORDER = 1 << 16
 INTEGRALS, WORLD = 1, 2
 #: There is no such live thing; nothing was changed.
 IGNORED = -4
+
+#: An application's live containers, those on a node, and an application's asks.
+_into_live, _out_of_live = linked("live_head", "live_tail", "a_prev", "a_next")
+_onto_node, _off_node = linked("c_head", "c_tail", "n_prev", "n_next")
+find_ask, _into_asks = keyed("req_head")
+_out_of_asks = chained("req_head", "next")
 
 
 @kernel
@@ -52,17 +59,6 @@ def log_container(s: Any, now: int, kind: int, c: int, why: int) -> int:
         e.serial, e.n, e.cid = x.serial, x.n, x.cid
         e.from_reservation, e.start_ms = x.from_reservation, x.start_ms
     return k
-
-
-@kernel
-def find_ask(s: Any, i: int, priority: int, alloc_id: int) -> int:
-    """The outstanding ask of an application under a key, or -1."""
-    r = s.a[i].req_head
-    while r >= 0:
-        if s.r[r].priority == priority and s.r[r].alloc_id == alloc_id:
-            return r
-        r = s.r[r].next
-    return -1
 
 
 @kernel
@@ -120,14 +116,7 @@ def node_release(s: Any, c: int, by_node: bool) -> None:
     node.avail_mb += x.mb
     node.avail_vcores += x.vcores
     node.n_c -= 1
-    if x.n_prev >= 0:
-        s.c[x.n_prev].n_next = x.n_next
-    else:
-        node.c_head = x.n_next
-    if x.n_next >= 0:
-        s.c[x.n_next].n_prev = x.n_prev
-    else:
-        node.c_tail = x.n_prev
+    _off_node(s.c, node, c)
 
 
 @kernel
@@ -191,14 +180,7 @@ def link_ask(s: Any, i: int, priority: int, alloc_id: int) -> int:
     e.app, e.priority, e.alloc_id, e.count, e.mb, e.vcores = i, priority, alloc_id, 0, 0, 0
     e.seq, e.given = g.req_seq, -1
     g.req_seq += 1
-    before, p = -1, x.req_head
-    while p >= 0 and (s.r[p].priority, s.r[p].alloc_id) < (priority, alloc_id):
-        before, p = p, s.r[p].next
-    e.next = p
-    if before < 0:
-        x.req_head = r
-    else:
-        s.r[before].next = r
+    _into_asks(s.r, x, r)
     x.n_req += 1
     return r
 
@@ -208,13 +190,7 @@ def unlink_ask(s: Any, i: int, r: int) -> None:
     """An ask out of an application's list, its slot free again."""
     settle_given(s, r)
     x = s.a[i]
-    if x.req_head == r:
-        x.req_head = s.r[r].next
-    else:
-        p = x.req_head
-        while s.r[p].next != r:
-            p = s.r[p].next
-        s.r[p].next = s.r[r].next
+    _out_of_asks(s.r, x, r)
     x.n_req -= 1
     s.r[r].next = s.g[0].free_r
     s.g[0].free_r = r
@@ -242,21 +218,11 @@ def new_container(s: Any, i: int, ni: int, mb: int, vcores: int, now: int) -> in
     e.acq_hb = node.hb
     if e.acquired == 1 and g.launch == 1:
         node.n_launch += 1
-    e.a_prev, e.a_next = x.live_tail, -1
-    if x.live_tail >= 0:
-        s.c[x.live_tail].a_next = c
-    else:
-        x.live_head = c
-    x.live_tail = c
+    _into_live(s.c, x, c, x.live_tail)
     x.n_live += 1
     while 4 * x.n_live >= 3 * x.live_cap:
         x.live_cap *= 2
-    e.n_prev, e.n_next = node.c_tail, -1
-    if node.c_tail >= 0:
-        s.c[node.c_tail].n_next = c
-    else:
-        node.c_head = c
-    node.c_tail = c
+    _onto_node(s.c, node, c, node.c_tail)
     node.n_c += 1
     while 4 * node.n_c > 3 * node.map_cap:
         node.map_cap *= 2
@@ -275,14 +241,7 @@ def end_container(s: Any, c: int) -> None:
     x.live = 0
     s.g[0].n_running -= 1
     a.n_live -= 1
-    if x.a_prev >= 0:
-        s.c[x.a_prev].a_next = x.a_next
-    else:
-        a.live_head = x.a_next
-    if x.a_next >= 0:
-        s.c[x.a_next].a_prev = x.a_prev
-    else:
-        a.live_tail = x.a_prev
+    _out_of_live(s.c, a, c)
 
 
 @kernel

@@ -80,7 +80,7 @@ def on_assigned(S: Any, W: Any, entry: Any, now: int) -> Any:
             run.start_ms = start
         run.kind = R_EXECUTOR
         job.ex_wanted -= 1
-        into_executors(W, c, j)
+        into_executors(W.runs, job, c)
         push(W, start, E_EXECUTOR, run.gen, c)
         return
     if job.kind == SERVICE:
@@ -159,7 +159,7 @@ def on_completed(S: Any, W: Any, c: int, finished: Any, now: int) -> Any:
             g.am_lost = 1
         return
     if run.kind == R_EXECUTOR:
-        out_of_executors(W, c, j)
+        out_of_executors(W.runs, job, c)
         t = run.inner
         while t >= 0:
             task = W.inner[t]

@@ -10,7 +10,10 @@ from typing import Any
 from harness.sim.events import E_ACT, E_INNER, USE_MASK, push
 from harness.sim.fair.longterm import task_ended
 from harness.sim.kernel import kernel
+from harness.sim.lists import stacked
 from harness.sim.tasks import FAILED, FINISHED, log_attempt, put_redo, seal, take_redo, work_ms
+
+_into_executor, _out_of_executor = stacked("inner", "prev", "next")
 
 
 @kernel
@@ -43,11 +46,7 @@ def _fill_executor(W: Any, j: int, c: int, now: int) -> Any:
         task.run = c
         task.stage = s
         task.dead = 0
-        task.prev = -1
-        task.next = run.inner
-        if run.inner >= 0:
-            W.inner[run.inner].prev = t
-        run.inner = t
+        _into_executor(W.inner, run, t)
         run.idle -= 1
         st.running += 1
         push(W, now + ms, E_INNER, task.gen, t)
@@ -98,12 +97,7 @@ def inner_ended(S: Any, W: Any, t: int, now: int) -> Any:
     g, task = W.g[0], W.inner[t]
     dead, c = task.dead, task.run
     if dead == 0:
-        if task.prev >= 0:
-            W.inner[task.prev].next = task.next
-        else:
-            W.runs[c].inner = task.next
-        if task.next >= 0:
-            W.inner[task.next].prev = task.prev
+        _out_of_executor(W.inner, W.runs[c], t)
     task.gen = (task.gen + 1) & USE_MASK
     s, number, attempt, fails, failing, start = (
         task.stage,

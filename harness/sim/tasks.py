@@ -21,6 +21,7 @@ from harness.sim.durations import (
 from harness.sim.ends import set_end
 from harness.sim.events import E_ACT, E_BEAT, push
 from harness.sim.kernel import kernel
+from harness.sim.lists import stacked
 from harness.sim.world import NEVER
 
 #: How a run of a container ended, in the task log.
@@ -32,49 +33,21 @@ COPY_ASKED, BEATEN = -2, -3
 
 # --- lists ---
 
+#: A stage's live containers, and a Spark job's executors.
+_into_stage, _out_of_stage = stacked("run_head", "st_prev", "st_next")
+into_executors, out_of_executors = stacked("ex_head", "st_prev", "st_next")
+
 
 @kernel
 def into_stage(W: Any, c: int, j: int, s: int) -> Any:
-    head = W.stages[j, s].run_head
-    W.runs[c].st_prev = -1
-    W.runs[c].st_next = head
-    if head >= 0:
-        W.runs[head].st_prev = c
-    W.stages[j, s].run_head = c
+    _into_stage(W.runs, W.stages[j, s], c)
     W.stages[j, s].running += 1
 
 
 @kernel
 def out_of_stage(W: Any, c: int, j: int, s: int) -> Any:
-    before, after = W.runs[c].st_prev, W.runs[c].st_next
-    if before >= 0:
-        W.runs[before].st_next = after
-    else:
-        W.stages[j, s].run_head = after
-    if after >= 0:
-        W.runs[after].st_prev = before
+    _out_of_stage(W.runs, W.stages[j, s], c)
     W.stages[j, s].running -= 1
-
-
-@kernel
-def into_executors(W: Any, c: int, j: int) -> Any:
-    head = W.jobs[j].ex_head
-    W.runs[c].st_prev = -1
-    W.runs[c].st_next = head
-    if head >= 0:
-        W.runs[head].st_prev = c
-    W.jobs[j].ex_head = c
-
-
-@kernel
-def out_of_executors(W: Any, c: int, j: int) -> Any:
-    before, after = W.runs[c].st_prev, W.runs[c].st_next
-    if before >= 0:
-        W.runs[before].st_next = after
-    else:
-        W.jobs[j].ex_head = after
-    if after >= 0:
-        W.runs[after].st_prev = before
 
 
 @kernel

@@ -20,10 +20,12 @@ from harness.sim.capacity.containers import (
 from harness.sim.capacity.order import (
     drop_stale,
     forget_stale,
+    into_waiting,
     join_waiting,
     leave_active,
     leave_waiting,
     mark_stale,
+    out_of_waiting,
     place_app,
 )
 from harness.sim.capacity.parallel import arrive, let_others_in, release_room, untrack
@@ -47,7 +49,7 @@ from harness.sim.kernel import kernel
 @kernel
 def _put(s: S, i: int, priority: int, alloc_id: int, count: int, mb: int, vcores: int) -> None:
     x = s.a[i]
-    r = find_ask(s, i, priority, alloc_id)
+    r = find_ask(s.r, x, priority, alloc_id)
     if count <= 0:
         if r >= 0:
             e = s.r[r]
@@ -260,16 +262,9 @@ def _leave_ghost(s: S, i: int) -> None:
     y.alive, y.ghost, y.active, y.in_asks, y.stale, y.req_head, y.listed = 0, 1, 0, 0, 0, -1, 0
     y.used_mb, y.used_vcores, y.reserved_mb, y.reserved_vcores, y.pending_mb, y.pending_vcores = 0, 0, 0, 0, 0, 0
     y.managed, y.am_running, y.live_head, y.held_head, y.n_live, y.n_held = x.managed, 1, -1, -1, 0, 0
-    y.waiting, y.wait_prev, y.wait_next = 1, x.wait_prev, x.wait_next
-    q = s.q[x.q]
-    if y.wait_prev >= 0:
-        s.a[y.wait_prev].wait_next = j
-    else:
-        q.wait_head = j
-    if y.wait_next >= 0:
-        s.a[y.wait_next].wait_prev = j
-    else:
-        q.wait_tail = j
+    y.waiting = 1
+    into_waiting(s.a, s.q[x.q], j, i)
+    out_of_waiting(s.a, s.q[x.q], i)
 
 
 @kernel

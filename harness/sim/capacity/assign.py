@@ -45,7 +45,7 @@ _F1 = np.float32(1.0)
 def _wants_more(s: S, i: int, r: int) -> bool:
     """Whether an ask may reserve (another) node: outstanding, plus what starvation adds, above what is reserved."""
     g, e = s.g[0], s.r[r]
-    h = find_held(s, i, e.priority, e.alloc_id)
+    h = find_held(s.h, s.a[i], e.priority, e.alloc_id)
     if h < 0:
         return e.count > 0
     have, starved = s.h[h].n, 0
@@ -62,7 +62,7 @@ def _wants_more(s: S, i: int, r: int) -> bool:
 def _to_give(s: S, i: int, r: int, mb: int, vcores: int) -> int:
     """The node whose reservation an application gives up for its ask: the first that is large enough, or -1."""
     e = s.r[r]
-    h = find_held(s, i, e.priority, e.alloc_id)
+    h = find_held(s.h, s.a[i], e.priority, e.alloc_id)
     if h < 0:
         return -1
     best, lowest = -1, 0
@@ -360,7 +360,7 @@ def _from_reservation(s: S, ni: int, now: int) -> None:
     """A node with a reservation: nothing else is tried there."""
     node = s.n[ni]
     i = node.res_app
-    r = find_ask(s, i, node.res_priority, node.res_alloc_id)
+    r = find_ask(s.r, s.a[i], node.res_priority, node.res_alloc_id)
     if r < 0:
         drop_reservation(s, ni, now)
         return

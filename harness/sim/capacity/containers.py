@@ -32,6 +32,11 @@ from harness.sim.containers import (
 )
 from harness.sim.fair.longterm import usage_changed
 from harness.sim.kernel import kernel
+from harness.sim.lists import chained, keyed
+
+#: An application's reservations by key.
+find_held, _into_held = keyed("held_head")
+_out_of_held = chained("held_head", "next")
 
 # --- asks
 
@@ -97,35 +102,17 @@ def charge(s: S, i: int, mb: int, vcores: int) -> None:
 
 
 @kernel
-def find_held(s: S, i: int, priority: int, alloc_id: int) -> int:
-    """An application's reservations under a key, or -1."""
-    h = s.a[i].held_head
-    while h >= 0:
-        if s.h[h].priority == priority and s.h[h].alloc_id == alloc_id:
-            return h
-        h = s.h[h].next
-    return -1
-
-
-@kernel
 def reserve(s: S, i: int, ni: int, priority: int, alloc_id: int, mb: int, vcores: int, now: int) -> None:
     """A node is reserved; uses up a container id. What it costs queue and user is not counted here."""
     g, x, node = s.g[0], s.a[i], s.n[ni]
-    h = find_held(s, i, priority, alloc_id)
+    h = find_held(s.h, x, priority, alloc_id)
     if h < 0:
         h = g.free_h
         e = s.h[h]
         g.free_h = e.next
         g.n_free_h -= 1
         e.app, e.priority, e.alloc_id, e.n, e.cap, e.head, e.tail = i, priority, alloc_id, 0, 16, -1, -1
-        before, p = -1, x.held_head
-        while p >= 0 and (s.h[p].priority, s.h[p].alloc_id) < (priority, alloc_id):
-            before, p = p, s.h[p].next
-        e.next = p
-        if before < 0:
-            x.held_head = h
-        else:
-            s.h[before].next = h
+        _into_held(s.h, x, h)
     e = s.h[h]
     e.again = 0
     e.n += 1
@@ -171,13 +158,7 @@ def unreserve(s: S, ni: int, now: int) -> None:
     e.n -= 1
     e.again = 0
     if e.n == 0:
-        if x.held_head == h:
-            x.held_head = e.next
-        else:
-            p = x.held_head
-            while s.h[p].next != h:
-                p = s.h[p].next
-            s.h[p].next = e.next
+        _out_of_held(s.h, x, h)
         e.next = g.free_h
         g.free_h = h
         g.n_free_h += 1
@@ -272,7 +253,7 @@ def give_back(s: S, c: int) -> None:
     """The request of a container that its AM never fetched is outstanding again, with the size it had."""
     x = s.c[c]
     i = x.app
-    r = find_ask(s, i, x.priority, x.alloc_id)
+    r = find_ask(s.r, s.a[i], x.priority, x.alloc_id)
     count = x.ask_count
     if r >= 0:
         count = s.r[r].count + 1

@@ -17,9 +17,16 @@ import numpy as np
 from harness.sim.capacity.resources import divide, positive
 from harness.sim.capacity.state import S
 from harness.sim.kernel import kernel
+from harness.sim.lists import chained, linked
 
 _F0, _F1 = np.float32(0.0), np.float32(1.0)
 _LOG2 = math.log(2)
+
+#: A leaf's applications: with asks, active, waiting for their activation, with changed figures.
+_into_asks, _out_of_asks = linked("ask_head", "ask_tail", "ask_prev", "ask_next")
+_into_active, _out_of_active = linked("act_head", "act_tail", "act_prev", "act_next")
+into_waiting, out_of_waiting = linked("wait_head", "wait_tail", "wait_prev", "wait_next")
+_out_of_stale = chained("stale_head", "stale_next")
 
 
 # --- children of a parent
@@ -151,15 +158,7 @@ def app_before(s: S, i: int, j: int) -> bool:
 @kernel
 def _unlink(s: S, i: int) -> None:
     x = s.a[i]
-    q = s.q[x.q]
-    if x.ask_prev >= 0:
-        s.a[x.ask_prev].ask_next = x.ask_next
-    else:
-        q.ask_head = x.ask_next
-    if x.ask_next >= 0:
-        s.a[x.ask_next].ask_prev = x.ask_prev
-    else:
-        q.ask_tail = x.ask_prev
+    _out_of_asks(s.a, s.q[x.q], i)
     x.in_asks = 0
 
 
@@ -167,17 +166,7 @@ def _unlink(s: S, i: int) -> None:
 def _link(s: S, i: int, after: int) -> None:
     """Put application i behind `after` (-1: first) in its leaf's order."""
     x = s.a[i]
-    q = s.q[x.q]
-    x.ask_prev = after
-    x.ask_next = q.ask_head if after < 0 else s.a[after].ask_next
-    if after < 0:
-        q.ask_head = i
-    else:
-        s.a[after].ask_next = i
-    if x.ask_next >= 0:
-        s.a[x.ask_next].ask_prev = i
-    else:
-        q.ask_tail = i
+    _into_asks(s.a, s.q[x.q], i, after)
     x.in_asks = 1
 
 
@@ -235,12 +224,7 @@ def join_active(s: S, i: int) -> None:
         return
     q = s.q[x.q]
     x.active = 1
-    x.act_prev, x.act_next = q.act_tail, -1
-    if q.act_tail >= 0:
-        s.a[q.act_tail].act_next = i
-    else:
-        q.act_head = i
-    q.act_tail = i
+    _into_active(s.a, q, i, q.act_tail)
     q.n_active += 1
     q.n_run = q.n_active
     place_app(s, i)
@@ -252,14 +236,7 @@ def leave_active(s: S, i: int) -> None:
     x = s.a[i]
     q = s.q[x.q]
     x.active = 0
-    if x.act_prev >= 0:
-        s.a[x.act_prev].act_next = x.act_next
-    else:
-        q.act_head = x.act_next
-    if x.act_next >= 0:
-        s.a[x.act_next].act_prev = x.act_prev
-    else:
-        q.act_tail = x.act_prev
+    _out_of_active(s.a, q, i)
     q.n_active -= 1
     q.n_run = q.n_active
     place_app(s, i)
@@ -275,16 +252,7 @@ def join_waiting(s: S, i: int) -> None:
         s.a[after].priority < x.priority or (s.a[after].priority == x.priority and s.a[after].id > x.id)
     ):
         after = s.a[after].wait_prev
-    x.wait_prev = after
-    x.wait_next = q.wait_head if after < 0 else s.a[after].wait_next
-    if after < 0:
-        q.wait_head = i
-    else:
-        s.a[after].wait_next = i
-    if x.wait_next >= 0:
-        s.a[x.wait_next].wait_prev = i
-    else:
-        q.wait_tail = i
+    into_waiting(s.a, q, i, after)
     x.waiting = 1
     q.n_waiting += 1
 
@@ -294,14 +262,7 @@ def leave_waiting(s: S, i: int) -> None:
     """Application i waits no longer."""
     x = s.a[i]
     q = s.q[x.q]
-    if x.wait_prev >= 0:
-        s.a[x.wait_prev].wait_next = x.wait_next
-    else:
-        q.wait_head = x.wait_next
-    if x.wait_next >= 0:
-        s.a[x.wait_next].wait_prev = x.wait_prev
-    else:
-        q.wait_tail = x.wait_prev
+    out_of_waiting(s.a, q, i)
     x.waiting = 0
     q.n_waiting -= 1
 
@@ -332,14 +293,7 @@ def drop_stale(s: S, i: int) -> None:
     x = s.a[i]
     if x.stale == 0:
         return
-    q = s.q[x.q]
-    if q.stale_head == i:
-        q.stale_head = x.stale_next
-    else:
-        p = q.stale_head
-        while s.a[p].stale_next != i:
-            p = s.a[p].stale_next
-        s.a[p].stale_next = x.stale_next
+    _out_of_stale(s.a, s.q[x.q], i)
     x.stale = 0
 
 

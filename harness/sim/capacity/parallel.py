@@ -15,9 +15,14 @@ from harness.sim.capacity.resources import compare
 from harness.sim.capacity.state import MUT_PARALLEL, S
 from harness.sim.capacity.users import count_apps, ensure_user
 from harness.sim.kernel import kernel
+from harness.sim.lists import linked
 
 _NEVER = 2**63 - 1
 _ALL = 2**31 - 1
+
+#: A leaf's applications that are held back, and a user's.
+_into_held_back, _out_of_held_back = linked("held_back_head", "held_back_tail", "back_prev", "back_next")
+_into_own, _out_of_own = linked("own_head", "own_tail", "own_prev", "own_next")
 
 
 @kernel
@@ -74,19 +79,9 @@ def _hold_back(s: S, i: int) -> None:
     x = s.a[i]
     q, person = s.q[x.q], s.u[s.u[x.uq].person]
     x.held_back = 1
-    x.back_prev, x.back_next = q.held_back_tail, -1
-    if q.held_back_tail >= 0:
-        s.a[q.held_back_tail].back_next = i
-    else:
-        q.held_back_head = i
-    q.held_back_tail = i
+    _into_held_back(s.a, q, i, q.held_back_tail)
     q.n_held_back += 1
-    x.own_prev, x.own_next = person.own_tail, -1
-    if person.own_tail >= 0:
-        s.a[person.own_tail].own_next = i
-    else:
-        person.own_head = i
-    person.own_tail = i
+    _into_own(s.a, person, i, person.own_tail)
     s.g[0].n_held_back += 1
 
 
@@ -98,23 +93,9 @@ def _let_go(s: S, i: int) -> None:
         return
     q, person = s.q[x.q], s.u[s.u[x.uq].person]
     x.held_back = 0
-    if x.back_prev >= 0:
-        s.a[x.back_prev].back_next = x.back_next
-    else:
-        q.held_back_head = x.back_next
-    if x.back_next >= 0:
-        s.a[x.back_next].back_prev = x.back_prev
-    else:
-        q.held_back_tail = x.back_prev
+    _out_of_held_back(s.a, q, i)
     q.n_held_back -= 1
-    if x.own_prev >= 0:
-        s.a[x.own_prev].own_next = x.own_next
-    else:
-        person.own_head = x.own_next
-    if x.own_next >= 0:
-        s.a[x.own_next].own_prev = x.own_prev
-    else:
-        person.own_tail = x.own_prev
+    _out_of_own(s.a, person, i)
     s.g[0].n_held_back -= 1
 
 

@@ -22,9 +22,11 @@ from harness.sim.capacity.resources import (
 )
 from harness.sim.capacity.state import MUT_USERLIMIT, MUT_USERSUM, S
 from harness.sim.kernel import kernel
+from harness.sim.lists import linked
 
 _F0 = np.float32(0.0)
 _FAR = 2**50
+_into_leaf, _out_of_leaf = linked("user_head", "user_tail", "prev", "next")
 
 
 @kernel
@@ -37,12 +39,7 @@ def ensure_user(s: S, u: int) -> None:
     x.in_map, x.on = 1, 2
     x.used_mb, x.used_vcores, x.am_mb, x.am_vcores, x.pend, x.act = 0, 0, 0, 0, 0, 0
     x.ratio = _F0
-    x.prev, x.next = q.user_tail, -1
-    if q.user_tail >= 0:
-        s.u[q.user_tail].next = u
-    else:
-        q.user_head = u
-    q.user_tail = u
+    _into_leaf(s.u, q, u, q.user_tail)
     q.n_users += 1
     while 4 * q.n_users >= 3 * q.users_cap:
         q.users_cap *= 2
@@ -69,14 +66,7 @@ def forget_user(s: S, u: int) -> None:
     q = s.q[x.q]
     if x.pend > 0 and x.act <= 0:
         q.n_only_pending -= 1
-    if x.prev >= 0:
-        s.u[x.prev].next = x.next
-    else:
-        q.user_head = x.next
-    if x.next >= 0:
-        s.u[x.next].prev = x.prev
-    else:
-        q.user_tail = x.prev
+    _out_of_leaf(s.u, q, u)
     q.n_users -= 1
     if x.on == 1:
         q.n_on -= 1

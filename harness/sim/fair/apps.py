@@ -27,8 +27,14 @@ from harness.sim.fair.order import place
 from harness.sim.fair.state import APP_END, IGNORED, INVALID_ASK, NEED_ROOM, REJECTED, SOME_SHARES, S
 from harness.sim.fair.turns import seat
 from harness.sim.kernel import kernel
+from harness.sim.lists import linked
 
 _LONG_MAX = 2**63 - 1
+
+#: A queue's applications that run, and that wait; a user's that wait.
+_into_running, _out_of_running = linked("run_head", "run_tail", "run_prev", "run_next")
+_into_waiting, _out_of_waiting = linked("nr_head", "nr_tail", "nr_prev", "nr_next")
+_into_users, _out_of_users = linked("nr_head", "nr_tail", "user_prev", "user_next")
 
 
 @kernel
@@ -95,12 +101,7 @@ def _start(s: S, i: int) -> None:
     x = s.a[i]
     x.runnable = 1
     q = s.q[x.q]
-    x.run_prev, x.run_next = q.run_tail, -1
-    if q.run_tail >= 0:
-        s.a[q.run_tail].run_next = i
-    else:
-        q.run_head = i
-    q.run_tail = i
+    _into_running(s.a, q, i, q.run_tail)
     q.members_dirty = 1
     _count_running(s, x.q, 1)
     s.u[x.user].n_run += 1
@@ -117,42 +118,18 @@ def _wait(s: S, i: int) -> None:
     x = s.a[i]
     x.runnable = 0
     q, u = s.q[x.q], s.u[x.user]
-    x.nr_prev, x.nr_next = q.nr_tail, -1
-    if q.nr_tail >= 0:
-        s.a[q.nr_tail].nr_next = i
-    else:
-        q.nr_head = i
-    q.nr_tail = i
+    _into_waiting(s.a, q, i, q.nr_tail)
     q.n_nonrun += 1
-    x.user_prev, x.user_next = u.nr_tail, -1
-    if u.nr_tail >= 0:
-        s.a[u.nr_tail].user_next = i
-    else:
-        u.nr_head = i
-    u.nr_tail = i
+    _into_users(s.a, u, i, u.nr_tail)
 
 
 @kernel
 def _no_longer_waits(s: S, i: int) -> None:
     x = s.a[i]
-    q, u = s.q[x.q], s.u[x.user]
-    if x.nr_prev >= 0:
-        s.a[x.nr_prev].nr_next = x.nr_next
-    else:
-        q.nr_head = x.nr_next
-    if x.nr_next >= 0:
-        s.a[x.nr_next].nr_prev = x.nr_prev
-    else:
-        q.nr_tail = x.nr_prev
+    q = s.q[x.q]
+    _out_of_waiting(s.a, q, i)
     q.n_nonrun -= 1
-    if x.user_prev >= 0:
-        s.a[x.user_prev].user_next = x.user_next
-    else:
-        u.nr_head = x.user_next
-    if x.user_next >= 0:
-        s.a[x.user_next].user_prev = x.user_prev
-    else:
-        u.nr_tail = x.user_prev
+    _out_of_users(s.a, s.u[x.user], i)
 
 
 @kernel
@@ -312,7 +289,7 @@ def add_app(s: S, leaf: int, user: int, managed: bool, am_mb: int, am_vcores: in
 def _put(s: S, i: int, priority: int, alloc_id: int, count: int, mb: int, vcores: int, now: int) -> None:
     x = s.a[i]
     mb, vcores = normalize(s, x.q, mb, vcores)
-    r = find_ask(s, i, priority, alloc_id)
+    r = find_ask(s.r, x, priority, alloc_id)
     if r < 0:
         if count <= 0:
             return
@@ -357,14 +334,7 @@ def stops_running(s: S, i: int) -> None:
     """A runnable application leaves its queue's and its user's lists."""
     x = s.a[i]
     q = s.q[x.q]
-    if x.run_prev >= 0:
-        s.a[x.run_prev].run_next = x.run_next
-    else:
-        q.run_head = x.run_next
-    if x.run_next >= 0:
-        s.a[x.run_next].run_prev = x.run_prev
-    else:
-        q.run_tail = x.run_prev
+    _out_of_running(s.a, q, i)
     q.members_dirty = 1
     if x.am_running == 1:
         q.am_mb -= x.am_mb

@@ -275,7 +275,7 @@ def _serve_reserved(s: S, ni: int, now: int) -> int:
     """FSAppAttempt.assignReservedContainer: -1 not valid any more, else the number of containers assigned (0, 1)."""
     node = s.n[ni]
     i = node.res_app
-    r = find_ask(s, i, node.res_priority, node.res_alloc_id)
+    r = find_ask(s.r, s.a[i], node.res_priority, node.res_alloc_id)
     if r < 0 or not _usable(s, i, r, ni) or over_am_share(s, i):
         unreserve(s, ni, now)
         return -1

@@ -223,7 +223,7 @@ def give_back(s: S, c: int, now: int) -> None:
     """The request of a container that its AM never fetched is outstanding again, with the size it had."""
     x = s.c[c]
     i = x.app
-    r = find_ask(s, i, x.priority, x.alloc_id)
+    r = find_ask(s.r, s.a[i], x.priority, x.alloc_id)
     count = x.ask_count
     if r >= 0:
         count = s.r[r].count + 1

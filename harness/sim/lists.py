@@ -1,0 +1,116 @@
+"""Lists of records of an array, linked by slots in their own fields: which fields these are is said once a list.
+
+Each function here makes kernels for one list. They take the array of the members, the record that has the list's head,
+and a member's slot; -1 is none. What else changes with a list (how many, who is marked) is its callers' business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from harness.sim.kernel import kernel
+
+Kernel = Callable[..., Any]
+
+
+def _named(function: Kernel, *fields: str) -> Kernel:
+    """The kernel under a name of its own, from what it was made for: compiled code is kept and found by it."""
+    kind = function.__qualname__.partition(".")[0]
+    function.__qualname__ = "_".join((kind, function.__name__, *fields))
+    return kernel(function)
+
+
+def linked(head: str, tail: str, before: str, after: str) -> tuple[Kernel, Kernel]:
+    """In both directions: (``insert(members, whole, i, behind)``, -1: in front; ``remove(members, whole, i)``)."""
+
+    def insert(members: Any, whole: Any, i: int, behind: int) -> None:
+        x = members[i]
+        x[before] = behind
+        if behind < 0:
+            following = whole[head]
+            whole[head] = i
+        else:
+            following = members[behind][after]
+            members[behind][after] = i
+        x[after] = following
+        if following < 0:
+            whole[tail] = i
+        else:
+            members[following][before] = i
+
+    def remove(members: Any, whole: Any, i: int) -> None:
+        x = members[i]
+        if x[before] < 0:
+            whole[head] = x[after]
+        else:
+            members[x[before]][after] = x[after]
+        if x[after] < 0:
+            whole[tail] = x[before]
+        else:
+            members[x[after]][before] = x[before]
+
+    return _named(insert, head, after), _named(remove, head, after)
+
+
+def stacked(head: str, before: str, after: str) -> tuple[Kernel, Kernel]:
+    """One that nobody looks at from its end: (``push(members, whole, i)``; ``remove(members, whole, i)``)."""
+
+    def push(members: Any, whole: Any, i: int) -> None:
+        x, following = members[i], whole[head]
+        x[before], x[after] = -1, following
+        if following >= 0:
+            members[following][before] = i
+        whole[head] = i
+
+    def remove(members: Any, whole: Any, i: int) -> None:
+        x = members[i]
+        if x[before] < 0:
+            whole[head] = x[after]
+        else:
+            members[x[before]][after] = x[after]
+        if x[after] >= 0:
+            members[x[after]][before] = x[before]
+
+    return _named(push, head, after), _named(remove, head, after)
+
+
+def chained(head: str, after: str) -> Kernel:
+    """One in one direction: ``remove(members, whole, i)``, by a search from its head."""
+
+    def remove(members: Any, whole: Any, i: int) -> None:
+        if whole[head] == i:
+            whole[head] = members[i][after]
+            return
+        p = whole[head]
+        while members[p][after] != i:
+            p = members[p][after]
+        members[p][after] = members[i][after]
+
+    return _named(remove, head, after)
+
+
+def keyed(head: str) -> tuple[Kernel, Kernel]:
+    """A chain through ``next`` by (priority, alloc_id): (``find(members, whole, priority, alloc_id)``;
+    ``insert(members, whole, i)``, whose key is there and in no other)."""
+
+    def find(members: Any, whole: Any, priority: int, alloc_id: int) -> Any:
+        p = whole[head]
+        while p >= 0:
+            if members[p].priority == priority and members[p].alloc_id == alloc_id:
+                return p
+            p = members[p].next
+        return -1
+
+    def insert(members: Any, whole: Any, i: int) -> None:
+        x = members[i]
+        before, p = -1, whole[head]
+        while p >= 0 and (members[p].priority, members[p].alloc_id) < (x.priority, x.alloc_id):
+            before, p = p, members[p].next
+        x.next = p
+        if before < 0:
+            whole[head] = i
+        else:
+            members[before].next = i
+
+    return _named(find, head), _named(insert, head)
