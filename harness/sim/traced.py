@@ -6,7 +6,7 @@ them it is called again for the other branch. What comes out is, for each queue,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -97,6 +97,11 @@ def _exactly(arg: Arg) -> Arg:
     return (*arg, type(arg[1]), repr(arg[1])) if arg[0] == "c" else arg
 
 
+def _ways(do: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
+    """An operator of `Number`: with the number on its left, and on its right."""
+    return (lambda number, other: number._with(do, other)), (lambda number, other: number._with(do, other, True))
+
+
 class Number:
     """A figure that changes, or what was made of some."""
 
@@ -126,29 +131,14 @@ class Number:
             exact = False
         return Number(self.run, ("v", self.run.step(do + ("_i" if exact else ""), x, y)), exact)
 
-    def __add__(self, other: Any) -> Any:
-        return self._with("add", other)
-
-    def __radd__(self, other: Any) -> Any:
-        return self._with("add", other, True)
-
-    def __sub__(self, other: Any) -> Any:
-        return self._with("sub", other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return self._with("sub", other, True)
-
-    def __mul__(self, other: Any) -> Any:
-        return self._with("mul", other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return self._with("mul", other, True)
-
-    def __truediv__(self, other: Any) -> Any:
-        return self._with("div", other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return self._with("div", other, True)
+    __add__, __radd__ = _ways("add")
+    __sub__, __rsub__ = _ways("sub")
+    __mul__, __rmul__ = _ways("mul")
+    __truediv__, __rtruediv__ = _ways("div")
+    __lt__, __gt__ = _ways("lt")
+    __le__, __ge__ = _ways("le")
+    __eq__ = _ways("eq")[0]
+    __ne__ = _ways("ne")[0]
 
     def __neg__(self) -> Any:
         return self._with("mul", -1) if self.whole else self._with("mul", -1.0)
@@ -158,24 +148,6 @@ class Number:
 
     def __abs__(self) -> Any:
         return self if self >= 0 else -self
-
-    def __lt__(self, other: Any) -> Any:
-        return self._with("lt", other)
-
-    def __le__(self, other: Any) -> Any:
-        return self._with("le", other)
-
-    def __gt__(self, other: Any) -> Any:
-        return self._with("lt", other, True)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._with("le", other, True)
-
-    def __eq__(self, other: Any) -> Any:
-        return self._with("eq", other)
-
-    def __ne__(self, other: Any) -> Any:
-        return self._with("ne", other)
 
     def __bool__(self) -> bool:
         return bool(self != 0)
