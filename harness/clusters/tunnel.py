@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.base.errors import InputError, YarnfairError
+from harness.base.port import Port
 from harness.clusters.daemons import LOOPBACK
 from harness.clusters.inventory import Host, restored
 from harness.clusters.remote import Remote
@@ -39,7 +40,7 @@ class Tunnel:
         self.host, self.forward = host, dict(forward)
         self._remote = Remote(host)
         self._lock = threading.Lock()
-        self._servers: list[socketserver.ThreadingTCPServer] = []
+        self._ports: list[Port] = []
 
     def channel(self, target: tuple[str, int], origin: tuple[str, int]) -> paramiko.Channel:
         """A channel to the target through the host; once more over a new connection when the old one is dead."""
@@ -65,24 +66,23 @@ class Tunnel:
         """Listens on all local ports. InputError when one is taken."""
         for port, target in self.forward.items():
             try:
-                server = _server(self, port, target)
+                opened = Port(LOOPBACK, port, _forwarding(self, target), f"port {port}")
             except OSError as error:
                 self.close()
                 mend = "end what listens there, and bring the cluster up again"
                 raise InputError(f"port {port}: {error.strerror}", where=LOOPBACK, mend=mend) from None
-            self._servers.append(server)
-            threading.Thread(target=server.serve_forever, daemon=True).start()
+            self._ports.append(opened)
+            opened.start()
 
     def close(self) -> None:
         """Ends the listening and the connection."""
-        for server in self._servers:
-            server.shutdown()
-            server.server_close()
-        self._servers.clear()
+        for opened in self._ports:
+            opened.stop()
+        self._ports.clear()
         self._remote.close()
 
 
-def _server(tunnel: Tunnel, port: int, target: tuple[str, int]) -> socketserver.ThreadingTCPServer:
+def _forwarding(tunnel: Tunnel, target: tuple[str, int]) -> type[socketserver.BaseRequestHandler]:
     class Handler(socketserver.BaseRequestHandler):
         def handle(self) -> None:
             peer: socket.socket = self.request
@@ -95,11 +95,7 @@ def _server(tunnel: Tunnel, port: int, target: tuple[str, int]) -> socketserver.
             with contextlib.closing(channel), contextlib.suppress(OSError, EOFError):
                 _pump(peer, channel)
 
-    class Server(socketserver.ThreadingTCPServer):
-        allow_reuse_address = True
-        daemon_threads = True
-
-    return Server((LOOPBACK, port), Handler)
+    return Handler
 
 
 def _pump(peer: socket.socket, channel: paramiko.Channel) -> None:

@@ -9,16 +9,14 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
-import socket
-import sys
-import threading
 from collections.abc import Callable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from harness.base.errors import CallError, InputError, YarnfairError
 from harness.base.files import plain
+from harness.base.port import Port
 from harness.report.templating import content_hash
 
 #: What a browser's script sets, and a page of another origin cannot without being asked first.
@@ -68,27 +66,17 @@ class PageServer:
         self._page, self._answers = page.encode(), answers
         self._policy = content_policy(page)
         handler = type("Handler", (_Handler,), {"served": self})
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        server = type("Server", (_Server,), {"address_family": family})
         try:
-            self._server: ThreadingHTTPServer = server((host, port), handler)
+            self._port = Port(host, port, handler, "page")
         except (OSError, OverflowError, UnicodeError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise InputError(f"no page: {reason}", where=f"{host}:{port}", mend="give another HOST:PORT") from None
-        self.host, self.port = host, int(self._server.server_port)
-        self._thread = threading.Thread(target=self._server.serve_forever, name="page", daemon=True)
-        self._thread.start()
-
-    @property
-    def url(self) -> str:
-        """Where the page is."""
-        return f"http://[{self.host}]:{self.port}/" if ":" in self.host else f"http://{self.host}:{self.port}/"
+        self.host, self.port, self.url = host, self._port.port, f"{self._port.url}/"
+        self._port.start()
 
     def close(self) -> None:
         """Takes the page down."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(5)
+        self._port.stop()
 
     def ours(self, host: str | None) -> bool:
         """Whether a request's Host is an address, or the name that was given; not a name that leads here by DNS."""
@@ -122,15 +110,6 @@ class PageServer:
     def policy(self) -> str:
         """Content-Security-Policy."""
         return self._policy
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Who goes away before the answer is no error; what is one is for the terminal."""
-        if not isinstance(sys.exc_info()[1], OSError):
-            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -6,17 +6,15 @@ without Kerberos.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
-import socket
-import threading
 from collections.abc import Callable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from harness.base.errors import InputError
+from harness.base.port import Port
 from harness.model.queues import ensure_root_prefix
 from harness.model.resources import Resource
 from harness.sim.serve.documents import STATES, Documents
@@ -386,41 +384,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128
-
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
-        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        super().__init__(address, handler)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away in the middle is its own affair; anything else is ours."""
-        import sys
-
-        if not isinstance(sys.exc_info()[1], OSError):
-            super().handle_error(request, client_address)
-
-
-class RestServer:
+class RestServer(Port):
     """The REST port of a simulated ResourceManager. ``port`` 0 is a free one."""
 
     def __init__(self, cluster: LiveCluster, host: str = "127.0.0.1", port: int = 0) -> None:
         self.face = Face(cluster)
-        handler = type("Handler", (_Handler,), {"face": self.face})
-        self._server = _Server((host, port), handler)
-        self.port = int(self._server.server_address[1])
-        self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+        super().__init__(host, port, type("Handler", (_Handler,), {"face": self.face}), "rest")
         self.face.documents.base = self.url
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="rest", daemon=True)
-
-    def start(self) -> None:
-        """Answer from now on."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stop answering."""
-        # It may have been stopped already.
-        with contextlib.suppress(OSError):
-            self._server.shutdown()
-            self._server.server_close()

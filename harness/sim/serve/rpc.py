@@ -10,10 +10,9 @@ import contextlib
 import socket
 import socketserver
 import struct
-import threading
 from collections.abc import Callable
-from typing import Any
 
+from harness.base.port import Port
 from harness.model.queues import ensure_root_prefix
 from harness.sim.serve.live import LiveCluster
 from harness.sim.serve.seam import JavaError
@@ -160,31 +159,9 @@ class _Connection(socketserver.BaseRequestHandler):
         return bytes(data)
 
 
-class _Server(socketserver.ThreadingTCPServer):
-    daemon_threads = True
-    allow_reuse_address = True
-    request_queue_size = 128
-
-    def __init__(self, address: tuple[str, int], handler: Any) -> None:
-        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        super().__init__(address, handler)
-
-
-class RpcServer:
+class RpcServer(Port):
     """One RPC port of a simulated ResourceManager (the admin's or the clients'); ``port`` 0 is a free one."""
 
     def __init__(self, cluster: LiveCluster, host: str = "127.0.0.1", port: int = 0) -> None:
-        handler = type("Connection", (_Connection,), {"methods": methods(cluster)})
-        self._server = _Server((host, port), handler)
-        self.port = int(self._server.server_address[1])
+        super().__init__(host, port, type("Connection", (_Connection,), {"methods": methods(cluster)}), "rpc")
         self.address = rpc.RpcAddress(host, self.port)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="rpc", daemon=True)
-
-    def start(self) -> None:
-        """Answer from now on."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stop answering."""
-        self._server.shutdown()
-        self._server.server_close()
