@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.sim import either
+from harness.sim import either, nodes
 from harness.sim.calls import (
     C_APP,
     C_ASK,
@@ -150,7 +150,7 @@ def check_reduces(S: Any, W: Any, j: int, now: int) -> Any:
             st.wanted = 0
         c = st.run_head
         n = S.c[c].n
-        if either.release(S, c, now) == NEED_ROOM:
+        if nodes.release(S, c, now) == NEED_ROOM:
             W.g[0].need_room = 1
             return
         note(W, now, C_RELEASE, S.a[job.app].id, n, 0, 0, 0)

@@ -84,7 +84,7 @@ _WORLD: _Kernels = (("apps", "arrive", "swii"), ("apps", "act", "swii"))
 _CALLED: _Kernels = (("loop", "take_sample!", "swi"), ("events", "push!", "wiiii"))
 _PARTS: dict[str, tuple[_Kernels, _Kernels, _Kernels]] = {
     "fair": (
-        (("fair.nodes", "heartbeat", "sii"), *_HEARTBEATS),
+        (("nodes", "heartbeat", "sii"), *_HEARTBEATS),
         (
             *_WORLD,
             ("fair.preempt", "preempt_pass", "si"),
@@ -98,7 +98,7 @@ _PARTS: dict[str, tuple[_Kernels, _Kernels, _Kernels]] = {
         (("loop", "run_at!", "ii"),),
     ),
     "capacity": (
-        (("capacity.nodes", "heartbeat", "sii"), *_HEARTBEATS),
+        (("nodes", "heartbeat", "sii"), *_HEARTBEATS),
         (
             *_WORLD,
             ("capacity.capacities", "refresh!", "si"),

@@ -18,9 +18,9 @@ from typing import Any
 
 from harness.base.errors import InputError
 from harness.model.queues import JAVA_INT_MAX
+from harness.sim import nodes
 from harness.sim.containers import container_exit
 from harness.sim.fair import apps as fs_apps
-from harness.sim.fair import nodes as fs_nodes
 from harness.sim.fair import preempt as fs_preempt
 from harness.sim.fair import shares as fs_shares
 from harness.sim.fair import state as st
@@ -84,9 +84,8 @@ class Decider:
     Raises InputError for a script that cannot be used.
     """
 
-    #: The scheduler's kernels, the lists of its answer, and the events it knows in the oracle's order.
+    #: The scheduler's kernels for applications, the lists of its answer, and the events it knows in the oracle's order.
     k_apps: Any = fs_apps
-    k_nodes: Any = fs_nodes
     lists: tuple[str, ...] = _LISTS
     kinds: tuple[str, ...] = _KINDS
     #: Why an application is refused by a leaf; whether one under a name in use takes a number all the same.
@@ -118,7 +117,6 @@ class Decider:
         self.by_id: dict[int, str] = {}
         self.containers: dict[tuple[int, int], tuple[int, int]] = {}  # (app id, n) -> slot, serial
         self.reserved: dict[int, dict[str, Any]] = {}  # node -> its reservation as last seen
-        self.ever_reserved: set[tuple[int, int]] = set()
         self.now = 0
         self.n_events = 0
 
@@ -312,17 +310,17 @@ class Decider:
 
     def _on_heartbeat(self, event: Event) -> None:
         slot = self._node_slot(event, "heartbeat")
-        if slot is None or self._call(self.k_nodes.heartbeat, slot, self.now) == st.IGNORED:
+        if slot is None or self._call(nodes.heartbeat, slot, self.now) == st.IGNORED:
             self._skip(event.raw, "node not registered")
 
     def _on_node(self, event: Event) -> None:
         slot = self._node_slot(event, "node")
-        if slot is None or self._call(self.k_nodes.add_node, slot, self.now) == st.IGNORED:
+        if slot is None or self._call(nodes.add_node, slot, self.now) == st.IGNORED:
             self._skip(event.raw, "unknown node or already registered")
 
     def _on_lost(self, event: Event) -> None:
         slot = self._node_slot(event, "lost")
-        if slot is None or self._call(self.k_nodes.remove_node, slot, self.now) == st.IGNORED:
+        if slot is None or self._call(nodes.remove_node, slot, self.now) == st.IGNORED:
             self._skip(event.raw, "node not registered")
 
     def _on_app(self, event: Event) -> None:
@@ -383,46 +381,36 @@ class Decider:
         return any((q["max_mb"] == 0 and mb > 0) or (q["max_vcores"] == 0 and vc > 0) for _, mb, vc in requests)
 
     def _fetch(self, app: App) -> None:
-        self.k_nodes.pull(self.sched.S, app.slot)
+        nodes.pull(self.sched.S, app.slot)
 
-    def _container(self, event: Event, key: str) -> tuple[App | None, int, int]:
-        """(application, slot, state) of the container that an event names: state 0 live, 1 gone, 2 never was."""
+    def _container(self, event: Event, key: str) -> tuple[App, int] | None:
+        """(application, slot) of the container that an event names; None: it is not there, which is noted."""
         inner = event.inner(key)
         app, n = self.apps.get(event.text(inner, "app")), event.integer(inner, "n")
-        if app is None or app.slot < 0:
-            return app, -1, 2
-        app_id = next((i for i, name in self.by_id.items() if name == app.name), -1)
-        found = self.containers.get((app_id, n))
-        if found is None:
-            return app, -1, 2
-        c = self.sched.S.c[found[0]]
-        return app, found[0], 0 if c["alive"] and c["serial"] == found[1] and c["live"] else 1
+        app_id = next((i for i, name in self.by_id.items() if app is not None and name == app.name), -1)
+        slot, serial = self.containers.get((app_id, n), (-1, -1))
+        c = self.sched.S.c[slot]
+        finishes = key == "finish"
+        if app is None and finishes:
+            self._skip(event.raw, "no such app")
+        elif app is None or app.slot < 0 or slot < 0 or (app.dead and not finishes):
+            self._skip(event.raw, "no such container")
+        elif not (c["alive"] and c["serial"] == serial and c["live"]) or (finishes and c["finishing"]):
+            self._skip(event.raw, "container already gone")
+        elif not c["acquired"]:
+            self._skip(event.raw, "container not yet acquired")
+        else:
+            return app, slot
+        return None
 
     def _on_finish(self, event: Event) -> None:
-        app, c, state = self._container(event, "finish")
-        if app is None:
-            self._skip(event.raw, "no such app")
-            return
-        if state == 2:
-            self._skip(event.raw, "no such container")
-        elif state == 1 or self.sched.S.c[c]["finishing"]:
-            self._skip(event.raw, "container already gone")
-        elif not self.sched.S.c[c]["acquired"]:
-            self._skip(event.raw, "container not yet acquired")
-        else:
-            self._call(container_exit, c)
+        if (found := self._container(event, "finish")) is not None:
+            self._call(container_exit, found[1])
 
     def _on_release(self, event: Event) -> None:
-        app, c, state = self._container(event, "release")
-        if app is None or app.dead or state == 2:
-            self._skip(event.raw, "no such container")
-        elif state == 1:
-            self._skip(event.raw, "container already gone")
-        elif not self.sched.S.c[c]["acquired"]:
-            self._skip(event.raw, "container not yet acquired")
-        else:
-            self._call(self.k_nodes.release, c, self.now)
-            self._fetch(app)
+        if (found := self._container(event, "release")) is not None:
+            self._call(nodes.release, found[1], self.now)
+            self._fetch(found[0])
 
     def _on_pull(self, event: Event) -> None:
         app = self._live(event, "pull")

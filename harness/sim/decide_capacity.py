@@ -12,7 +12,6 @@ import numpy as np
 
 from harness.base.errors import InputError
 from harness.sim.capacity import apps as cs_apps
-from harness.sim.capacity import nodes as cs_nodes
 from harness.sim.capacity import state as st
 from harness.sim.capacity.api import Scheduler
 from harness.sim.capacity.conf import properties
@@ -28,7 +27,6 @@ class CapacityDecider(Decider):
     """Runs a script on the Capacity Scheduler's engine."""
 
     k_apps = cs_apps
-    k_nodes = cs_nodes
     lists = (
         "assignments",
         "shares",

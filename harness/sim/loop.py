@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.sim import either
+from harness.sim import either, nodes
 from harness.sim.apps import act, arrive, check_reduces, finish, restart_lost, speculate
 from harness.sim.arrays import at_address, call_at, fetch, fetch_line
 from harness.sim.calls import C_EXIT, C_HEARTBEAT, C_JOIN, C_LEAVE, C_UPDATE, most_calls, note
@@ -198,7 +198,7 @@ def _beat(S: Any, W: Any, node: int, now: int) -> Any:
     if W.nodes[node].next_end_ms <= now:
         _exits(S, W, node, now)
     _assume(S, W, now)
-    if either.heartbeat(S, node, now) == FS_NEED_ROOM:
+    if nodes.heartbeat(S, node, now) == FS_NEED_ROOM:
         g.need_room = 1
         return False
     note(W, now, C_HEARTBEAT, node, 0, 0, 0, 0)
@@ -222,7 +222,7 @@ def _happens(S: Any, W: Any, value: int, now: int) -> Any:
         executor_up(W, slot, use, now)
         return
     if kind == E_JOIN:
-        either.add_node(S, slot, now)
+        nodes.add_node(S, slot, now)
         note(W, now, C_JOIN, slot, 0, 0, 0, 0)
         W.nodes[slot].up = 1
         settle_all(S, now)
@@ -232,7 +232,7 @@ def _happens(S: Any, W: Any, value: int, now: int) -> Any:
         g.ring_stale = 1
         return
     if kind == E_LEAVE:
-        if either.remove_node(S, slot, now) == FS_NEED_ROOM:
+        if nodes.remove_node(S, slot, now) == FS_NEED_ROOM:
             g.need_room = 1
             return
         note(W, now, C_LEAVE, slot, 0, 0, 0, 0)

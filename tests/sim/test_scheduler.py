@@ -14,12 +14,14 @@ from click.testing import CliRunner
 import harness.sim.decide as decide_module
 from harness.base.errors import InputError
 from harness.cli.decide import decide
+from harness.sim import nodes
 from harness.sim.containers import container_exit
 from harness.sim.decide import Decider
-from harness.sim.fair import apps, nodes, shares
+from harness.sim.fair import apps, shares
 from harness.sim.fair import state as st
 from harness.sim.fair.api import Scheduler
 from harness.sim.fair.longstate import RULE_USER
+from harness.sim.fair.nodes import can_skip
 from harness.sim.fair.turns import seat_all
 from harness.yarn.fair.parse import parse_allocations
 from tests.oracle.decisions import differences, load, recorded
@@ -53,7 +55,7 @@ class Skipping(Decider):
 
     def _on_heartbeat(self, event: Any) -> None:
         slot = self.sched.node_slots[event.raw["heartbeat"]]
-        if self.sched.S.n[slot]["alive"] and nodes.can_skip(self.sched.S, slot):
+        if self.sched.S.n[slot]["alive"] and can_skip(self.sched.S, slot):
             self.skipped += 1
         else:
             super()._on_heartbeat(event)
