@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Self, get_type_hints
 
 import numpy as np
@@ -147,6 +147,11 @@ class Arrays:
         made: Self = tuple.__new__(cls, values)  # type: ignore[type-var]
         made._bind()
         return made
+
+    @classmethod
+    def empty(cls, make: Callable[..., np.ndarray] = zeros, **shapes: int | tuple[int, ...]) -> Self:
+        """Arrays of zeros of the given shapes, by name; without elements where none is given."""
+        return cls(*(make(shapes.get(name, (0,) * ndim), dtype) for name, (dtype, ndim) in cls.layout.items()))
 
     def _bind(self) -> None:
         words: list[int] = []

@@ -182,7 +182,7 @@ class Feed:
                     mend="sort the input by submission",
                 )
             self._last_s = job.submit_s
-            world = _roomy(world)
+            world = w.with_events(world, 1024)
             push(world, at_ms, E_ARRIVE, gen, slot)
             return world, at_ms
         if job.after_job in self._slot:
@@ -190,7 +190,7 @@ class Feed:
             world.jobs["next"][slot] = world.jobs["followers"][first]
             world.jobs["followers"][first] = slot
         elif job.after_job in self._ended_ms:
-            world = _roomy(world)
+            world = w.with_events(world, 1024)
             due = self._ended_ms[job.after_job] + whole_ms(job.think_s)
             push(world, max(due, int(g["now"][0])), E_ARRIVE, gen, slot)
         else:
@@ -348,13 +348,6 @@ class Feed:
                 f"ask for less, or raise {job.queue}.maximum-allocation-mb or -vcores",
             )
         self._fits.add((job.queue, mb, vcores))
-
-
-def _roomy(world: W) -> W:
-    if int(world.g["heap_n"][0]) + 1024 < len(world.heap_t):
-        return world
-    size = 2 * len(world.heap_t)
-    return world._replace(heap_t=w.grown(world.heap_t, size), heap_v=w.grown(world.heap_v, size))
 
 
 def _distribution(duration: Duration) -> tuple[int, float, float, tuple[float, ...]]:

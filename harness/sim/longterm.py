@@ -14,7 +14,6 @@ from harness.model.queues import QueueTree
 from harness.sim.fair.longstate import (
     DOMINANT,
     MEMORY,
-    NO_WINDOW,
     RULE_ACCUMULATED,
     RULE_ARRIVAL,
     RULE_HORIZON,
@@ -67,7 +66,7 @@ def long_term_arrays(
     if ledger.round_s is not None and math.isfinite(ledger.round_s):
         xg["round_ms"] = xg["round_end_ms"] = max(round(ledger.round_s * 1000), 1)
     xg["pseudo"] = int(ledger.pseudo)
-    win = NO_WINDOW.copy()
+    win = np.zeros((1, 1))
     if ledger.half_life_s is not None:
         xg["half_life_ms"] = ledger.half_life_s * 1000.0
     if ledger.window_s is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -56,15 +56,6 @@ _PATIENCE_MS = 3_600_000
 _REPLAN_MS = 10_000
 
 
-class Counted(Protocol):
-    """A ledger's figures (harness.policies.base.LedgerView)."""
-
-    def counted(self) -> Mapping[str, float]: ...
-
-    @property
-    def start_s(self) -> float: ...
-
-
 class Simulation:
     """One run. ``run()`` goes to its end; ``on_tick`` is called with the time in ms when a tick is due."""
 
@@ -86,6 +77,7 @@ class Simulation:
             self.allocations = self._inside_attributes(self.plan)
         self.tree = queue_tree(self.allocations)
         self.scheduler: Any = self._scheduler(conf)
+        self._loop = run_at if setup.scheduler == "fair" else run_capacity_at
         self.order = [self.scheduler.queue_index(queue.path) for queue in self.tree]
         self._set_long_term()
         self.jobs = JobTable()
@@ -276,17 +268,14 @@ class Simulation:
             world.nodes["speed"][index] = node.speed
             world.nodes["mb"][index], world.nodes["vc"][index] = node.memory_mb, node.vcores
             world.nodes["phase_ms"][index] = int(unit(key, 0, index, 0, 0) * delays.node_heartbeat_ms)
-            self._roomy_heap()
-            push(self.world, round(node.join_s * 1000), E_JOIN, 0, index)
+            self.push(round(node.join_s * 1000), E_JOIN, 0, index)
             if node.leave_s is not None:
-                self._roomy_heap()
-                push(self.world, round(node.leave_s * 1000), E_LEAVE, 0, index)
+                self.push(round(node.leave_s * 1000), E_LEAVE, 0, index)
 
-    def _roomy_heap(self) -> None:
-        world = self.world
-        if int(world.g["heap_n"][0]) + 8 > len(world.heap_t):
-            size = 2 * len(world.heap_t)
-            self.world = world._replace(heap_t=w.grown(world.heap_t, size), heap_v=w.grown(world.heap_v, size))
+    def push(self, at_ms: int, kind: int, use: int, slot: int) -> None:
+        """An event to come (harness.sim.events)."""
+        self.world = w.with_events(self.world, 8)
+        push(self.world, at_ms, kind, use, slot)
 
     # --- the run ---
 
@@ -299,41 +288,46 @@ class Simulation:
     def proceed(self, on_progress: ProgressCallback | None = None) -> tuple[bool, str]:
         """The same, without its result: whether all jobs have ended, and why they never can."""
         began = shown = time.perf_counter()
-        run = run_at if self.setup.scheduler == "fair" else run_capacity_at
         while True:
-            code = run(self.scheduler.S.address, self.world.address)
-            if code == w.TICK:
-                self.ticks += 1
-                assert self.on_tick is not None
-                self.on_tick(int(self.world.g["now"][0]))
-            elif code == w.NEED_JOBS:
-                self.world = self.feed.read(self.world)
-                self.world = w.with_room(self.world, containers=len(self.scheduler.S.c))
-            elif code == w.KEYS:
-                self._user_keys()
-            elif code == w.CALLS_FULL:
-                self._take_calls()
-            elif code == w.PARTS:
-                self._parts()
-            elif code == w.NEED_ROOM:
-                self._grow()
-            elif code == w.SAMPLES_FULL:
-                self.samples.take(self.world)
-            elif code == w.ENDED_FULL:
-                self._take_ended()
-            elif code == w.TASKS_FULL:
-                self._take_tasks()
-            elif code == w.PAUSE:
+            code = self._loop(self.scheduler.S.address, self.world.address)
+            if code == w.PAUSE:
                 g = self.world.g
                 passed = sum(int(g[name][0]) for name in ("started", "ended", "heartbeats", "skipped"))
                 g["pause_after"] = passed + _PAUSE_EVENTS
                 if stuck := self._stuck():
                     return False, stuck
-            else:
+            elif not self._answered(code):
                 return code == w.DONE, ""
             if on_progress is not None and time.perf_counter() - shown > 0.2:
                 shown = time.perf_counter()
                 on_progress(self._progress(shown - began))
+
+    def _answered(self, code: int) -> bool:
+        """Do what the loop came back for; False: that is its caller's business."""
+        if code == w.TICK:
+            self.ticks += 1
+            assert self.on_tick is not None
+            self.on_tick(int(self.world.g["now"][0]))
+        elif code == w.NEED_JOBS:
+            self.world = self.feed.read(self.world)
+            self.world = w.with_room(self.world, containers=len(self.scheduler.S.c))
+        elif code == w.KEYS:
+            self._user_keys()
+        elif code == w.CALLS_FULL:
+            self._take_calls()
+        elif code == w.PARTS:
+            self._parts()
+        elif code == w.NEED_ROOM:
+            self._grow()
+        elif code == w.SAMPLES_FULL:
+            self.samples.take(self.world)
+        elif code == w.ENDED_FULL:
+            self._take_ended()
+        elif code == w.TASKS_FULL:
+            self._take_tasks()
+        else:
+            return False
+        return True
 
     def _stuck(self) -> str:
         """Why this run can never end, in words; '' as long as something may happen."""

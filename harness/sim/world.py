@@ -185,27 +185,26 @@ def grown(array: NDArray[Any], size: int, axis: int = 0) -> NDArray[Any]:
 
 def new_world(nodes: int, queues: int, *, containers: int, sample_rows: int = 1024, log_rows: int = 1) -> W:
     """An empty world for so many nodes and queues; `containers`: slots of the scheduler."""
-    world = W(
-        g=zeros(1, GLOBALS),
-        heap_t=zeros(1024, np.int64),
-        heap_v=zeros(1024, np.int64),
-        jobs=zeros(64, JOB),
-        stages=zeros((64, 4), STAGE),
-        runs=zeros(containers, RUN),
-        redo=zeros(256, REDO),
-        inner=zeros(256, INNER),
-        nodes=zeros(nodes, NODE),
-        ends=zeros(0, END),
-        ring=zeros(nodes, np.int64),
-        ring_ms=zeros(nodes, np.int64),
-        values=zeros(1024, np.float64),
-        ended=zeros(4096, ENDED),
-        tasklog=zeros(log_rows, TASKLOG),
-        calls=zeros(1, CALL),
-        scratch=zeros(1024, np.int64),
-        samp_t=zeros((sample_rows, 3), np.int64),
-        samp_i=zeros((sample_rows, queues, 6), np.int64),
-        samp_f=zeros((sample_rows, queues, 6), np.float64),
+    world = W.empty(
+        g=1,
+        heap_t=1024,
+        heap_v=1024,
+        jobs=64,
+        stages=(64, 4),
+        runs=containers,
+        redo=256,
+        inner=256,
+        nodes=nodes,
+        ring=nodes,
+        ring_ms=nodes,
+        values=1024,
+        ended=4096,
+        tasklog=log_rows,
+        calls=1,
+        scratch=1024,
+        samp_t=(sample_rows, 3),
+        samp_i=(sample_rows, queues, 6),
+        samp_f=(sample_rows, queues, 6),
     )
     g = world.g
     g["job_free"] = linked(world.jobs, 0, -1)
@@ -238,14 +237,11 @@ def with_room(world: W, *, containers: int) -> W:
     g = world.g
     live = int(g["live_runs"][0] + g["inner_used"][0]) + 1024
     burst = int(g["burst"][0])
-    heap = _doubled(len(world.heap_t), int(g["heap_n"][0]) + 2 * live + burst)
     inner = _doubled(len(world.inner), int(g["inner_used"][0]) + burst + 64)
     redo = _doubled(len(world.redo), len(world.redo) - int(g["redo_left"][0]) + live)
     if redo > len(world.redo):
         g["redo_left"] += redo - len(world.redo)
-    world = _with_ends(world, containers)._replace(
-        heap_t=grown(world.heap_t, heap),
-        heap_v=grown(world.heap_v, heap),
+    world = with_events(_with_ends(world, containers), 2 * live + burst)._replace(
         runs=grown(world.runs, containers),
         scratch=grown(world.scratch, _doubled(len(world.scratch), live)),
     )
@@ -256,6 +252,14 @@ def with_room(world: W, *, containers: int) -> W:
             g[f"{name}_free"] = linked(wide, len(table), int(g[f"{name}_free"][0]))
             world = world._replace(**{name: wide})
     return world
+
+
+def with_events(world: W, more: int) -> W:
+    """The world with room for so many events more."""
+    size = _doubled(len(world.heap_t), int(world.g["heap_n"][0]) + more)
+    if size == len(world.heap_t):
+        return world
+    return world._replace(heap_t=grown(world.heap_t, size), heap_v=grown(world.heap_v, size))
 
 
 def with_jobs(world: W, *, stages: int) -> W:

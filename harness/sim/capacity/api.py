@@ -18,7 +18,6 @@ from harness.sim.capacity.conf import CapacityConf, QueueConf, read_conf
 from harness.sim.capacity.nodes import refresh_room
 from harness.sim.capacity.parallel import let_all_in
 from harness.sim.fair.conf import Conf
-from harness.sim.fair.longstate import NO_WINDOW, NO_X, NO_XG
 from harness.sim.pools import Driven, NodeLike, Pooled, zeros
 from harness.yarn.fair.javanum import hash_set_order, string_hash
 
@@ -81,26 +80,14 @@ class Scheduler(Pooled):
             ),
         )
         self._lay_out(tree)
-        empty = np.zeros(0, np.int64)
-        self.S = st.S(
-            g,
-            zeros(len(self.queue_paths), st.Q),
-            zeros(0, st.A),
-            self._node_table(st.N),
-            zeros(0, st.C),
-            zeros(0, st.R),
-            zeros(0, st.H),
-            zeros(16, st.U),
-            zeros(1 + max(path.count(".") for path in self.queue_paths), st.F),
-            zeros(max(4 * containers, 1024), st.LOG),
-            np.array(sorted(range(len(self.queue_paths)), key=lambda k: self.queue_paths[k].count(".")), np.int64),
-            empty,
-            empty,
-            np.array([self.queue_slots[q.path] for q in tree.queues() if not q.children], np.int64),
-            empty,
-            zeros(1, NO_X.dtype),
-            zeros(1, NO_XG.dtype),
-            NO_WINDOW.copy(),
+        depth = [path.count(".") for path in self.queue_paths]
+        log = max(4 * containers, 1024)
+        made = st.S.empty(zeros, q=len(depth), u=16, f=1 + max(depth), log=log, x=1, xg=1, win=(1, 1))
+        self.S = made._replace(
+            g=g,
+            n=self._node_table(st.N),
+            order=np.array(sorted(range(len(depth)), key=depth.__getitem__), np.int64),
+            leaves=np.array([self.queue_slots[q.path] for q in tree.queues() if not q.children], np.int64),
         )
         self._extend((apps, containers, 2 * apps, max(2 * len(self._nodes), 16)))
         g[0]["n_queues"], g[0]["n_leaves"] = len(self.S.order), len(self.S.leaves)

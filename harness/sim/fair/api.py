@@ -16,7 +16,6 @@ from harness.model.resources import UNBOUNDED
 from harness.sim.fair import state as st
 from harness.sim.fair.apps import let_run_after_reload
 from harness.sim.fair.conf import Conf
-from harness.sim.fair.longstate import NO_WINDOW, NO_X, NO_XG
 from harness.sim.fair.nodes import cluster_changed
 from harness.sim.fair.shares import reweigh
 from harness.sim.pools import Driven, NodeLike, Pooled, zeros
@@ -90,33 +89,8 @@ class Scheduler(Pooled):
                 (st.MUT_PREEMPT, "preemption", 0),
             ),
         )
-        empty = np.zeros(0, np.int64)
-        self.S = st.S(
-            g,
-            zeros(0, st.Q),
-            zeros(0, st.A),
-            self._node_table(st.N),
-            zeros(0, st.C),
-            zeros(0, st.R),
-            zeros(0, st.P),
-            zeros(64, st.K),
-            zeros(0, st.U),
-            zeros(1024, st.LOG),
-            empty,
-            empty,
-            empty,
-            np.zeros(0, np.int64),
-            zeros(1, NO_X.dtype),
-            zeros(1, NO_XG.dtype),
-            zeros(0, st.SEAT),
-            zeros(st.SIZES, st.SIZE),
-            zeros(st.VIEWS, st.VIEW),
-            empty,
-            empty,
-            empty,
-            empty,
-            NO_WINDOW.copy(),
-        )
+        made = st.S.empty(zeros, k=64, log=1024, x=1, xg=1, sizes=st.SIZES, views=st.VIEWS, win=(1, 1))
+        self.S = made._replace(g=g, n=self._node_table(st.N))
         self._extend((apps, containers, 2 * apps, 64))
         self._sync()
 

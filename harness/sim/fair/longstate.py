@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from harness.sim.arrays import record
 
 #: Which resource is measured: MiB, vcores, or the dominant share of the cluster (0..1).
@@ -50,9 +48,3 @@ XG = record(
     "q_ended discount:d q0_ms:d half_life_ms:d part_ms:d r_mb:d r_vc:d own_end_ms weighted more_mb:d more_vc:d",
     lines=False,
 )
-
-NO_X = np.zeros(1, X)
-NO_XG = np.zeros(1, XG)
-
-#: What a sliding window holds, by queue: a ring of its parts and the one that it is leaving (harness.ledger.decay).
-NO_WINDOW = np.zeros((1, 1))

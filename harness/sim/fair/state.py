@@ -181,7 +181,7 @@ class _Fields(NamedTuple):
     tree: Annotated[np.ndarray, np.int64, 1]  # tournaments by view: a parent's matches and, behind them, its children
     due: Annotated[np.ndarray, np.int64, 1]  # until when (exclusive, ms) a match and those below it are sure
     aside: Annotated[np.ndarray, np.int64, 1]  # queue indices, tried in vain by the present choice
-    win: Annotated[np.ndarray, np.float64, 2]  # sliding windows of each queue (longstate.NO_WINDOW)
+    win: Annotated[np.ndarray, np.float64, 2]  # by queue: a ring of a sliding window's parts, and the one it leaves
 
 
 class S(Arrays, _Fields):  # type: ignore[misc]

@@ -20,7 +20,7 @@ class AppWriter:
         self.jobs = {name: sim.world.jobs[name].tolist() for name in ("app", "first_am_ms", "tasks_done")}
         self.a = {name: S.a[name].tolist() for name in ("usage_mb", "usage_vcores", "n_live")}
         self.runs = S.a[sim.room.runs_field].tolist()
-        self.steady = sim.room.shares()
+        self.steady = S.q[sim.room.share_field].tolist()
         self.cluster_mb = int(S.g["cluster_mb"][0])
 
     def document(self, app: Application, state: str) -> Document:

@@ -16,7 +16,6 @@ from harness.base.errors import InputError
 from harness.model.queues import ensure_root_prefix
 from harness.sim.capacity import state as st
 from harness.sim.capacity.conf import PREFIX, properties
-from harness.sim.loop import run_capacity_at
 from harness.sim.serve.seam import Answer, JavaError, Room, Running
 from harness.sim.serve.values import Document, resource
 from harness.yarn import rpc
@@ -34,15 +33,13 @@ class CapacityRoom(Room):
     file_words, polls = "capacity file", False
     file_key = "capacity_file"
     runs_field = "active"
+    share_field = "eff_mb"
 
     def __init__(self, sim: Running) -> None:
         super().__init__(sim)
         #: All properties that are in force, with their prefix.
         self._values = {f"{PREFIX}{key}": value for key, value in sim.scheduler.settings.items()}
         self._version = 1
-
-    def advance(self, world: int) -> int:
-        return int(run_capacity_at(self.sim.scheduler.S.address, world))
 
     # --- applications ---
 
@@ -87,10 +84,6 @@ class CapacityRoom(Room):
             while r >= 0:
                 found[slot] += counts[r]
                 r = following[r]
-        return found
-
-    def shares(self) -> list[int]:
-        found: list[int] = self.sim.scheduler.S.q["eff_mb"].tolist()
         return found
 
     # --- configuration ---

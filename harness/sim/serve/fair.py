@@ -9,7 +9,6 @@ from harness.model.queues import JAVA_LONG_MAX, ensure_root_prefix
 from harness.sim import world as w
 from harness.sim.fair.move import move_app
 from harness.sim.fair.state import NEED_ROOM
-from harness.sim.loop import run_at
 from harness.sim.serve.seam import Room
 from harness.sim.serve.values import Document, resource
 from harness.yarn import rpc
@@ -23,9 +22,7 @@ class FairRoom(Room):
     file_words, polls = "allocation file", True
     file_key = "allocation_file"
     runs_field = "runnable"
-
-    def advance(self, world: int) -> int:
-        return int(run_at(self.sim.scheduler.S.address, world))
+    share_field = "steady_mb"
 
     # --- applications ---
 
@@ -77,10 +74,6 @@ class FairRoom(Room):
 
     def asked(self) -> list[int]:
         found: list[int] = self.sim.scheduler.S.a["n_asks"].tolist()
-        return found
-
-    def shares(self) -> list[int]:
-        found: list[int] = self.sim.scheduler.S.q["steady_mb"].tolist()
         return found
 
     # --- configuration ---

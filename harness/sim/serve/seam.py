@@ -57,13 +57,11 @@ class Room(ABC):
     polls: ClassVar[bool]
     #: What an application that may run is marked by.
     runs_field: ClassVar[str]
+    #: A queue's MiB that ``queueUsagePercentage`` is a part of.
+    share_field: ClassVar[str]
 
     def __init__(self, sim: Running) -> None:
         self.sim = sim
-
-    @abstractmethod
-    def advance(self, world: int) -> int:
-        """Go on in virtual time (harness.sim.loop); why it came back. Given is the world's address."""
 
     # --- applications ---
 
@@ -90,10 +88,6 @@ class Room(ABC):
     @abstractmethod
     def asked(self) -> list[int]:
         """By application slot: containers that are asked for and not given."""
-
-    @abstractmethod
-    def shares(self) -> list[int]:
-        """By queue slot: what ``queueUsagePercentage`` is a part of, MiB."""
 
     # --- configuration ---
 

@@ -16,7 +16,7 @@ from harness.model.jobs import JobSpec
 from harness.model.queues import SchedulerName
 from harness.sim import world as w
 from harness.sim.capacity.api import Scheduler as CapacityScheduler
-from harness.sim.events import E_LIFETIME, push
+from harness.sim.events import E_LIFETIME
 from harness.sim.fair.longterm import settle_all
 from harness.sim.feed import _in_order
 from harness.sim.serve.capacity import CapacityRoom
@@ -141,28 +141,9 @@ class LiveSimulation(Simulation):
         g = self.world.g
         g["limit_ms"] = to_ms
         g["pause_after"] = g["pause_ms"] = NEVER
-        while True:
-            code = self.room.advance(self.world.address)
-            if code == w.LIMIT:
-                break
-            if code == w.TICK:
-                assert self.on_tick is not None
-                self.on_tick(self.now_ms)
-            elif code == w.NEED_JOBS:
-                self.world = self.feed.read(self.world)
-                self.world = w.with_room(self.world, containers=len(self.scheduler.S.c))
-            elif code == w.KEYS:
-                self._user_keys()
-            elif code == w.PARTS:
-                self._parts()
-            elif code == w.NEED_ROOM:
-                self._grow()
-            elif code == w.ENDED_FULL:
-                self._take_ended()
-            else:
+        while (code := self._loop(self.scheduler.S.address, self.world.address)) != w.LIMIT:
+            if not self._answered(code):
                 raise RuntimeError(f"the loop came back with {code}")
-            g = self.world.g
-            g["limit_ms"] = to_ms
         self._take_ended()
 
     def _take_ended(self) -> None:
@@ -316,15 +297,13 @@ class LiveSimulation(Simulation):
         if app.state or app.slot < 0:
             return
         app.killed_by = killed_by
-        self._roomy_heap()
-        push(self.world, self.now_ms, E_LIFETIME, app.gen, app.slot)
+        self.push(self.now_ms, E_LIFETIME, app.gen, app.slot)
         self._step(self.now_ms)
         self._note_applications()
 
     def end_at(self, app: Application, at_ms: int) -> None:
         """End an application at a time to come."""
-        self._roomy_heap()
-        push(self.world, max(at_ms, self.now_ms), E_LIFETIME, app.gen, app.slot)
+        self.push(max(at_ms, self.now_ms), E_LIFETIME, app.gen, app.slot)
 
     def move(self, app: Application, leaf: str) -> bool:
         """Move an application to a leaf (a full path) now; False: there is none, or its limits are in the way."""
