@@ -35,7 +35,7 @@ def test_a_port_answers_until_it_is_stopped(capfd: pytest.CaptureFixture[str]) -
     assert _asked(port, b"again") == b"again"
     port.stop()
     port.stop()
-    with pytest.raises(OSError):
+    with pytest.raises(ConnectionRefusedError):
         _asked(port, b"too late")
     assert capfd.readouterr().err == ""
 
