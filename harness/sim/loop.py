@@ -222,7 +222,9 @@ def _happens(S: Any, W: Any, value: int, now: int) -> Any:
         executor_up(W, slot, use, now)
         return
     if kind == E_JOIN:
-        nodes.add_node(S, slot, now)
+        if nodes.add_node(S, slot, now) == FS_NEED_ROOM:
+            g.need_room = 1
+            return
         note(W, now, C_JOIN, slot, 0, 0, 0, 0)
         W.nodes[slot].up = 1
         settle_all(S, now)

@@ -182,3 +182,16 @@ def test_what_it_cannot_carry_out_is_refused(policy: str, mode: str, words: str)
 def test_other_queues_than_the_trees_are_refused() -> None:
     with pytest.raises(InputError, match="not the experiment's"):
         simulate(setup(capacity={"root.queues": "a,b,c", "root.c.capacity": "1w"}))
+
+
+def test_a_node_joins_however_many_applications_wait() -> None:
+    # All leaves' waiting applications together are more than the scheduler's log has room for.
+    leaves = [f"q{i}" for i in range(40)]
+    text = "".join(f'<queue name="{leaf}"><maxAMShare>0.02</maxAMShare></queue>' for leaf in leaves)
+    stages = (Stage("map", 2, ONE, Duration("lognormal", mu=6, sigma=0.1)),)
+    jobs = [JobSpec(f"j{i}", f"root.q{i % 40}", "mapreduce", ONE, stages, submit_s=0.001 * i) for i in range(2000)]
+    nodes = (NodeSpec("first", 16 * 1024, 16), NodeSpec("late", 16 * 1024, 16, join_s=60.0))
+    queues = parse_allocations(f"<allocations>{text}</allocations>")
+    result = simulate(SimSetup(nodes=nodes, jobs=jobs, scheduler="capacity", allocations=queues, time_limit_s=100.0))
+    assert mean_mb(result, "root", 50, 60) == 16 * 1024
+    assert mean_mb(result, "root", 90, 100) == 32 * 1024
