@@ -52,16 +52,16 @@ def test_the_rm_orders_every_queue_by_it_with_these_settings(inside: tuple[Local
     assert "resource=MEMORY discount=1.0 round_ms=0 t_wait_ms=7000 observe_ms=50" in log
 
 
-def test_who_has_had_less_comes_first(inside: tuple[LocalCluster, RmClient]) -> None:
-    """a has held all four containers for 20 s; when two fall free, b.c gets both, although a asks as well.
+def test_who_has_had_less_comes_first(inside: tuple[LocalCluster, RmClient], tmp_path: Path) -> None:
+    """a has held all four containers for 15 s; when two fall free, b.c gets both, although a asks as well.
 
     Memoryless sharing would give each one: a's weight is twice b's.
     """
     _, client = inside
     rest = client.rest
 
-    def submit(queue: str, seconds: int) -> str:
-        return rest.submit(Submission("sleeper", queue, f"sleep {seconds}"))
+    def submit(queue: str, command: str = "sleep 300") -> str:
+        return rest.submit(Submission("sleeper", queue, command))
 
     def held(*queues: str) -> list[int]:
         found = rest.scheduler().queues
@@ -73,10 +73,14 @@ def test_who_has_had_less_comes_first(inside: tuple[LocalCluster, RmClient]) -> 
             assert time.monotonic() < end, held("root.a", "root.b.c")
             time.sleep(0.1)
 
-    short = [submit("root.a", 20) for _ in range(2)]
-    long = [submit("root.a", 300) for _ in range(2)]
+    over = tmp_path / "over"
+    short = [submit("root.a", f"while [ ! -e {over} ]; do sleep 0.1; done") for _ in range(2)]
+    long = [submit("root.a") for _ in range(2)]
     wait(4, 0)
-    later = [submit("root.a", 300) for _ in range(2)] + [submit("root.b.c", 300) for _ in range(2)]
+    later = [submit("root.a") for _ in range(2)] + [submit("root.b.c") for _ in range(2)]
+    time.sleep(15.0)
+    assert held("root.a", "root.b.c") == [4, 0]
+    over.touch()
     wait(2, 2)
     time.sleep(1.0)
     assert held("root.a", "root.b.c") == [2, 2]
