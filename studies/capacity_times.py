@@ -27,7 +27,7 @@ from harness.base.errors import InputError
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, StateFolder
 from harness.control.capacity_owner import CapacityOwner
-from harness.control.events import Attributes
+from harness.model.plan import Attributes
 from harness.model.resources import Resource
 from harness.yarn.capacity.source import open_source
 from harness.yarn.files import LocalPlace

@@ -28,11 +28,11 @@ from harness.clusters import jars
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, StateFolder
 from harness.clusters.status import ClusterStatus
-from harness.control.events import Attributes
 from harness.control.owner import FileOwner
 from harness.control.settings import ControlSettings
 from harness.control.wall import Controller
 from harness.ledger.store import LedgerStore
+from harness.model.plan import Attributes
 from harness.model.resources import Resource
 from harness.policies import make_policy
 from harness.yarn.adminrpc import weights_differ

@@ -30,7 +30,7 @@ from harness.clusters.local import LocalCluster
 from harness.clusters.processes import Process
 from harness.clusters.state import ClusterSpec, StateFolder
 from harness.control.capacity_owner import CapacityOwner
-from harness.control.events import Attributes
+from harness.model.plan import Attributes
 from harness.results.store import machine
 from harness.yarn.capacity.properties import PREFIX, parse_configuration
 from harness.yarn.capacity.source import ConfigurationSource, open_source

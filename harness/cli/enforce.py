@@ -406,7 +406,7 @@ def _failures(report: TickReport) -> list[str]:
 
 
 def _document(report: TickReport) -> dict[str, Any]:
-    from harness.control.events import Attributes
+    from harness.model.plan import Attributes
 
     record = report.record
     attributes = record.attributes if record is not None else Attributes()

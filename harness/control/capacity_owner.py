@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from harness.base.errors import InputError
-from harness.control.events import Attributes
 from harness.control.owned import Foreign, Owned, Prepared
 from harness.control.owner import FileOwner
 from harness.control.values import Values
-from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
+from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Attributes
 from harness.model.queues import ROOT, AllocationFile
 from harness.model.resources import Resource
 from harness.yarn.capacity.properties import PREFIX

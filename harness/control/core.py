@@ -19,7 +19,6 @@ from harness.control.bound import bounded
 from harness.control.events import (
     Action,
     Actuated,
-    Attributes,
     Event,
     ObservationFailed,
     Observe,
@@ -33,7 +32,7 @@ from harness.control.events import (
     Write,
 )
 from harness.ledger import Ledger, Usage
-from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, LedgerSettings
+from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Attributes, LedgerSettings
 from harness.model.resources import ZERO
 from harness.model.snapshot import Figures, Snapshot
 from harness.policies.base import CountedLedger, Policy
@@ -361,7 +360,7 @@ def _counting(policy: Policy, snapshot: Snapshot) -> LedgerSettings:
 
 def _in_order(written: Attributes | None, figures: Figures) -> Any:
     """The weights in the order of the figures' shape, the root's 1 first; None where that is not all there is."""
-    if written is None or written.min_shares or written.max_shares or written.scheduling_policies:
+    if written is None or any(written.all_but_weights):
         return None
     if tuple(written.weights) != figures.shape[0][1:]:
         return None
@@ -386,15 +385,10 @@ def _sound(wanted: Attributes, snapshot: Snapshot) -> tuple[Attributes, str]:
 def _changed(before: Attributes | None, after: Attributes) -> tuple[str, ...]:
     """Queues of which any attribute differs."""
     if before is None:
-        return tuple(sorted({*after.weights, *after.min_shares, *after.max_shares, *after.scheduling_policies}))
+        return tuple(sorted({*after.weights, *chain.from_iterable(after.all_but_weights)}))
     changed: dict[str, None] = {}
-    pairs: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = [
-        (before.weights, after.weights),
-        (before.min_shares, after.min_shares),
-        (before.max_shares, after.max_shares),
-        (before.scheduling_policies, after.scheduling_policies),
-    ]
-    for old, new in pairs:
+    both = ((one.weights, *one.all_but_weights) for one in (before, after))
+    for old, new in zip(*both, strict=True):
         for queue, value in new.items():
             if old.get(queue) != value:
                 changed[queue] = None

@@ -7,28 +7,12 @@ Actions: Observe, Write, Refresh, ReadBack, RaiseAlarm, Record.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from harness.ledger import Usage
-from harness.model.plan import SchedulingPolicy
-from harness.model.resources import Resource
+from harness.model.plan import Attributes
 from harness.model.snapshot import Snapshot
-
-
-@dataclass(frozen=True, slots=True)
-class Attributes:
-    """What the controller owns of the allocation file: all that its policy declares, no other attribute.
-
-    A queue that is not named in one of the mappings has, in that attribute, what the administrator configured: a
-    minimum share that one write names and the next does not goes back to the configured one.
-    """
-
-    weights: Mapping[str, float] = field(default_factory=dict)
-    min_shares: Mapping[str, Resource] = field(default_factory=dict)
-    max_shares: Mapping[str, Resource] = field(default_factory=dict)
-    scheduling_policies: Mapping[str, SchedulingPolicy] = field(default_factory=dict)
-
 
 # --- events ---
 

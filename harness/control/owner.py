@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from harness.control.events import Attributes
 from harness.control.owned import Foreign, Owned, Prepared
 from harness.control.values import (
     ATTRIBUTES,
@@ -20,7 +19,7 @@ from harness.control.values import (
     resource_of,
     values_of,
 )
-from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
+from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Attributes
 from harness.model.queues import ROOT, AllocationFile
 from harness.model.resources import Resource
 from harness.yarn.capacity.traps import Trap, fair_traps

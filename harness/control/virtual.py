@@ -12,10 +12,11 @@ from dataclasses import replace
 from typing import Any
 
 from harness.control.core import ControlCore
-from harness.control.events import Action, Actuated, Attributes, Observed, RaiseAlarm, Record, Write
+from harness.control.events import Action, Actuated, Observed, RaiseAlarm, Record, Write
 from harness.control.look import Lengths
 from harness.control.poll import STILL_S, write_gap_s
 from harness.control.virtual_figures import ShownEnds, ShownUse
+from harness.model.plan import Attributes
 from harness.model.snapshot import Snapshot
 from harness.policies.weights import use_compiled
 from harness.sim.attributes import with_attributes
@@ -187,20 +188,9 @@ class VirtualDriver:
         self._in_force = attributes
         if sim.setup.scheduler == "capacity":
             sim.steer(attributes, now_ms)
-        elif (
-            attributes.min_shares != before.min_shares
-            or attributes.max_shares != before.max_shares
-            or attributes.scheduling_policies != before.scheduling_policies
-        ):
+        elif attributes.all_but_weights != before.all_but_weights:
             # Always from the file as the administrator wrote it: what a plan no longer names goes back to that.
-            file = with_attributes(
-                sim.allocations,
-                weights=attributes.weights,
-                min_shares=attributes.min_shares,
-                max_shares=attributes.max_shares,
-                scheduling_policies=attributes.scheduling_policies,
-            )
-            sim.reload(file, now_ms)
+            sim.reload(with_attributes(sim.allocations, attributes), now_ms)
         else:
             sim.set_weights(attributes.weights)
         if self._record:

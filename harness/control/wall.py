@@ -25,7 +25,6 @@ from harness.control.core import ControlCore
 from harness.control.events import (
     Action,
     Actuated,
-    Attributes,
     ObservationFailed,
     Observe,
     RaiseAlarm,
@@ -44,6 +43,7 @@ from harness.control.rm_look import RmLook
 from harness.control.settings import ControlSettings
 from harness.control.tenure import Tenure
 from harness.ledger.store import LedgerStore, StoreFull
+from harness.model.plan import Attributes
 from harness.model.resources import ZERO, Resource
 from harness.policies.base import Policy
 from harness.yarn.capacity.source import ConfigurationSource

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from harness.model.resources import Resource
 
@@ -107,16 +107,31 @@ class QueueOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """A policy's answer to one snapshot. Queues are full paths; what is not named is left as it is.
+class Attributes:
+    """What is written to the stock scheduler: all that a policy declares, no other attribute. Queues are full paths.
+
+    A queue that is not named in one of the mappings has, in that attribute, what the administrator configured: a
+    minimum share that one write names and the next does not goes back to the configured one.
+    """
+
+    weights: Mapping[str, float] = field(default_factory=dict)
+    min_shares: Mapping[str, Resource] = field(default_factory=dict)
+    max_shares: Mapping[str, Resource] = field(default_factory=dict)
+    scheduling_policies: Mapping[str, SchedulingPolicy] = field(default_factory=dict)
+
+    @property
+    def all_but_weights(self) -> tuple[Mapping[str, Any], ...]:
+        """What an allocation file has to be read anew for."""
+        return self.min_shares, self.max_shares, self.scheduling_policies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan(Attributes):
+    """A policy's answer to one snapshot.
 
     ``weights`` are finite and within [WEIGHT_MIN, WEIGHT_MAX]. ``reasons`` says in words why a queue gets what it
     gets (for ``explain``, ``decisions.jsonl``).
     """
 
     order: Order = field(default_factory=Order)
-    weights: Mapping[str, float] = field(default_factory=dict)
-    min_shares: Mapping[str, Resource] = field(default_factory=dict)
-    max_shares: Mapping[str, Resource] = field(default_factory=dict)
-    scheduling_policies: Mapping[str, SchedulingPolicy] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)

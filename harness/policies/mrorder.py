@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import cast
 
-from harness.model.plan import Order, Plan, SchedulingPolicy
+from harness.model.plan import Plan, SchedulingPolicy
 from harness.model.snapshot import Snapshot
 from harness.policies.base import LedgerView, Policy, flag, number, text, word
 from harness.policies.fair import entitlement_weights
@@ -49,7 +49,7 @@ class MROrder(Policy):
 
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
         leaves: Mapping[str, SchedulingPolicy] = {name: "fifo" for name, q in snapshot.queues.items() if q.leaf}
-        return Plan(Order(measure="stock"), entitlement_weights(snapshot), scheduling_policies=leaves)
+        return Plan(weights=entitlement_weights(snapshot), scheduling_policies=leaves)
 
     def slot_rules(self, *, speculation: bool) -> Rules:
         return Rules(late=Late(on=speculation), fifo=True)

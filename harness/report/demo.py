@@ -108,10 +108,10 @@ _ALLOCATIONS = b"""<?xml version="1.0"?>
 
 def release(folder: Path, now: Moment) -> Released:
     """What control does to an administrator's file: the weights of a moment written, then released, in ``folder``."""
-    from harness.control.events import Attributes
     from harness.control.giveback import give_back
     from harness.control.owner import FileOwner
     from harness.ledger.store import LedgerStore
+    from harness.model.plan import Attributes
     from harness.yarn.files import LocalPlace
 
     path = folder / "fair-scheduler.xml"

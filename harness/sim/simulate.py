@@ -14,7 +14,7 @@ import numpy as np
 
 from harness.base.errors import InputError
 from harness.model.jobs import JobSpec
-from harness.model.plan import Plan, SchedulingPolicy
+from harness.model.plan import Attributes, Plan
 from harness.model.queues import AllocationFile, QueueTree
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
@@ -43,7 +43,7 @@ from harness.sim.setup import Progress, ProgressCallback, SimResult, SimSetup
 from harness.sim.stuck import Stillness, why_stuck
 from harness.sim.table import JobTable, SampleLog, TaskLog, longest_waits, mean_between_ends
 from harness.sim.world import NEVER
-from harness.yarn.capacity.steering import Steered, Steering
+from harness.yarn.capacity.steering import Steering
 from harness.yarn.fair.manager import queue_tree
 
 #: How many container starts, ends and heartbeats pass between two looks at the wall clock.
@@ -194,15 +194,9 @@ class Simulation:
     def _inside_attributes(self, plan: Plan) -> AllocationFile:
         stock = plan.order.measure == "stock"
         entitled = {q.path: float(self.setup.entitlements.get(q.path, 1.0)) for q in self.tree if q.parent is not None}
-        policies: Mapping[str, SchedulingPolicy] = plan.scheduling_policies
-        return with_attributes(
-            self.setup.allocations,
-            # The weights of a long-term plan are those to be written from outside; inside, entitlements stand.
-            weights=plan.weights if stock else entitled,
-            min_shares=plan.min_shares if stock else None,
-            max_shares=plan.max_shares if stock else None,
-            scheduling_policies=policies,
-        )
+        # The weights of a long-term plan are those to be written from outside; inside, entitlements stand.
+        wanted = plan if stock else Attributes(entitled, scheduling_policies=plan.scheduling_policies)
+        return with_attributes(self.setup.allocations, wanted)
 
     def _order_mode(self) -> int:
         if self.plan is None or self.setup.mode == "outside" or self.plan.order.measure == "stock":
@@ -397,11 +391,11 @@ class Simulation:
         by_slot = {index(path): weight for path, weight in weights.items()}
         self.scheduler.set_weights(by_slot)
         if self.calls is not None:
-            self._in_force = with_attributes(self._in_force, weights=weights)
+            self._in_force = with_attributes(self._in_force, Attributes(weights))
             self._take_calls()
             self.calls.reload(int(self.world.g["now"][0]), self._in_force)
 
-    def steer(self, plan: Steered, now_ms: int) -> None:
+    def steer(self, plan: Attributes, now_ms: int) -> None:
         """A plan takes effect in the Capacity Scheduler, by a re-initialisation with the properties that a controller
         of a real one would write."""
         g = self.scheduler.S.g[0]

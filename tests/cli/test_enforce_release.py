@@ -11,10 +11,10 @@ import pytest
 
 from harness.cli import main
 from harness.control.capacity_owner import CapacityOwner
-from harness.control.events import Attributes
 from harness.control.lease import lease_of
 from harness.control.owner import FileOwner
 from harness.ledger.store import LedgerStore
+from harness.model.plan import Attributes
 from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.capacity.source import FileSource
 from harness.yarn.files import LocalPlace

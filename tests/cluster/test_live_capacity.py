@@ -21,13 +21,13 @@ from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, StateFolder
 from harness.control.capacity_owner import CapacityOwner
 from harness.control.config import EnforceConfig
-from harness.control.events import Attributes
 from harness.control.reports import TickReport
 from harness.control.wall import Controller
 from harness.experiments.recording import record_rm
 from harness.experiments.served import with_file
 from harness.ledger.store import LedgerStore
 from harness.model.jobs import NodeSpec
+from harness.model.plan import Attributes
 from harness.model.resources import Resource
 from harness.sim.serve.live import LiveCluster
 from harness.sim.serve.rest import RestServer

@@ -17,8 +17,8 @@ import pytest
 
 from harness.clusters.doctor import examine_rm
 from harness.control.capacity_owner import CapacityOwner
-from harness.control.events import Attributes
 from harness.control.reports import TickReport
+from harness.model.plan import Attributes
 from harness.yarn.capacity.source import StoreSource
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
 from harness.yarn.http import HttpOptions

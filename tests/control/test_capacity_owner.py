@@ -11,7 +11,7 @@ import pytest
 
 from harness.base.errors import InputError
 from harness.control.capacity_owner import CapacityOwner, owner_of
-from harness.control.events import Attributes
+from harness.model.plan import Attributes
 from harness.model.resources import Resource
 from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.capacity.source import Configuration, FileSource, StoreSource

@@ -12,7 +12,6 @@ import pytest
 from harness.control.core import ControlCore
 from harness.control.events import (
     Actuated,
-    Attributes,
     ObservationFailed,
     Observe,
     Observed,
@@ -25,7 +24,7 @@ from harness.control.events import (
     Write,
 )
 from harness.ledger import Usage
-from harness.model.plan import LedgerSettings, Order, Plan
+from harness.model.plan import Attributes, LedgerSettings, Order, Plan
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
 from harness.policies import LedgerView, Policy, make_policy

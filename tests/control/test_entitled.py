@@ -6,10 +6,10 @@ from pathlib import Path
 
 from harness.control.config import EnforceConfig
 from harness.control.entitled import of_config, of_file
-from harness.control.events import Attributes
 from harness.control.lease import Lease, lease_place
 from harness.control.owner import FileOwner
 from harness.ledger.store import LedgerStore
+from harness.model.plan import Attributes
 from harness.yarn.files import LocalPlace
 from tests.control.driven import FILE
 

@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.base.errors import InputError
-from harness.control.events import Attributes
 from harness.control.owner import FileOwner
 from harness.control.values import MOST_DEPARTED, MOST_WEIGHTS, remember_named
-from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
+from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Attributes
 from harness.model.resources import Resource
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.files import FileChanged

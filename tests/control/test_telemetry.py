@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from harness.control.events import Attributes, Record
+from harness.control.events import Record
 from harness.control.reports import Alarm, TickReport
 from harness.control.telemetry import Log, LogFormat, Metrics, TickLog
+from harness.model.plan import Attributes
 from harness.model.resources import ZERO
 from harness.model.snapshot import QueueView, Snapshot
 from harness.policies import make_policy

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from harness.control.events import Attributes
 from harness.control.lease import HeldByAnother, Lease
 from harness.control.owner import FileOwner
 from harness.control.released import go_on
 from harness.control.settings import ControlSettings
 from harness.control.wall import Controller
 from harness.ledger.store import LedgerStore
+from harness.model.plan import Attributes
 from harness.model.resources import Resource
 from harness.policies import make_policy
 from harness.yarn.fair.javanum import weight_text

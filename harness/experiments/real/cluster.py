@@ -28,6 +28,7 @@ from harness.experiments.real.given import given_file
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, nodes_of
 from harness.experiments.simulated import texts
 from harness.jobs.submit import NODE_PROPERTIES
+from harness.model.plan import Attributes
 from harness.model.queues import NEVER_MS, ROOT, AllocationFile, QueueSettings
 from harness.sim.attributes import with_attributes
 from harness.sim.capacity.tree import capacity_settings
@@ -117,7 +118,7 @@ def file_text(allocations: AllocationFile, *, root_named: bool = True) -> str:
     if given is not None:
         root = replace(root, scheduling_policy=given.scheduling_policy, max_resources=given.max_resources)
     weights = {path: one.weight for path, one in allocations.settings.items() if one.weight is not None}
-    rounded = with_attributes(allocations, weights=weights)
+    rounded = with_attributes(allocations, Attributes(weights))
     if not root_named:
         if root.scheduling_policy is not None or root.max_resources is not None or root.weight is not None:
             raise InputError(

@@ -24,14 +24,7 @@ def allocations_of(experiment: LoadedExperiment, variant: Variant, capacity: Res
     allocations = allocation_file(experiment.spec)
     if variant.mode == "outside" or variant.in_rm:
         return allocations
-    plan = plan_for(variant, capacity, experiment.weights)
-    return with_attributes(
-        allocations,
-        weights=plan.weights,
-        min_shares=plan.min_shares,
-        max_shares=plan.max_shares,
-        scheduling_policies=plan.scheduling_policies,
-    )
+    return with_attributes(allocations, plan_for(variant, capacity, experiment.weights))
 
 
 def find_queues(client: RmClient, experiment: LoadedExperiment, *, any_queue: bool) -> Mapping[str, float]:

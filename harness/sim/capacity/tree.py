@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping
 
 from harness.base.errors import InputError
 from harness.model.jobs import NodeSpec
+from harness.model.plan import Attributes
 from harness.model.queues import AllocationFile
 from harness.model.resources import Resource
 from harness.yarn.capacity.convert import convert_allocations
 from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.capacity.queues import queue_tree
-from harness.yarn.capacity.steering import Steered, Steering
+from harness.yarn.capacity.steering import Steering
 
 #: Nothing here decides who gets what in the simulator: access, placement, what preemption may take; root's weight.
 _WITHOUT_EFFECT = re.compile(r".*\.(disable_preemption|acl_.*)|mapping-rule-.*|queue-mappings-.*|root\.capacity")
@@ -36,7 +37,7 @@ def steering_of(settings: Mapping[str, str], cluster: Resource) -> Steering:
     return Steering(queue_tree(values, source="capacity"), values, {}, cluster, "capacity")
 
 
-def settings_with(steering: Steering, plan: Steered) -> dict[str, str]:
+def settings_with(steering: Steering, plan: Attributes) -> dict[str, str]:
     """The administrator's settings, without their prefix, with a plan's. InputError for what cannot be expressed."""
     wanted = steering.wanted(plan)
     if wanted.problems:

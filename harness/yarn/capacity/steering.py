@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from harness.model.plan import SchedulingPolicy
+from harness.model.plan import Attributes
 from harness.model.queues import ROOT
 from harness.model.resources import UNBOUNDED, Resource
 from harness.yarn.capacity.properties import PREFIX
@@ -24,19 +23,6 @@ _CALCULATOR = f"{PREFIX}resource-calculator"
 _ROOM = 0.1
 #: The same where they have minimum shares of next to nothing: one unit of a percentage.
 _LEAST_ROOM = PERCENT_UNIT / 100.0
-
-
-class Steered(Protocol):
-    """What is written of a plan (harness.model.plan.Plan; harness.control.events.Attributes)."""
-
-    @property
-    def weights(self) -> Mapping[str, float]: ...
-    @property
-    def min_shares(self) -> Mapping[str, Resource]: ...
-    @property
-    def max_shares(self) -> Mapping[str, Resource]: ...
-    @property
-    def scheduling_policies(self) -> Mapping[str, SchedulingPolicy]: ...
 
 
 @dataclass(slots=True)
@@ -88,7 +74,7 @@ class Steering:
             at = at.rpartition(".")[0]
         return part
 
-    def wanted(self, plan: Steered) -> Wanted:
+    def wanted(self, plan: Attributes) -> Wanted:
         """The properties with this plan."""
         found = Wanted()
         self._capacities(plan, found)
@@ -102,7 +88,7 @@ class Steering:
         found.problems = list(dict.fromkeys(found.problems))
         return found
 
-    def _capacities(self, plan: Steered, found: Wanted) -> None:
+    def _capacities(self, plan: Attributes, found: Wanted) -> None:
         new: dict[str, Capacity] = {}
         for parent in self.tree.values():
             weights = {child: plan.weights[child] for child in parent.children if child in plan.weights}
@@ -125,7 +111,7 @@ class Steering:
                 found.put(child, CAPACITY, (self.text(child, CAPACITY) if same else None) or capacity.text())
                 found.in_force[child] = capacity.entitlement
 
-    def _priorities(self, plan: Steered, found: Wanted) -> None:
+    def _priorities(self, plan: Attributes, found: Wanted) -> None:
         """A lifted queue comes before its siblings, of those that hold less than their guarantee, where they are
         ordered by priority (docs/decisions/weights.md)."""
         for parent in self.tree.values():
