@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.report.data import SHOWN_DECISIONS, Run, short
 from harness.results.catalogue import Key, flat
+from harness.results.comparison import Measure
 from harness.results.phases import FILE, span
 from harness.results.summary import open_jobs
 
@@ -76,15 +77,20 @@ def banded(text: str, between: tuple[float, float] | None, digits: int = 0, scal
     return f"{text} ({low} to {high})"
 
 
-def _whole(run: Run, name: str, digits: int) -> str:
-    return banded(figure_text(run.figure(name), digits), span(run.phases, name), digits)
-
-
-def _queue(run: Run, queue: str, name: str, digits: int) -> str:
-    text = figure_text(run.queue_figure(queue, name), digits)
+def _cell(run: Run, one: Measure) -> str:
+    """A figure with its band; of a queue where it is named after one."""
     # Counts are the same in each phase.
-    found = None if name in ("jobs", "failed") else span(run.phases, "queues", queue, name)
-    return banded(text, found, digits)
+    found = None if one.key in _COUNTS else span(run.phases, *one.path)
+    return banded(figure_text(one.of(run.summary), one.digits), found, one.digits, one.scale)
+
+
+def _of_queues(runs: Sequence[Run], measure: Measure) -> list[Table]:
+    """A measure of each queue under each policy."""
+    queues = list(dict.fromkeys(queue for run in runs for queue in run.summary_queues()))
+    each = {queue: replace(measure, name=queue) for queue in queues}
+    return _per_queue(
+        measure.title, runs, queues, measure.unit, lambda run, queue: _cell(run, each[queue]), measure.note
+    )
 
 
 def phases_said(runs: Sequence[Run]) -> str:
@@ -105,14 +111,30 @@ def one_each(runs: Sequence[Run]) -> list[Run]:
     return list(found.values())
 
 
-#: What the first table has of a whole run: heading, unit, where it stands in the summary, digits.
+#: What the first table has of a whole run, and what has a table by queue.
 _OVERALL = (
-    ("makespan", "s", "makespan_s", 1),
-    ("sharing benefit", "", "sharing_benefit", 3),
-    ("sharing loss", "", "sharing_loss", 3),
-    ("loss integral", "s", "sharing_loss_integral", 1),
-    ("last loss", "s", "last_loss_s", 1),
+    Measure("makespan", "s", 1, "makespan_s"),
+    Measure("sharing benefit", "", 3, "sharing_benefit"),
+    Measure("sharing loss", "", 3, "sharing_loss"),
+    Measure("loss integral", "s", 1, "sharing_loss_integral"),
+    Measure("last loss", "s", 1, "last_loss_s"),
 )
+_UTILISATION = Measure("utilisation", "%", 1, "utilisation.*", 100.0)
+_JOBS, _FAILED = Measure("Jobs", "", 0, "queues.*.jobs"), Measure("Failed jobs", "", 0, "queues.*.failed", rare=True)
+_COUNTS = (_JOBS.key, _FAILED.key)
+_DEGREE = "1 is what the queue's own partition would have given."
+_SLOWDOWN = "See docs/how-results-are-computed.md for what it is relative to."
+_SPEED_UP = "Mean completion under static over that here."
+_WORKLOAD = "From the first submission of a queue to the end of its last job."
+_BY_QUEUE = (
+    Measure("Fairness degree at the end", "", 3, "queues.*.fairness_degree", note=_DEGREE),
+    Measure("Mean completion time of a job", "s", 1, "queues.*.mean_completion_s", note="From submission to end."),
+    Measure("95th percentile of the completion time", "s", 1, "queues.*.p95_completion_s"),
+    Measure("Mean slowdown", "", 2, "queues.*.mean_slowdown", note=_SLOWDOWN),
+    Measure("Speed-up over the static partition", "", 3, "queues.*.speedup_over_static", note=_SPEED_UP),
+    Measure("Whole workload", "s", 0, "queues.*.workload_s", note=_WORKLOAD),
+)
+_WAIT = Measure("Longest wait for a container", "s", 1, "queues.*.max_wait_s")
 
 
 def comparison_tables(runs: Sequence[Run]) -> list[Table]:
@@ -120,68 +142,31 @@ def comparison_tables(runs: Sequence[Run]) -> list[Table]:
     counted = one_each([run for run in runs if run.summary])
     if not counted:
         return []
-    resources = list(
-        dict.fromkeys(name for run in counted for name in run.summary.get("utilisation") or {} if isinstance(name, str))
+    summaries = [run.summary for run in counted]
+    used = [replace(one, title=f"utilisation, {one.title}") for one in _UTILISATION.each(summaries)]
+    heads = [Head("policy"), *(Head(one.title, one.unit) for one in (*_OVERALL, *used))]
+    rows = [[run.label, *(_cell(run, one) for one in (*_OVERALL, *used))] for run in counted]
+    caption = "The whole run" if len(counted) == 1 else "Each policy over the whole run"
+    note = (
+        f"{phases_said(counted)}Benefit and loss are means over time, the integral is of the loss' size; the last "
+        "loss is the last time with a loss beyond 0.01 (0: there was none)."
     )
-    utilised = [Head(f"utilisation, {name}", "%") for name in resources]
-    overall = Table(
-        "The whole run" if len(counted) == 1 else "Each policy over the whole run",
-        [Head("policy"), *(Head(text, unit) for text, unit, _, _ in _OVERALL), *utilised],
-        [
-            [
-                run.label,
-                *(_whole(run, name, digits) for _, _, name, digits in _OVERALL),
-                *(_utilisation(run, name) for name in resources),
-            ]
-            for run in counted
-        ],
-        note=f"{phases_said(counted)}Benefit and loss are means over time, the integral is of the loss' size; the last "
-        "loss is the last time with a loss beyond 0.01 (0: there was none).",
-    )
-    tables = [overall]
-    for caption, name, unit, digits, note in (
-        (
-            "Fairness degree at the end",
-            "fairness_degree",
-            "",
-            3,
-            "1 is what the queue's own partition would have given.",
-        ),
-        ("Mean completion time of a job", "mean_completion_s", "s", 1, "From submission to end."),
-        ("95th percentile of the completion time", "p95_completion_s", "s", 1, ""),
-        ("Mean slowdown", "mean_slowdown", "", 2, "See docs/how-results-are-computed.md for what it is relative to."),
-        (
-            "Speed-up over the static partition",
-            "speedup_over_static",
-            "",
-            3,
-            "Mean completion under static over that here.",
-        ),
-        ("Whole workload", "workload_s", "s", 0, "From the first submission of a queue to the end of its last job."),
-        ("Jobs", "jobs", "", 0, ""),
-        ("Failed jobs", "failed", "", 0, ""),
-    ):
-        queues = list(dict.fromkeys(queue for run in counted for queue in run.summary_queues()))
-        rows = [[run.label, *(_queue(run, queue, name, digits) for queue in queues)] for run in counted]
-        known = [cell for row in rows for cell in row[1:] if cell != ABSENT]
-        if not known or (name == "failed" and all(cell == "0" for cell in known)):
-            continue
-        if name == "jobs" and len({tuple(row[1:]) for row in rows}) == 1:
-            rows = [["every policy", *rows[0][1:]]]
-        tables.append(by_queue(caption, queues, unit, rows, note))
+    tables = [Table(caption, heads, rows, note)]
+    alike = all(run.of_queues("jobs") == counted[0].of_queues("jobs") for run in counted)
+    for measure in (*_BY_QUEUE, _JOBS, _FAILED):
+        if measure.each(summaries):
+            one_row = [replace(counted[0], label="every policy")] if measure is _JOBS and alike else counted
+            tables += _of_queues(one_row, measure)
     return tables + _open_table(counted) + _further_tables(counted)
 
 
 def _open_table(runs: Sequence[Run]) -> list[Table]:
     """Jobs that were open when their run was cut: what the means over jobs leave out."""
-    found = [{q: open_jobs(own) for q, own in (run.summary.get("queues") or {}).items()} for run in runs]
-    if not any(count for own in found for count in own.values()):
+    found = {run.label: {q: open_jobs(own) for q, own in (run.summary.get("queues") or {}).items()} for run in runs}
+    if not any(count for own in found.values() for count in own.values()):
         return []
-    queues = list(dict.fromkeys(queue for own in found for queue in own))
-    rows = [
-        [run.label, *(f"{own[q]:g}" if q in own else ABSENT for q in queues)]
-        for run, own in zip(runs, found, strict=True)
-    ]
+    queues = list(dict.fromkeys(queue for own in found.values() for queue in own))
+    rows = [[label, *(f"{own[q]:g}" if q in own else ABSENT for q in queues)] for label, own in found.items()]
     note = (
         "Jobs that had neither ended nor failed when the run was cut. Completion times and slowdowns are of those that "
         "had ended, which are other jobs under each policy; of a queue with open jobs there is no speed-up."
@@ -192,11 +177,9 @@ def _open_table(runs: Sequence[Run]) -> list[Table]:
 #: Keys that a table or a chart of the page has already, or that say nothing about a policy.
 _SHOWN = frozenset(
     (
-        *("makespan_s", "sharing_benefit", "sharing_loss", "sharing_loss_integral", "last_loss_s", "utilisation"),
-        *("mean_between_ends_s", "events", "wall_s", "finished", "queues.fairness_degree", "queues.mean_completion_s"),
-        *("queues.p95_completion_s", "queues.mean_slowdown", "queues.speedup_over_static", "queues.workload_s"),
-        *("queues.workload_speedup_over_static", "queues.jobs", "queues.failed", "queues.ended"),
-        *("queues.max_wait_s", "queues.max_wait_at_s", "queues.resource_seconds"),
+        *(one.key.replace("*.", "") for one in (*_OVERALL, *_BY_QUEUE, _JOBS, _FAILED, _WAIT)),
+        *("utilisation", "mean_between_ends_s", "events", "wall_s", "finished", "queues.ended"),
+        *("queues.workload_speedup_over_static", "queues.max_wait_at_s", "queues.resource_seconds"),
     )
 )
 
@@ -231,12 +214,6 @@ def _further(run: Run, values: Mapping[Key, float], key: Key) -> str:
     name = key.key.removeprefix("queues.").split(".")
     found = span(run.phases, *(name if key.queue is None else ("queues", key.queue, *name)))
     return banded(figure_text(values.get(key), key.metric.digits), found, key.metric.digits)
-
-
-def _utilisation(run: Run, name: str) -> str:
-    value = (run.summary.get("utilisation") or {}).get(name)
-    text = figure_text(value * 100, 1) if isinstance(value, int | float) else ABSENT
-    return banded(text, span(run.phases, "utilisation", name), 1, 100.0)
 
 
 def decision_tables(runs: Sequence[Run]) -> list[Table]:
@@ -308,17 +285,10 @@ def _why(entry: Mapping[str, Any], resource: str) -> str:
 
 def wait_tables(runs: Sequence[Run]) -> list[Table]:
     """The longest waits: for a container while some were asked for, and with demand and no running task."""
-    queues = list(dict.fromkeys(queue for run in runs for queue in run.summary_queues()))
     leaves = list(dict.fromkeys(leaf for run in runs for leaf in run.starvation))
+    note = f"The longest time that a queue with pending containers went without getting one ({_file(runs)})."
     return [
-        *_per_queue(
-            "Longest wait for a container",
-            one_each(runs),
-            queues,
-            "s",
-            lambda run, queue: _queue(run, queue, "max_wait_s", 1),
-            f"The longest time that a queue with pending containers went without getting one ({_file(runs)}).",
-        ),
+        *_of_queues(one_each(runs), replace(_WAIT, note=note)),
         *_per_queue(
             "Longest time with demand and no running task",
             [run for run in runs if run.leaves],
