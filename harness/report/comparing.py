@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 import harness
 from harness.base.files import make_folders_of, write_text
-from harness.report.svg import COLOURS
+from harness.report.svg import COLOURS, lettering
 from harness.report.tables import ABSENT, Head, Table
 from harness.report.templating import page_templates
 from harness.results.compare import Comparison, Contender, Row, number_text, verdict_sentences
@@ -103,7 +103,7 @@ def forest(pairs: Sequence[tuple[Row, Contender]], ident: str, title: str) -> st
         label = f"{mark * 100:+.3g}" if mark else "0"
         # Of many rows only one end is in sight.
         for end in (TOP - 6, bottom + 14):
-            text.append(f'<text class="t" x="{x(mark)}" y="{end}" text-anchor="middle">{label}</text>')
+            text.append(lettering("t", x(mark), end, label))
     for at, ((row, own), (low, middle, high)) in enumerate(zip(shown, spans, strict=True)):
         y = TOP + ROW * at + 22
         colour = {"better": COLOURS[2], "worse": COLOURS[1]}.get(own.verdict, COLOURS[5])
@@ -115,7 +115,7 @@ def forest(pairs: Sequence[tuple[Row, Contender]], ident: str, title: str) -> st
         text.append(f'<path d="M{x(low)} {y}H{x(high)}" stroke="{colour}" stroke-width="2" fill="none"/>')
         text.append(f'<circle cx="{x(middle)}" cy="{y}" r="4" fill="{colour}"/>')
         if beyond[at]:
-            text.append(f'<text class="t" x="{WIDE - 4}" y="{y - 8}" text-anchor="end">{beyond[at]}</text>')
+            text.append(lettering("t", WIDE - 4, y - 8, beyond[at], "end"))
     text.append(
         f'<text class="l" x="{WIDE / 2}" y="{height - 4}" text-anchor="middle">'
         "difference, % of the reference's median</text></svg>"

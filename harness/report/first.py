@@ -16,7 +16,7 @@ from markupsafe import Markup
 from harness.base.errors import YarnfairError
 from harness.policies.registry import policy_class
 from harness.report.data import Run, short
-from harness.report.svg import COLOURS, WIDTH, nice_ticks, number
+from harness.report.svg import COLOURS, WIDTH, lettering, nice_ticks, number, whole
 from harness.report.tables import Head, Table, banded, figure_text
 from harness.report.tools import variants_of
 from harness.results.comparison import over_seeds
@@ -216,7 +216,7 @@ def changes_chart(found: Sequence[Move], title: str, label: str) -> Markup:
     ticks = [tick for tick in powers if low <= math.log10(tick) <= high] or nice_ticks(low, high, 4)
     for tick in ticks:
         out.append(f'<path class="g" d="M{px(tick):.1f} {_TOP}V{bottom}"/>')
-        out.append(f'<text class="t" x="{px(tick):.1f}" y="{bottom + 15}" text-anchor="middle">{number(tick)}</text>')
+        out.append(lettering("t", f"{px(tick):.1f}", bottom + 15, number(tick)))
     words = []
     for at, move in enumerate(shown):
         y = _TOP + _ROW * (at + 0.5)
@@ -234,14 +234,10 @@ def changes_chart(found: Sequence[Move], title: str, label: str) -> Markup:
             f'<circle cx="{x0:.1f}" cy="{y:.1f}" r="4" class="ring"/>'
             f'<circle cx="{x1:.1f}" cy="{y:.1f}" r="4.5" fill="{colour}"><title>{escape(said)}</title></circle>'
         )
-    middle = (_LEFT + WIDTH - _RIGHT) / 2
     out.append(f'<path class="a" d="M{_LEFT} {_TOP}V{bottom}H{WIDTH - _RIGHT}"/>')
-    out.append(f'<text class="l" x="{middle:g}" y="{height - 6}" text-anchor="middle">{escape(label)}</text>')
-    return Markup(  # every text in it is escaped above
-        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-labelledby="first-t first-d" '
-        f'xmlns="http://www.w3.org/2000/svg"><title id="first-t">{escape(title)}</title>'
-        f'<desc id="first-d">{escape("; ".join(words))}.</desc>{"".join(out)}</svg>'
-    )
+    out.append(lettering("l", f"{(_LEFT + WIDTH - _RIGHT) / 2:g}", height - 6, label))
+    # Every text in it is escaped above, or there.
+    return Markup(whole("first", title, f"{'; '.join(words)}.", out, height=height))
 
 
 def _cut(name: str) -> str:

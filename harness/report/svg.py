@@ -143,6 +143,18 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
     return "".join(runs).replace(" -", "-")
 
 
+def lettering(kind: str, x: float | str, y: float | str, text: str, anchor: str = "middle", turned: str = "") -> str:
+    """A text of a chart; ``kind``: its style class."""
+    return f'<text class="{kind}" x="{x}" y="{y}" text-anchor="{anchor}"{turned}>{escape(text)}</text>'
+
+
+def _along(value: float, low: float, high: float, *, log: bool) -> float:
+    """How far along an axis a value lies: 0 at its low end, 1 at its high one."""
+    if log:
+        value, low, high = math.log10(max(value, low)), math.log10(low), math.log10(high)
+    return (value - low) / (high - low)
+
+
 class _Frame:
     """Maps data to the drawing: the axes' ranges, scales, ticks."""
 
@@ -155,18 +167,10 @@ class _Frame:
         self.low, self.high = HEIGHT - bottom, TOP
 
     def px(self, x: float) -> float:
-        if self.log_x:
-            x, low, high = math.log10(max(x, self.x0)), math.log10(self.x0), math.log10(self.x1)
-        else:
-            low, high = self.x0, self.x1
-        return LEFT + (x - low) / (high - low) * (WIDTH - LEFT - RIGHT)
+        return LEFT + _along(x, self.x0, self.x1, log=self.log_x) * (WIDTH - LEFT - RIGHT)
 
     def py(self, y: float) -> float:
-        if self.log:
-            y, low, high = math.log10(max(y, self.y0)), math.log10(self.y0), math.log10(self.y1)
-        else:
-            low, high = self.y0, self.y1
-        return self.low - (y - low) / (high - low) * (self.low - self.high)
+        return self.low - _along(y, self.y0, self.y1, log=self.log) * (self.low - self.high)
 
     def y_axis(self, label: str) -> list[str]:
         ticks = log_ticks(self.y0, self.y1) if self.log else nice_ticks(self.y0, self.y1)
@@ -174,27 +178,17 @@ class _Frame:
         for tick in ticks:
             at = f"{self.py(tick):.1f}"
             out.append(f'<path class="g" d="M{LEFT} {at}H{WIDTH - RIGHT}"/>')
-            out.append(
-                f'<text class="t" x="{LEFT - 5}" y="{float(at) + 4:.1f}" text-anchor="end">{number(tick)}</text>'
-            )
-        middle = (self.low + self.high) / 2
-        out.append(
-            f'<text class="l" x="11" y="{middle:g}" text-anchor="middle" transform="rotate(-90 11 {middle:g})">'
-            f"{escape(label)}</text>"
-        )
-        return out
+            out.append(lettering("t", LEFT - 5, f"{float(at) + 4:.1f}", number(tick), "end"))
+        middle = f"{(self.low + self.high) / 2:g}"
+        return [*out, lettering("l", 11, middle, label, turned=f' transform="rotate(-90 11 {middle})"')]
 
     def x_axis(self, label: str) -> list[str]:
         out = []
         for tick in log_ticks(self.x0, self.x1) if self.log_x else nice_ticks(self.x0, self.x1):
             at = f"{self.px(tick):.1f}"
             out.append(f'<path class="g" d="M{at} {self.high}V{self.low}"/>')
-            out.append(f'<text class="t" x="{at}" y="{self.low + 15}" text-anchor="middle">{number(tick)}</text>')
-        out.append(
-            f'<text class="l" x="{(LEFT + WIDTH - RIGHT) / 2:g}" y="{HEIGHT - 6}" text-anchor="middle">'
-            f"{escape(label)}</text>"
-        )
-        return out
+            out.append(lettering("t", at, self.low + 15, number(tick)))
+        return [*out, lettering("l", f"{(LEFT + WIDTH - RIGHT) / 2:g}", HEIGHT - 6, label)]
 
     def timed(self, axis: list[str], curves: list[str]) -> list[str]:
         """The axis of x and the curves as groups of their own: what the page's script replaces and stretches."""
@@ -216,11 +210,19 @@ def over_time(chart: LineChart | BarChart) -> bool:
     return isinstance(chart, LineChart) and chart.x_label == "time (s)" and chart.x_scale == "linear"
 
 
-def _wrap(ident: str, title: str, description: str, body: list[str], times: tuple[float, float] | None = None) -> str:
-    """``times``: the ends of the axis of time, for the page's script."""
+def whole(
+    ident: str,
+    title: str,
+    description: str,
+    body: list[str],
+    *,
+    height: int = HEIGHT,
+    times: tuple[float, float] | None = None,
+) -> str:
+    """The ``<svg>`` element. ``times``: the ends of the axis of time, for the page's script."""
     data = f' data-t="{times[0]:g} {times[1]:g}"' if times is not None else ""
     head = (
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-labelledby="{ident}-t {ident}-d"{data} '
+        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-labelledby="{ident}-t {ident}-d"{data} '
         'xmlns="http://www.w3.org/2000/svg">'
         f'<title id="{ident}-t">{escape(title)}</title><desc id="{ident}-d">{escape(description)}</desc>'
     )
@@ -346,15 +348,12 @@ def line_chart(chart: LineChart, ident: str) -> str:
             x = frame.px(at)
             anchor = "end" if x > WIDTH / 2 else "start"
             moments.append(f'<g class="m" data-x="{x:.1f}"><path class="v" d="M{x:.1f} {TOP}V{frame.low}"/>')
-            moments.append(
-                f'<text class="t" x="{x + (-4 if anchor == "end" else 4):.1f}" y="{TOP + 11}" '
-                f'text-anchor="{anchor}">{escape(text)}</text></g>'
-            )
+            moments += [lettering("t", f"{x + (-4 if anchor == 'end' else 4):.1f}", TOP + 11, text, anchor), "</g>"]
     axis, body = frame.x_axis(chart.x_label), _areas(chart, frame) if chart.stacked else _curves(chart, frame)
     timed = over_time(chart) and not chart.marks
     drawn_axis = frame.timed(axis, body) if timed else [*axis, *body]
-    whole = [*frame.y_axis(chart.y_label), *frame.levels(chart.levels), *moments, *drawn_axis, frame.border()]
-    return _wrap(ident, chart.title, describe(chart), whole, x_range if timed else None)
+    parts = [*frame.y_axis(chart.y_label), *frame.levels(chart.levels), *moments, *drawn_axis, frame.border()]
+    return whole(ident, chart.title, describe(chart), parts, times=x_range if timed else None)
 
 
 def _curves(chart: LineChart, frame: _Frame) -> list[str]:
@@ -424,15 +423,10 @@ def bar_chart(chart: BarChart, ident: str) -> str:
                 f'h{bar_width * 0.9:.1f}V{zero:.1f}z"><title>{escape(f"{group}, {name}: {text}")}</title></path>'
             )
             if room:
-                body.append(
-                    f'<text class="b" x="{x + bar_width * 0.45:.1f}" y="{(top if value >= 0 else zero) - 3:.1f}" '
-                    f'text-anchor="middle">{text}</text>'
-                )
+                y = (top if value >= 0 else zero) - 3
+                body.append(lettering("b", f"{x + bar_width * 0.45:.1f}", f"{y:.1f}", text))
         room_for = max(int(group_width / _LETTER), 3)
         name = group if len(group) <= room_for else f"{group[: room_for - 1]}\u2026"
-        body.append(
-            f'<text class="t" x="{LEFT + (g + 0.5) * group_width:.1f}" y="{HEIGHT - 12}" text-anchor="middle">'
-            f"{escape(name)}</text>"
-        )
+        body.append(lettering("t", f"{LEFT + (g + 0.5) * group_width:.1f}", HEIGHT - 12, name))
     body.append(frame.border())
-    return _wrap(ident, chart.title, f"{chart.y_label}. {'; '.join(words) or 'no data'}.", body)
+    return whole(ident, chart.title, f"{chart.y_label}. {'; '.join(words) or 'no data'}.", body)
