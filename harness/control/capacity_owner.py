@@ -35,11 +35,21 @@ class PreparedCapacities(Prepared):
     changes: Mapping[str, str | None] = field(default_factory=dict)
 
 
+def _checked_values(values: Mapping[str, Any]) -> Values:
+    read_capacity(values[CAPACITY], "the administrator's")
+    return dict(values)
+
+
+def _checked_ours(values: Mapping[str, Any]) -> dict[str, list[Any]]:
+    return {str(name): list(found) for name, found in values.items()}
+
+
 @dataclass(slots=True)
 class CapacityOwner(Owned):
     """One configuration, its baseline and what is ours in it; attributes are properties."""
 
     place: ConfigurationSource
+    PARTS: ClassVar[Mapping[str, Callable[[Any], Any]]] = {"baseline": _checked_values, "ours": _checked_ours}
     ATTRIBUTES: ClassVar[tuple[str, ...]] = WRITTEN
     SHARE: ClassVar[str] = CAPACITY
     #: Its RM's release and the traps found there; None: to be asked for.
@@ -206,17 +216,6 @@ class CapacityOwner(Owned):
         """The capacities that the RM has, as numbers."""
         queues = client.rest.scheduler().queues
         return {path: queue.setting for path, queue in queues.items() if queue.setting is not None}
-
-    def _checked(self, document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        baseline = {str(path): dict(values) for path, values in document["baseline"].items()}
-        ours = {str(p): {str(k): list(v) for k, v in values.items()} for p, values in document["ours"].items()}
-        departed = {
-            str(path): {"baseline": dict(kept["baseline"]), "ours": {k: list(v) for k, v in kept["ours"].items()}}
-            for path, kept in document.get("departed", {}).items()
-        }
-        for path, values in (*baseline.items(), *((path, kept["baseline"]) for path, kept in departed.items())):
-            read_capacity(values[CAPACITY], path)
-        return {"baseline": baseline, "ours": ours, "departed": departed}
 
     def _stands(self) -> dict[str, Values]:
         now = self.place.read()

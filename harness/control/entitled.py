@@ -26,7 +26,7 @@ def of_config(config: EnforceConfig) -> dict[str, float]:
         return said
     kept: Mapping[str, Any] = {}
     if os.path.exists(config.ledger_path()):
-        kept = read_documents(config.ledger_path(), (*FileOwner.OF_QUEUES, "departed"))
+        kept = read_documents(config.ledger_path(), (*FileOwner.PARTS, "departed"))
     owner = FileOwner.restored(place, kept.get)
     lease = _lease_of(place)
     if not kept.get("baseline") and lease.said:

@@ -12,11 +12,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
+from harness.base.errors import InputError
 from harness.control.lease import Lease, lease_of
-from harness.control.values import Nonsense, Values, come_back, depart
+from harness.control.values import Nonsense, Values, depart
 from harness.model.queues import AllocationFile
 from harness.yarn.capacity.source import ConfigurationSource
 from harness.yarn.files import AllocationPlace
+
+#: Parts that every document has, and all that is kept of a queue that has gone.
+_ALWAYS = ("baseline", "ours")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +65,8 @@ class Owned(ABC):
     #: Queues that have gone -> their baseline and what was ours, for when they come back as they went.
     departed: dict[str, dict[str, Any]] = field(default_factory=dict)
 
-    #: What is remembered of queues that are there.
-    OF_QUEUES: ClassVar[tuple[str, ...]] = ("baseline", "ours")
+    #: What is remembered of queues that are there -> how that of one is read of another controller's document.
+    PARTS: ClassVar[Mapping[str, Callable[[Any], Any]]]
     #: All attributes that are ever written, and the one that a policy sets of every queue.
     ATTRIBUTES: ClassVar[tuple[str, ...]]
     SHARE: ClassVar[str]
@@ -71,19 +75,19 @@ class Owned(ABC):
 
     def document(self) -> dict[str, Any]:
         """Whose the values are: what a ledger keeps (`restored`), and others are told (`adopt`)."""
-        return {name: getattr(self, name) for name in (*self.OF_QUEUES, "departed")}
+        return {name: getattr(self, name) for name in (*self.PARTS, "departed")}
 
     @classmethod
     def restored(cls, place: Any, document: Callable[[str], Any]) -> Self:
         """The owner whose `document` a ledger has kept (``document``: by name, None what it has not)."""
-        return cls(place, **{name: document(name) or {} for name in (*cls.OF_QUEUES, "departed")})
+        return cls(place, **{name: document(name) or {} for name in (*cls.PARTS, "departed")})
 
     def forget(self) -> None:
         """All is the administrator's: what stands there when it is read next are the entitlements.
 
         Queues that have gone are not given back: they may return with a controller's values.
         """
-        for name in self.OF_QUEUES:
+        for name in self.PARTS:
             getattr(self, name).clear()
         self._look_anew()
 
@@ -96,7 +100,7 @@ class Owned(ABC):
         """
         try:
             said = self._checked(document)
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        except (InputError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise Nonsense(error) from None
         if not lives:
             self._hold_against(said, self._stands())
@@ -125,9 +129,21 @@ class Owned(ABC):
         """The lease of a controller with that identity; None where there is none, or none is wanted (0)."""
         return lease_of(self.beside, identity, lease_s, clock) if lease_s > 0 and self.beside else None
 
-    @abstractmethod
     def _checked(self, document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """The parts of a `document`, copied. Raises what a wrong one makes Python raise."""
+        """The parts of a `document`, copied; nothing of queues that have gone where it says nothing of them.
+
+        Raises what a wrong one makes Python raise, and InputError.
+        """
+        said = {}
+        for name, read in self.PARTS.items():
+            known = document[name] if name in _ALWAYS else document.get(name, {})
+            said[name] = {str(path): read(own) for path, own in known.items()}
+        if (away := document.get("departed")) is not None:
+            said["departed"] = {str(path): self._departed(kept) for path, kept in away.items()}
+        return said
+
+    def _departed(self, kept: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: read(kept[name]) for name, read in self.PARTS.items() if name in kept or name in _ALWAYS}
 
     @abstractmethod
     def _stands(self) -> dict[str, Values]:
@@ -192,7 +208,7 @@ class Owned(ABC):
 
     def _forget(self, path: str) -> dict[str, Any]:
         """Forgets a queue; what was known of it."""
-        return {name: getattr(self, name).pop(path, {}) for name in self.OF_QUEUES}
+        return {name: getattr(self, name).pop(path, {}) for name in self.PARTS}
 
     def _depart(self, path: str) -> None:
         """A queue is there no more."""
@@ -202,9 +218,10 @@ class Owned(ABC):
 
     def _returned(self, path: str, value: Any) -> dict[str, Any] | None:
         """What was kept of a queue that comes back with a share that was ours; it has its own entitlement again."""
-        kept = come_back(self.departed, path, self.SHARE, value)
-        if kept is not None:
-            self.baseline[path], self.ours[path] = kept["baseline"], kept["ours"]
+        kept = self.departed.pop(path, None)
+        if kept is None or value not in kept["ours"].get(self.SHARE, []):
+            return None
+        self.baseline[path], self.ours[path] = kept["baseline"], kept["ours"]
         return kept
 
     def _settle(self) -> None:

@@ -10,7 +10,9 @@ from harness.control.owned import Foreign, Owned, Prepared
 from harness.control.values import (
     ATTRIBUTES,
     Values,
-    checked,
+    checked_ours,
+    checked_texts,
+    checked_values,
     entitlement,
     finite,
     is_round,
@@ -52,7 +54,12 @@ class FileOwner(Owned):
     #: Queue -> attribute -> what the administrator wrote between its tags, byte for byte (as latin-1; None: nothing);
     #: `OPENED`: the queue's element was an empty tag.
     texts: dict[str, dict[str, str | None]] = field(default_factory=dict)
-    OF_QUEUES: ClassVar[tuple[str, ...]] = ("baseline", "ours", "named", "texts")
+    PARTS: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
+        "baseline": checked_values,
+        "ours": checked_ours,
+        "named": float,
+        "texts": checked_texts,
+    }
     ATTRIBUTES: ClassVar[tuple[str, ...]] = ATTRIBUTES
     SHARE: ClassVar[str] = "weight"
     _data: bytes = field(default=b"", init=False)
@@ -100,9 +107,6 @@ class FileOwner(Owned):
                 if said[edit.attribute] == known.get(edit.attribute):
                     self.texts.get(path, {}).pop(edit.attribute, None)
         return found
-
-    def _checked(self, document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        return checked(document)
 
     def _stands(self) -> dict[str, Values]:
         return _said(parse_allocations(self.place.read(), source=self.place.name))

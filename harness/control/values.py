@@ -74,12 +74,6 @@ def depart(departed: dict[str, dict[str, Any]], path: str, kept: dict[str, Any])
         del departed[next(iter(departed))]
 
 
-def come_back(departed: dict[str, dict[str, Any]], path: str, attribute: str, value: Any) -> dict[str, Any] | None:
-    """What was kept of a queue that comes back (commented out for a while) with a value that was a controller's."""
-    kept = departed.pop(path, None)
-    return kept if kept is not None and value in kept["ours"].get(attribute, []) else None
-
-
 def remember_named(departed: dict[str, dict[str, Any]], path: str, seen_s: float, weight: Any) -> None:
     """A queue that the controller has named gets this weight; ``seen_s``: when it last had applications.
 
@@ -107,29 +101,14 @@ class Nonsense(InputError):
         )
 
 
-def checked(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The parts of a `FileOwner.document`, copied; nothing of queues that have gone where it says nothing of them.
-
-    Raises KeyError, TypeError, ValueError, AttributeError or IndexError for what is no such document.
-    """
-    said: dict[str, dict[str, Any]] = {
-        "baseline": {str(path): _values(values) for path, values in document["baseline"].items()},
-        "ours": {str(path): _ours(values) for path, values in document["ours"].items()},
-        "named": {str(path): float(seen_s) for path, seen_s in document["named"].items()},
-        "texts": {str(path): _texts(values) for path, values in document.get("texts", {}).items()},
-    }
-    if (away := document.get("departed")) is not None:
-        said["departed"] = {str(path): _departed(kept) for path, kept in away.items()}
-    return said
-
-
 def _known(values: Mapping[str, Any]) -> Mapping[str, Any]:
     if not values.keys() <= set(ATTRIBUTES):
         raise ValueError(f"no attribute {sorted(values)[0]!r}")
     return values
 
 
-def _values(values: Mapping[str, Any]) -> Values:
+def checked_values(values: Mapping[str, Any]) -> Values:
+    """A queue's values of another controller's document, copied. Raises what a wrong one makes Python raise."""
     found = dict(_known(values))
     entitlement(found.get("weight"))
     resource_of(found.get("min_resources"))
@@ -137,21 +116,14 @@ def _values(values: Mapping[str, Any]) -> Values:
     return found
 
 
-def _ours(values: Mapping[str, Any]) -> dict[str, list[Any]]:
+def checked_ours(values: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """As `checked_values`, of the values that are a controller's."""
     return {name: list(found) for name, found in _known(values).items()}
 
 
-def _texts(values: Mapping[str, Any]) -> dict[str, str | None]:
+def checked_texts(values: Mapping[str, Any]) -> dict[str, str | None]:
+    """As `checked_values`, of the administrator's texts."""
     found = {str(name): None if text is None else str(text) for name, text in values.items()}
     for text in found.values():
         (text or "").encode("latin-1")
     return found
-
-
-def _departed(kept: Mapping[str, Any]) -> dict[str, Any]:
-    found = {
-        "baseline": _values(kept["baseline"]),
-        "ours": _ours(kept["ours"]),
-        "texts": _texts(kept.get("texts", {})),
-    }
-    return found | {"named": float(kept["named"])} if "named" in kept else found

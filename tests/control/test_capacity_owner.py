@@ -11,6 +11,7 @@ import pytest
 
 from harness.base.errors import InputError
 from harness.control.capacity_owner import CapacityOwner, owner_of
+from harness.control.values import Nonsense
 from harness.model.plan import Attributes
 from harness.model.resources import Resource
 from harness.yarn.capacity.properties import PREFIX
@@ -245,6 +246,17 @@ def test_what_is_adopted_is_held_against_the_file_where_its_writer_is_gone(owner
     beside.adopt(json.loads(said), lives=True)
     assert {(f.queue, f.attribute) for f in beside.read()} == {("root.g", "capacity"), ("root.a", "maximum-capacity")}
     assert beside.configured_weights()["root.a"] == pytest.approx(25.0)
+
+
+def test_a_capacity_that_is_none_in_another_controllers_words_is_nonsense(owner: CapacityOwner) -> None:
+    """It was an error of its own, for which nobody forgot those words: nothing could be given back."""
+    owner.write(owner.prepare(Attributes(ALL)))
+    said = json.loads(json.dumps(owner.document()))
+    for wrong in ("much", None, 3):
+        said["baseline"]["root.a"]["capacity"] = wrong
+        with pytest.raises(Nonsense, match="makes no sense"):
+            owner.adopt(said)
+    assert owner.original().changed
 
 
 def test_a_queue_that_is_away_when_its_writer_dies_returns_with_its_entitlement(
