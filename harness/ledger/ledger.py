@@ -247,7 +247,7 @@ class Ledger:
             amounts = amounts * fraction
         if settings.discount != 1.0:
             # Of the mean rate: exact while the allocation is constant.
-            dues = np.array([self._due(leaf) for leaf in self.leaves]) * counted_s
+            dues = np.array([self.share(leaf) for leaf in self.leaves]) * counted_s
             beyond = dues + (amounts - dues) * settings.discount
             amounts = np.where(amounts <= dues, amounts, beyond)
         if settings.half_life_s is None and settings.window_s is None:
@@ -303,7 +303,9 @@ class Ledger:
 
     def share(self, leaf: str) -> float:
         """S_i of eq. (2) now, in resource units."""
-        return self._due(leaf)
+        resource, whole = self.settings.resource, self._capacity
+        total = 1.0 if resource == "dominant" else whole.amount(resource, whole)
+        return total * self._weights[leaf] / self._weight_sum
 
     def state(self) -> dict[str, Any]:
         """All that `restored` needs to go on, as plain JSON values."""
@@ -341,14 +343,6 @@ class Ledger:
         ledger._hold(accounts, {leaf: _Account.restored(account) for leaf, account in state["departed"].items()})
         return ledger
 
-    def _due(self, leaf: str) -> float:
-        resource = self.settings.resource
-        if resource == "dominant":
-            total = 1.0
-        else:
-            total = float(self._capacity.memory_mb if resource == "memory" else self._capacity.vcores)
-        return total * self._weights[leaf] / self._weight_sum
-
     def _measured(self, usage: Any, checked: bool) -> Any:
         """What was used, in the settings' resource. ValueError where it is out of range."""
         if not checked and not (usage.min(initial=0.0) >= 0 and usage.max(initial=0.0) < math.inf):
@@ -367,25 +361,24 @@ class Ledger:
     def _join(self, active: Collection[str]) -> None:
         """What leaves that are new to the ledger begin with: as much for their weight as the most that another active
         leaf has counted; of all leaves where no other is active."""
-        place, weights, is_late = self._place, self._weights, self._late
+        place, is_late = self._place, self._late
         late = [leaf for leaf in active if is_late[place[leaf]]]
         if not late:
             return
         known = [leaf for leaf in self.leaves if not is_late[place[leaf]]]
-        among = [leaf for leaf in active if not is_late[place[leaf]]] or known
-        counted = self.counted()
-        highest = max((counted[leaf] / weights[leaf] for leaf in among), default=0.0)
-        for leaf in late:
-            is_late[place[leaf]], self._arrived[place[leaf]] = False, True
-            self.columns[PSEUDO, place[leaf]] = weights[leaf] * highest
+        self._begin(late, [leaf for leaf in active if not is_late[place[leaf]]] or known)
 
     def _arrive(self, active: Collection[str]) -> None:
-        place, weights, arrived = self._place, self._weights, self._arrived
-        newcomers = [leaf for leaf in active if not arrived[place[leaf]]]
-        if not newcomers:
-            return
-        counted = self.counted()
-        highest = max((counted[leaf] / weights[leaf] for leaf in active if arrived[place[leaf]]), default=0.0)
-        for leaf in newcomers:
-            arrived[place[leaf]] = True
-            self.columns[PSEUDO, place[leaf]] = weights[leaf] * highest
+        """Pseudo accumulated resources of leaves that are active for the first time in the round."""
+        newcomers = [leaf for leaf in active if not self._arrived[self._place[leaf]]]
+        if newcomers:
+            self._begin(newcomers, [leaf for leaf in active if self._arrived[self._place[leaf]]])
+
+    def _begin(self, leaves: Collection[str], beside: Collection[str]) -> None:
+        """phi of leaves: as much for their weight as the most that one of those ``beside`` them has counted."""
+        counted, weights = self.counted(), self._weights
+        highest = max((counted[leaf] / weights[leaf] for leaf in beside), default=0.0)
+        for leaf in leaves:
+            at = self._place[leaf]
+            self._late[at], self._arrived[at] = False, True
+            self.columns[PSEUDO, at] = weights[leaf] * highest
