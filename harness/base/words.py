@@ -16,6 +16,17 @@ def counted(many: int, noun: str) -> str:
     return f"{many} {noun}" if many == 1 else f"{many} {noun}s"
 
 
+def seconds(value: float) -> str:
+    """A duration."""
+    if value < 120:
+        return f"{value:.0f} s"
+    if value < 7200:
+        return f"{value / 60:.0f} min"
+    if value < 172_800:
+        return f"{value / 3600:.1f} h"
+    return f"{value / 86_400:.1f} days"
+
+
 def folded(text: str, columns: int, *, hang: int = 4) -> str:
     """A line broken at a width, between words; what follows stands ``hang`` columns in."""
     inner = text[: len(text) - len(text.lstrip())]

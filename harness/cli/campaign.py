@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.base.errors import RunInvalid, RunTimedOut
+from harness.base.words import seconds
 from harness.cli.output import echo_wrapped, json_option, print_json, print_result, warn
-from harness.cli.progress import CampaignProgress, span
+from harness.cli.progress import CampaignProgress
 
 if TYPE_CHECKING:
     from harness.experiments.campaign.run import Estimate, Outcome
@@ -37,6 +38,10 @@ def _total(cells: list[tuple[Cell, Estimate]], room: int) -> float | None:
         if cell.place.real and not cell.place.alone:
             turns[cell.backend] = turns.get(cell.backend, 0.0) + (one.seconds or 0.0)
     return max([simulated, *turns.values()]) + alone
+
+
+def _takes(expected_s: float | None) -> str:
+    return "not known" if expected_s is None else seconds(expected_s)
 
 
 @campaign.command()
@@ -80,9 +85,9 @@ def plan(file: Path, out: Path | None, jobs: int | None, as_json: bool) -> None:
     for cell in loaded.cells:
         one = known[cell.id]
         stands_at = stands[cell.id].state
-        echo_wrapped(f"{cell.id[:8]}  {stands_at:<8} {span(one.seconds):>9}  {cell.name}  ({one.basis})", hang=31)
+        echo_wrapped(f"{cell.id[:8]}  {stands_at:<8} {_takes(one.seconds):>9}  {cell.name}  ({one.basis})", hang=31)
     click.echo(
-        f"{len(loaded.cells)} cells, {len(open_cells)} to run: {span(total)} with {room} side by side (an estimate)"
+        f"{len(loaded.cells)} cells, {len(open_cells)} to run: {_takes(total)} with {room} side by side (an estimate)"
     )
 
 

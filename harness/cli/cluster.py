@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -120,8 +119,6 @@ def up(
     from harness.clusters.site import check_property
     from harness.clusters.state import ClusterSpec
 
-    if math.isnan(timeout_s):
-        raise click.UsageError("--timeout nan: give seconds")
     pairs = named_values(properties, "--property")
     for name, value in pairs.items():
         check_property(name, value)

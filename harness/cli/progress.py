@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
+from harness.base.words import seconds
+
 if TYPE_CHECKING:
     from harness.experiments.campaign.executors import Told
     from harness.experiments.campaign.spec import Cell
@@ -16,15 +18,6 @@ if TYPE_CHECKING:
 
 #: More bars than this do not fit a terminal.
 MOST_BARS = 40
-
-
-def span(seconds: float | None) -> str:
-    """A time for people."""
-    if seconds is None:
-        return "not known"
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 class _Bars:
@@ -130,7 +123,7 @@ class CampaignProgress(_Bars):
         left = ""
         if self.ended < self.count:
             rest = (time.monotonic() - self.began) / (self.ended - self.kept) * (self.count - self.ended)
-            left = f"; about {span(rest)} left"
+            left = f"; about {seconds(rest)} left"
         if self.bars is None:
             click.echo(f"[{self.ended}/{self.count}] {cell.name}: {state}{took}{why}{left}", err=True)
             return

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.base.errors import YarnfairError
+from harness.base.words import seconds
 from harness.cli.live_view import Source, source_options
 from harness.cli.output import Number, json_option, print_json, print_result, stay
 
@@ -122,15 +123,17 @@ def frame(view: View) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
+    from harness.control.changes import parts
     from harness.control.explain import full, moment, old, step
 
     table = Table(box=None, padding=(0, 1, 0, 0), width=_WIDTH, header_style="bold")
     table.add_column("queue", no_wrap=True, overflow="ellipsis", ratio=1)
     for name in ("due", "has", "wants", "accum.", "deficit", "weight", "changed"):
         table.add_column(name, justify="right", no_wrap=True)
+    part = parts({path: row.weight or 0.0 for path, row in view.queues.items()})
     for row in view.queues.values():
         if row.parent is not None:
-            table.add_row(*_cells(view, row), style=None if row.leaf else "bold")
+            table.add_row(*_cells(view, row, part[row.path]), style=None if row.leaf else "bold")
     unit = {"memory": "GiB·s", "vcores": "vcore·s", "dominant": "cluster·s"}.get(view.unit, view.unit)
     policy = f" · {view.policy}" if view.policy else ""
     mode = f" · {'released' if view.released else 'ended' if view.given_back else view.mode}" if view.mode else ""
@@ -149,9 +152,8 @@ def frame(view: View) -> RenderableType:
     return Group(*lines)
 
 
-def _cells(view: View, row: QueueRow) -> list[str]:
-    from harness.control.explain import seconds
-
+def _cells(view: View, row: QueueRow, part: float) -> list[str]:
+    """``part``: of its siblings' weights."""
     capacity = max(view.capacity_mb, 1)
     depth = row.path.count(".") - 1
     name = "  " * depth + (row.path.removeprefix("root.") if depth == 0 else row.path.rpartition(".")[2])
@@ -167,15 +169,9 @@ def _cells(view: View, row: QueueRow) -> list[str]:
         f"{100 * row.demand_mb / capacity:.0f}%",
         "" if row.accumulated is None else _short(row.accumulated / scale),
         "" if row.deficit is None else _short(row.deficit / scale),
-        "" if row.weight is None else f"{100 * _part(view, row):.1f}%",
+        "" if row.weight is None else f"{100 * part:.1f}%",
         changed,
     ]
-
-
-def _part(view: View, row: QueueRow) -> float:
-    """Its part of its siblings' weights."""
-    total = sum(other.weight or 0.0 for other in view.queues.values() if other.parent == row.parent)
-    return (row.weight or 0.0) / (total or 1.0)
 
 
 def _short(value: float) -> str:
@@ -187,16 +183,15 @@ def _short(value: float) -> str:
 
 
 def _said(view: View, decision: Any) -> str:
-    from harness.control.changes import parts as parts_of
-    from harness.control.changes import percent
+    from harness.control.changes import parts, percent
     from harness.control.explain import moment
 
-    found = parts_of(decision["weights"])
-    parts = [
+    found = parts(decision["weights"])
+    shown = [
         f"{queue.removeprefix('root.')} {percent(found[queue])}" for queue in decision["changed"] if queue in found
     ]
     reasons = [f"{queue.removeprefix('root.')} {why}" for queue, why in decision.get("reasons", {}).items()]
-    return f"{moment(view, decision['time_s'])} {', '.join([*reasons, *parts])}"
+    return f"{moment(view, decision['time_s'])} {', '.join([*reasons, *shown])}"
 
 
 def _print_document(view: View) -> None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from harness.base.words import counted
+from harness.base.words import counted, seconds
 from harness.control.changes import amount
 from harness.control.view import QueueRow, Rival, View, alarms, by_priority, head, rivals
 from harness.yarn.queue_answers import CAPACITY
@@ -17,17 +17,6 @@ _OLD_S = 60.0
 
 def percent(part: float) -> str:
     return f"{100 * part:.1f} %"
-
-
-def seconds(value: float) -> str:
-    """A duration for people."""
-    if value < 120:
-        return f"{value:.0f} s"
-    if value < 7200:
-        return f"{value / 60:.0f} min"
-    if value < 172_800:
-        return f"{value / 3600:.1f} h"
-    return f"{value / 86_400:.1f} days"
 
 
 def moment(view: View, at_s: float) -> str:

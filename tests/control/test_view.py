@@ -20,9 +20,10 @@ import pytest
 from rich.console import Console
 
 from harness.base.errors import InputError
+from harness.base.words import seconds
 from harness.cli import main
 from harness.cli.top import frame
-from harness.control.explain import amount, explain, old, seconds
+from harness.control.explain import amount, explain, old
 from harness.control.view import QueueRow, View, from_ledger, from_rm, rivals, with_changes
 from harness.control.view_run import from_run
 from harness.report.live import LivePage
