@@ -24,7 +24,8 @@ import click
 from pydantic import BaseModel
 
 from harness.cli import cli
-from harness.control.config import EnforceConfig, GuardsSpec, HttpSpec, KerberosSpec, MetricsSpec, RmSpec
+from harness.control.config import EnforceConfig, HttpSpec, KerberosSpec, MetricsSpec, RmSpec
+from harness.control.guards import Guards
 from harness.experiments import spec
 from harness.jobs import recorded
 from harness.jobs.spec import DelaysSpec
@@ -279,7 +280,7 @@ def enforce_part() -> str:
     return _keys(
         ("", EnforceConfig),
         ("rms", RmSpec),
-        ("guards", GuardsSpec),
+        ("guards", Guards),
         ("http", HttpSpec),
         ("http.kerberos", KerberosSpec),
         ("metrics", MetricsSpec),

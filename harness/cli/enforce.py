@@ -313,13 +313,10 @@ def _live_page(config: EnforceConfig, stack: ExitStack) -> str:
     """The live page of the configuration; its address."""
     from harness.control.view import from_ledger
     from harness.report.live import LivePage
-    from harness.report.serving import address_of
 
     live = LivePage(lambda: from_ledger(config.ledger_path(), time.time()), config.period_s)
-    server = live.serve(*address_of(config.page or ""))
     stack.callback(live.close)
-    stack.callback(server.close)
-    return server.url
+    return live.serve(config.page or "")
 
 
 def _released_at_stop(config: EnforceConfig, rms: tuple[str, ...], received: _Signals, log: Log) -> int:

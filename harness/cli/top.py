@@ -55,16 +55,11 @@ def top(source: Source, every: float, once: bool, serve: str | None, as_json: bo
 
 def _serve(source: Source, address: str, every: float, as_json: bool) -> None:
     from harness.report.live import LivePage
-    from harness.report.serving import address_of
 
-    live = LivePage(source.view, every)
-    server = live.serve(*address_of(address))
-    try:
-        print_result(as_json, {"url": server.url}, [f"live page: {server.url} (Ctrl-C ends it)"])
+    with contextlib.closing(LivePage(source.view, every)) as live:
+        url = live.serve(address)
+        print_result(as_json, {"url": url}, [f"live page: {url} (Ctrl-C ends it)"])
         stay()
-    finally:
-        server.close()
-        live.close()
 
 
 def _live(source: Source, every: float) -> None:

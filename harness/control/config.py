@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 
 from harness.base.documents import Name, Strict, read_yaml, validated
 from harness.base.errors import CallError, InputError
-from harness.control.guards import Guards
+from harness.control.guards import Guards, Seconds
 from harness.control.settings import HALF_LIFE_S, MAX_RATIO, ControlSettings, Mode, OnStop, check_counting
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import ensure_root_prefix
@@ -34,7 +34,6 @@ from harness.yarn.queue_answers import FAIR
 from harness.yarn.rmclient import RmAddress, RmClient
 from harness.yarn.rpc import RpcAddress
 
-Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 Entitlement = Annotated[float, Field(ge=WEIGHT_MIN, le=WEIGHT_MAX, allow_inf_nan=False)]
 Scalar = str | int | float | bool | None
 
@@ -100,17 +99,6 @@ class MetricsSpec(Strict):
     """The address that it listens on."""
 
 
-class GuardsSpec(Strict):
-    """Past one of them the controller gives the file back (harness.control.guards)."""
-
-    longest_wait_s: Seconds | None = None
-    """How long a leaf may wait for a container while it holds less than its entitlement."""
-    refused_per_hour: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
-    """How many applications the RM may refuse (they fail before they have a container) within an hour."""
-    rm_response_s: Seconds | None = None
-    """How long the RM may take to show its queues; three times in a row is too much."""
-
-
 class EnforceConfig(Strict):
     """All of the file. Relative paths are relative to the working directory."""
 
@@ -173,7 +161,7 @@ class EnforceConfig(Strict):
     half_life: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] | None = HALF_LIFE_S
     """What was used this long ago counts half; `null`: nothing is forgotten ([why a day](../decisions/half-life.md)).
     A `half_life`, `window` or `round` in `settings` stands in its place; the `decay-...` policies have their own."""
-    guards: GuardsSpec = Field(default_factory=GuardsSpec)
+    guards: Guards = Field(default_factory=Guards)
     """Past one of these limits the controller gives the file back and stays released until `--resume`
     ([how](../how-to/enforce.md))."""
     lease_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 30.0
@@ -199,7 +187,6 @@ class EnforceConfig(Strict):
         own: dict[str, Any] = {
             "entitlements": {ensure_root_prefix(queue): float(weight) for queue, weight in self.queues.items()},
             "accept": frozenset(self.accept),
-            "guards": Guards(**self.guards.model_dump()),
         }
         # The others are keys of the file.
         same = {field.name: getattr(self, field.name) for field in fields(ControlSettings) if field.name not in own}

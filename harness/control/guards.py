@@ -7,28 +7,29 @@ weights were in force is none of the controller's doing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Annotated
 
+from pydantic import Field
+
+from harness.base.documents import Strict
 from harness.model.snapshot import QueueView, Snapshot
 from harness.policies.tree import tree_of
 
 #: So many answers in a row must be too slow: one is a pause of the RM's memory.
 SLOW_LOOKS = 3
 _HOUR_MS = 3_600_000
+Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 
 
-@dataclass(frozen=True, slots=True)
-class Guards:
-    """The limits; None: no guard.
+class Guards(Strict):
+    """The limits, as the configuration has them. Past one of them the controller gives the file back; None: no guard."""
 
-    longest_wait_s : how long a leaf may wait for a container while it holds less than its entitlement, seconds.
-    refused_per_hour : how many applications the RM may refuse within an hour.
-    rm_response_s : how long the RM may take to show its queues, seconds; three times in a row is too much.
-    """
-
-    longest_wait_s: float | None = None
-    refused_per_hour: int | None = None
-    rm_response_s: float | None = None
+    longest_wait_s: Seconds | None = None
+    """How long a leaf may wait for a container while it holds less than its entitlement."""
+    refused_per_hour: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
+    """How many applications the RM may refuse (they fail before they have a container) within an hour."""
+    rm_response_s: Seconds | None = None
+    """How long the RM may take to show its queues; three times in a row is too much."""
 
 
 class GuardWatch:

@@ -15,7 +15,7 @@ from harness.control.changes import Entitled, debt_words, debts, percent
 from harness.control.changes import parts as parts_of
 from harness.control.explain import explain, moment, old, row_document
 from harness.control.view import View, alarms, head
-from harness.report.serving import PageServer
+from harness.report.serving import PageServer, address_of
 from harness.report.templating import page_templates
 
 #: Looks that are kept; of these at most so many moments are sent.
@@ -75,16 +75,19 @@ class LivePage:
         self._looks: deque[tuple[float, dict[str, tuple[float, float | None]]]] = deque(maxlen=MOST_LOOKS)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        self._server: PageServer | None = None
 
-    def serve(self, host: str, port: int) -> PageServer:
-        """The page on a port; looks go on until `close`."""
-        server = PageServer(host, port, page(), {"/view.json": self.document})
+    def serve(self, address: str) -> str:
+        """The page at ``HOST:PORT``; its URL. It is there, and looks go on, until `close`."""
+        self._server = PageServer(*address_of(address), page(), {"/view.json": self.document})
         self._thread = threading.Thread(target=self._run, name="looks", daemon=True)
         self._thread.start()
-        return server
+        return self._server.url
 
     def close(self) -> None:
-        """No more looks."""
+        """No more looks, and no page."""
+        if self._server is not None:
+            self._server.close()
         self._stop.set()
         if self._thread is not None:
             self._thread.join(10)

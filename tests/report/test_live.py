@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import requests
@@ -20,7 +21,7 @@ from harness.ledger.store import LedgerStore
 from harness.model.jobs import NodeSpec
 from harness.policies import make_policy
 from harness.report.live import MOST_NAMED, LivePage, decision_line
-from harness.report.serving import PageServer, address_of
+from harness.report.serving import address_of
 from harness.sim.serve.live import LiveCluster
 from harness.sim.serve.rest import RestServer
 from harness.sim.serve.rpc import RpcServer
@@ -91,31 +92,27 @@ def looks(ledger: Path) -> Looks:
 
 
 @pytest.fixture
-def server(looks: Looks) -> Iterator[PageServer]:
-    live = LivePage(looks, 0.2)
-    server = live.serve("127.0.0.1", 0)
-    try:
-        yield server
-    finally:
-        server.close()
-        live.close()
+def url(looks: Looks) -> Iterator[str]:
+    """Of a live page."""
+    with contextlib.closing(LivePage(looks, 0.2)) as live:
+        yield live.serve("127.0.0.1:0")
 
 
-def view_of(server: PageServer, **query: str) -> requests.Response:
-    return requests.get(f"{server.url}view.json", params=query, headers=SCRIPT, timeout=10)
+def view_of(url: str, **query: str) -> requests.Response:
+    return requests.get(f"{url}view.json", params=query, headers=SCRIPT, timeout=10)
 
 
-def ready(server: PageServer) -> None:
+def ready(url: str) -> None:
     end = time.monotonic() + 10
-    while not view_of(server).json().get("ready"):
+    while not view_of(url).json().get("ready"):
         assert time.monotonic() < end
         time.sleep(0.05)
 
 
-def test_it_answers_what_explain_and_top_say(server: PageServer) -> None:
-    ready(server)
+def test_it_answers_what_explain_and_top_say(url: str) -> None:
+    ready(url)
     time.sleep(0.5)
-    found = view_of(server, queue="root.bursts").json()
+    found = view_of(url, queue="root.bursts").json()
     assert (found["policy"], found["mode"]) == ("ltrf", "bounded")
     assert found["queues"]["root.bursts"]["entitled_share"] == 0.5
     assert found["decisions"], "the controller has decided"
@@ -123,35 +120,35 @@ def test_it_answers_what_explain_and_top_say(server: PageServer) -> None:
     history = found["history"]
     assert len(history["time_s"]) == len(history["share"]["root.steady"]) >= 2
     assert history["time_s"] == sorted(history["time_s"])
-    assert view_of(server, queue="root.nowhere").status_code == 400
+    assert view_of(url, queue="root.nowhere").status_code == 400
 
 
-def test_what_goes_wrong_is_on_the_page_and_the_last_look_stays(server: PageServer, looks: Looks) -> None:
-    ready(server)
+def test_what_goes_wrong_is_on_the_page_and_the_last_look_stays(url: str, looks: Looks) -> None:
+    ready(url)
     looks.trouble = "the ResourceManager is gone"
     time.sleep(0.6)
-    found = view_of(server).json()
+    found = view_of(url).json()
     assert "is gone" in found["problem"]
     assert "root.steady" in found["queues"]
 
 
-def test_it_serves_nothing_else_and_nobody_else(server: PageServer) -> None:
-    page = requests.get(server.url, timeout=10)
+def test_it_serves_nothing_else_and_nobody_else(url: str) -> None:
+    page = requests.get(url, timeout=10)
     policy = page.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
     assert "frame-ancestors 'none'" in policy
     for path in ("view", "..%2fetc/passwd", "../../etc/passwd", "view.json/x", "favicon.ico"):
-        assert requests.get(f"{server.url}{path}", headers=SCRIPT, timeout=10).status_code == 404
+        assert requests.get(f"{url}{path}", headers=SCRIPT, timeout=10).status_code == 404
     for method in ("POST", "PUT", "DELETE", "OPTIONS"):
-        assert requests.request(method, f"{server.url}view.json", timeout=10).status_code == 501
-    assert requests.get(f"{server.url}view.json", timeout=10).status_code == 403, "another page's request"
-    port = server.port
+        assert requests.request(method, f"{url}view.json", timeout=10).status_code == 501
+    assert requests.get(f"{url}view.json", timeout=10).status_code == 403, "another page's request"
+    port = urlsplit(url).port
     for host, status in (
         (f"127.0.0.1:{port}", 200), (f"localhost:{port}", 200), (f"[::1]:{port}", 200), ("evil.example", 421),
         (f"evil.example:{port}", 421), ("127.0.0.1.evil.example", 421), ("", 421), ("[", 400),
     ):  # fmt: skip
-        assert requests.get(server.url, headers={"Host": host}, timeout=10).status_code == status, host
+        assert requests.get(url, headers={"Host": host}, timeout=10).status_code == status, host
 
 
 @pytest.mark.parametrize(
@@ -176,11 +173,11 @@ def test_what_is_no_address(text: str) -> None:
 
 
 @pytest.mark.browser
-def test_the_page_in_a_browser(server: PageServer, looks: Looks, tmp_path: Path) -> None:
-    ready(server)
+def test_the_page_in_a_browser(url: str, looks: Looks, tmp_path: Path) -> None:
+    ready(url)
     with chromium(tmp_path / "profile") as browser:
         for width, dark in ((1280, False), (400, True), (400, False)):
-            browser.open(server.url, width, dark=dark)
+            browser.open(url, width, dark=dark)
             browser.until(
                 "document.body.dataset.ready === 'true' && document.querySelectorAll('.small svg').length === 2"
             )
@@ -199,9 +196,9 @@ def test_the_page_in_a_browser(server: PageServer, looks: Looks, tmp_path: Path)
         browser.until("document.querySelector('#alarms').textContent.includes('is gone')")
         assert browser.console == []
         asked = {url.partition("?")[0] for url in browser.requests if not url.startswith(("data:", "about:"))}
-        assert asked == {server.url, f"{server.url}view.json"}
+        assert asked == {url, f"{url}view.json"}
         browser.picture(tmp_path / "live.png")
-    assert json.dumps(view_of(server).json())
+    assert json.dumps(view_of(url).json())
 
 
 def many() -> View:
@@ -252,11 +249,11 @@ def test_a_decision_of_a_policy_that_goes_by_debts_says_them() -> None:
 def test_a_hundred_queues_with_long_names_in_a_browser(tmp_path: Path) -> None:
     view, count = many(), iter(range(10**6))
     live = LivePage(lambda: replace(view, time_s=view.time_s + next(count)), 0.2)
-    server = live.serve("127.0.0.1", 0)
+    url = live.serve("127.0.0.1:0")
     try:
         with chromium(tmp_path / "profile") as browser:
             for width, dark in ((1280, True), (400, False)):
-                browser.open(server.url, width, dark=dark)
+                browser.open(url, width, dark=dark)
                 browser.until("document.querySelectorAll('.small svg').length === 36")
                 assert browser.run("document.getElementById('more').textContent").endswith("of 100 queues.")
                 assert browser.too_wide() == []
@@ -274,5 +271,4 @@ def test_a_hundred_queues_with_long_names_in_a_browser(tmp_path: Path) -> None:
             assert browser.too_wide() == []
             assert browser.console == []
     finally:
-        server.close()
         live.close()

@@ -75,8 +75,12 @@ class Plan:
         tasks, spare = rng.choice((1.0, 1.0, 30.0)), bool(lease_s) and rng.random() < 0.5
         light, shadow = rng.random() < 0.3, rng.random() < 0.15
         if rng.random() < 0.3:
-            limits = rng.choice((None, 8 * period_s)), rng.choice((None, 2)), rng.choice((None, 0.3))
-            settings = replace(settings, guards=Guards(*limits))
+            guards = Guards(
+                longest_wait_s=rng.choice((None, 8 * period_s)),
+                refused_per_hour=rng.choice((None, 2)),
+                rm_response_s=rng.choice((None, 0.3)),
+            )
+            settings = replace(settings, guards=guards)
         return cls(policy, sets, settings, pair, nodes, warm_apps, tasks, spare, light, shadow)
 
     def of_scheduler(self, rng: random.Random) -> Plan:
