@@ -67,14 +67,11 @@ def table(figures: dict[str, Any]) -> str:
     for place in ("processes", "dask"):
         if row := figures["cells"].get(place):
             lines.append(f"  {place:<28} {row['own_s']:>13.3f} {row['overhead_s']:>11.3f} {100 * row['busy']:>12.0f} %")
-    sizes = [row["queues"] for row in next(iter(figures["decision"].values()))]
-    lines += ["", "A decision, ms, by queues " + "".join(f"{size:>10,}" for size in sizes)]
-    for name, series in figures["decision"].items():
-        lines.append(f"  {name:<24}" + "".join(f"{row['ms']:>10.3f}" for row in series))
-    sizes = [row["queues"] for row in next(iter(figures["control"].values()))]
-    lines += ["", "A control tick, ms, by queues" + "".join(f"{size:>10,}" for size in sizes)]
-    for name, series in figures["control"].items():
-        lines.append(f"  {name:<27}" + "".join(f"{row['ms']:>10.3f}" for row in series))
+    for what, title in (("decision", "A decision, ms, by queues "), ("control", "A control tick, ms, by queues")):
+        sizes = [row["queues"] for row in next(iter(figures[what].values()))]
+        lines += ["", title + "".join(f"{size:>10,}" for size in sizes)]
+        for name, series in figures[what].items():
+            lines.append(f"  {name:<{len(title) - 2}}" + "".join(f"{row['ms']:>10.3f}" for row in series))
     order = figures["order"]
     if order:
         lines += ["", f"Job ordering: 9 jobs in {order['jobs_9_s']:.2f} s; {order['jobs_in_60_s']} jobs within 60 s"]

@@ -208,10 +208,7 @@ def _document(loaded: LoadedCampaign, folder: Path, stands: list[Standing]) -> d
 
 
 def _counts(stands: list[Standing]) -> dict[str, int]:
-    counts = dict.fromkeys(("done", "failed", "running", "waiting"), 0)
-    for one in stands:
-        counts[one.state] += 1
-    return counts
+    return {state: sum(one.state == state for one in stands) for state in ("done", "failed", "running", "waiting")}
 
 
 def _lines(stands: list[Standing]) -> list[str]:

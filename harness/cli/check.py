@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -160,9 +161,7 @@ def _lines(found: Checked, only: Only) -> list[str]:
             out.append(f"{held.verdict:>12}  {who}: {held.key.title()}: {held.words}")
     out += good_lines(found) if only != "worse" else []
     out += [f"{'invalid':>12}  {run}: {why}" for run, _, why in found.invalid]
-    counts: dict[str, int] = {}
-    for held in found.held:
-        counts[held.verdict] = counts.get(held.verdict, 0) + 1
+    counts = Counter(held.verdict for held in found.held)
     listed = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     return [*out, f"{len(found.held)} metrics held: {listed or 'none'}"]
 

@@ -44,8 +44,6 @@ def demo(svg: Path | None, speed: float, as_json: bool) -> None:
         words = explain(from_run(Path(folder) / _SIDES[1], at_s=asked_s), "root.reports")
     if svg is not None:
         write_text(svg, as_svg(story))
-    elif not as_json:
-        _play(story, speed)
     if as_json:
         print_json(
             {
@@ -62,6 +60,7 @@ def demo(svg: Path | None, speed: float, as_json: bool) -> None:
             }
         )
     elif svg is None:
+        _play(story, speed)
         alike = given_back.released == given_back.administrator
         same = "it is the administrator's again, byte for byte" if alike else "it is not the one that it was"
         echo_sentences(

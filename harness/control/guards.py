@@ -22,7 +22,7 @@ Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 
 
 class Guards(Strict):
-    """The limits, as the configuration has them. Past one of them the controller gives the file back; None: no guard."""
+    """The limits of the configuration: past one of them the controller gives the file back. None: no guard."""
 
     longest_wait_s: Seconds | None = None
     """How long a leaf may wait for a container while it holds less than its entitlement."""
