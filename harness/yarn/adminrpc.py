@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
 
 from harness.model.resources import Resource
 from harness.yarn import rpc
@@ -21,8 +20,6 @@ from harness.yarn.kerberos import Login
 from harness.yarn.queue_answers import MAX_QUEUE_DEPTH
 from harness.yarn.rpc import RpcAddress
 
-T = TypeVar("T")
-Q = TypeVar("Q")
 ADMIN_PORT = 8033
 CLIENT_PORT = 8032
 _ADMIN = "org.apache.hadoop.yarn.server.api.ResourceManagerAdministrationProtocolPB"
@@ -115,18 +112,23 @@ def _settings(message: bytes, parent: str | None) -> tuple[EffectiveQueue, list[
     return EffectiveQueue(path, parent, weight, steady, max_apps), children
 
 
-def differing(wanted: Mapping[str, T], has: Mapping[str, Q], why: Callable[[T, Q], str]) -> dict[str, str]:
-    """Queue -> what is wrong, for each of which the RM has something else than wanted. ``why``: "" where it has not."""
-    nothing = "the RM has no such queue"
-    found = {path: why(value, has[path]) if path in has else nothing for path, value in wanted.items()}
-    return {path: words for path, words in found.items() if words}
+def differing(
+    wanted: Mapping[str, float], has: Mapping[str, float], what: str, same: Callable[[float, float], bool]
+) -> dict[str, str]:
+    """Queue -> what is wrong, for each of which the RM has another figure than wanted. ``what``: how it is called."""
+    wrong = {}
+    for path, value in wanted.items():
+        if path not in has:
+            wrong[path] = "the RM has no such queue"
+        elif not same(value, has[path]):
+            wrong[path] = f"the RM has {what} {has[path]:g}, wanted {value:g}"
+    return wrong
 
 
 def weights_differ(wanted: Mapping[str, float], effective: Mapping[str, EffectiveQueue]) -> dict[str, str]:
     """`differing` weights; empty: all took effect. Compared as float32, which is what the RM keeps."""
 
-    def why(weight: float, queue: EffectiveQueue) -> str:
-        same = math.isfinite(weight) and float32(weight) == queue.weight
-        return "" if same else f"the RM has weight {queue.weight:g}, wanted {weight:g}"
+    def same(weight: float, has: float) -> bool:
+        return math.isfinite(weight) and float32(weight) == has
 
-    return differing(wanted, effective, why)
+    return differing(wanted, {path: queue.weight for path, queue in effective.items()}, "weight", same)

@@ -1,8 +1,7 @@
 """One client for a ResourceManager, or for two that stand in for each other: REST, refresh, and reading back.
 
 Success of a change is what the RM shows afterwards, not what a call returned: ``confirm_weights`` asks the RM for the
-weights it now has, ``confirm_shares`` looks at the steady fair shares where only REST is reachable. Writing the
-allocation file is harness.yarn.files' business.
+weights it now has. Writing the allocation file is harness.yarn.files' business.
 """
 
 from __future__ import annotations
@@ -16,13 +15,12 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from harness.base.errors import CallError, InputError
-from harness.model.resources import Resource
 from harness.yarn import adminrpc
 from harness.yarn.adminrpc import ADMIN_PORT, CLIENT_PORT, EffectiveQueue
 from harness.yarn.answers import AppList
 from harness.yarn.errors import NoActiveRm, Unreachable
 from harness.yarn.http import HttpOptions, base_url
-from harness.yarn.queue_answers import CAPACITY, QueueStatus, SchedulerStatus, in_full, named_in_full
+from harness.yarn.queue_answers import CAPACITY, SchedulerStatus, in_full, named_in_full
 from harness.yarn.rest import RestClient
 from harness.yarn.rpc import RpcAddress
 
@@ -161,33 +159,10 @@ class RmClient:
         return self._confirm(lambda: self._settings_differ(wanted), timeout_s, every_s)
 
     def _settings_differ(self, wanted: Mapping[str, float]) -> dict[str, str]:
-        def why(setting: float, has: float) -> str:
-            same = math.isclose(has, setting, rel_tol=_FLOAT32, abs_tol=_FLOAT32)
-            return "" if same else f"the RM has capacity {has:g}, wanted {setting:g}"
+        def same(setting: float, has: float) -> bool:
+            return math.isclose(has, setting, rel_tol=_FLOAT32, abs_tol=_FLOAT32)
 
-        queues = self.rest.scheduler().queues
-        return adminrpc.differing(wanted, {p: q.setting for p, q in queues.items() if q.setting is not None}, why)
-
-    def confirm_shares(
-        self, wanted: Mapping[str, Resource], *, timeout_s: float = 20.0, every_s: float = 0.25
-    ) -> float:
-        """Waits until REST shows these steady fair shares; the seconds it took. Raises NotEffective.
-
-        For an RM whose client port is out of reach. It cannot tell two sets of weights apart that make equal shares.
-        """
-        return self._confirm(lambda: self._shares_differ(wanted), timeout_s, every_s)
-
-    def _shares_differ(self, wanted: Mapping[str, Resource]) -> dict[str, str]:
-        def why(share: Resource, queue: QueueStatus) -> str:
-            has = queue.steady_share
-            if has == share:
-                return ""
-            return (
-                f"the RM has {has.memory_mb} MB and {has.vcores} vcores, "
-                f"wanted {share.memory_mb} MB and {share.vcores} vcores"
-            )
-
-        return adminrpc.differing(wanted, self.rest.scheduler().queues, why)
+        return adminrpc.differing(wanted, self.weights(self.rest.scheduler()), "capacity", same)
 
     def _confirm(self, differ: Callable[[], dict[str, str]], timeout_s: float, every_s: float) -> float:
         start = self._clock()

@@ -23,6 +23,7 @@ from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.rest import Submission
 from harness.yarn.rmclient import NotEffective
 from tests.cluster.conftest import ALLOCATIONS, ANY, AnyRm, Live
+from tests.cluster.enforcing import until
 from tests.cluster.parts import kill_part
 
 pytestmark = pytest.mark.xdist_group("live-rm")
@@ -78,7 +79,12 @@ def test_a_changed_weight_takes_effect_at_once_and_reads_back(live: AnyRm, weigh
     live.client.confirm_weights({"root.a": weights[0], "root.b": weights[1]}, timeout_s=0)
     shares = fair_shares(QueueManager(parse_allocations(text)).tree(), Resource(4096, 8))
     wanted = {path: share.steady for path, share in shares.items() if path != "root"}
-    live.client.confirm_shares(wanted, timeout_s=30)
+
+    def shown() -> bool:
+        queues = live.client.rest.scheduler().queues
+        return {path: queues[path].steady_share for path in wanted} == wanted
+
+    until(shown, "the steady shares of the new weights", timeout_s=30)
     print(f"refresh {1000 * took:.1f} ms")
 
 

@@ -10,7 +10,6 @@ import getpass
 import json
 import os
 import signal
-import socket
 import subprocess
 import time
 import uuid
@@ -21,7 +20,7 @@ from typing import Any
 
 from harness.base.errors import RunInvalid, RunTimedOut, YarnfairError
 from harness.clusters import processes, site
-from harness.clusters.daemons import java_program
+from harness.clusters.daemons import java_program, port_taken
 from harness.jobs.engines.cluster import Sizes, container_log, last_lines, told_by_yarn, told_of
 from harness.jobs.hive import installation
 from harness.jobs.hive.history import histories
@@ -109,7 +108,7 @@ class HiveServer:
         environment = {**_environment(place), processes.MARK: mark}
         started = processes.start(command, environment=environment, folder=place.work, log=log)
         try:
-            while not _listens(place.port):
+            while not port_taken(place.port):
                 if not started.alive:
                     lines = last_lines(log.read_text(errors="replace"))
                     raise RunInvalid(f"HiveServer2 ended: {' | '.join(lines) or 'it said nothing'}")
@@ -182,9 +181,3 @@ class HiveServer:
 def _environment(place: HivePlace) -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("HADOOP_", "YARN_", "JAVA_TOOL", "HIVE_", "TEZ_"))}
     return {**kept, "HADOOP_CONF_DIR": str(place.work / "conf")}
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(2.0)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
