@@ -19,7 +19,7 @@ from harness.experiments.resolve import (
 )
 from harness.experiments.run import check_backend
 from harness.model.resources import Resource
-from harness.yarn.fair.tree import BAD_NAME
+from harness.yarn.fair.spec import BAD_NAME
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = {

@@ -1,12 +1,107 @@
-"""What a user's queue tree (YAML) may say, key by key: docs/reference/allocation-file.md is made from it."""
+"""What a user's queue tree (YAML) may say, key by key: docs/reference/allocation-file.md is made from it.
+
+What the ResourceManager would accept and get wrong is refused here.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import re
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
-from harness.model.queues import JAVA_INT_MAX, JAVA_LONG_MAX
+from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
+from harness.model.queues import BAD_IN_NAME, JAVA_INT_MAX, JAVA_LONG_MAX, ROOT, ResourceLimit
+from harness.model.resources import Resource
+from harness.yarn.fair.javanum import float32
+from harness.yarn.fair.parse import PLACEMENT_RULES
+
+S = TypeVar("S", bound="QueueEntry | RootSpec")
+
+BAD_NAME = re.compile(f"[{BAD_IN_NAME}]")
+#: Characters that a text may not contain (no XML can carry them, or they would not come back).
+BAD_TEXT = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
+
+
+class Wrong(ValueError):
+    """What is wrong with a value, how to mend it, and at which key below the one that is looked at."""
+
+    def __init__(self, what: str, mend: str, *at: str) -> None:
+        super().__init__(what)
+        self.mend, self.at = mend, at
+
+
+def _weight(weight: float) -> float:
+    if not WEIGHT_MIN <= weight <= WEIGHT_MAX:  # NaN is not, and an integer may be too large for a float
+        raise Wrong(f"weight {weight!r} is not between {WEIGHT_MIN:g} and {WEIGHT_MAX:g}", "scale the weights")
+    return float32(weight)
+
+
+def _am_share(share: float, info: ValidationInfo) -> float:
+    if not (0 <= share <= 1 or share == -1):
+        raise Wrong(f"{info.field_name} {share!r} is not between 0 and 1", "write -1 for no limit")
+    return float32(share)
+
+
+def _of_one_kind(limit: Limit, info: ValidationInfo) -> Limit:
+    percent = limit.memory_percent is not None or limit.vcores_percent is not None
+    absolute = limit.memory_mb is not None or limit.vcores is not None
+    if percent and absolute:
+        raise Wrong(f"{info.field_name} mixes amounts and percentages", "use one of the two")
+    if not percent and not absolute:
+        raise Wrong(f"{info.field_name} says nothing", "write memory_mb, vcores or percentages, or remove it")
+    return limit
+
+
+def _text(kind: str, name: str | None = None) -> AfterValidator:
+    """A text that XML carries; ``kind``: what it is, for who wrote another; ``name``: of one that is no key's value."""
+
+    def check(text: str, info: ValidationInfo) -> str:
+        if not text or BAD_TEXT.search(text):
+            raise Wrong(f"{name or info.field_name} is empty or contains control characters", f"write {kind}")
+        return text
+
+    return AfterValidator(check)
+
+
+def _queue_name(name: str) -> str:
+    if bad := BAD_NAME.search(name):
+        what = "a dot" if bad[0] == "." else "white space" if bad[0].isspace() else repr(bad[0])
+        raise Wrong(f"queue name {name!r} contains {what}", "rename it (nest queues under 'children')")
+    if not name or len(name) > 255:
+        raise Wrong("a queue name is empty or longer than 255 characters", "rename it")
+    if name.lower() == ROOT:
+        raise Wrong(f"queue name {name!r} is reserved", "say it under the top-level key 'root'")
+    return name
+
+
+def _minimum_fits(spec: S) -> S:
+    minimum, limit = spec.min_resources, spec.max_resources
+    if (
+        minimum is not None
+        and limit is not None
+        and (maximum := limit.limit().absolute) is not None
+        and not minimum.least().fits_in(maximum)
+    ):
+        raise Wrong(
+            "min_resources is greater than max_resources (the ResourceManager raises the maximum)",
+            "lower the minimum or raise the maximum",
+            "min_resources",
+        )
+    return spec
+
 
 Number = StrictInt | StrictFloat
 Memory = Annotated[StrictInt, Field(ge=0, le=JAVA_LONG_MAX)]
@@ -14,8 +109,14 @@ Vcores = Annotated[StrictInt, Field(ge=0, le=JAVA_INT_MAX)]
 Percent = Annotated[Number, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
 Apps = Annotated[StrictInt, Field(ge=0, le=JAVA_INT_MAX)]
 Seconds = Annotated[StrictInt, Field(ge=0, le=10**12)]
-Fraction = Annotated[Number, Field(ge=0, le=1, allow_inf_nan=False)]
+Fraction = Annotated[Number, Field(ge=0, le=1, allow_inf_nan=False), AfterValidator(float32)]
 Policy = Literal["fair", "drf", "fifo"]
+Weight = Annotated[Number, AfterValidator(_weight)]
+AmShare = Annotated[Number, AfterValidator(_am_share)]
+Acl = Annotated[StrictStr, _text("users and groups ('alice,bob admins'; ' ' for nobody)")]
+ClassName = Annotated[StrictStr, _text("a class name")]
+UserName = Annotated[str, _text("a user name", "a name under 'users'")]
+QueueName = Annotated[str, AfterValidator(_queue_name)]
 
 
 class _Model(BaseModel):
@@ -28,6 +129,15 @@ class Amount(_Model):
     memory_mb: Memory | None = None
     vcores: Vcores | None = None
 
+    def least(self) -> Resource:
+        """As a minimum."""
+        return Resource(self.memory_mb or 0, self.vcores or 0)
+
+    def most(self) -> Resource:
+        """As a maximum: Hadoop would read one without vcores as -1 vcores, so the largest number is written."""
+        memory_mb = JAVA_LONG_MAX if self.memory_mb is None else self.memory_mb
+        return Resource(memory_mb, JAVA_INT_MAX if self.vcores is None else self.vcores)
+
 
 class Limit(Amount):
     """A maximum: an amount, or percentages of the cluster (left out: 100)."""
@@ -35,24 +145,34 @@ class Limit(Amount):
     memory_percent: Percent | None = None
     vcores_percent: Percent | None = None
 
+    def limit(self) -> ResourceLimit:
+        """As a queue has it."""
+        if self.memory_percent is None and self.vcores_percent is None:
+            return ResourceLimit(self.most())
+        memory, vcores = (100 if one is None else one for one in (self.memory_percent, self.vcores_percent))
+        return ResourceLimit(None, float(memory) / 100.0, float(vcores) / 100.0)
+
+
+Maximum = Annotated[Limit, AfterValidator(_of_one_kind)]
+
 
 class QueueEntry(_Model):
     """One queue."""
 
-    weight: Number | None = None
+    weight: Weight | None = None
     """Share against its siblings, 0.001 to 1000000; left out: 1. `weight`."""
     min_resources: Amount | None = None
     """`{memory_mb, vcores}`; a component left out: 0. `minResources`."""
-    max_resources: Limit | None = None
+    max_resources: Maximum | None = None
     """`{memory_mb, vcores}`, or `{memory_percent, vcores_percent}`; a component left out: no limit, 100 %; the whole
     left out: the default. `maxResources`."""
-    max_child_resources: Limit | None = None
+    max_child_resources: Maximum | None = None
     """The same for its ad hoc children. `maxChildResources`."""
     max_container_allocation: Amount | None = None
     """The largest container, `{memory_mb, vcores}`; left out: the parent's. `maxContainerAllocation`."""
     max_running_apps: Apps | None = None
     """0 or more; left out: the default. `maxRunningApps`."""
-    max_am_share: Number | None = None
+    max_am_share: AmShare | None = None
     """0 to 1, -1: no limit; leaves only; left out: the default. `maxAMShare`."""
     min_share_preemption_timeout_s: Seconds | None = None
     """Left out: the parent's. `minSharePreemptionTimeout`."""
@@ -64,20 +184,30 @@ class QueueEntry(_Model):
     """Also false where the parent says false. `allowPreemptionFrom`."""
     scheduling_policy: Policy | None = None
     """`fair`, `drf` or `fifo`; left out: the default. `schedulingPolicy`."""
-    acl_submit_apps: StrictStr | None = None
+    acl_submit_apps: Acl | None = None
     """`"users groups"`, each with commas between; left out: nobody (`root`: everybody). `aclSubmitApps`."""
-    acl_administer_apps: StrictStr | None = None
+    acl_administer_apps: Acl | None = None
     """The same. `aclAdministerApps`."""
-    acl_administer_reservations: StrictStr | None = None
+    acl_administer_reservations: Acl | None = None
     """The same. `aclAdministerReservations`."""
-    acl_list_reservations: StrictStr | None = None
+    acl_list_reservations: Acl | None = None
     """The same. `aclListReservations`."""
-    acl_submit_reservations: StrictStr | None = None
+    acl_submit_reservations: Acl | None = None
     """The same. `aclSubmitReservations`."""
     reservation: StrictBool = False
     """Leaves only. `reservation`."""
-    children: dict[str, QueueEntry] | None = None
+    children: dict[QueueName, QueueEntry] | None = None
     """Name -> queue; given, even empty, the queue is a parent. `queue`."""
+
+    _fits = model_validator(mode="after")(_minimum_fits)
+
+    @model_validator(mode="after")
+    def _parent_or_leaf(self) -> Self:
+        if self.children is not None:
+            for key, said in (("max_am_share", self.max_am_share is not None), ("reservation", self.reservation)):
+                if said:
+                    raise Wrong(f"a parent cannot have {key}", "give it to a leaf", key)
+        return self
 
 
 class Defaults(_Model):
@@ -89,9 +219,9 @@ class Defaults(_Model):
     """Running applications of a user."""
     queue_max_apps: Apps | None = None
     """Running applications of a queue."""
-    queue_max_resources: Limit | None = None
+    queue_max_resources: Maximum | None = None
     """As a queue's `max_resources`."""
-    queue_max_am_share: Number | None = None
+    queue_max_am_share: AmShare | None = None
     """As a queue's `max_am_share`."""
     min_share_preemption_timeout_s: Seconds | None = None
     """As a queue's."""
@@ -119,35 +249,58 @@ class RuleSpec(_Model):
     parent: RuleSpec | None = None
     """The rule that makes its parent queue."""
 
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        if self.rule not in PLACEMENT_RULES:
+            known = ", ".join(sorted(PLACEMENT_RULES))
+            raise Wrong(f"no placement rule is called {self.rule!r}", f"use one of {known}", "rule")
+        if self.queue is not None:
+            if self.rule != "default":
+                raise Wrong(f"rule {self.rule!r} takes no queue", "only 'default' does", "queue")
+            if any(not part or BAD_NAME.search(part) for part in self.queue.split(".")):
+                raise Wrong(f"{self.queue!r} is not a queue", "write a path like root.a", "queue")
+        return self
+
 
 class ReservationSpec(_Model):
     """Class names of the reservation system."""
 
-    planner: StrictStr | None = None
-    agent: StrictStr | None = None
-    policy: StrictStr | None = None
+    planner: ClassName | None = None
+    agent: ClassName | None = None
+    policy: ClassName | None = None
 
 
 class RootSpec(_Model):
     """What can be said of the root queue; its preemption settings are the defaults."""
 
     min_resources: Amount | None = None
-    max_resources: Limit | None = None
-    max_child_resources: Limit | None = None
+    max_resources: Maximum | None = None
+    max_child_resources: Maximum | None = None
     max_container_allocation: Amount | None = None
     max_running_apps: Apps | None = None
     allow_preemption_from: StrictBool = True
     scheduling_policy: Literal["fair", "drf"] | None = None
-    acl_submit_apps: StrictStr | None = None
-    acl_administer_apps: StrictStr | None = None
+    acl_submit_apps: Acl | None = None
+    acl_administer_apps: Acl | None = None
+
+    _fits = model_validator(mode="after")(_minimum_fits)
 
 
 class TreeSpec(_Model):
     """The whole file."""
 
-    queues: dict[str, QueueEntry]
+    queues: dict[QueueName, QueueEntry]
     root: RootSpec | None = None
     defaults: Defaults = Defaults()
-    users: dict[str, UserSpec] = {}
+    users: dict[UserName, UserSpec] = {}
     placement: list[RuleSpec] | None = None
     reservations: ReservationSpec = ReservationSpec()
+
+    @field_validator("queues", "placement")
+    @classmethod
+    def _not_empty(cls, value: Any) -> Any:
+        if value == {}:
+            raise Wrong("there are no queues", "name at least one under 'queues'")
+        if value == []:
+            raise Wrong("placement has no rules", "write rules, or remove it")
+        return value
