@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from harness.model.queues import (
-    NEVER_MS,
     ROOT,
     UNLIMITED,
     AllocationFile,
@@ -38,11 +38,14 @@ class _Node:
     children: list[_Node] = field(default_factory=list)
     dynamic: bool = True
     max_limit: ResourceLimit = UNLIMITED
-    max_child_limit: ResourceLimit | None = None
-    min_timeout_ms: int = NEVER_MS
-    fair_timeout_ms: int = NEVER_MS
-    threshold: float = 0.5
-    preemptable: bool = True
+
+
+#: What a queue has from the one above where the file says nothing of it -> Hadoop's mark for "not set", as root has it.
+_INHERITED = {
+    "min_share_preemption_timeout_ms": -1,
+    "fair_share_preemption_timeout_ms": -1,
+    "fair_share_preemption_threshold": -1.0,
+}
 
 
 def _child_allowed(parent: QueuePolicy, child: QueuePolicy) -> bool:
@@ -83,9 +86,10 @@ class QueueManager:
             for name in hash_set_order(list(names)):
                 if self._remove_incompatible(name, leaf, is_empty) is False:
                     self._waiting.append((name, leaf))
-                elif (node := self._get(name, leaf)) is not None:
-                    node.dynamic = False
-        self._reinit(self._root)
+                elif (made := self._get(name, leaf)) is not None:
+                    made.dynamic = False
+        for node in self._nodes.values():
+            node.max_limit = allocations.max_resources(node.path)
         for name in before - set(allocations.configured_leaves) - set(allocations.configured_parents):
             if name in self._nodes:
                 self._nodes[name].dynamic = True
@@ -97,8 +101,8 @@ class QueueManager:
         """
         found = False
         for node in self._nodes.values():
-            if node.parent is not None and not self.allocations.configured(node.path) and node.parent.max_child_limit:
-                node.max_limit, found = node.parent.max_child_limit, True
+            if node.parent is not None and (limit := self._ad_hoc_limit(node.path, node.parent)) is not None:
+                node.max_limit, found = limit, True
         return found
 
     def leaf(self, name: str, *, create: bool = True) -> str | None:
@@ -144,8 +148,14 @@ class QueueManager:
         return tuple(RefusedQueue(path, why) for path, why in self._refused.items())
 
     def _collect(self, node: _Node, queues: dict[str, Queue]) -> None:
+        """A queue and those below it, every setting in effect (FSQueue.reinit)."""
         file, path = self.allocations, node.path
+        said = file.settings.get(path) or QueueSettings(path)
         parent = queues[node.parent.path] if node.parent is not None else None
+        inherited: dict[str, Any] = {
+            name: getattr(parent, name, unset) if (own := getattr(said, name)) is None else own
+            for name, unset in _INHERITED.items()
+        }
         container = file.max_container_allocation(path)
         if container == UNBOUNDED and parent is not None:
             container = parent.max_container_allocation
@@ -157,15 +167,13 @@ class QueueManager:
             weight=file.weight(path),
             min_share=file.min_resources(path),
             max_limit=node.max_limit,
-            max_child_limit=node.max_child_limit,
+            max_child_limit=file.max_child_resources(path),
             max_container_allocation=container,
             max_running_apps=file.max_running_apps(path),
             max_am_share=file.max_am_share(path),
-            min_share_preemption_timeout_ms=node.min_timeout_ms,
-            fair_share_preemption_timeout_ms=node.fair_timeout_ms,
-            fair_share_preemption_threshold=node.threshold,
-            preemptable=node.preemptable,
+            preemptable=said.preemptable and (parent is None or parent.preemptable),
             dynamic=node.dynamic,
+            **inherited,
         )
         for child in sorted(node.children, key=lambda child: child.path.encode("utf-16-be", "surrogatepass")):
             self._collect(child, queues)
@@ -239,40 +247,15 @@ class QueueManager:
                 self._refused[new] = "policy fifo is for leaves only"
                 return None
             node = _Node(new, parent, is_leaf, policy)
-            self._init(node)
+            node.max_limit = self._ad_hoc_limit(new, parent) or self.allocations.max_resources(new)
             parent.children.append(node)
-            if not self.allocations.configured(new) and parent.max_child_limit is not None:
-                node.max_limit = parent.max_child_limit
             self._nodes[new] = node
             parent = node
         return node
 
-    def _reinit(self, node: _Node) -> None:
-        self._init(node)
-        for child in node.children:
-            self._reinit(child)
-
-    def _init(self, node: _Node) -> None:
-        """FSQueue.reinit: the settings of the file, preemption variables inherited where the file says nothing."""
-        file, parent = self.allocations, node.parent
-        said = file.settings.get(node.path) or QueueSettings(node.path)
-        node.max_limit = file.max_resources(node.path)
-        node.max_child_limit = file.max_child_resources(node.path)
-        minimum, fair = said.min_share_preemption_timeout_ms, said.fair_share_preemption_timeout_ms
-        threshold = said.fair_share_preemption_threshold
-        # -1 is Hadoop's own mark for "not set".
-        node.min_timeout_ms = minimum if minimum is not None else -1
-        node.fair_timeout_ms = fair if fair is not None else -1
-        node.threshold = threshold if threshold is not None else -1.0
-        node.preemptable = said.preemptable
-        if parent is not None:
-            if node.min_timeout_ms == -1:
-                node.min_timeout_ms = parent.min_timeout_ms
-            if node.fair_timeout_ms == -1:
-                node.fair_timeout_ms = parent.fair_timeout_ms
-            if node.threshold < 0:
-                node.threshold = parent.threshold
-            node.preemptable = node.preemptable and parent.preemptable
+    def _ad_hoc_limit(self, path: str, parent: _Node) -> ResourceLimit | None:
+        """A queue's limit that its parent has for ad hoc children; None where it is none, or the parent has none."""
+        return None if self.allocations.configured(path) else self.allocations.max_child_resources(parent.path)
 
 
 def queue_tree(allocations: AllocationFile) -> QueueTree:
