@@ -48,11 +48,14 @@ class HadoopJob:
     files: tuple[Path, ...] = ()
 
 
+Jobs = Callable[[Call], Sequence[HadoopJob]]
+
+
 @dataclass(frozen=True, slots=True)
 class Application(Program):
     """A program of Hadoop jobs. ``reduces``: False for one of maps alone."""
 
-    jobs: Callable[[Call], Sequence[HadoopJob]] = field(kw_only=True)
+    jobs: Jobs = field(kw_only=True)
     reduces: bool = True
     #: How many Hadoop jobs one run of it is, each after the other.
     steps: int = 1
@@ -209,93 +212,47 @@ def _word(settings: Mapping[str, str], name: str) -> str:
     return value
 
 
+def _purdue(name: str, what: str, data: str, jobs: Jobs, *, steps: int = 1, **settings: str) -> Application:
+    return Application(name, "purdue", what, (data,), settings, jobs=jobs, steps=steps)
+
+
+def _facebook(
+    name: str, what: str, data: tuple[str, ...], jobs: Jobs, *, steps: int = 1, reduces: bool = False, **settings: str
+) -> Application:
+    return Application(name, "facebook", what, data, settings, jobs=jobs, reduces=reduces, steps=steps)
+
+
 APPLICATIONS: Mapping[str, Application] = {
     application.name: application
     for application in (
-        Application("wordcount", "purdue", "how often each word stands in a text", ("text",), jobs=_word_count),
-        Application(
-            "grep",
-            "purdue",
-            "matches of a regular expression, counted",
-            ("text",),
-            {"pattern": "the[a-z]*"},
-            jobs=_grep,
-            steps=2,
+        _purdue("wordcount", "how often each word stands in a text", "text", _word_count),
+        _purdue("grep", "matches of a regular expression, counted", "text", _grep, steps=2, pattern="the[a-z]*"),
+        _purdue("terasort", "records of 100 bytes in order over all reduces", "tera", _tera_sort),
+        _purdue("sort", "lines in order within each reduce", "text", _sort),
+        _purdue("invertedindex", "the files in which a word stands", "text", _program("inverted_index.py", "combine")),
+        _purdue("histogrammovies", "movies by average rating", "movies", _program("histogram_movies.py", "combine")),
+        _purdue(
+            "histogramratings", "how often each rating was given", "movies", _program("histogram_ratings.py", "combine")
         ),
-        Application("terasort", "purdue", "records of 100 bytes in order over all reduces", ("tera",), jobs=_tera_sort),
-        Application("sort", "purdue", "lines in order within each reduce", ("text",), jobs=_sort),
-        Application(
-            "invertedindex",
-            "purdue",
-            "the files in which a word stands",
-            ("text",),
-            jobs=_program("inverted_index.py", "combine"),
+        _purdue("selfjoin", "associations of k + 1 fields from those of k", "ratings", _program("self_join.py")),
+        _purdue(
+            "sequencecount", "how often three words follow each other", "text", _program("sequence_count.py", "combine")
         ),
-        Application(
-            "histogrammovies",
-            "purdue",
-            "movies by average rating",
-            ("movies",),
-            jobs=_program("histogram_movies.py", "combine"),
+        _purdue("classification", "each movie to the most alike of given ones", "movies", _classification, classes="6"),
+        _facebook("selection", "rankings selection: pages above a rank", ("rankings",), _selection, rank="100"),
+        _facebook("fbgrep", "grep: the visits that contain a string", ("uservisits",), _facebook_grep, pattern="99.1"),
+        _facebook(
+            "aggregation", "uservisits aggregation: revenue by address", ("uservisits",), _aggregation, reduces=True
         ),
-        Application(
-            "histogramratings",
-            "purdue",
-            "how often each rating was given",
-            ("movies",),
-            jobs=_program("histogram_ratings.py", "combine"),
-        ),
-        Application(
-            "selfjoin",
-            "purdue",
-            "associations of k + 1 fields from those of k",
-            ("ratings",),
-            jobs=_program("self_join.py"),
-        ),
-        Application(
-            "sequencecount",
-            "purdue",
-            "how often three words follow each other",
-            ("text",),
-            jobs=_program("sequence_count.py", "combine"),
-        ),
-        Application(
-            "classification",
-            "purdue",
-            "each movie to the most alike of given ones",
-            ("movies",),
-            {"classes": "6"},
-            jobs=_classification,
-        ),
-        Application(
-            "selection",
-            "facebook",
-            "rankings selection: pages above a rank",
-            ("rankings",),
-            {"rank": "100"},
-            jobs=_selection,
-            reduces=False,
-        ),
-        Application(
-            "fbgrep",
-            "facebook",
-            "grep: the visits that contain a string",
-            ("uservisits",),
-            {"pattern": "99.1"},
-            jobs=_facebook_grep,
-            reduces=False,
-        ),
-        Application(
-            "aggregation", "facebook", "uservisits aggregation: revenue by address", ("uservisits",), jobs=_aggregation
-        ),
-        Application(
+        _facebook(
             "join",
-            "facebook",
             "rankings-uservisits join: rank and revenue by address, of the visits of some days",
             ("rankings", "uservisits"),
-            {"first_day": "2010-01-01", "last_day": "2010-03-31"},
-            jobs=_join,
+            _join,
             steps=2,
+            reduces=True,
+            first_day="2010-01-01",
+            last_day="2010-03-31",
         ),
     )
 }

@@ -66,30 +66,18 @@ def _query(number: int) -> SparkProgram:
     return SparkProgram(f"tpch-q{number}", "tpch", what, ("tpch",), parameters(number), queries=(number,))
 
 
+_KMEANS = {"k": "10", "iterations": "10", "tolerance": "0", "seed": "1"}
+_ALS = {"rank": "5", "iterations": "10", "regularisation": "0.1", "seed": "1"}
+
+
 @functools.cache
 def programs() -> Mapping[str, SparkProgram]:
     """All of them by name."""
-    found = [_query(number) for number in range(1, QUERIES + 1)]
     every = tuple(range(1, QUERIES + 1))
-    found.append(SparkProgram("tpch-all", "tpch", "TPC-H: all 22 in one application", ("tpch",), queries=every))
-    found.append(
-        SparkProgram(
-            "kmeans",
-            "spark",
-            "k-means: centres of points",
-            ("points",),
-            {"k": "10", "iterations": "10", "tolerance": "0", "seed": "1"},
-            "kmeans.py",
-        )
-    )
-    found.append(
-        SparkProgram(
-            "als",
-            "spark",
-            "ALS: users' and items' factors from ratings",
-            ("ratings",),
-            {"rank": "5", "iterations": "10", "regularisation": "0.1", "seed": "1"},
-            "als.py",
-        )
+    found = (
+        *map(_query, every),
+        SparkProgram("tpch-all", "tpch", "TPC-H: all 22 in one application", ("tpch",), queries=every),
+        SparkProgram("kmeans", "spark", "k-means: centres of points", ("points",), _KMEANS, "kmeans.py"),
+        SparkProgram("als", "spark", "ALS: users' and items' factors from ratings", ("ratings",), _ALS, "als.py"),
     )
     return {one.name: one for one in found}
