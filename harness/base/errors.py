@@ -123,6 +123,14 @@ class RunTimedOut(YarnfairError):
     exit_code = 5
 
 
+def check_ranges(one: object, **ranges: tuple[float, float]) -> None:
+    """Raises CallError for an attribute that is not within its range: the least and the most that it may be."""
+    for name, (least, most) in ranges.items():
+        value = getattr(one, name)
+        if not least <= value <= most:
+            raise CallError(f"{name} is {value}", mend=f"give a number from {least} to {most}")
+
+
 def first_sentence(text: str) -> str:
     """The first sentence of a text in lines, on one line; the point of "Fig. 4" ends none."""
     return re.split(r"(?<=\.) (?=[\"A-Z])", " ".join(text.split()), maxsplit=1)[0]

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.base.errors import CallError, InputError
+from harness.base.errors import CallError, InputError, check_ranges
 from harness.base.files import holding
 from harness.clusters.processes import Process
 from harness.clusters.site import write_private
@@ -56,19 +56,16 @@ class ClusterSpec:
     node_limit_mb: int | None = None
 
     def __post_init__(self) -> None:
-        bounds = {
-            "nodes": (1, 500),
-            "memory_mb": (1, 2**40),
-            "vcores": (1, 2**20),
-            "minimum_allocation_mb": (1, 2**40),
-            "rm_heap_mb": (64, 2**20),
-            "nm_heap_mb": (32, 2**20),
-            "expiry_ms": (1_000, 86_400_000),
-        }
-        for name, (least, most) in bounds.items():
-            value = getattr(self, name)
-            if not least <= value <= most:
-                raise CallError(f"{name} is {value}", mend=f"give a number from {least} to {most}")
+        check_ranges(
+            self,
+            nodes=(1, 500),
+            memory_mb=(1, 2**40),
+            vcores=(1, 2**20),
+            minimum_allocation_mb=(1, 2**40),
+            rm_heap_mb=(64, 2**20),
+            nm_heap_mb=(32, 2**20),
+            expiry_ms=(1_000, 86_400_000),
+        )
         for name, port in self.ports.items():
             if name not in ("http", "client", "admin") or not 1 <= port <= 65535:
                 raise CallError(f"{name} port {port}", mend="give http, client or admin and a port from 1 to 65535")

@@ -45,6 +45,16 @@ class LognormalSpec(Strict):
         return self
 
 
+class OneKey(Strict):
+    """Exactly one of the keys."""
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        if sum(getattr(self, key) is not None for key in type(self).model_fields) != 1:
+            raise ValueError("give exactly one of " + ", ".join(type(self).model_fields))
+        return self
+
+
 class UniformSpec(Strict):
     """Evenly between two durations."""
 
@@ -58,7 +68,7 @@ class UniformSpec(Strict):
         return self
 
 
-class DurationSpec(Strict):
+class DurationSpec(OneKey):
     """One distribution of task durations: exactly one of the keys."""
 
     constant_s: Positive | None = None
@@ -66,12 +76,6 @@ class DurationSpec(Strict):
     lognormal: LognormalSpec | None = None
     uniform: UniformSpec | None = None
     values_s: list[Positive] | None = Field(default=None, min_length=1, max_length=100_000)
-
-    @model_validator(mode="after")
-    def _exactly_one(self) -> Self:
-        if sum(getattr(self, key) is not None for key in type(self).model_fields) != 1:
-            raise ValueError("give exactly one of " + ", ".join(type(self).model_fields))
-        return self
 
     def duration(self, scale: float = 1.0) -> Duration:
         """As the simulator takes it, every draw `scale` times as long."""
@@ -140,30 +144,18 @@ class ExecutorsSpec(Strict):
     demand: DemandSpec
 
 
-class SubmissionSpec(Strict):
+class SubmissionSpec(OneKey):
     """When the jobs of a sequence are submitted: at a fixed interval, or each some time after the one before ended."""
 
     every_s: Seconds | None = None
     think_s: Seconds | None = None
 
-    @model_validator(mode="after")
-    def _one_of_two(self) -> Self:
-        if (self.every_s is None) == (self.think_s is None):
-            raise ValueError("give either every_s (a fixed interval) or think_s (after the one before has ended)")
-        return self
 
-
-class ArrivalsSpec(Strict):
+class ArrivalsSpec(OneKey):
     """Submission times: of a SWIM trace's first jobs, or at random with a mean gap (exponential, by the seed)."""
 
     trace: Name | None = None
     mean_gap_s: Positive | None = None
-
-    @model_validator(mode="after")
-    def _one_of_two(self) -> Self:
-        if (self.trace is None) == (self.mean_gap_s is None):
-            raise ValueError("give either trace or mean_gap_s")
-        return self
 
 
 class DataSpec(Strict):

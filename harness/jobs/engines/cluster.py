@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from harness.base.errors import CallError, InputError
+from harness.base.errors import InputError, check_ranges
 from harness.jobs.engines.attempts import Attempt
 from harness.yarn.answers import AppStatus, NodeStatus
 from harness.yarn.rest import RestClient
@@ -26,11 +26,7 @@ class Sizes:
     reduces: int = 2
 
     def __post_init__(self) -> None:
-        for name, least, most in (("task_mb", 256, 2**20), ("am_mb", 384, 2**20), ("maps", 1, 10**6)):
-            if not least <= getattr(self, name) <= most:
-                raise CallError(f"{name} is {getattr(self, name)}", mend=f"give a number from {least} to {most}")
-        if not 1 <= self.reduces <= 10**5:
-            raise CallError(f"reduces is {self.reduces}", mend="give a number from 1 to 100000")
+        check_ranges(self, task_mb=(256, 2**20), am_mb=(384, 2**20), maps=(1, 10**6), reduces=(1, 10**5))
 
 
 def running_nodes(rest: RestClient) -> list[NodeStatus]:

@@ -14,7 +14,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from harness.base.errors import CallError
+from harness.base.errors import CallError, check_ranges
 from harness.jobs.spark.catalogue import SparkProgram, query_sql
 from harness.model.resources import ZERO, Resource
 from harness.yarn.rest import Submission
@@ -55,14 +55,8 @@ class SparkSizes:
     def __post_init__(self) -> None:
         # Spark wants a heap of 450 MB (1.5 times what it sets aside); the serial collector counts a survivor space
         # less: 512 MB beside what `split_memory` leaves.
-        least = {"executors": 1, "executor_mb": 768, "executor_cores": 1, "am_mb": 896}
-        least |= {"read_tasks": 1, "shuffle_tasks": 1}
-        most = {"executor_mb": 2**20, "am_mb": 2**20, "executor_cores": 1024}
-        for name, low in least.items():
-            if not low <= getattr(self, name) <= most.get(name, 10**5):
-                raise CallError(
-                    f"{name} is {getattr(self, name)}", mend=f"give a number from {low} to {most.get(name, 10**5)}"
-                )
+        check_ranges(self, executors=(1, 10**5), executor_mb=(768, 2**20), executor_cores=(1, 1024), am_mb=(896, 2**20))
+        check_ranges(self, read_tasks=(1, 10**5), shuffle_tasks=(1, 10**5))
 
     @property
     def executor(self) -> Resource:
