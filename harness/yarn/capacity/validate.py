@@ -17,7 +17,7 @@ from harness.yarn.capacity.properties import ENOUGH, PREFIX
 from harness.yarn.capacity.queues import MOST_WEIGHT, SUM_PRECISION
 from harness.yarn.fair.dom import Element, Text
 from harness.yarn.fair.javanum import float32, parse_float, parse_int, trim
-from harness.yarn.fair.values import ValueCheck, Verdict
+from harness.yarn.fair.values import Check, Spot, Verdict
 
 _FLAG, _WHOLE, _REAL, _TEXT = "flag", "whole", "real", "text"
 #: The scheduler's own settings.
@@ -138,26 +138,25 @@ def validate_properties(data: str | bytes, *, source: str = "capacity-scheduler.
     return check.verdict_on(data, source, check.file)
 
 
-class _Check(ValueCheck):
+class _Check(Check):
     def __init__(self) -> None:
         super().__init__()
-        self.values: dict[str, tuple[str, int]] = {}
+        #: Property, without its prefix -> its text, and the element that says it.
+        self.values: dict[str, tuple[str, Element]] = {}
         self.children: dict[str, list[str]] = {}
-        self.top = 1
 
     def file(self, root: Element) -> None:
-        self.top = root.line
         if root.tag != "configuration":
-            self.error(root.line, None, f"the root element is <{root.tag[:40]}>", "begin with <configuration>")
+            self.at(root).error(f"the root element is <{root.tag[:40]}>", "begin with <configuration>")
             return
         self._stray(root, "configuration")
         for item in root.elements():
             self._property(item)
         self._tree(ROOT)
         if not self._parent(ROOT):
-            self.error(root.line, None, "no queues below root: the RM does not start", "name some in root.queues")
-        for key, (text, line) in self.values.items():
-            self._setting(key, text, line)
+            self.at(root).error("no queues below root: the RM does not start", "name some in root.queues")
+        for key, (text, item) in self.values.items():
+            self._setting(key, text, item)
         for path in self._queues():
             self._siblings(path)
 
@@ -165,36 +164,34 @@ class _Check(ValueCheck):
 
     def _stray(self, element: Element, tag: str) -> None:
         if any(isinstance(child, Text) and child.data.strip() for child in element.children):
-            self.error(element.line, None, f"text between the elements of <{tag}> is ignored", "remove it")
+            self.at(element).error(f"text between the elements of <{tag}> is ignored", "remove it")
 
     def _property(self, item: Element) -> None:
+        spot = self.at(item)
         if item.tag != "property":
             mend = "write its properties here" if item.tag.endswith("include") else "write <property>"
-            self.error(item.line, None, f"<{item.tag[:40]}> is not read as a property", mend)
+            spot.error(f"<{item.tag[:40]}> is not read as a property", mend)
             return
         self._stray(item, "property")
         said: dict[str, str] = dict(item.attributes)
         for part in item.elements():
             if part.tag not in ("name", "value", "final", "source", "description", "tag"):
-                self.error(part.line, None, f"<{part.tag[:40]}> is ignored", "write <name> and <value>")
+                self.at(part).error(f"<{part.tag[:40]}> is ignored", "write <name> and <value>")
             said[part.tag] = part.all_text()
         name = trim(said.get("name", ""))
         if not name or "value" not in said:
-            self.error(item.line, None, "a property without name or value is ignored", "give it both, or remove it")
+            spot.error("a property without name or value is ignored", "give it both, or remove it")
             return
         if not name.startswith(PREFIX):
-            self.warn(item.line, None, f"{name[:80]} is not the Capacity Scheduler's", "write it into yarn-site.xml")
+            spot.warn(f"{name[:80]} is not the Capacity Scheduler's", "write it into yarn-site.xml")
             return
         key = name.removeprefix(PREFIX)
         if key in self.values:
-            self.error(item.line, None, f"{name[:80]} appears twice, the last counts", "remove one")
-        self.values[key] = (said["value"], item.line)
+            spot.error(f"{name[:80]} appears twice, the last counts", "remove one")
+        self.values[key] = (said["value"], item)
 
     def text(self, key: str, default: str = "") -> str:
         return self.values[key][0] if key in self.values else default
-
-    def at(self, key: str) -> int:
-        return self.values[key][1] if key in self.values else self.top
 
     # ---- the tree
 
@@ -202,14 +199,15 @@ class _Check(ValueCheck):
         key = f"{path}.queues"
         if key not in self.values or path.count(".") > 64:
             return
-        text, line = self.values[key]
+        text, item = self.values[key]
+        spot = self.at(item, path)
         names = [name.strip() for name in text.split(",")]
         for name in names:
             if not name:
-                self.error(line, path, "an empty name in its list of queues", "remove the comma")
+                spot.error("an empty name in its list of queues", "remove the comma")
             elif "." in name or names.count(name) > 1:
                 what = "has a dot" if "." in name else "appears twice"
-                self.error(line, path, f"child {name[:60]!r} {what}", "name each child once, without its parent")
+                spot.error(f"child {name[:60]!r} {what}", "name each child once, without its parent")
         self.children[path] = [name for name in dict.fromkeys(names) if name and "." not in name]
         for name in self.children[path]:
             self._tree(f"{path}.{name}")
@@ -221,134 +219,132 @@ class _Check(ValueCheck):
         creates = f"{path}.auto-queue-creation-v2.enabled"
         return bool(self.children.get(path)) or self.text(creates).strip().lower() == "true"
 
-    def _setting(self, key: str, text: str, line: int) -> None:
+    def _setting(self, key: str, text: str, item: Element) -> None:
         if key == ROOT or not key.startswith(ROOT + "."):
             kind = _GLOBAL.get(key)
             if kind is not None:
-                self._kind(key, text, line, kind, None, key)
+                self._kind(self.at(item), text, kind, key)
             elif not _OPEN_GLOBAL.fullmatch(key):
-                self._unknown(key, list(_GLOBAL), line, None)
+                self._unknown(self.at(item), key, list(_GLOBAL))
             return
         # The longest queue whose path the key begins with.
         owner = max((path for path in self._queues() if key.startswith(path + ".")), key=len, default=ROOT)
         name = key.removeprefix(owner + ".")
         kind = _QUEUE.get(name)
         if kind is not None:
-            self._kind(key, text, line, kind, owner, name)
+            self._kind(self.at(item, owner), text, kind, name)
         elif not _OPEN.fullmatch(name):
             ending = next((known for known in _QUEUE if name.endswith("." + known)), None)
             if ending is not None:
                 queue = key.removesuffix("." + ending)
                 close = difflib.get_close_matches(queue, self._queues(), 1)
                 mend = f"write {close[0]}" if close else f"name it in {queue.rpartition('.')[0]}.queues"
-                self.error(line, queue, f"no such queue: {ending} is ignored", mend)
+                self.at(item, queue).error(f"no such queue: {ending} is ignored", mend)
             else:
-                self._unknown(name, list(_QUEUE), line, owner)
+                self._unknown(self.at(item, owner), name, list(_QUEUE))
 
-    def _unknown(self, name: str, known: list[str], line: int, queue: str | None) -> None:
+    def _unknown(self, spot: Spot, name: str, known: list[str]) -> None:
         close = difflib.get_close_matches(name, known, 1)
         mend = f"write {close[0]}" if close else "remove it"
-        self.error(line, queue, f"{name[:80]} is not a setting of the Capacity Scheduler, it is ignored", mend)
+        spot.error(f"{name[:80]} is not a setting of the Capacity Scheduler, it is ignored", mend)
 
     # ---- values
 
-    def _kind(self, key: str, text: str, line: int, kind: str, queue: str | None, name: str) -> None:
+    def _kind(self, spot: Spot, text: str, kind: str, name: str) -> None:
         if "${" in text:
-            self.warn(line, queue, f"{name} refers to another property", "write the value, so that it can be checked")
+            spot.warn(f"{name} refers to another property", "write the value, so that it can be checked")
             return
-        words = trim(text)
+        words, queue = trim(text), spot.queue
         if kind == _FLAG and words.lower() not in ("true", "false"):
-            self.error(line, queue, f"{name} is {words[:40]!r}, which is taken for its default", "write true or false")
+            spot.error(f"{name} is {words[:40]!r}, which is taken for its default", "write true or false")
         elif kind == _WHOLE:
-            self._number(words, line, queue, name, parse_int)
+            self._number(spot, words, name, parse_int)
         elif kind == _REAL:
-            self._number(words, line, queue, name, parse_float)
+            self._number(spot, words, name, parse_float)
         elif name == "capacity" and queue is not None:
-            self._capacity(queue, text, line)
+            self._capacity(spot, queue, text)
         elif name == "maximum-capacity" and queue is not None:
-            self._maximum(queue, text, line)
+            self._maximum(spot, queue, text)
         elif name == "ordering-policy" and queue is not None:
             known = _PARENT_POLICIES if self._parent(queue) or queue == ROOT else _LEAF_POLICIES
             # Another policy is given by its class.
             if words not in known and "." not in words:
-                self.error(
-                    line, queue, f"ordering-policy {words[:40]!r} is none here", f"write {' or '.join(known[:2])}"
-                )
+                spot.error(f"ordering-policy {words[:40]!r} is none here", f"write {' or '.join(known[:2])}")
         elif name == "state" and words.upper() not in ("RUNNING", "STOPPED"):
-            self.error(line, queue, f"state {words[:40]!r} is none", "write RUNNING or STOPPED")
+            spot.error(f"state {words[:40]!r} is none", "write RUNNING or STOPPED")
         elif name == "resource-calculator" and not words.startswith(_CALCULATOR):
-            self.warn(line, queue, f"resource-calculator {words[:80]} is not Hadoop's own", "check the class's name")
+            spot.warn(f"resource-calculator {words[:80]} is not Hadoop's own", "check the class's name")
         elif name.startswith("acl_"):
-            self.acl(line, name, text, queue)
+            spot.acl(name, text)
 
-    def _number(self, text: str, line: int, queue: str | None, name: str, parse: Callable[[str], float]) -> None:
+    def _number(self, spot: Spot, text: str, name: str, parse: Callable[[str], float]) -> None:
         try:
             value = parse(text)
         except ValueError as error:
-            self.error(line, queue, f"{name}: {error}", "write a plain number")
+            spot.error(f"{name}: {error}", "write a plain number")
             return
         if name == "maximum-am-resource-percent":
             if not value >= 0:
-                self.error(line, queue, f"{name} {text} lets one ApplicationMaster run at a time", "write 0 to 1")
+                spot.error(f"{name} {text} lets one ApplicationMaster run at a time", "write 0 to 1")
             elif 1 < value < ENOUGH:
                 mend = f"1 is the whole queue, {ENOUGH:g} no limit"
-                self.warn(line, queue, f"{name} {text} is above 1: it is a part, not per cent", mend)
+                spot.warn(f"{name} {text} is above 1: it is a part, not per cent", mend)
         elif name == "user-limit-factor" and not (value > 0 or value == -1):
-            self.error(line, queue, f"{name} {text}: no user gets anything", "write -1 for no limit")
+            spot.error(f"{name} {text}: no user gets anything", "write -1 for no limit")
         elif name == "minimum-user-limit-percent" and not 0 <= value <= 100:
-            self.error(line, queue, f"{name} {text} is not within 0 and 100", "write per cent")
+            spot.error(f"{name} {text} is not within 0 and 100", "write per cent")
         elif name in ("max-parallel-apps", "user.max-parallel-apps") and value < 1:
-            self.error(line, queue, f"{name} {text}: no application ever runs", "write 1 or more, or remove it")
+            spot.error(f"{name} {text}: no application ever runs", "write 1 or more, or remove it")
         elif name == "maximum-applications" and value <= 0:
-            self.error(line, queue, f"{name} {text}: the RM refuses it", "write 1 or more")
+            spot.error(f"{name} {text}: the RM refuses it", "write 1 or more")
         elif name == "global-queue-max-application" and value < 1:
-            self.error(line, queue, f"{name} {text} is ignored: the limit follows the share", "write 1 or more")
+            spot.error(f"{name} {text} is ignored: the limit follows the share", "write 1 or more")
 
-    def _capacity(self, path: str, text: str, line: int) -> None:
+    def _capacity(self, spot: Spot, path: str, text: str) -> None:
         if path == ROOT:
             if trim(text) not in ("100", "100.0") and not text.endswith("w"):
-                self.error(line, path, "root has the whole cluster: another capacity is ignored", "remove it")
+                spot.error("root has the whole cluster: another capacity is ignored", "remove it")
             return
         words = trim(text)
         if words.startswith("["):
             if not _VECTOR.fullmatch(words) or words != text:
-                self.error(line, path, f"capacity {text[:60]!r} is not read", "write [memory=8192,vcores=8]")
+                spot.error(f"capacity {text[:60]!r} is not read", "write [memory=8192,vcores=8]")
             return
         try:
             value = parse_float(words.removesuffix("w"))
         except ValueError:
             mend = "write a weight without white space around it" if words.endswith("w") else "write 2w, or 40"
-            self.error(line, path, f"capacity {text[:60]!r} is not a number", mend)
+            spot.error(f"capacity {text[:60]!r} is not a number", mend)
             return
         if words.endswith("w"):
             if words != text:
-                self.error(line, path, "white space around a weight: the RM refuses it", f"write {words}")
+                spot.error("white space around a weight: the RM refuses it", f"write {words}")
             elif math.isnan(value) or value < 0:
-                self.error(line, path, f"weight {words} is taken for none: the queue has no capacity", "write 1w")
+                spot.error(f"weight {words} is taken for none: the queue has no capacity", "write 1w")
             elif value > MOST_WEIGHT:
-                self.error(line, path, f"weight {words} is above {MOST_WEIGHT:g}: the RM refuses it", "scale them down")
+                spot.error(f"weight {words} is above {MOST_WEIGHT:g}: the RM refuses it", "scale them down")
             elif value == 0:
-                self.warn(line, path, "weight 0: served after all others", "raise it if that is not meant")
+                spot.warn("weight 0: served after all others", "raise it if that is not meant")
         elif not 0 <= value <= 100:
-            self.error(line, path, f"capacity {words} is not within 0 and 100", "write per cent of the parent")
+            spot.error(f"capacity {words} is not within 0 and 100", "write per cent of the parent")
 
-    def _maximum(self, path: str, text: str, line: int) -> None:
+    def _maximum(self, spot: Spot, path: str, text: str) -> None:
         words = trim(text)
         if words.startswith("["):
             if not self.text(f"{path}.capacity").startswith("["):
-                self.error(line, path, "an absolute maximum beside another capacity is not read as meant", "per cent")
+                spot.error("an absolute maximum beside another capacity is not read as meant", "per cent")
             return
         try:
             value = parse_float(words)
         except ValueError as error:
-            self.error(line, path, f"maximum-capacity: {error}", "write per cent of the parent")
+            spot.error(f"maximum-capacity: {error}", "write per cent of the parent")
             return
         if not 0 <= value <= 100:
-            self.error(line, path, f"maximum-capacity {words} is not within 0 and 100", "write per cent of the parent")
+            spot.error(f"maximum-capacity {words} is not within 0 and 100", "write per cent of the parent")
             return
         own = self._plain(path)
         if own is not None and value < own:
-            self.error(line, path, f"maximum-capacity {words} is below its capacity", "raise it, or lower the other")
+            spot.error(f"maximum-capacity {words} is below its capacity", "raise it, or lower the other")
 
     def _plain(self, path: str) -> float | None:
         """A queue's percentage; None where it has something else, or nothing that can be read."""
@@ -359,22 +355,24 @@ class _Check(ValueCheck):
 
     def _siblings(self, path: str) -> None:
         names = [f"{path}.{name}" for name in self.children.get(path, [])]
+        if not names:
+            return
+        spot = self.at(self.values[f"{path}.queues"][1], path)
         kinds: dict[str, list[str]] = {}
         total = 0.0
         for child in names:
             text = trim(self.text(f"{child}.capacity"))
             kind = "absolute" if text.startswith("[") else "weight" if text.endswith("w") else "percent"
             if not text:
-                self.error(self.at(f"{path}.queues"), child, "no capacity: the RM gives it none", "give it one")
+                self.at(spot.element, child).error("no capacity: the RM gives it none", "give it one")
             kinds.setdefault(kind, []).append(child)
             total = float32(total + float32((self._plain(child) or 0.0) / 100))
-        line = self.at(f"{path}.queues")
         if len(kinds) > 1:
             what = ", ".join(f"{kind} ({found[0]})" for kind, found in sorted(kinds.items()))
-            self.error(line, path, f"its children mix kinds of capacities: {what}", "give them one kind")
+            spot.error(f"its children mix kinds of capacities: {what}", "give them one kind")
         elif "percent" in kinds and abs(total - 1) > SUM_PRECISION:
             zero = self.text(f"{path}.allow-zero-capacity-sum").strip().lower() == "true"
             if not (total == 0 and (zero or self._plain(path) == 0)):
-                self.error(line, path, f"its children's capacities sum to {100 * total:g}", "make them sum to 100")
+                spot.error(f"its children's capacities sum to {100 * total:g}", "make them sum to 100")
         if "absolute" in kinds and path != ROOT and not self.text(f"{path}.capacity").startswith("["):
-            self.error(line, path, "absolute capacities below one that is not", "write the whole tree in one kind")
+            spot.error("absolute capacities below one that is not", "write the whole tree in one kind")

@@ -10,7 +10,7 @@ import re
 
 from harness.base.errors import nearest
 from harness.model.queues import ROOT, ResourceLimit
-from harness.yarn.fair.dom import Element, Text
+from harness.yarn.fair.dom import Element
 from harness.yarn.fair.elements import (
     ACL_ELEMENTS,
     OF_FILE,
@@ -25,7 +25,7 @@ from harness.yarn.fair.javanum import trim
 from harness.yarn.fair.manager import QueueManager
 from harness.yarn.fair.parse import PLACEMENT_RULES, read_document, trim_queue_name
 from harness.yarn.fair.resources import resource_text
-from harness.yarn.fair.values import ValueCheck, Verdict
+from harness.yarn.fair.values import Check, Spot, Verdict
 
 
 def validate_allocations(xml: str | bytes, *, source: str = "allocation file") -> Verdict:
@@ -35,9 +35,7 @@ def validate_allocations(xml: str | bytes, *, source: str = "allocation file") -
     def look(root: Element) -> None:
         check.top(root)
         for queue in QueueManager(read_document(root, source=source)).refused():
-            check.error(
-                check.lines.get(queue.path, root.line),
-                queue.path,
+            check.at(check.places.get(queue.path, root), queue.path).error(
                 f"the ResourceManager does not make this queue: {queue.why}",
                 "give parents the policy drf or fair, drf only below drf, fifo only to leaves",
             )
@@ -45,103 +43,50 @@ def validate_allocations(xml: str | bytes, *, source: str = "allocation file") -
     return check.verdict_on(xml, source, look)
 
 
-class _Check(ValueCheck):
-    # ---- elements in general
-
-    def unknown(self, element: Element, known: frozenset[str], queue: str | None) -> None:
-        close = nearest(element.tag, sorted(known))
-        what = f"the ResourceManager ignores the element <{element.tag}>"
-        self.error(element.line, queue, what, f"write <{close}>" if close else "remove it")
-
-    def stray_text(self, element: Element, queue: str | None) -> None:
-        text = trim(element.all_text())
-        if text:
-            self.error(
-                element.line,
-                queue,
-                f"text {text[:40]!r} stands directly in <{element.tag}>, where it is ignored",
-                "put it into an element, or remove it",
-            )
-
-    def attributes(self, element: Element, known: tuple[str, ...], queue: str | None) -> None:
-        for name in element.attributes:
-            if name not in known:
-                mend = f"known here: {', '.join(known)}" if known else "remove it"
-                self.error(element.line, queue, f"<{element.tag}> has an unknown attribute {name!r}", mend)
-
-    def text(self, element: Element, queue: str | None) -> str | None:
-        """The element's text; None (and an error) if it is not plain text."""
-        self.attributes(element, (), queue)
-        if len(element.children) == 1 and isinstance(element.children[0], Text):
-            return element.children[0].data
-        if not element.children:
-            what, mend = f"<{element.tag}> is empty, which the ResourceManager fails on", "write a value, or remove it"
-        else:
-            what, mend = f"<{element.tag}> holds more than text, of which a part is ignored", "write plain text"
-        self.error(element.line, queue, what, mend)
-        return None
-
-    def once(self, element: Element, seen: dict[str, Element], key: str, queue: str | None) -> None:
-        if key in seen:
-            self.error(
-                element.line,
-                queue,
-                f"<{element.tag}> appears twice (line {seen[key].line} too), the last one counts",
-                "keep one",
-            )
-        seen[key] = element
-
-    # ---- the top level
+class _Check(Check):
+    def __init__(self) -> None:
+        super().__init__()
+        #: Where each queue stands.
+        self.places: dict[str, Element] = {}
 
     def top(self, root: Element) -> None:
+        spot = self.at(root)
         if root.tag != "allocations":
-            self.error(root.line, None, f"the top element is <{root.tag}>", "write <allocations>")
+            spot.error(f"the top element is <{root.tag}>", "write <allocations>")
             return
-        self.attributes(root, (), None)
-        self.stray_text(root, None)
+        spot.attributes()
+        spot.stray_text()
         seen: dict[str, Element] = {}
         queues = [element for element in root.elements() if element.tag in ("queue", "pool")]
         names: dict[str, int] = {}
         users: dict[str, int] = {}
         for element in root.elements():
-            tag = element.tag
+            tag, spot = element.tag, self.at(element)
             if tag not in TOP_ELEMENTS:
-                self.unknown(element, TOP_ELEMENTS, None)
-                continue
-            if tag in ("queue", "pool"):
+                spot.unknown(TOP_ELEMENTS)
+            elif tag in ("queue", "pool"):
                 name = element.name()
                 if trim_queue_name(name).lower() == ROOT:
                     if name != ROOT:
-                        self.error(
-                            element.line,
-                            None,
-                            f"queue name {name!r} is not the root queue to the RM",
-                            f'write name="{ROOT}"',
-                        )
+                        spot.error(f"queue name {name!r} is not the root queue to the RM", f'write name="{ROOT}"')
                     elif len(queues) > 1:
-                        self.error(
-                            element.line, ROOT, "other queues stand beside the root queue", "put them inside root"
-                        )
+                        at_root = self.at(element, ROOT)
+                        at_root.error("other queues stand beside the root queue", "put them inside root")
                     self.queue(element, None, names)
                 else:
                     self.queue(element, ROOT, names)
-                continue
-            if tag == "user":
-                self.user(element, users)
-                continue
-            self.once(element, seen, plain_name(tag), None)
-            if tag == "queuePlacementPolicy":
-                self.placement(element)
+            elif tag == "user":
+                self.user(spot, users)
             else:
-                self.default(element)
+                spot.once(seen, plain_name(tag))
+                if tag == "queuePlacementPolicy":
+                    self.placement(spot)
+                else:
+                    self.default(spot)
         old = seen.get("fairSharePreemptionTimeout")
         if old is not None and "defaultFairSharePreemptionTimeout" in seen:
-            self.error(
-                old.line,
-                None,
-                "<fairSharePreemptionTimeout> is ignored beside <defaultFairSharePreemptionTimeout>",
-                "keep one",
-            )
+            what = "<fairSharePreemptionTimeout> is ignored beside <defaultFairSharePreemptionTimeout>"
+            self.at(old).error(what, "keep one")
         self.hidden_defaults(root, seen)
 
     def hidden_defaults(self, root: Element, seen: dict[str, Element]) -> None:
@@ -152,101 +97,87 @@ class _Check(ValueCheck):
             old = ("fairSharePreemptionTimeout", "fairSharePreemptionTimeout")
             for default, tag in (*OF_ROOT.items(), old):
                 if tag in own and default in seen:
-                    self.error(
-                        seen[default].line,
-                        None,
-                        f"<{default}> is ignored: the root queue has its own <{tag}>",
-                        "keep one of them",
-                    )
+                    what = f"<{default}> is ignored: the root queue has its own <{tag}>"
+                    self.at(seen[default]).error(what, "keep one of them")
 
-    def default(self, element: Element) -> None:
-        text = self.text(element, None)
+    def default(self, spot: Spot) -> None:
+        text, tag = spot.text(), spot.element.tag
         if text is None:
             return
-        kind = TIMEOUT if element.tag == "fairSharePreemptionTimeout" else OF_FILE[plain_name(element.tag)][1]
-        if self.value(kind, element, text, None) == "fifo":
-            self.error(element.line, None, "the default policy cannot be fifo", "give fifo to single leaves")
+        kind = TIMEOUT if tag == "fairSharePreemptionTimeout" else OF_FILE[plain_name(tag)][1]
+        if spot.value(kind, text) == "fifo":
+            spot.error("the default policy cannot be fifo", "give fifo to single leaves")
 
-    def user(self, element: Element, users: dict[str, int]) -> None:
-        self.attributes(element, ("name",), None)
-        self.stray_text(element, None)
-        name = element.name()
+    def user(self, spot: Spot, users: dict[str, int]) -> None:
+        spot.attributes("name")
+        spot.stray_text()
+        name = spot.element.name()
         if not trim(name) or name != trim(name):
-            self.error(
-                element.line, None, f"user name {name!r} is blank or has white space at its ends", "write the name"
-            )
+            spot.error(f"user name {name!r} is blank or has white space at its ends", "write the name")
         if name in users:
-            self.error(element.line, None, f"user {name!r} appears twice (line {users[name]} too)", "keep one")
-        users[name] = element.line
+            spot.error(f"user {name!r} appears twice (line {users[name]} too)", "keep one")
+        users[name] = spot.element.line
         seen: dict[str, Element] = {}
-        for item in element.elements():
+        for item in spot.element.elements():
+            inner = self.at(item)
             if item.tag != "maxRunningApps":
-                self.unknown(item, frozenset({"maxRunningApps"}), None)
+                inner.unknown(frozenset({"maxRunningApps"}))
                 continue
-            self.once(item, seen, item.tag, None)
-            text = self.text(item, None)
-            if text is not None:
-                self.apps(item, text, None)
+            inner.once(seen, item.tag)
+            if (text := inner.text()) is not None:
+                inner.apps(text)
         if not seen:
-            self.error(element.line, None, f"user {name!r} has no limit", "write <maxRunningApps>, or remove it")
+            spot.error(f"user {name!r} has no limit", "write <maxRunningApps>, or remove it")
 
     # ---- queues
 
     def queue(self, element: Element, parent: str | None, siblings: dict[str, int]) -> None:
-        self.attributes(element, ("name", "type"), parent)
         name = trim_queue_name(element.name())
         path = f"{parent}.{name}" if parent else name
-        line = element.line
+        above, spot = self.at(element, parent), self.at(element, path)
+        above.attributes("name", "type")
         if not name:
-            self.error(line, parent, "a queue has no name", 'write <queue name="...">')
+            above.error("a queue has no name", 'write <queue name="...">')
         elif name != element.name():
-            self.error(line, path, f"queue name {element.name()!r} has white space at its ends", "remove it")
+            spot.error(f"queue name {element.name()!r} has white space at its ends", "remove it")
         elif re.search(r"\s", name):
-            self.error(line, path, f"queue name {name!r} contains white space", "rename it")
+            spot.error(f"queue name {name!r} contains white space", "rename it")
         if "." in name:
-            self.error(
-                line, parent, f"queue name {name!r} contains a dot", "nest the queue inside its parent's element"
-            )
+            above.error(f"queue name {name!r} contains a dot", "nest the queue inside its parent's element")
         if parent is not None and name.lower() == ROOT and parent != ROOT:
-            self.warn(line, path, f"a queue below the root is called {name!r}", "rename it")
+            spot.warn(f"a queue below the root is called {name!r}", "rename it")
         if name in siblings:
-            self.error(
-                line, path, f"the queue appears twice (line {siblings[name]} too), its settings are mixed", "keep one"
-            )
-        siblings[name] = line
-        self.lines.setdefault(path, line)
+            spot.error(f"the queue appears twice (line {siblings[name]} too), its settings are mixed", "keep one")
+        siblings[name] = element.line
+        self.places.setdefault(path, element)
         kind = element.attributes.get("type")
         if kind not in (None, "parent"):
-            self.error(line, path, f"type={kind!r} is ignored", 'write type="parent", or nothing for a leaf')
-        self.stray_text(element, path)
+            spot.error(f"type={kind!r} is ignored", 'write type="parent", or nothing for a leaf')
+        spot.stray_text()
         seen: dict[str, Element] = {}
         children: dict[str, int] = {}
         found: dict[str, ResourceLimit] = {}
         for item in element.elements():
-            tag = item.tag
+            tag, inner = item.tag, self.at(item, path)
             if tag in ("queue", "pool"):
                 self.queue(item, path, children)
-                continue
-            if tag not in QUEUE_ELEMENTS:
+            elif tag not in QUEUE_ELEMENTS:
                 if "queue".endswith(tag):
-                    self.error(item.line, path, f"the ResourceManager takes <{tag}> for <queue>", "write <queue>")
+                    inner.error(f"the ResourceManager takes <{tag}> for <queue>", "write <queue>")
                     self.queue(item, path, children)
                 else:
-                    self.unknown(item, QUEUE_ELEMENTS, path)
-                continue
-            self.once(item, seen, plain_name(tag), path)
-            if tag == "reservation":
-                continue
-            text = self.text(item, path)
-            if text is not None:
-                self.attribute(item, text, path, found)
+                    inner.unknown(QUEUE_ELEMENTS)
+            else:
+                inner.once(seen, plain_name(tag))
+                if tag != "reservation" and (text := inner.text()) is not None:
+                    self.attribute(inner, text, found)
         is_parent = bool(children) or kind == "parent"
         if is_parent:
             for tag in ("maxAMShare", "reservation"):
                 if tag in seen:
-                    self.error(seen[tag].line, path, f"a parent queue cannot have <{tag}>", "give it to its leaves")
+                    self.at(seen[tag], path).error(f"a parent queue cannot have <{tag}>", "give it to its leaves")
         if path == ROOT and "weight" in seen:
-            self.warn(seen["weight"].line, path, "a weight of the root queue has no effect", "remove it")
+            self.at(seen["weight"], path).warn("a weight of the root queue has no effect", "remove it")
         self.minimum_fits(seen, found, path)
 
     def minimum_fits(self, seen: dict[str, Element], found: dict[str, ResourceLimit], path: str) -> None:
@@ -255,67 +186,59 @@ class _Check(ValueCheck):
         if minimum is None or maximum is None or maximum.vcores < 0:
             return
         if not minimum.fits_in(maximum):
-            self.error(
-                seen["minResources"].line,
-                path,
+            self.at(seen["minResources"], path).error(
                 f"<minResources> ({resource_text(minimum)}) is greater than <maxResources> ({resource_text(maximum)}), "
                 "which is then raised",
                 "lower the minimum or raise the maximum",
             )
 
-    def attribute(self, item: Element, text: str, path: str, found: dict[str, ResourceLimit]) -> None:
-        tag = plain_name(item.tag)
+    def attribute(self, spot: Spot, text: str, found: dict[str, ResourceLimit]) -> None:
+        tag = plain_name(spot.element.tag)
         if tag in OF_QUEUE:
-            value = self.value(OF_QUEUE[tag][1], item, text, path)
+            value = spot.value(OF_QUEUE[tag][1], text)
             if isinstance(value, ResourceLimit):
                 found[tag] = value
         elif tag in ACL_ELEMENTS:
-            self.acl(item.line, f"<{tag}>", text, path)
+            spot.acl(f"<{tag}>", text)
         elif trim(text).lower() not in ("true", "false"):
-            self.error(item.line, path, f"{trim(text)!r} counts as false here", "write true or false")
+            spot.error(f"{trim(text)!r} counts as false here", "write true or false")
 
     # ---- placement rules
 
-    def placement(self, element: Element) -> None:
-        self.attributes(element, (), None)
-        self.stray_text(element, None)
-        rules = 0
-        for item in element.elements():
-            if item.tag.lower() != "rule":
-                self.unknown(item, frozenset({"rule"}), None)
-                continue
-            rules += 1
-            self.rule(item)
-        if not rules:
-            self.error(element.line, None, "<queuePlacementPolicy> has no rules and is ignored", "write rules")
+    def placement(self, spot: Spot) -> None:
+        spot.attributes()
+        spot.stray_text()
+        if not self.rules(spot):
+            spot.error("<queuePlacementPolicy> has no rules and is ignored", "write rules")
 
-    def rule(self, element: Element, depth: int = 0) -> None:
-        name = element.name()
-        known = ("name", "create", "queue") if name == "default" else ("name", "create")
-        self.attributes(element, known, None)
-        self.stray_text(element, None)
+    def rules(self, spot: Spot, depth: int = 0) -> list[Spot]:
+        """The rules inside, checked each."""
+        found = []
+        for item in map(self.at, spot.element.elements()):
+            if item.element.tag.lower() == "rule":
+                found.append(item)
+            else:
+                item.unknown(frozenset({"rule"}))
+        for item in found:
+            self.rule(item, depth)
+        return found
+
+    def rule(self, spot: Spot, depth: int) -> None:
+        name = spot.element.name()
+        spot.attributes("name", "create", *(["queue"] if name == "default" else []))
+        spot.stray_text()
         if name not in PLACEMENT_RULES:
             close = nearest(name, sorted(PLACEMENT_RULES))
             mend = f"write {close}" if close else f"use one of {', '.join(sorted(PLACEMENT_RULES))}"
-            self.error(element.line, None, f"no placement rule is called {name!r}", mend)
-        create = element.attributes.get("create", "true")
+            spot.error(f"no placement rule is called {name!r}", mend)
+        create = spot.element.attributes.get("create", "true")
         if create.lower() not in ("true", "false"):
-            self.error(element.line, None, f"create={create!r} counts as false here", "write true or false")
-        target = element.attributes.get("queue")
+            spot.error(f"create={create!r} counts as false here", "write true or false")
+        target = spot.element.attributes.get("queue")
         if name == "default" and target is not None:
             parts = target.split(".")
             if any(not part or re.search(r"\s", part) for part in parts) or parts == [ROOT]:
-                self.error(
-                    element.line,
-                    None,
-                    f"queue={target!r} is not a leaf queue: root.default is used",
-                    "write a path like root.a",
-                )
-        inner = [item for item in element.elements() if item.tag.lower() == "rule"]
-        for item in element.elements():
-            if item.tag.lower() != "rule":
-                self.unknown(item, frozenset({"rule"}), None)
+                spot.error(f"queue={target!r} is not a leaf queue: root.default is used", "write a path like root.a")
+        inner = self.rules(spot, depth + 1)
         if len(inner) > 1 or (inner and depth):
-            self.error(inner[0].line, None, "only one parent rule counts, and it has none itself", "keep one")
-        for item in inner:
-            self.rule(item, depth + 1)
+            inner[0].error("only one parent rule counts, and it has none itself", "keep one")

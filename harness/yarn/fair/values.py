@@ -1,4 +1,4 @@
-"""What is wrong with single values of an allocation file: numbers, resources, policies, access lists; what is found.
+"""What is wrong with single elements of an allocation file: numbers, resources, policies, access lists; what is found.
 
 The whole file is `validate`'s business.
 """
@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.base.errors import InputError
+from harness.base.errors import InputError, nearest
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import JAVA_INT_MAX, JAVA_LONG_MAX, ResourceLimit
-from harness.yarn.fair.dom import Element, parse_xml
+from harness.yarn.fair.dom import Element, Text, parse_xml
 from harness.yarn.fair.elements import (
     AM_SHARE,
     APPS,
@@ -73,12 +73,179 @@ class Verdict:
         return not self.errors
 
 
-class ValueCheck:
-    """Checks of values; findings gather in ``verdict``, ``lines`` says where each queue stands."""
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """An element, and the queue that it speaks of; what is wrong there goes into the verdict."""
+
+    verdict: Verdict
+    element: Element
+    queue: str | None = None
+
+    def error(self, what: str, mend: str) -> None:
+        self.verdict.errors.append(Finding(self.element.line, self.queue, what, mend))
+
+    def warn(self, what: str, mend: str) -> None:
+        self.verdict.warnings.append(Finding(self.element.line, self.queue, what, mend))
+
+    def unknown(self, known: frozenset[str]) -> None:
+        close = nearest(self.element.tag, sorted(known))
+        what = f"the ResourceManager ignores the element <{self.element.tag}>"
+        self.error(what, f"write <{close}>" if close else "remove it")
+
+    def stray_text(self) -> None:
+        if text := trim(self.element.all_text()):
+            what = f"text {text[:40]!r} stands directly in <{self.element.tag}>, where it is ignored"
+            self.error(what, "put it into an element, or remove it")
+
+    def attributes(self, *known: str) -> None:
+        for name in self.element.attributes:
+            if name not in known:
+                mend = f"known here: {', '.join(known)}" if known else "remove it"
+                self.error(f"<{self.element.tag}> has an unknown attribute {name!r}", mend)
+
+    def text(self) -> str | None:
+        """The element's text; None (and an error) if it is not plain text."""
+        self.attributes()
+        if len(self.element.children) == 1 and isinstance(self.element.children[0], Text):
+            return self.element.children[0].data
+        tag = self.element.tag
+        if not self.element.children:
+            self.error(f"<{tag}> is empty, which the ResourceManager fails on", "write a value, or remove it")
+        else:
+            self.error(f"<{tag}> holds more than text, of which a part is ignored", "write plain text")
+        return None
+
+    def once(self, seen: dict[str, Element], key: str) -> None:
+        if key in seen:
+            line = seen[key].line
+            self.error(f"<{self.element.tag}> appears twice (line {line} too), the last one counts", "keep one")
+        seen[key] = self.element
+
+    # ---- values
+
+    def number(self, text: str, parse: Callable[[str], float]) -> float | None:
+        try:
+            return parse(trim(text))
+        except ValueError as error:
+            self.error(f"<{self.element.tag}>: {error}", "write a plain number")
+            return None
+
+    def value(self, kind: Kind | Amount, text: str) -> Any:
+        """What an element says that goes by a kind; what is read of it where that is looked at further."""
+        if isinstance(kind, Amount):
+            return self.resources(kind, text)
+        return _CHECKS[kind](self, text)
+
+    def weight(self, text: str) -> None:
+        value = self.number(text, parse_double)
+        if value is None:
+            return
+        if math.isnan(value):
+            self.error("the weight is NaN, on which the ResourceManager hangs", "write a finite number")
+        elif not (math.isfinite(value) and WEIGHT_MIN <= float32(value) <= WEIGHT_MAX):
+            self.error(
+                f"weight {trim(text)} is not between {WEIGHT_MIN:g} and {WEIGHT_MAX:g}, shares go wrong or vanish",
+                "scale the weights of the siblings",
+            )
+
+    def apps(self, text: str) -> None:
+        value = self.number(text, parse_int)
+        if value is not None and value < 0:
+            self.error(f"<{self.element.tag}> is negative: no application ever runs", "write 0 or more")
+        elif value == 0:
+            self.warn(f"<{self.element.tag}> is 0: no application ever runs", "raise it if that is not meant")
+
+    def am_share(self, text: str) -> None:
+        value = self.number(text, parse_float)
+        if value is not None and not (0 <= value <= 1 or abs(value + 1) < 1e-4):
+            effect = "it is cut to 1" if value > 1 else "no application master ever starts"
+            self.error(f"<{self.element.tag}> {trim(text)} is not between 0 and 1: {effect}", "write -1 for no limit")
+        elif value == 0:
+            self.warn(f"<{self.element.tag}> is 0: no application master ever starts", "raise it")
+
+    def threshold(self, text: str) -> None:
+        value = self.number(text, parse_float)
+        if value is not None and not 0 <= value <= 1:
+            self.error(f"<{self.element.tag}> {trim(text)} is not between 0 and 1", "write a fraction")
+
+    def timeout(self, text: str) -> None:
+        value = self.number(text, parse_long)
+        if value is not None and not 0 <= value <= _MAX_TIMEOUT_S:
+            self.error(f"<{self.element.tag}> {trim(text)} is negative or overflows", "write seconds, or remove it")
+
+    def policy(self, text: str) -> str | None:
+        try:
+            return parse_policy(trim(text))
+        except ValueError as error:
+            self.error(f"<{self.element.tag}>: {error}", "write fair, drf or fifo")
+            return None
+
+    def class_name(self, text: str) -> None:
+        if not trim(text):
+            self.error(f"<{self.element.tag}> is blank", "write a class name, or remove it")
+
+    def acl(self, name: str, text: str) -> None:
+        _, _, groups = text.partition(" ")
+        if any(char in text for char in "\t\r\n") or " " in groups.strip(" "):
+            self.error(f"{name}: {text[:60]!r} is not 'users groups'", "write 'u1,u2 g1,g2': one space")
+
+    def resources(self, kind: Amount, text: str) -> ResourceLimit | None:
+        text, percent = trim(text), kind.percent
+        tag = self.element.tag
+        try:
+            limit = parse_resources(text, missing=kind.missing)
+        except ValueError as error:
+            self.error(f"<{tag}>: {error}", "write '4096 mb, 4 vcores'" + (" or '50%'" if percent else ""))
+            return None
+        if limit.absolute is None:
+            if not percent:
+                effect = "the minimum is then 0" if kind.missing == 0 else "there is then no limit"
+                self.error(f"<{tag}> in percent is ignored: {effect}", "write '4096 mb, 4 vcores'")
+                return None
+            if max(limit.memory_fraction, limit.vcores_fraction) > 1:
+                self.warn(f"<{tag}> is more than the whole cluster ({text})", "100% is all there is")
+        elif limit.absolute.vcores < 0:
+            self.error(
+                f"<{tag}> names no vcores, which the ResourceManager reads as -1 vcores: nothing ever runs",
+                f"write vcores too (at most {JAVA_INT_MAX})",
+            )
+            return limit
+        if "=" in text:
+            names = [trim(part.partition("=")[0]) for part in text.split(",") if part]
+            clear = len(names) == len(set(names)) and all(part.count("=") == 1 for part in text.split(","))
+            amounts = [
+                trim(part.partition("=")[2]) for part in text.split(",") if trim(part.partition("=")[0]) == "vcores"
+            ]
+            clear = clear and ("%" in text or all(int(amount) <= JAVA_INT_MAX for amount in amounts))
+        else:
+            clear = any(pattern.fullmatch(text) for pattern in _CLEAR_RESOURCES)
+        if not clear:
+            read = resource_text(limit)
+            self.error(f"<{tag}>: {text[:60]!r} is read as {read}, the rest is dropped", f"write '{read}'")
+        return limit
+
+
+_CHECKS: dict[Kind, Callable[[Spot, str], Any]] = {
+    WEIGHT: Spot.weight,
+    APPS: Spot.apps,
+    AM_SHARE: Spot.am_share,
+    THRESHOLD: Spot.threshold,
+    TIMEOUT: Spot.timeout,
+    POLICY: Spot.policy,
+    DEFAULT_POLICY: Spot.policy,
+    TEXT: Spot.class_name,
+}
+
+
+class Check:
+    """A look at a whole file: findings gather in ``verdict``."""
 
     def __init__(self) -> None:
         self.verdict = Verdict()
-        self.lines: dict[str, int] = {}
+
+    def at(self, element: Element, queue: str | None = None) -> Spot:
+        """An element that speaks of a queue, or of none."""
+        return Spot(self.verdict, element, queue)
 
     def verdict_on(self, xml: str | bytes, source: str, look: Callable[[Element], None]) -> Verdict:
         """What ``look`` finds in a document, by line; also where it is no XML, or refused for good."""
@@ -95,133 +262,4 @@ class ValueCheck:
         match = re.match(r":(\d+)(?:: queue (.*))?$", (error.where or "").removeprefix(source), re.DOTALL)
         line, queue = (int(match[1]), match[2]) if match else (1, None)
         if line not in {found.line for found in self.verdict.errors}:
-            self.error(line, queue, error.what, error.mend or "mend the file")
-
-    def error(self, line: int, queue: str | None, what: str, mend: str) -> None:
-        self.verdict.errors.append(Finding(line, queue, what, mend))
-
-    def warn(self, line: int, queue: str | None, what: str, mend: str) -> None:
-        self.verdict.warnings.append(Finding(line, queue, what, mend))
-
-    def number(self, item: Element, text: str, queue: str | None, parse: Callable[[str], float]) -> float | None:
-        try:
-            return parse(trim(text))
-        except ValueError as error:
-            self.error(item.line, queue, f"<{item.tag}>: {error}", "write a plain number")
-            return None
-
-    def value(self, kind: Kind | Amount, item: Element, text: str, queue: str | None) -> Any:
-        """What an element says that goes by a kind; what is read of it where that is looked at further."""
-        if isinstance(kind, Amount):
-            return self.resources(kind, item, text, queue)
-        return _CHECKS[kind](self, item, text, queue)
-
-    def weight(self, item: Element, text: str, path: str | None) -> None:
-        value = self.number(item, text, path, parse_double)
-        if value is None:
-            return
-        if math.isnan(value):
-            self.error(
-                item.line, path, "the weight is NaN, on which the ResourceManager hangs", "write a finite number"
-            )
-        elif not (math.isfinite(value) and WEIGHT_MIN <= float32(value) <= WEIGHT_MAX):
-            self.error(
-                item.line,
-                path,
-                f"weight {trim(text)} is not between {WEIGHT_MIN:g} and {WEIGHT_MAX:g}, shares go wrong or vanish",
-                "scale the weights of the siblings",
-            )
-
-    def apps(self, item: Element, text: str, queue: str | None) -> None:
-        value = self.number(item, text, queue, parse_int)
-        if value is not None and value < 0:
-            self.error(item.line, queue, f"<{item.tag}> is negative: no application ever runs", "write 0 or more")
-        elif value == 0:
-            self.warn(item.line, queue, f"<{item.tag}> is 0: no application ever runs", "raise it if that is not meant")
-
-    def am_share(self, item: Element, text: str, queue: str | None) -> None:
-        value = self.number(item, text, queue, parse_float)
-        if value is not None and not (0 <= value <= 1 or abs(value + 1) < 1e-4):
-            effect = "it is cut to 1" if value > 1 else "no application master ever starts"
-            self.error(
-                item.line, queue, f"<{item.tag}> {trim(text)} is not between 0 and 1: {effect}", "write -1 for no limit"
-            )
-        elif value == 0:
-            self.warn(item.line, queue, f"<{item.tag}> is 0: no application master ever starts", "raise it")
-
-    def threshold(self, item: Element, text: str, queue: str | None) -> None:
-        value = self.number(item, text, queue, parse_float)
-        if value is not None and not 0 <= value <= 1:
-            self.error(item.line, queue, f"<{item.tag}> {trim(text)} is not between 0 and 1", "write a fraction")
-
-    def timeout(self, item: Element, text: str, queue: str | None) -> None:
-        value = self.number(item, text, queue, parse_long)
-        if value is not None and not 0 <= value <= _MAX_TIMEOUT_S:
-            self.error(
-                item.line, queue, f"<{item.tag}> {trim(text)} is negative or overflows", "write seconds, or remove it"
-            )
-
-    def policy(self, item: Element, text: str, queue: str | None) -> str | None:
-        try:
-            return parse_policy(trim(text))
-        except ValueError as error:
-            self.error(item.line, queue, f"<{item.tag}>: {error}", "write fair, drf or fifo")
-            return None
-
-    def name(self, item: Element, text: str, queue: str | None) -> None:
-        if not trim(text):
-            self.error(item.line, queue, f"<{item.tag}> is blank", "write a class name, or remove it")
-
-    def acl(self, line: int, name: str, text: str, path: str | None) -> None:
-        _, _, groups = text.partition(" ")
-        if any(char in text for char in "\t\r\n") or " " in groups.strip(" "):
-            self.error(line, path, f"{name}: {text[:60]!r} is not 'users groups'", "write 'u1,u2 g1,g2': one space")
-
-    def resources(self, kind: Amount, item: Element, text: str, queue: str | None) -> ResourceLimit | None:
-        text, percent = trim(text), kind.percent
-        tag, line = item.tag, item.line
-        try:
-            limit = parse_resources(text, missing=kind.missing)
-        except ValueError as error:
-            self.error(line, queue, f"<{tag}>: {error}", "write '4096 mb, 4 vcores'" + (" or '50%'" if percent else ""))
-            return None
-        if limit.absolute is None:
-            if not percent:
-                effect = "the minimum is then 0" if kind.missing == 0 else "there is then no limit"
-                self.error(line, queue, f"<{tag}> in percent is ignored: {effect}", "write '4096 mb, 4 vcores'")
-                return None
-            if max(limit.memory_fraction, limit.vcores_fraction) > 1:
-                self.warn(line, queue, f"<{tag}> is more than the whole cluster ({text})", "100% is all there is")
-        elif limit.absolute.vcores < 0:
-            self.error(
-                line,
-                queue,
-                f"<{tag}> names no vcores, which the ResourceManager reads as -1 vcores: nothing ever runs",
-                f"write vcores too (at most {JAVA_INT_MAX})",
-            )
-            return limit
-        if "=" in text:
-            names = [trim(part.partition("=")[0]) for part in text.split(",") if part]
-            clear = len(names) == len(set(names)) and all(part.count("=") == 1 for part in text.split(","))
-            amounts = [
-                trim(part.partition("=")[2]) for part in text.split(",") if trim(part.partition("=")[0]) == "vcores"
-            ]
-            clear = clear and ("%" in text or all(int(amount) <= JAVA_INT_MAX for amount in amounts))
-        else:
-            clear = any(pattern.fullmatch(text) for pattern in _CLEAR_RESOURCES)
-        if not clear:
-            read = resource_text(limit)
-            self.error(line, queue, f"<{tag}>: {text[:60]!r} is read as {read}, the rest is dropped", f"write '{read}'")
-        return limit
-
-
-_CHECKS: dict[Kind, Callable[[ValueCheck, Element, str, str | None], Any]] = {
-    WEIGHT: ValueCheck.weight,
-    APPS: ValueCheck.apps,
-    AM_SHARE: ValueCheck.am_share,
-    THRESHOLD: ValueCheck.threshold,
-    TIMEOUT: ValueCheck.timeout,
-    POLICY: ValueCheck.policy,
-    DEFAULT_POLICY: ValueCheck.policy,
-    TEXT: ValueCheck.name,
-}
+            self.verdict.errors.append(Finding(line, queue, error.what, error.mend or "mend the file"))
