@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,8 +25,7 @@ def backend_class(name: str) -> type[Cluster]:
     """The class behind a backend's name. Raises CallError for an unknown one."""
     if name not in BACKENDS:
         raise CallError(f"no backend {name[:40]!r}", where="--backend", mend="one of " + ", ".join(BACKENDS))
-    module, _, attribute = BACKENDS[name].partition(":")
-    found: type[Cluster] = getattr(importlib.import_module(module), attribute)
+    found: type[Cluster] = pkgutil.resolve_name(BACKENDS[name])
     return found
 
 

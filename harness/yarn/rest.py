@@ -195,7 +195,6 @@ class RestClient:
         states: Iterable[str] = (),
         queue: str | None = None,
         tags: Iterable[str] = (),
-        started_from_ms: int | None = None,
         finished_from_ms: int | None = None,
         limit: int | None = None,
     ) -> AppList:
@@ -204,7 +203,6 @@ class RestClient:
             "states": ",".join(states) or None,
             "queue": queue,
             "applicationTags": ",".join(tags) or None,
-            "startedTimeBegin": started_from_ms,
             "finishedTimeBegin": finished_from_ms,
             "limit": limit,
         }
@@ -258,10 +256,10 @@ class RestClient:
         """
         return self._said(answers.app_queue, _application_path(identity, "/queue"), "PUT", body={"queue": queue})
 
-    def kill_tagged(self, tag: str, *, timeout_s: float = 15.0) -> None:
+    def kill_tagged(self, tag: str) -> None:
         """Kills what carries the tag and has not ended; what cannot be killed is left to the ResourceManager."""
         with contextlib.suppress(YarnfairError):
-            self.kill_all(self.apps(tags=[tag]), timeout_s=timeout_s)
+            self.kill_all(self.apps(tags=[tag]))
 
     def kill_all(self, apps: Iterable[AppStatus], *, timeout_s: float = 15.0) -> int:
         """Kills those that have not ended; how many. What cannot be killed is left to the ResourceManager."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-import importlib
+import pkgutil
 from collections.abc import Mapping
 
 from harness.base.errors import CallError
@@ -20,8 +20,7 @@ ENGINES: dict[str, str] = {
 @functools.cache
 def engine(name: str) -> Engine:
     """The engine of a name in `ENGINES`."""
-    module, _, kind = ENGINES[name].partition(":")
-    found: Engine = getattr(importlib.import_module(module), kind)()
+    found: Engine = pkgutil.resolve_name(ENGINES[name])()
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,7 @@ KINDS: dict[str, str] = {
 
 def workload_class(kind: str) -> type[Workload]:
     """The class of a kind of workload."""
-    module, _, name = KINDS[kind].partition(":")
-    found: type[Workload] = getattr(importlib.import_module(module), name)
+    found: type[Workload] = pkgutil.resolve_name(KINDS[kind])
     return found
 
 
