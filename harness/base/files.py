@@ -185,6 +185,11 @@ def plain(value: Any) -> Any:
     return value
 
 
+def no_constant(name: str) -> float:
+    """For readers of JSON: what is no number there (NaN, Infinity) is an error."""
+    raise ValueError(f"{name} is not a number")
+
+
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
     """One JSON document, replaced whole."""
     text = json.dumps(plain(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"

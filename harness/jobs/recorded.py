@@ -13,19 +13,20 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, model_validator
 
-from harness.base.documents import Name, Seconds, Strict
+from harness.base.documents import Name, Seconds, Strict, YamlDocument, validated
 from harness.base.errors import InputError
-from harness.base.files import open_whole, read_json, reading
+from harness.base.files import no_constant, open_whole, read_json, reading
 from harness.jobs.spec import MOST_TASKS, DelaysSpec, DemandSpec, check_order
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.queues import SchedulerName
 from harness.model.resources import Resource
 from harness.sim.world import MAX_STAGES
 
+M = TypeVar("M", bound=BaseModel)
 VERSION = 1
 #: What one line may hold (a million tasks are some 10 MB).
 MAX_LINE_BYTES = 256 << 20
@@ -37,7 +38,13 @@ class NoJob(InputError):
     """A trace without a job."""
 
 
-class NodeLine(Strict):
+class Line(Strict):
+    """What stands in a trace."""
+
+    keys_page: ClassVar[str] = "docs/reference/trace.md"
+
+
+class NodeLine(Line):
     """``count`` nodes that advertise the same."""
 
     count: int = Field(default=1, ge=1, le=100_000)
@@ -48,7 +55,7 @@ class NodeLine(Strict):
     """Vcores of each."""
 
 
-class QueueLine(Strict):
+class QueueLine(Line):
     """A queue's entitlement and limits, as in an experiment file."""
 
     weight: float = Field(default=1.0, gt=0, le=1e6, allow_inf_nan=False)
@@ -77,7 +84,7 @@ def with_used(queues: Mapping[str, QueueLine], used: Iterable[str]) -> dict[str,
     return dict(sorted(found.items(), key=lambda item: item[0].split(".")))
 
 
-class Header(Strict):
+class Header(Line):
     """The first line. ``queues`` by full path, parents before children.
 
     ``zero_ms``: of a recording that goes on (`record --follow`), when its time began, ms since 1970. Such a file may
@@ -130,7 +137,7 @@ class Header(Strict):
         return [path for path in self.queues if path not in parents]
 
 
-class NoteLine(Strict):
+class NoteLine(Line):
     """What a recording that goes on could not know, in words; seconds of the trace.
 
     ``unseen``: numbers of applications that the ResourceManager gave out and that were never seen; ``vanished``:
@@ -149,7 +156,7 @@ class NoteLine(Strict):
     """Applications that were not seen to end."""
 
 
-class StageLine(Strict):
+class StageLine(Line):
     """Tasks of one kind, with the seconds that each of them worked.
 
     ``starts_s``: how long each one's container took to start besides (empty: not known, or in the first line's delays).
@@ -179,7 +186,7 @@ class StageLine(Strict):
         return tuple(start + work for start, work in zip(self.starts_s, self.tasks_s, strict=True))
 
 
-class ExecutorsLine(Strict):
+class ExecutorsLine(Line):
     """Of a Spark application: containers that are held to its end, and how many tasks run in each at once.
 
     ``start_s``: from when the driver has one until that takes tasks (None: as the first line's delays say).
@@ -202,7 +209,7 @@ class ExecutorsLine(Strict):
     """At the latest it begins so long after it has asked for them."""
 
 
-class JobLine(Strict):
+class JobLine(Line):
     """One application.
 
     ``am_start_s``: from the grant of its master's container to the master's first heartbeat (None: as the first line's
@@ -463,24 +470,13 @@ def _running(path: Path) -> list[JobLine]:
     return [_line(JobLine, json.dumps(one).encode(), f"{beside}, jobs[{at}]") for at, one in enumerate(listed)]
 
 
-def _line(model: Any, line: bytes, where: str) -> Any:
-    mend = "see docs/reference/trace.md; is it a trace of `yarnfair record`?"
+def _line(model: type[M], line: bytes, where: str) -> M:
     try:
-        document = json.loads(line, parse_constant=_no_constant)
-        return model.model_validate(document)
-    except ValidationError as error:
-        found = error.errors(include_url=False, include_context=False)[0]
-        name = ".".join(str(part) for part in found["loc"])
-        message = found["msg"].removeprefix("Value error, ")
-        if found["type"] == "extra_forbidden":
-            message = "unknown key"
-        raise InputError(f"{name + ': ' if name else ''}{message}", where=where, mend=mend) from None
+        document = json.loads(line, parse_constant=no_constant)
     except (ValueError, RecursionError) as error:
+        mend = "see docs/reference/trace.md; is it a trace of `yarnfair record`?"
         raise InputError(f"not a line of JSON ({str(error)[:80]})", where=where, mend=mend) from None
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a number")
+    return validated(model, YamlDocument(where, document, {}))
 
 
 def _check(job: JobLine, seen: set[str], where: str) -> None:

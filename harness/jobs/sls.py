@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import InputError
-from harness.base.files import read_text
+from harness.base.files import no_constant, read_text
 from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage
 from harness.model.resources import Resource
 
@@ -33,38 +33,19 @@ MAX_MS = 1 << 40
 _SPACE = " \t\r\n"
 
 
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a number")
-
-
-class _Where:
-    """Names a place in a file: the line where a JSON object of the stream begins."""
-
-    def __init__(self, path: Path, text: str) -> None:
-        self.path, self.text = path, text
-        self._at, self._line = 0, 1
-
-    def line(self, position: int) -> str:
-        if position < self._at:
-            self._at, self._line = 0, 1
-        self._line += self.text.count("\n", self._at, position)
-        self._at = position
-        return f"{self.path}:{self._line}"
-
-
 def objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """(place, object) for each JSON object of a file of concatenated ones."""
     text = read_text(path, MAX_BYTES, mend="check the path, or split the file")
-    where = _Where(path, text)
-    decoder = json.JSONDecoder(parse_constant=_no_constant)
-    at, found = 0, 0
+    decoder = json.JSONDecoder(parse_constant=no_constant)
+    at = start = found = 0
+    line = 1
     while True:
         while at < len(text) and text[at] in _SPACE:
             at += 1
         if at == len(text):
             break
-        start = at
-        place = where.line(start)
+        line += text.count("\n", start, at)
+        start, place = at, f"{path}:{line}"
         try:
             value, at = decoder.raw_decode(text, start)
         except json.JSONDecodeError as error:

@@ -7,11 +7,11 @@ its own class by tests/oracle/test_capacity_files.py.
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Callable
 
+from harness.base.errors import nearest
 from harness.model.queues import ROOT
 from harness.yarn.capacity.properties import ENOUGH, PREFIX
 from harness.yarn.capacity.queues import MOST_WEIGHT, SUM_PRECISION
@@ -237,15 +237,15 @@ class _Check(Check):
             ending = next((known for known in _QUEUE if name.endswith("." + known)), None)
             if ending is not None:
                 queue = key.removesuffix("." + ending)
-                close = difflib.get_close_matches(queue, self._queues(), 1)
-                mend = f"write {close[0]}" if close else f"name it in {queue.rpartition('.')[0]}.queues"
+                close = nearest(queue, self._queues())
+                mend = f"write {close}" if close else f"name it in {queue.rpartition('.')[0]}.queues"
                 self.at(item, queue).error(f"no such queue: {ending} is ignored", mend)
             else:
                 self._unknown(self.at(item, owner), name, list(_QUEUE))
 
     def _unknown(self, spot: Spot, name: str, known: list[str]) -> None:
-        close = difflib.get_close_matches(name, known, 1)
-        mend = f"write {close[0]}" if close else "remove it"
+        close = nearest(name, known)
+        mend = f"write {close}" if close else "remove it"
         spot.error(f"{name[:80]} is not a setting of the Capacity Scheduler, it is ignored", mend)
 
     # ---- values

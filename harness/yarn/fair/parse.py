@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -84,19 +83,12 @@ def read_document(root: Element, *, conf: Mapping[str, Any] | None = None, sourc
     return _Reader(source, types).read(root)
 
 
-@dataclass(slots=True)
-class _QueueInFile:
-    """The settings of a queue while they are collected; a queue written twice adds to the same."""
-
-    values: dict[str, Any] = field(default_factory=dict)
-    acls: dict[str, str] = field(default_factory=dict)
-
-
 class _Reader:
     def __init__(self, source: str, extra_types: Collection[str]) -> None:
         self.source = source
         self.extra_types = extra_types
-        self.queues: dict[str, _QueueInFile] = {}
+        #: Settings while they are collected; a queue written twice adds to the same.
+        self.queues: dict[str, dict[str, Any]] = {}
         # dicts, for their order: a name counts once.
         self.leaves: dict[str, None] = {}
         self.parents: dict[str, None] = {}
@@ -159,7 +151,7 @@ class _Reader:
         rules = None if placement is None else self.placement(placement)
         if "fairSharePreemptionTimeout" in texts:
             texts.setdefault("defaultFairSharePreemptionTimeout", texts["fairSharePreemptionTimeout"])
-        values = self.queues.setdefault(ROOT, _QueueInFile()).values
+        values = self.queues.setdefault(ROOT, {})
         for tag, of_root in OF_ROOT.items():
             (name, kind), (own, _) = OF_FILE[tag], OF_QUEUE[of_root]
             default = texts.pop(tag, None)
@@ -169,9 +161,7 @@ class _Reader:
             found[name] = values[own]
         found |= {name: self.value(texts[tag], kind) for tag, (name, kind) in OF_FILE.items() if tag in texts}
         return AllocationFile(
-            settings={
-                name: QueueSettings(name, acls=dict(queue.acls), **queue.values) for name, queue in self.queues.items()
-            },
+            settings={name: QueueSettings(name, **said) for name, said in self.queues.items()},
             configured_leaves=tuple(self.leaves),
             configured_parents=tuple(self.parents),
             user_max_apps=user_max_apps,
@@ -197,7 +187,7 @@ class _Reader:
         if not name:
             self.fail(element, "a queue has no name", 'write <queue name="...">')
         path = f"{parent}.{name}" if parent is not None else name
-        queue = self.queues.setdefault(path, _QueueInFile())
+        queue = self.queues.setdefault(path, {})
         leaf, reservable, am_share = True, False, False
         for item in element.elements():
             tag = item.tag
@@ -209,7 +199,7 @@ class _Reader:
                 leaf = False
             elif tag == "reservation":
                 reservable = True
-                queue.values["reservable"] = True
+                queue["reservable"] = True
                 self.parents[path] = None
             elif tag in QUEUE_ELEMENTS:
                 am_share |= tag == "maxAMShare"
@@ -228,20 +218,20 @@ class _Reader:
                 )
         self.parents[path] = None
 
-    def read_attribute(self, item: Element, path: str, queue: _QueueInFile) -> None:
+    def read_attribute(self, item: Element, path: str, queue: dict[str, Any]) -> None:
         tag = plain_name(item.tag)
         if tag in OF_QUEUE:
             name, kind = OF_QUEUE[tag]
             value = self.value(item, kind, path)
             if dropped := DROPPED.get(tag):
-                queue.values[dropped] = value.absolute is None
+                queue[dropped] = value.absolute is None
                 value = value.absolute
-            queue.values[name] = value
+            queue[name] = value
         elif tag == "allowPreemptionFrom":
             if trim(self.raw_text(item, path)).lower() != "true":
-                queue.values["preemptable"] = False
+                queue["preemptable"] = False
         else:
-            queue.acls[tag] = self.raw_text(item, path)
+            queue.setdefault("acls", {})[tag] = self.raw_text(item, path)
 
     # ---- placement rules
 
