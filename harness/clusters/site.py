@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness.base.errors import CallError
 from harness.base.files import put_file, reading, write_bytes
-from harness.model.data import data_path
+from harness.model.data import templates
 
 LOG4J = """\
 log4j.rootLogger=INFO, stdout
@@ -32,13 +32,9 @@ def check_property(name: str, value: str) -> None:
 
 def render(properties: Mapping[str, str]) -> str:
     """A site file with these properties."""
-    from jinja2 import Environment, StrictUndefined
-
     for name, value in properties.items():
         check_property(name, value)
-    environment = Environment(autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True)
-    template = data_path("templates", "hadoop-site.xml.j2").read_text(encoding="utf-8")
-    return environment.from_string(template).render(properties=properties)
+    return templates(keep_trailing_newline=True).get_template("hadoop-site.xml.j2").render(properties=properties)
 
 
 def read(path: Path) -> dict[str, str]:
