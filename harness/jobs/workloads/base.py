@@ -48,7 +48,11 @@ class Workload(Strict):
 
     def demands(self) -> Iterator[tuple[str, Resource]]:
         """(what it is, size) of each container that it asks for; not for traces, whose jobs say it."""
-        return iter(())
+        for name in type(self).model_fields:
+            said = getattr(self, name)
+            demand = said.demand if isinstance(said, TaskSpec) else said
+            if isinstance(demand, DemandSpec):
+                yield name, demand.resource()
 
     @abstractmethod
     def build(

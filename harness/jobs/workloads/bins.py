@@ -59,9 +59,7 @@ class BinsWorkload(MapReduceWorkload):
         return self.arrivals.trace
 
     def demands(self) -> Iterator[tuple[str, Resource]]:
-        yield "am", self.am.resource()
-        yield "map", self.map.demand.resource()
-        yield "reduce", self.reduce.demand.resource()
+        yield from super().demands()
         for row in self.bins:
             for label, demand in (("map", row.map_demand), ("reduce", row.reduce_demand)):
                 if demand is not None:

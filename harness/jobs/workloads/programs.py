@@ -63,8 +63,7 @@ class ProgramsWorkload(Workload):
         return self.arrivals.trace if self.arrivals is not None else None
 
     def demands(self) -> Iterator[tuple[str, Resource]]:
-        yield "am", self.am.resource()
-        yield "task", self.task.resource()
+        yield from super().demands()
         for program in self.programs:
             name = program.type or program.application
             if program.executors is not None:

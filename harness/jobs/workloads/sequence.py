@@ -73,8 +73,7 @@ class SequenceWorkload(MapReduceWorkload):
     """How often the jobs are gone through."""
 
     def demands(self) -> Iterator[tuple[str, Resource]]:
-        yield "am", self.am.resource()
-        yield "task", self.task.demand.resource()
+        yield from super().demands()
         for job in self.jobs:
             for label, found in (("map", job.map), ("reduce", job.reduce), ("executors", job.executors)):
                 if found is not None:

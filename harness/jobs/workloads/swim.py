@@ -14,7 +14,6 @@ from harness.jobs.spec import TaskSpec
 from harness.jobs.swim import swim_jobs
 from harness.jobs.workloads.base import LoadedWorkload, MapReduceWorkload, Scale, leaf, milliseconds, swim_rows
 from harness.model.jobs import JobSpec
-from harness.model.resources import Resource
 
 
 class TraceWorkload(MapReduceWorkload):
@@ -49,11 +48,6 @@ class TraceWorkload(MapReduceWorkload):
 
     def trace_name(self) -> str | None:
         return self.trace
-
-    def demands(self) -> Iterator[tuple[str, Resource]]:
-        yield "am", self.am.resource()
-        yield "map", self.map.demand.resource()
-        yield "reduce", self.reduce.demand.resource()
 
     def build(
         self, workload: LoadedWorkload, *, queue: str, seed: int, start_s: float, scale: Scale
