@@ -27,7 +27,6 @@ JAVA_LONG_MAX = 2**63 - 1
 #: The time-outs' and limits' "never" and "none".
 NEVER_MS = JAVA_LONG_MAX
 NO_APP_LIMIT = JAVA_INT_MAX
-EVERYBODY_ACL, NOBODY_ACL = "*", " "
 
 
 def java_cast(value: float, limit: int) -> int:
@@ -174,10 +173,6 @@ class AllocationFile:
 
     def scheduling_policy(self, name: str) -> QueuePolicy:
         return self._of(name).scheduling_policy or self.default_scheduling_policy
-
-    def acl(self, name: str, kind: str) -> str:
-        """The text of an access list, with Hadoop's default: everybody for root, nobody elsewhere."""
-        return self._of(name).acls.get(kind, EVERYBODY_ACL if name == ROOT else NOBODY_ACL)
 
 
 @dataclass(frozen=True, slots=True)

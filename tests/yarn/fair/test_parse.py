@@ -47,9 +47,7 @@ def test_a_file_with_everything() -> None:
     assert file.max_resources("root.a").resolve(Resource(4097, 9)) == Resource(2048, 2)
     assert (a.max_running_apps, a.max_am_share, a.scheduling_policy, a.preemptable) == (7, 1.0, "fifo", False)
     assert a.fair_share_preemption_threshold == 1.0
-    assert file.acl("root.a", "aclSubmitApps") == "alice,bob admins"
-    assert file.acl("root.a", "aclAdministerApps") == " "
-    assert file.acl("root", "aclAdministerApps") == "*"
+    assert a.acls == {"aclSubmitApps": "alice,bob admins"}
     assert (file.configured_leaves, file.configured_parents) == (("root.a",), ("root.g",))
     assert (file.max_user_apps("alice"), file.max_user_apps("bob")) == (3, 5)
     assert file.default_min_share_preemption_timeout_ms == 60_000
