@@ -109,7 +109,7 @@ def _ask(S: Any, W: Any, j: int, priority: int, count: int, mb: int, vc: int, no
     g, job = W.g[0], W.jobs[j]
     if job.failed == 1:
         return False
-    code = either.ask(S, job.app, priority, -1, count, mb, vc, now)
+    code = nodes.ask(S, job.app, priority, -1, count, mb, vc)
     if code == NEED_ROOM:
         g.need_room = 1
         return False
@@ -239,7 +239,7 @@ def _restart(S: Any, W: Any, j: int, now: int) -> Any:
     if job.state == J_ENDED or job.state == J_FREE:
         job.am_lost = 0
         return
-    if either.restart_app(S, job.app, job.am_mb, job.am_vc, now) == NEED_ROOM:
+    if nodes.restart_app(S, job.app, job.am_mb, job.am_vc, now) == NEED_ROOM:
         g.need_room = 1
         g.am_lost = 1
         return
@@ -283,7 +283,7 @@ def finish(S: Any, W: Any, j: int, now: int) -> Any:
     if job.state == J_ENDED or job.state == J_FREE:
         return
     if job.app >= 0:
-        if either.end_app(S, job.app, now) == NEED_ROOM:
+        if nodes.end_app(S, job.app, now) == NEED_ROOM:
             g.need_room = 1
             return
         note(W, now, C_END, S.a[job.app].id, 0, 0, 0, 0)

@@ -21,6 +21,8 @@ MUT_HASHORDER = 1 << 16
 INTEGRALS, WORLD = 1, 2
 #: There is no such live thing; nothing was changed.
 IGNORED = -4
+#: Kinds of log records (LOG.kind).
+ASSIGNED, COMPLETED, RESERVED, UNRESERVED, VICTIM = 1, 2, 3, 4, 5
 
 #: An application's live containers, those on a node, and an application's asks.
 _into_live, _out_of_live = linked("live_head", "live_tail", "a_prev", "a_next")
@@ -145,6 +147,42 @@ def log_reservation(s: Any, now: int, kind: int, ni: int) -> None:
 
 
 @kernel
+def hold(s: Any, i: int, r: int, ni: int, now: int) -> None:
+    """A node is reserved for application i's ask r; uses up a container id."""
+    g, x, node, ask = s.g[0], s.a[i], s.n[ni], s.r[r]
+    x.cid += 1
+    x.n_reserved += 1
+    g.serial += 1
+    node.res_app, node.res_serial, node.res_cid = i, g.serial, x.cid
+    node.res_mb, node.res_vcores, node.res_priority, node.res_alloc_id = ask.mb, ask.vcores, ask.priority, ask.alloc_id
+    log_reservation(s, now, RESERVED, ni)
+
+
+@kernel
+def let_go(s: Any, ni: int, now: int) -> int:
+    """A node is reserved no longer; the application that it was reserved for."""
+    node = s.n[ni]
+    log_reservation(s, now, UNRESERVED, ni)
+    i = node.res_app
+    s.a[i].n_reserved -= 1
+    node.res_app = -1
+    return i
+
+
+@kernel
+def new_app(s: Any, q: int, user: int, app_id: int, managed: int) -> int:
+    """A slot for an application that comes into a leaf; the caller has made sure of room."""
+    g = s.g[0]
+    i = g.free_app
+    x = s.a[i]
+    g.free_app = x.free_next
+    g.n_free_app -= 1
+    x.q, x.user, x.id, x.managed = q, user, app_id, managed
+    x.attempt, x.n, x.tag = 0, 0, 0
+    return i
+
+
+@kernel
 def node_maximum(s: Any) -> None:
     """ClusterNodeTracker's largest node, per resource."""
     g = s.g[0]
@@ -182,6 +220,9 @@ def link_ask(s: Any, i: int, priority: int, alloc_id: int) -> int:
     g.req_seq += 1
     _into_asks(s.r, x, r)
     x.n_req += 1
+    # The hash table that Hadoop keeps asks in: its size decides the order in which preemption looks at them.
+    while 4 * x.n_req >= 3 * x.req_cap:
+        x.req_cap *= 2
     return r
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from harness.base.errors import InputError
 from harness.model.queues import JAVA_INT_MAX
 from harness.sim import nodes
-from harness.sim.containers import container_exit
+from harness.sim.containers import ASSIGNED, COMPLETED, RESERVED, UNRESERVED, container_exit
 from harness.sim.fair import apps as fs_apps
 from harness.sim.fair import preempt as fs_preempt
 from harness.sim.fair import shares as fs_shares
@@ -84,8 +84,7 @@ class Decider:
     Raises InputError for a script that cannot be used.
     """
 
-    #: The scheduler's kernels for applications, the lists of its answer, and the events it knows in the oracle's order.
-    k_apps: Any = fs_apps
+    #: The lists of its answer, and the events it knows in the oracle's order.
     lists: tuple[str, ...] = _LISTS
     kinds: tuple[str, ...] = _KINDS
     #: Why an application is refused by a leaf; whether one under a name in use takes a number all the same.
@@ -229,7 +228,7 @@ class Decider:
         for e in s.log[:count]:
             kind = e["kind"]
             name = self.by_id.get(int(e["app_id"]), "")
-            if kind == st.ASSIGNED:
+            if kind == ASSIGNED:
                 app_id, n, cid = int(e["app_id"]), int(e["n"]), int(e["cid"])
                 self.containers[app_id, n] = (int(e["c"]), int(e["serial"]))
                 record = self._record(
@@ -247,11 +246,11 @@ class Decider:
                 if e["from_reservation"]:
                     record["from_reservation"] = True
                 self.out["assignments"].append(record)
-            elif kind == st.COMPLETED:
+            elif kind == COMPLETED:
                 self.out["completed"].append(
                     self._record(app=name, n=int(e["n"]), node=self.nodes[e["node"]].name, why=_WHY[int(e["why"])])
                 )
-            elif kind == st.RESERVED:
+            elif kind == RESERVED:
                 touched[int(e["node"])] = {
                     "app": name,
                     "node": self.nodes[e["node"]].name,
@@ -260,7 +259,7 @@ class Decider:
                     "cid": int(e["cid"]),
                     "serial": int(e["serial"]),
                 }
-            elif kind == st.UNRESERVED:
+            elif kind == UNRESERVED:
                 touched[int(e["node"])] = None
             else:
                 self._other(e, name)
@@ -373,7 +372,7 @@ class Decider:
             self._error(event, "SchedulerInvalidResoureRequestException: the queue has 0 of a resource asked for")
             return
         for (priority, alloc_id), (count, mb, vcores) in requests.items():
-            self._call(self.k_apps.ask, app.slot, priority, alloc_id, count, mb, vcores, self.now)
+            self._call(nodes.ask, app.slot, priority, alloc_id, count, mb, vcores)
         self._fetch(app)
 
     def _refuses(self, app: App, requests: list[tuple[int, int, int]]) -> bool:
@@ -421,13 +420,13 @@ class Decider:
         app = self._live(event, "end")
         if app is not None:
             app.dead = True
-            self._call(self.k_apps.end_app, app.slot, self.now)
+            self._call(nodes.end_app, app.slot, self.now)
 
     def _on_restart(self, event: Event) -> None:
         app = self._live(event, "restart")
         if app is not None:
             mb, vcores = app.am if app.am else (-1, -1)
-            self._call(self.k_apps.restart_app, app.slot, mb, vcores, self.now)
+            self._call(nodes.restart_app, app.slot, mb, vcores, self.now)
 
     def _on_reload(self, event: Event) -> None:
         try:

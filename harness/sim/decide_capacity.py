@@ -26,7 +26,6 @@ _STATES = {st.DRAINING: "DRAINING", st.STOPPED: "STOPPED"}
 class CapacityDecider(Decider):
     """Runs a script on the Capacity Scheduler's engine."""
 
-    k_apps = cs_apps
     lists = (
         "assignments",
         "shares",

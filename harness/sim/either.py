@@ -6,20 +6,16 @@ own kernels: these here are for compiled code alone. Where the two differ in arg
 
 from __future__ import annotations
 
-from harness.sim.capacity import apps as cs_apps
 from harness.sim.capacity import nodes as cs_nodes
 from harness.sim.capacity import seam as cs_seam
 from harness.sim.fair import apps as fs_apps
 from harness.sim.fair import nodes as fs_nodes
 from harness.sim.fair import preempt as fs_preempt
 from harness.sim.fair import shares as fs_shares
-from harness.sim.nodes import of_scheduler
+from harness.sim.which import of_scheduler
 
 can_skip = of_scheduler(fs_nodes.can_skip, cs_nodes.can_skip)
 add_app = of_scheduler(fs_apps.add_app, cs_seam.add_app)
-ask = of_scheduler(fs_apps.ask, cs_apps.ask)
-end_app = of_scheduler(fs_apps.end_app, cs_apps.end_app)
-restart_app = of_scheduler(fs_apps.restart_app, cs_apps.restart_app)
 update = of_scheduler(fs_shares.update, cs_seam.nothing_now)
 preempt_pass = of_scheduler(fs_preempt.preempt_pass, cs_seam.nothing_now)
 next_kill_ms = of_scheduler(fs_preempt.next_kill_ms, cs_seam.never)

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.sim.containers import ASSIGNED, COMPLETED
 from harness.sim.ends import into_node, out_of_node
 from harness.sim.events import E_ACT, E_EXECUTOR, E_REDUCE_CHECK, E_SPECULATE, USE_MASK, push
 from harness.sim.fair.longterm import container_ended, container_started, task_ended
-from harness.sim.fair.state import ASSIGNED, COMPLETED
 from harness.sim.fair.state import FINISHED as EXITED
 from harness.sim.kernel import kernel
 from harness.sim.quantum import learn

@@ -1,4 +1,5 @@
-"""What nodes and AMs tell the scheduler, either one: nodes that join and leave, heartbeats, releases, what AMs fetch.
+"""What nodes and AMs tell the scheduler, either one: nodes that join and leave, heartbeats, asks, releases, what AMs
+fetch, the end of an attempt or an application.
 
 What a scheduler does besides, when its cluster changes or gives out a node's space, stands in its own room.
 """
@@ -10,12 +11,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.sim.attempts import complete, end_attempt, put
+from harness.sim.capacity import apps as cs_apps
 from harness.sim.capacity import assign as cs_assign
 from harness.sim.capacity import containers as cs_containers
 from harness.sim.capacity import nodes as cs_nodes
-from harness.sim.capacity.state import S as CapacityState
+from harness.sim.capacity import resources as cs_resources
 from harness.sim.capacity.users import show_headroom as cs_show_headroom
 from harness.sim.containers import (
+    ASSIGNED,
     IGNORED,
     by_hash,
     forget_reports,
@@ -25,20 +29,17 @@ from harness.sim.containers import (
     node_release,
     report_done,
 )
+from harness.sim.enforcer import let_others_run
+from harness.sim.fair import apps as fs_apps
 from harness.sim.fair import assign as fs_assign
 from harness.sim.fair import containers as fs_containers
 from harness.sim.fair import nodes as fs_nodes
-from harness.sim.fair.state import ASSIGNED, FINISHED, LOST, NEED_ROOM, RELEASED
-from harness.sim.kernel import either, kernel
-
-
-def of_scheduler(fair: Any, capacity: Any) -> Any:
-    """One of two kernels, told apart by the state's type when the caller is compiled."""
-    return either(lambda state: capacity if state == CapacityState.compiled_type() else fair)
-
+from harness.sim.fair.containers import mark_dirty
+from harness.sim.fair.state import APP_END, FINISHED, INVALID_ASK, LOST, NEED_ROOM, RELEASED
+from harness.sim.kernel import kernel
+from harness.sim.which import nothing, of_scheduler
 
 _attempt = of_scheduler(fs_assign.attempt, cs_assign.attempt)
-_complete = of_scheduler(fs_containers.complete, cs_containers.complete)
 _drop_reservation = of_scheduler(fs_containers.unreserve, cs_containers.drop_reservation)
 _change_room = of_scheduler(fs_nodes.change_room, cs_nodes.refresh_room)
 _joined = of_scheduler(fs_nodes.joined, cs_nodes.joined)
@@ -47,7 +48,13 @@ _changed = of_scheduler(fs_nodes.changed, cs_nodes.changed)
 _gives_many = of_scheduler(fs_nodes.gives_many, cs_nodes.gives_many)
 _may_reserve = of_scheduler(fs_nodes.may_reserve, cs_nodes.may_reserve)
 _tells_headroom = of_scheduler(fs_nodes.tells_headroom, cs_nodes.tells_headroom)
-_show_headroom = of_scheduler(fs_nodes.show_headroom, cs_show_headroom)
+_show_headroom = of_scheduler(nothing, cs_show_headroom)
+_normalize = of_scheduler(fs_apps.normalize, cs_resources.normalize)
+_has_none_of = of_scheduler(fs_apps.has_none_of, cs_resources.has_none_of)
+_end_records = of_scheduler(fs_apps.end_records, cs_apps.end_records)
+_leave = of_scheduler(fs_apps.leave, cs_apps.leave)
+_forget = of_scheduler(mark_dirty, cs_apps.forget)
+_again = of_scheduler(fs_apps.new_attempt, cs_apps.again)
 
 
 @kernel
@@ -79,7 +86,7 @@ def remove_node(s: Any, ni: int, now: int) -> int:
     n = by_hash(s, node.c_head, False, node.map_cap, s.work, 0)
     for k in range(n):
         c = s.work[k]
-        _complete(s, c, LOST, now, True)
+        complete(s, c, LOST, now, True)
         node_release(s, c, True)
     forget_reports(s, ni, n)
     if node.res_app >= 0:
@@ -134,7 +141,7 @@ def heartbeat(s: Any, ni: int, now: int) -> int:
             else:
                 x.done = 0
                 if x.live == 1:
-                    _complete(s, c, FINISHED, now, False)
+                    complete(s, c, FINISHED, now, False)
                 node_release(s, c, True)
                 free_if_gone(s, c)
             c = after
@@ -150,6 +157,25 @@ def heartbeat(s: Any, ni: int, now: int) -> int:
 
 
 @kernel
+def ask(s: Any, i: int, priority: int, alloc_id: int, count: int, mb: int, vcores: int) -> int:
+    """`count` containers of this size are outstanding from now on under (priority, alloc_id); 0 takes the ask back.
+
+    `alloc_id` is -1 where AMs give none. INVALID_ASK where the queue may use nothing of a resource that is wanted.
+    """
+    x = s.a[i]
+    if x.alive == 0:
+        return IGNORED
+    if s.g[0].n_free_r < 1:
+        return NEED_ROOM
+    if _has_none_of(s, x.q, mb, vcores):
+        return INVALID_ASK
+    mb, vcores = _normalize(s, x.q, mb, vcores)
+    put(s, i, priority, alloc_id, count, mb, vcores)
+    _show_headroom(s, i)
+    return 0
+
+
+@kernel
 def release(s: Any, c: int, now: int) -> int:
     """The AM gives a container back: usage falls at once, the node's space as `node_release` has it."""
     x = s.c[c]
@@ -157,7 +183,7 @@ def release(s: Any, c: int, now: int) -> int:
         return IGNORED
     if s.g[0].n_log + 2 > len(s.log) or s.g[0].n_free_r < 1:
         return NEED_ROOM
-    _complete(s, c, RELEASED, now, True)
+    complete(s, c, RELEASED, now, True)
     _show_headroom(s, x.app)
     free_if_gone(s, c)
     return 0
@@ -176,3 +202,45 @@ def pull(s: Any, i: int) -> None:
                 s.n[x.node].n_launch += 1
         c = x.a_next
     _show_headroom(s, i)
+
+
+@kernel
+def _end_room(s: Any, i: int) -> bool:
+    """Room for all that the end of an attempt, and a new one, can do."""
+    g, x = s.g[0], s.a[i]
+    room = g.n_log + x.n_live + x.n_reserved + _end_records(s, i) + 8 <= len(s.log)
+    return room and g.n_free_r >= x.n_live + 1 and g.n_free_app >= 1 and len(s.work) > x.n_live + 1
+
+
+@kernel
+def _end_attempt(s: Any, i: int, now: int) -> None:
+    """What the attempt holds and asks for goes, then it itself; others may run in its place."""
+    end_attempt(s, i, APP_END, now)
+    _leave(s, i, now)
+    x = s.a[i]
+    if x.runnable == 1:
+        let_others_run(s, x.q, x.user, now)
+
+
+@kernel
+def end_app(s: Any, i: int, now: int) -> int:
+    """The application is over: what still runs is killed (APP_END)."""
+    if s.a[i].alive == 0:
+        return IGNORED
+    if not _end_room(s, i):
+        return NEED_ROOM
+    _end_attempt(s, i, now)
+    _forget(s, i)
+    return 0
+
+
+@kernel
+def restart_app(s: Any, i: int, am_mb: int, am_vcores: int, now: int) -> int:
+    """The attempt failed: as `end_app`, then a new attempt in the same slot; asks are gone, `n` goes on counting."""
+    if s.a[i].alive == 0:
+        return IGNORED
+    if not _end_room(s, i):
+        return NEED_ROOM
+    _end_attempt(s, i, now)
+    _again(s, i, am_mb, am_vcores, now)
+    return 0

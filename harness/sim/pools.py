@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 from numba.core import config as numba_config
 
+from harness.base.errors import InputError
 from harness.sim import arrays
 from harness.yarn.fair.javanum import string_hash
 
@@ -103,8 +104,24 @@ class Pooled:
         self.node_names = [node.name for node in self._nodes]
         self.node_slots = {name: slot for slot, name in enumerate(self.node_names)}
 
+    def _set_sizes(self, g: Any, conf: Any, least: int) -> None:
+        """Smallest and largest allocation by yarn-site.xml (a `Conf`); `least`: of the smallest."""
+        low, high = "yarn.scheduler.minimum-allocation-", "yarn.scheduler.maximum-allocation-"
+        g["min_mb"], g["min_vcores"] = conf.integer(low + "mb", 1024), conf.integer(low + "vcores", 1)
+        g["conf_max_mb"], g["conf_max_vcores"] = conf.integer(high + "mb", 8192), conf.integer(high + "vcores", 4)
+        for resource in ("mb", "vcores"):
+            if not least <= g["min_" + resource] <= g["conf_max_" + resource]:
+                wrong, low_end = ("not positive", "0 < ") if least > 0 else ("negative", "")
+                raise InputError(
+                    f"yarn.scheduler.minimum-allocation-{resource} is {wrong} or above the maximum",
+                    mend=f"set {low_end}minimum <= maximum, as the ResourceManager demands",
+                )
+
     def _drive(self, g: Any, features: Iterable[tuple[int, str, float]]) -> None:
         """Write into the globals how the scheduler is driven, then what is switched off: (bit, field, value)."""
+        for _, head, _, _ in self.pools:
+            g[head] = -1
+        g["next_app_id"], g["mutations"] = 1, self.mutations
         driven = self.driven
         g["cluster_ts"], g["launch"] = driven.cluster_timestamp, driven.launch
         g["manual_acquire"], g["max_by_nodes"] = driven.manual_acquire, driven.max_by_nodes
@@ -159,13 +176,16 @@ class Pooled:
         self._extend(sizes)
         self._grow_more()
         if g["n_log"] * 2 > len(self.S.log) or len(self.S.log) < 2 * len(self.S.c):
-            self._more_log(2 * max(len(self.S.log), len(self.S.c)))
+            self._lengthen("log", 2 * max(len(self.S.log), len(self.S.c)))
         if self.S is before:
             self._extend(length * (1 if at < self.kept else 2) for at, length in enumerate(lengths))
-            self._more_log(2 * len(self.S.log))
+            self._lengthen("log", 2 * len(self.S.log))
         self._size_work()
 
-    def _more_log(self, size: int) -> None:
-        log = zeros(size, self.S.log.dtype)
-        log[: len(self.S.log)] = self.S.log
-        self.S = self.S._replace(log=log)
+    def _lengthen(self, which: str, size: int) -> None:
+        """An array has so many slots from now on, if it has fewer."""
+        old = getattr(self.S, which)
+        if size > len(old):
+            new = zeros(size, old.dtype)
+            new[: len(old)] = old
+            self.S = self.S._replace(**{which: new})

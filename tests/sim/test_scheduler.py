@@ -15,7 +15,7 @@ import harness.sim.decide as decide_module
 from harness.base.errors import InputError
 from harness.cli.decide import decide
 from harness.sim import nodes
-from harness.sim.containers import container_exit
+from harness.sim.containers import ASSIGNED, container_exit
 from harness.sim.decide import Decider
 from harness.sim.fair import apps, shares
 from harness.sim.fair import state as st
@@ -43,7 +43,7 @@ def two_queues(weight: float = 1.0, count: int = 2, **options: Any) -> Scheduler
         nodes.add_node(sched.S, slot, 0)
     for leaf in ("root.a", "root.b"):
         app = apps.add_app(sched.S, sched.queue_index(leaf), user, False, -1, -1, 0, 0)
-        assert apps.ask(sched.S, app, 1, -1, 100, 1024, 1, 0) == 0
+        assert nodes.ask(sched.S, app, 1, -1, 100, 1024, 1) == 0
     shares.update(sched.S, 0)
     return sched
 
@@ -85,15 +85,15 @@ def test_memory_grows_with_what_runs() -> None:
         s, now = sched.S, 1000 * turn
         app = apps.add_app(s, leaf, user, True, 1024, 1, 0, now)
         assert app >= 0
-        apps.ask(s, app, 5, -1, 3, 1024, 1, now)
+        nodes.ask(s, app, 5, -1, 3, 1024, 1)
         shares.update(s, now)
         for slot in range(2):
             assert nodes.heartbeat(s, slot, now) >= 0
         for record in s.log[: s.g[0]["n_log"]]:
-            if record["kind"] == st.ASSIGNED:
+            if record["kind"] == ASSIGNED:
                 container_exit(s, record["c"])
         s.g[0]["n_log"] = 0
-        assert apps.end_app(s, app, now) == 0
+        assert nodes.end_app(s, app, now) == 0
         s.g[0]["n_log"] = 0
         sizes[turn] = {name: len(getattr(s, name)) for name in s._fields}
     assert sizes[399] == sizes[0]
@@ -140,7 +140,7 @@ def fill(sched: Scheduler, heartbeats: int) -> list[str]:
     for beat in range(heartbeats):
         assert nodes.heartbeat(sched.S, beat % 2, beat) >= 0
     log = sched.S.log[: sched.S.g[0]["n_log"]]
-    return [sched.queue_paths[sched.S.a[record["app"]]["q"]] for record in log if record["kind"] == st.ASSIGNED]
+    return [sched.queue_paths[sched.S.a[record["app"]]["q"]] for record in log if record["kind"] == ASSIGNED]
 
 
 @pytest.mark.parametrize("mode", [st.KEYED_LEVELS, st.KEYED_FLAT])

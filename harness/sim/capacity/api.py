@@ -16,7 +16,7 @@ from harness.sim.capacity import state as st
 from harness.sim.capacity.capacities import configured, refresh
 from harness.sim.capacity.conf import CapacityConf, QueueConf, read_conf
 from harness.sim.capacity.nodes import refresh_room
-from harness.sim.capacity.parallel import let_all_in
+from harness.sim.enforcer import let_all_run
 from harness.sim.fair.conf import Conf
 from harness.sim.pools import Driven, NodeLike, Pooled, zeros
 from harness.yarn.fair.javanum import hash_set_order, string_hash
@@ -59,7 +59,7 @@ class Scheduler(Pooled):
         self._persons: dict[str, int] = {}
         self.user_names: list[str] = []
         g = zeros(1, st.G)
-        self._set_sizes(g[0], Conf(conf))
+        self._set_sizes(g[0], Conf(conf), 1)
         #: The scheduler's largest container: no queue's may be larger.
         self._largest = int(g[0]["conf_max_mb"]), int(g[0]["conf_max_vcores"])
         tree = read_conf(self.settings, largest=self._largest)
@@ -68,7 +68,8 @@ class Scheduler(Pooled):
             key: self.settings.get(key, "")
             for key in ("resource-calculator", *(f"{q.path}.allow-zero-capacity-sum" for q in tree.queues()))
         }
-        self._globals(g[0], Conf(conf), tree)
+        g[0]["max_priority"] = Conf(conf).integer("yarn.cluster.max-application-priority", 0)
+        g[0]["drf"] = tree.dominant
         self._drive(
             g[0],
             (
@@ -98,23 +99,6 @@ class Scheduler(Pooled):
 
     # ---- settings
 
-    def _set_sizes(self, g: Any, conf: Conf) -> None:
-        low, high = "yarn.scheduler.minimum-allocation-", "yarn.scheduler.maximum-allocation-"
-        g["min_mb"], g["min_vcores"] = conf.integer(low + "mb", 1024), conf.integer(low + "vcores", 1)
-        g["conf_max_mb"], g["conf_max_vcores"] = conf.integer(high + "mb", 8192), conf.integer(high + "vcores", 4)
-        for resource in ("mb", "vcores"):
-            if not 0 < g["min_" + resource] <= g["conf_max_" + resource]:
-                raise InputError(
-                    f"yarn.scheduler.minimum-allocation-{resource} is not positive or above the maximum",
-                    mend="set 0 < minimum <= maximum",
-                )
-
-    def _globals(self, g: Any, conf: Conf, tree: CapacityConf) -> None:
-        g["max_priority"] = conf.integer("yarn.cluster.max-application-priority", 0)
-        g["drf"] = tree.dominant
-        g["free_app"] = g["free_c"] = g["free_r"] = g["free_h"] = -1
-        g["next_app_id"], g["mutations"] = 1, self.mutations
-
     def _lay_out(self, tree: CapacityConf) -> None:
         """Slots for all queues; and the order of each parent's children, as configured."""
         self.children: dict[str, list[str]] = {}
@@ -126,18 +110,9 @@ class Scheduler(Pooled):
 
     def _new_queues(self, tree: CapacityConf) -> None:
         q = self.S.q
-        for field in ("act_head", "act_tail", "ask_head", "ask_tail", "wait_head", "wait_tail", "stale_head"):
-            q[field] = -1
-        for field in (
-            "user_head",
-            "user_tail",
-            "held_back_head",
-            "held_back_tail",
-            "parent",
-            "U_version",
-            "first_child",
-            "next_sibling",
-        ):
+        for members in ("act", "ask", "wait", "user", "nr"):
+            q[f"{members}_head"] = q[f"{members}_tail"] = -1
+        for field in ("stale_head", "parent", "U_version", "first_child", "next_sibling"):
             q[field] = -1
         q["users_cap"], q["alive"] = 16, 1
         kids, trees = 0, 0
@@ -172,13 +147,15 @@ class Scheduler(Pooled):
         for queue in tree.queues():
             slot = self.queue_slots[queue.path]
             self._set_queue(s.q[slot], queue)
-            for place, path in enumerate(self.children.get(queue.path, ())):
-                child = self.queue_slots[path]
+            children = [self.queue_slots[path] for path in self.children.get(queue.path, ())]
+            s.q[slot]["first_child"] = children[0] if children else -1
+            for place, child in enumerate(children):
                 s.kids[s.q[slot]["kids_off"] + place] = child
                 s.q[child]["pos"] = place
+                s.q[child]["next_sibling"] = children[place + 1] if place + 1 < len(children) else -1
         self.parallel = tree.user_parallel
         for name, slot in self._persons.items():
-            s.u[slot]["parallel"] = self.parallel.of(name)
+            s.u[slot]["max_apps"] = self.parallel.of(name)
         numbers = [queue.parallel for queue in tree.queues()] + [self.parallel.default, *self.parallel.own.values()]
         g["limited"] |= min(numbers) < JAVA_INT_MAX
         configured(s)
@@ -239,7 +216,7 @@ class Scheduler(Pooled):
         refresh(self.S, now)
         if refused is not None:
             raise refused
-        let_all_in(self.S, now)
+        let_all_run(self.S, now)
 
     def _same_queues(self, tree: CapacityConf) -> None:
         there = {queue.path for queue in tree.queues()}
@@ -284,13 +261,11 @@ class Scheduler(Pooled):
             slot = self._users[leaf, name] = len(self._users)
             self.user_names.append(name)
             if slot >= len(self.S.u):
-                new = zeros(2 * slot, st.U)
-                new[: len(self.S.u)] = self.S.u
-                self.S = self.S._replace(u=new)
+                self._lengthen("u", 2 * slot)
             u = self.S.u[slot]
-            u["q"], u["user"], u["hash"] = leaf, slot, string_hash(name) & 0xFFFFFFFF
-            u["own_head"] = u["own_tail"] = -1
-            u["person"], u["parallel"] = self._persons.setdefault(name, slot), self.parallel.of(name)
+            u["q"], u["hash"] = leaf, string_hash(name) & 0xFFFFFFFF
+            u["nr_head"] = u["nr_tail"] = -1
+            u["person"], u["max_apps"] = self._persons.setdefault(name, slot), self.parallel.of(name)
         return slot
 
     # ---- room

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from harness.sim.attempts import grant
 from harness.sim.capacity.capacities import child_limit, leaf_limit
 from harness.sim.capacity.containers import (
     charge,
     drop_reservation,
     find_held,
-    place_container,
     reserve,
     unreserve,
 )
@@ -33,8 +33,8 @@ from harness.sim.capacity.state import (
     PROPOSED,
     S,
 )
-from harness.sim.capacity.users import refresh_limit
-from harness.sim.containers import find_ask
+from harness.sim.capacity.users import refresh_limit, sleep
+from harness.sim.containers import ASSIGNED, find_ask, log_container
 from harness.sim.java import to_long
 from harness.sim.kernel import kernel
 
@@ -321,12 +321,25 @@ def _propose(s: S, ni: int) -> bool:
 
 
 @kernel
+def _allocate(s: S, i: int, r: int, ni: int, mb: int, vcores: int, cid: int, reserved: bool, now: int) -> None:
+    """Application i's ask r is served by a container on a node. What it costs queue and user is not counted here."""
+    x = s.a[i]
+    c = grant(s, i, r, ni, mb, vcores, cid, reserved, now)
+    x.am_running = 1
+    if x.req_head < 0:
+        sleep(s, i)
+    x.used_mb += s.c[c].ask_mb
+    x.used_vcores += s.c[c].ask_vcores
+    log_container(s, now, ASSIGNED, c, 0)
+
+
+@kernel
 def _commit(s: S, ni: int, now: int) -> None:
     """CapacityScheduler.tryCommit: the limits are looked at once more; beyond them nothing happens."""
     g = s.g[0]
     i, r, give = g.p_app, g.p_ask, g.p_give
     x = s.a[i]
-    k, priority, alloc_id, mb, vcores = x.q, s.r[r].priority, s.r[r].alloc_id, s.r[r].mb, s.r[r].vcores
+    k, mb, vcores = x.q, s.r[r].mb, s.r[r].vcores
     refresh_limit(s, k)
     q, u = s.q[k], s.u[x.uq]
     back_mb, back_vcores = 0, 0
@@ -342,11 +355,11 @@ def _commit(s: S, ni: int, now: int) -> None:
         p = y.parent
     if g.p_reserve == 0:
         x.cid += 1
-        place_container(s, i, r, ni, mb, vcores, x.cid, False, now)
+        _allocate(s, i, r, ni, mb, vcores, x.cid, False, now)
         if give >= 0:
             drop_reservation(s, give, now)
     else:
-        reserve(s, i, ni, priority, alloc_id, mb, vcores, now)
+        reserve(s, i, r, ni, now)
     charge(s, i, mb, vcores)
     # Not by the commit itself: the AM that fetches its container at once is told its headroom.
     if g.limited == 0 or g.manual_acquire == 0:
@@ -372,7 +385,7 @@ def _from_reservation(s: S, ni: int, now: int) -> None:
             return
         cid, size_mb, size_vcores = node.res_cid, node.res_mb, node.res_vcores
         unreserve(s, ni, now)
-        place_container(s, i, r, ni, size_mb, size_vcores, cid, True, now)
+        _allocate(s, i, r, ni, size_mb, size_vcores, cid, True, now)
     else:
         s.h[node.res_h].again += 1
 

@@ -1,6 +1,7 @@
-"""What is used, reserved and asked for, and every change of it: containers, reservations, asks.
+"""What a change of an application's containers, asks and reservations means for its queues and its user.
 
-Facts: AbstractLeafQueue, FiCaSchedulerApp, AppSchedulingInfo, FiCaSchedulerNode of Hadoop 3.4.2.
+Facts: AbstractLeafQueue, FiCaSchedulerApp, FiCaSchedulerNode of Hadoop 3.4.2. What changes is harness.sim.attempts'
+business.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -8,29 +9,11 @@ Facts: AbstractLeafQueue, FiCaSchedulerApp, AppSchedulingInfo, FiCaSchedulerNode
 
 from __future__ import annotations
 
-from harness.sim.capacity.order import drop_stale, mark_stale, place_app, place_child, stats
+from harness.sim.capacity.order import mark_stale, place_app, place_child, stats
 from harness.sim.capacity.resources import positive
-from harness.sim.capacity.state import (
-    ASSIGNED,
-    COMPLETED,
-    RESERVED,
-    UNRESERVED,
-    S,
-)
+from harness.sim.capacity.state import S
 from harness.sim.capacity.users import sleep, use, wake
-from harness.sim.containers import (
-    end_container,
-    find_ask,
-    link_ask,
-    log_container,
-    log_reservation,
-    new_container,
-    node_release,
-    report_done,
-    settle_given,
-    unlink_ask,
-)
-from harness.sim.fair.longterm import usage_changed
+from harness.sim.containers import hold, let_go, link_ask, unlink_ask
 from harness.sim.kernel import kernel
 from harness.sim.lists import chained, keyed
 
@@ -66,6 +49,7 @@ def put_ask(s: S, i: int, priority: int, alloc_id: int) -> int:
     if x.n_req == 1:
         place_app(s, i)
     s.q[x.q].stuck = 0
+    wake(s, i)
     return r
 
 
@@ -75,6 +59,18 @@ def drop_ask(s: S, i: int, r: int) -> None:
     unlink_ask(s, i, r)
     if s.a[i].n_req == 0:
         place_app(s, i)
+
+
+@kernel
+def asked(s: S, i: int, count: int, mb: int, vcores: int) -> None:
+    """An application has said how many containers of a size it wants."""
+    x = s.a[i]
+    q = s.q[x.q]
+    if x.req_head < 0:
+        sleep(s, i)
+    q.stuck = 0
+    if q.sized == 1 and (x.managed == 0 or x.am_running == 1):
+        mark_stale(s, i)
 
 
 # --- use
@@ -102,16 +98,29 @@ def charge(s: S, i: int, mb: int, vcores: int) -> None:
 
 
 @kernel
-def reserve(s: S, i: int, ni: int, priority: int, alloc_id: int, mb: int, vcores: int, now: int) -> None:
-    """A node is reserved; uses up a container id. What it costs queue and user is not counted here."""
-    g, x, node = s.g[0], s.a[i], s.n[ni]
-    h = find_held(s.h, x, priority, alloc_id)
+def _count_reserved(s: S, i: int, mb: int, vcores: int) -> None:
+    """So much more (or less) is reserved for an application."""
+    x = s.a[i]
+    x.reserved_mb += mb
+    x.reserved_vcores += vcores
+    p = x.q
+    while p >= 0:
+        s.q[p].reserved_mb += mb
+        s.q[p].reserved_vcores += vcores
+        p = s.q[p].parent
+
+
+@kernel
+def reserve(s: S, i: int, r: int, ni: int, now: int) -> None:
+    """A node is reserved for application i's ask r. What it costs queue and user is not counted here."""
+    g, x, node, ask = s.g[0], s.a[i], s.n[ni], s.r[r]
+    h = find_held(s.h, x, ask.priority, ask.alloc_id)
     if h < 0:
         h = g.free_h
         e = s.h[h]
         g.free_h = e.next
         g.n_free_h -= 1
-        e.app, e.priority, e.alloc_id, e.n, e.cap, e.head, e.tail = i, priority, alloc_id, 0, 16, -1, -1
+        e.app, e.priority, e.alloc_id, e.n, e.cap, e.head, e.tail = i, ask.priority, ask.alloc_id, 0, 16, -1, -1
         _into_held(s.h, x, h)
     e = s.h[h]
     e.again = 0
@@ -124,27 +133,15 @@ def reserve(s: S, i: int, ni: int, priority: int, alloc_id: int, mb: int, vcores
     else:
         e.head = ni
     e.tail = ni
-    x.cid += 1
-    x.n_held += 1
-    g.serial += 1
-    node.res_app, node.res_serial, node.res_cid, node.res_mb, node.res_vcores = i, g.serial, x.cid, mb, vcores
-    node.res_priority, node.res_alloc_id = priority, alloc_id
-    x.reserved_mb += mb
-    x.reserved_vcores += vcores
-    p = x.q
-    while p >= 0:
-        s.q[p].reserved_mb += mb
-        s.q[p].reserved_vcores += vcores
-        p = s.q[p].parent
-    log_reservation(s, now, RESERVED, ni)
+    _count_reserved(s, i, ask.mb, ask.vcores)
+    hold(s, i, r, ni, now)
 
 
 @kernel
 def unreserve(s: S, ni: int, now: int) -> None:
     """Give up a node's reservation; what queue and user use is not changed here."""
     g, node = s.g[0], s.n[ni]
-    log_reservation(s, now, UNRESERVED, ni)
-    i, h = node.res_app, node.res_h
+    i, h = let_go(s, ni, now), node.res_h
     x, e = s.a[i], s.h[h]
     before, p = -1, e.head
     while p != ni:
@@ -162,15 +159,7 @@ def unreserve(s: S, ni: int, now: int) -> None:
         e.next = g.free_h
         g.free_h = h
         g.n_free_h += 1
-    x.n_held -= 1
-    x.reserved_mb -= node.res_mb
-    x.reserved_vcores -= node.res_vcores
-    p = x.q
-    while p >= 0:
-        s.q[p].reserved_mb -= node.res_mb
-        s.q[p].reserved_vcores -= node.res_vcores
-        p = s.q[p].parent
-    node.res_app = -1
+    _count_reserved(s, i, -node.res_mb, -node.res_vcores)
 
 
 @kernel
@@ -183,100 +172,29 @@ def drop_reservation(s: S, ni: int, now: int) -> None:
     charge(s, i, -mb, -vcores)
 
 
+@kernel
+def drop_reservations(s: S, i: int, now: int) -> None:
+    """All reservations of an application end, in the order of Hadoop's hash tables."""
+    x = s.a[i]
+    while x.held_head >= 0:
+        h = s.h[x.held_head]
+        best, lowest, ni = -1, 0, h.head
+        while ni >= 0:
+            bucket = (s.n[ni].hash ^ (s.n[ni].hash >> 16)) & (h.cap - 1)
+            if best < 0 or bucket < lowest:
+                best, lowest = ni, bucket
+            ni = s.n[ni].res_next
+        drop_reservation(s, best, now)
+
+
 # --- containers
 
 
 @kernel
-def _change_usage(s: S, i: int, mb: int, vcores: int, now: int) -> None:
-    """What containers alone use; for the world around the scheduler."""
-    g, x = s.g[0], s.a[i]
-    g.alloc_mb += mb
-    g.alloc_vcores += vcores
-    if g.hooks != 0:
-        usage_changed(s, x.q, now, mb, vcores)
-    x.usage_mb += mb
-    x.usage_vcores += vcores
-    p = x.q
-    while p >= 0:
-        q = s.q[p]
-        q.usage_mb += mb
-        q.usage_vcores += vcores
-        p = q.parent
-
-
-@kernel
-def place_container(s: S, i: int, r: int, ni: int, mb: int, vcores: int, cid: int, reserved: bool, now: int) -> None:
-    """Application i's ask r is served by a container on a node. What it costs queue and user is not counted here."""
-    g, x, ask = s.g[0], s.a[i], s.r[r]
-    ask_mb, ask_vcores = ask.mb, ask.vcores
-    c = new_container(s, i, ni, mb, vcores, now)
-    e = s.c[c]
-    e.cid, e.from_reservation = cid, 1 if reserved else 0
-    e.priority, e.alloc_id, e.ask_mb, e.ask_vcores, e.ask_count = ask.priority, ask.alloc_id, ask_mb, ask_vcores, 1
-    x.am_running = 1
-    _change_usage(s, i, mb, vcores, now)
-    ask.count -= 1
-    if ask.count == 0:
-        drop_ask(s, i, r)
-        if x.req_head < 0:
-            sleep(s, i)
-    change_pending(s, i, -ask_mb, -ask_vcores)
-    x.used_mb += ask_mb
-    x.used_vcores += ask_vcores
-    g.last_mb, g.last_vcores, g.last_c = ask_mb, ask_vcores, c
-    log_container(s, now, ASSIGNED, c, 0)
-
-
-@kernel
-def complete(s: S, c: int, why: int, now: int, killed: bool) -> None:
-    """AbstractYarnScheduler.completedContainer for a container that is live or was (`killed`: not by itself)."""
-    g, x = s.g[0], s.c[c]
-    if x.live == 1:
-        i = x.app
-        a = s.a[i]
-        end_container(s, c)
-        _change_usage(s, i, -x.mb, -x.vcores, now)
-        log_container(s, now, COMPLETED, c, why)
-        if killed and x.acquired == 1 and x.launched == 1 and x.done == 0:
-            report_done(s, c, g.cleanup_heartbeats)
-        if x.acquired == 0:
-            give_back(s, c)
-        a.used_mb -= x.mb
-        a.used_vcores -= x.vcores
-        mark_stale(s, i)
-        charge(s, i, -x.mb, -x.vcores)
-    node_release(s, c, False)
-
-
-@kernel
-def give_back(s: S, c: int) -> None:
-    """The request of a container that its AM never fetched is outstanding again, with the size it had."""
+def freed(s: S, c: int) -> None:
+    """A container is complete: its application, queues and user use less."""
     x = s.c[c]
-    i = x.app
-    r = find_ask(s.r, s.a[i], x.priority, x.alloc_id)
-    count = x.ask_count
-    if r >= 0:
-        count = s.r[r].count + 1
-        settle_given(s, r)
-    elif count > 0:
-        r = put_ask(s, i, x.priority, x.alloc_id)
-        wake(s, i)
-    else:
-        return
-    e = s.r[r]
-    change_pending(s, i, count * x.ask_mb - e.count * e.mb, count * x.ask_vcores - e.count * e.vcores)
-    e.count, e.mb, e.vcores, e.given, e.given_serial = count, x.ask_mb, x.ask_vcores, c, x.serial
-
-
-@kernel
-def forget_app(s: S, i: int) -> None:
-    """Recycle an application's slot, unless a ghost of it stands in a list."""
-    x = s.a[i]
-    drop_stale(s, i)
-    x.alive = 0
-    if x.active == 1 or x.waiting == 1:
-        x.ghost = 1
-        return
-    x.free_next = s.g[0].free_app
-    s.g[0].free_app = i
-    s.g[0].n_free_app += 1
+    s.a[x.app].used_mb -= x.mb
+    s.a[x.app].used_vcores -= x.vcores
+    mark_stale(s, x.app)
+    charge(s, x.app, -x.mb, -x.vcores)

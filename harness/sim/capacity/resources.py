@@ -208,8 +208,8 @@ def hundredth_up(s: S, mb: int, vcores: int) -> tuple[int, int]:
 
 
 @kernel
-def normalize(s: S, mb: int, vcores: int) -> tuple[int, int]:
-    """An ask's size as the scheduler takes it: up to the minimum's multiples, down to the largest allocation."""
+def normalize(s: S, leaf: int, mb: int, vcores: int) -> tuple[int, int]:
+    """An ask's size as the scheduler takes it: up to the minimum's multiples, down to the largest allocation of all."""
     g = s.g[0]
     top_mb, top_vcores = g.conf_max_mb, g.conf_max_vcores
     if g.max_by_nodes == 1 and g.node_max_known == 1:
@@ -218,3 +218,9 @@ def normalize(s: S, mb: int, vcores: int) -> tuple[int, int]:
     if g.drf == 0:
         return _one(mb)
     return mb, min(_up1(max(vcores, g.min_vcores), g.min_vcores), top_vcores)
+
+
+@kernel
+def has_none_of(s: S, leaf: int, mb: int, vcores: int) -> bool:
+    """Whether a leaf may use nothing of a resource that is wanted: the scheduler itself does not look at that."""
+    return False

@@ -16,9 +16,7 @@ from harness.sim.containers import MUT_HASHORDER as MUT_HASHORDER
 from harness.sim.fair import state as fair
 from harness.sim.fair.longstate import XG, X
 
-NEED_ROOM, REJECTED, IGNORED = fair.NEED_ROOM, fair.REJECTED, fair.IGNORED
-ASSIGNED, COMPLETED, RESERVED, UNRESERVED = fair.ASSIGNED, fair.COMPLETED, fair.RESERVED, fair.UNRESERVED
-FINISHED, RELEASED, LOST, APP_END = fair.FINISHED, fair.RELEASED, fair.LOST, fair.APP_END
+NEED_ROOM, REJECTED = fair.NEED_ROOM, fair.REJECTED
 
 #: A kind of log record beside the Fair Scheduler's: an application may get containers from now on.
 ACTIVATED = 7
@@ -78,7 +76,7 @@ G = record(
 #: every user was over the limit. Lists: all active applications, those with asks in the policy's order, those that
 #: wait for their activation, those whose figures have changed (fair ordering), users. ``usage_*``: containers alone;
 #: ``fair_mb``: what the queue is entitled to, as the world around shows it. ``parallel``: how many applications may run
-#: side by side; ``n_runnable``: how many do; ``held_back_*``: a leaf's that may not, in order of time. ``largest_*``:
+#: side by side; ``n_runnable``: how many do; ``nr_*``: a leaf's that may not, in order of time. ``largest_*``:
 #: the largest container, to which Hadoop's AMS holds asks; the scheduler itself holds them to that of all queues.
 Q = record(
     "alive:i leaf:i parent:i kids_off:i n_kids:i pos:i tree_off:i tree_cap:i policy:i priority fair:i sized:i "
@@ -88,8 +86,8 @@ Q = record(
     "U_version version stuck floor_mb floor_vcores own_max_apps act_head:i act_tail:i n_active:i ask_head:i "
     "ask_tail:i wait_head:i wait_tail:i n_waiting:i stale_head:i user_head:i user_tail:i n_users:i users_cap:i "
     "on_mb on_vcores n_on:i n_active_users:i n_only_pending:i only_pending:i scaled:i n_run:i usage_mb "
-    "usage_vcores fair_mb first_child:i next_sibling:i parallel n_runnable:i held_back_head:i held_back_tail:i "
-    "n_held_back:i largest_mb largest_vcores cap:f max:f norm:f weight:f abs:f abs_max:f used_cap:f abs_used:f "
+    "usage_vcores fair_mb first_child:i next_sibling:i parallel n_runnable:i nr_head:i nr_tail:i "
+    "n_nonrun:i largest_mb largest_vcores cap:f max:f norm:f weight:f abs:f abs_max:f used_cap:f abs_used:f "
     "mulp:f ulf:f am_pct:f user_ratios:f on_weight:f scale_mb:f scale_vcores:f"
 )
 
@@ -98,14 +96,14 @@ Q = record(
 #: has gone but stands among the waiting (or, later, active) ones; ``stale`` 1: to be looked at, 2: forgotten again.
 #: ``seen``: its user's limit has been looked at for it; ``runnable``: as last found; ``n_runnable``: times in its
 #: leaf's list of these; ``held_back``: in its leaf's list of those beyond a number of parallel applications, and in its
-#: user's (``own_*``).
+#: user's; ``user``: that of all leaves (U.person), ``uq``: in this leaf.
 A = record(
     "alive:i ghost:i q:i user:i uq:i id priority attempt serial managed:i am_running:i am_ask am_mb am_vcores "
     "start_ms used_mb used_vcores reserved_mb reserved_vcores pending_mb pending_vcores cu cp n_req:i req_head:i "
     "req_cap:i live_head:i live_tail:i n_live:i live_cap:i n cid active:i waiting:i listed:i in_asks:i stale:i "
-    "act_prev:i act_next:i ask_prev:i ask_next:i wait_prev:i wait_next:i stale_next:i held_head:i n_held:i "
+    "act_prev:i act_next:i ask_prev:i ask_next:i wait_prev:i wait_next:i stale_next:i held_head:i n_reserved:i "
     "started:i free_next:i tag usage_mb usage_vcores integral_ms seen:i runnable:i n_runnable:i held_back:i "
-    "back_prev:i back_next:i own_prev:i own_next:i integral:d omega:d kg:d phi:d ahead_a:d ahead_b:d more_mb:d "
+    "nr_prev:i nr_next:i user_prev:i user_next:i n_asks:i integral:d omega:d kg:d phi:d ahead_a:d ahead_b:d more_mb:d "
     "more_vc:d"
 )
 
@@ -113,12 +111,12 @@ A = record(
 H = record("app:i priority alloc_id n cap again head:i tail:i next:i")
 
 #: A user in a leaf. ``in_map``: the leaf knows the user; ``on``: 1 active, 2 not; ``n_listed``: applications with asks;
-#: ``person``: the user's first record in any leaf: it has the number of parallel applications in all of them;
+#: ``person``: the user's first record in any leaf: it has those that run or are held back in all of them;
 #: ``cached``: 1 + the version at which the leaf last found what the user may get; ``barred``: nothing then, for
 #: applications with no more reserved than ``barred_*``.
 U = record(
-    "q:i user:i in_map:i on:i used_mb used_vcores am_mb am_vcores pend act:i n_listed:i next:i prev:i hash other:i "
-    "person:i parallel n_runnable:i own_head:i own_tail:i cached barred:i barred_mb barred_vcores ratio:f"
+    "q:i in_map:i on:i used_mb used_vcores am_mb am_vcores pend act:i n_listed:i next:i prev:i hash "
+    "person:i max_apps n_run:i nr_head:i nr_tail:i cached barred:i barred_mb barred_vcores ratio:f"
 )
 
 #: Nodes: the Fair Scheduler's fields, and the reservation's place in its application's list (``res_h``, ``res_next``).

@@ -8,8 +8,8 @@ Use: ``sched = Scheduler(conf, allocations, nodes)`` (``api.py``) holds ``sched.
 
 - ``nodes.add_node(S, node, now)``, ``nodes.remove_node(S, node, now)``
 - ``apps.add_app(S, leaf, user, managed, am_mb, am_vcores, app_id, now)`` -> application slot, or a code < 0
-- ``apps.ask(S, app, priority, alloc_id, count, mb, vcores, now)``, ``apps.end_app(S, app, now)``,
-  ``apps.restart_app(S, app, am_mb, am_vcores, now)``
+- ``nodes.ask(S, app, priority, alloc_id, count, mb, vcores)``, ``nodes.end_app(S, app, now)``,
+  ``nodes.restart_app(S, app, am_mb, am_vcores, now)``
 - ``nodes.heartbeat(S, node, now)`` -> number of containers assigned; ``nodes.can_skip(S, node)``
 - ``harness.sim.containers.container_exit(S, c)``, ``nodes.release(S, c, now)``, ``nodes.pull(S, app)``
 - ``shares.update(S, now)``; ``preempt.preempt_pass(S, now)``, ``preempt.next_kill_ms(S)``,

@@ -13,8 +13,8 @@ import numpy as np
 from harness.base.errors import InputError
 from harness.model.queues import AllocationFile, Queue
 from harness.model.resources import UNBOUNDED
+from harness.sim.enforcer import let_all_run
 from harness.sim.fair import state as st
-from harness.sim.fair.apps import let_run_after_reload
 from harness.sim.fair.conf import Conf
 from harness.sim.fair.nodes import cluster_changed
 from harness.sim.fair.shares import reweigh
@@ -96,17 +96,10 @@ class Scheduler(Pooled):
 
     def _globals(self, g: Any) -> None:
         conf = self.conf
-        low, high = "yarn.scheduler.minimum-allocation-", "yarn.scheduler.maximum-allocation-"
-        g["min_mb"], g["min_vcores"] = conf.integer(low + "mb", 1024), conf.integer(low + "vcores", 1)
-        g["conf_max_mb"], g["conf_max_vcores"] = conf.integer(high + "mb", 8192), conf.integer(high + "vcores", 4)
+        self._set_sizes(g, conf, 0)
         g["inc_mb"] = conf.size("memory-mb", "yarn.scheduler.increment-allocation-mb", 1024)
         g["inc_vcores"] = conf.size("vcores", "yarn.scheduler.increment-allocation-vcores", 1)
         for resource in ("mb", "vcores"):
-            if not 0 <= g["min_" + resource] <= g["conf_max_" + resource]:
-                raise InputError(
-                    f"yarn.scheduler.minimum-allocation-{resource} is negative or above the maximum",
-                    mend="set minimum <= maximum, as the ResourceManager demands",
-                )
             if g["inc_" + resource] <= 0:
                 raise InputError(
                     f"yarn.scheduler.increment-allocation-{resource} is not positive", mend="write a positive number"
@@ -129,10 +122,7 @@ class Scheduler(Pooled):
             _FAIR + "waitTimeBeforeNextStarvationCheck", 10000, _LONG_MAX
         )
         g["dirty_head"] = g["asks_head"] = -1
-        g["next_app_id"] = 1
         g["least_mb"], g["least_vcores"] = _LONG_MAX, _LONG_MAX
-        g["free_app"] = g["free_c"] = g["free_r"] = g["free_p"] = -1
-        g["mutations"] = self.mutations
 
     # ---- room
 
@@ -211,9 +201,7 @@ class Scheduler(Pooled):
             return slot
         slot = self.users[name] = len(self.users)
         if slot >= len(self.S.u):
-            new = zeros(max(2 * slot, 16), st.U)
-            new[: len(self.S.u)] = self.S.u
-            self.S = self.S._replace(u=new)
+            self._lengthen("u", max(2 * slot, 16))
         u = self.S.u[slot]
         u["nr_head"] = u["nr_tail"] = -1
         u["max_apps"] = self._user_limit(name)
@@ -243,7 +231,7 @@ class Scheduler(Pooled):
             self._sync_but_steady()
         for name, slot in self.users.items():
             self.S.u[slot]["max_apps"] = self._user_limit(name)
-        let_run_after_reload(self.S)
+        let_all_run(self.S, 0)
 
     def set_weights(self, weights: Mapping[int, float]) -> None:
         """What a reload does that changes nothing but weights (queue slot -> float32), without its cost."""
@@ -285,9 +273,7 @@ class Scheduler(Pooled):
                 self.queue_paths.append(path)
             self.queue_slots[path] = slot
         if len(self.queue_paths) > len(self.S.q):
-            new = zeros(max(2 * len(self.S.q), len(self.queue_paths)), st.Q)
-            new[: len(self.S.q)] = self.S.q
-            self.S = self.S._replace(q=new)
+            self._lengthen("q", max(2 * len(self.S.q), len(self.queue_paths)))
         for path in fresh:
             self._new_queue(self.queue_slots[path], tree[path])
         q = self.S.q

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.sim.containers import find_ask
-from harness.sim.fair.containers import allocate, reserve, unlink_preempted, unreserve
+from harness.sim.attempts import grant
+from harness.sim.containers import ASSIGNED, find_ask, log_container
+from harness.sim.fair.containers import reserve, unlink_preempted, unreserve
 from harness.sim.fair.keys import refresh_keys
 from harness.sim.fair.limits import can_run_am, fits_in_max, over_am_share, within_max
 from harness.sim.fair.longterm import refresh_app_keys
@@ -22,6 +23,7 @@ from harness.sim.fair.order import (
     heap_insert,
     heap_remove,
     is_starved,
+    place,
 )
 from harness.sim.fair.state import KEYED_FLAT, LTRF, MUT_TIES, STOCK, S
 from harness.sim.fair.turns import is_up, next_turn, put_aside, seat, take_back, view_of
@@ -42,11 +44,54 @@ def _is_preempted_for(s: S, i: int, ni: int) -> bool:
 
 
 @kernel
+def _fulfil_preempted(s: S, i: int, ni: int, mb: int, vcores: int) -> None:
+    """FSSchedulerNode.allocateContainer: what was preempted here for this application is paid out."""
+    node = s.n[ni]
+    before, p = -1, node.pre_head
+    while p >= 0:
+        e = s.p[p]
+        if e.app == i and e.serial == s.a[i].serial:
+            paid_mb, paid_vcores = min(e.mb, mb), min(e.vcores, vcores)
+            e.mb -= paid_mb
+            e.vcores -= paid_vcores
+            node.pre_mb -= paid_mb
+            node.pre_vcores -= paid_vcores
+            if e.mb == 0 and e.vcores == 0:
+                unlink_preempted(s, ni, before, p)
+            return
+        before, p = p, e.next
+
+
+@kernel
+def _allocate(s: S, i: int, r: int, ni: int, now: int, reserved: bool) -> None:
+    """FSAppAttempt.allocate: a container for application i's ask r on a node where it fits."""
+    g, x, node = s.g[0], s.a[i], s.n[ni]
+    mb, vcores, cid = s.r[r].mb, s.r[r].vcores, x.cid + 1
+    if reserved:
+        mb, vcores, cid = node.res_mb, node.res_vcores, node.res_cid
+    else:
+        x.cid = cid
+    g.least_mb, g.least_vcores = min(g.least_mb, mb), min(g.least_vcores, vcores)
+    c = grant(s, i, r, ni, mb, vcores, cid, reserved, now)
+    if reserved:
+        unreserve(s, ni, now)
+    if node.pre_head >= 0 and (mb != 0 or vcores != 0):
+        _fulfil_preempted(s, i, ni, mb, vcores)
+    if x.managed == 1 and x.am_running == 0:
+        x.am_running, x.am_mb, x.am_vcores = 1, s.c[c].ask_mb, s.c[c].ask_vcores
+        s.q[x.q].am_mb += x.am_mb
+        s.q[x.q].am_vcores += x.am_vcores
+        seat(s, x.q)
+    place(s, i)
+    log_container(s, now, ASSIGNED, c, 0)
+
+
+@kernel
 def serve(s: S, i: int, r: int, ni: int, now: int, reserved: bool) -> int:
     """Application i's ask r on this node: a container if it fits, else perhaps a reservation."""
     g, ask, node = s.g[0], s.r[r], s.n[ni]
     if ask.mb <= node.avail_mb and ask.vcores <= node.avail_vcores:
-        allocate(s, i, r, ni, now, reserved)
+        _allocate(s, i, r, ni, now, reserved)
         return TAKEN
     if reserved:
         return NOTHING  # the reservation stays as it is

@@ -2,9 +2,9 @@
 
 The compiled twin of harness.ledger (what is counted), tested against it. Parts over a horizon come from
 harness.policies.longterm, at each update.
-The kernels call the hooks only when ``G.hooks`` is not 0, and `refresh_keys` (keys.py) only in the KEYED order modes;
-the virtual time around the scheduler calls `settle` after whatever changes a leaf's allocation or asks. Integrals are
-exact: they are advanced by what held since the last settlement, at the instant of each change.
+The kernels call `refresh_keys` (keys.py) only in the KEYED order modes; the virtual time around the scheduler calls
+`settle` after whatever changes a leaf's allocation or asks. Integrals are exact: they are advanced by what held since
+the last settlement, at the instant of each change.
 
 Sources: LTYARN Algorithms 1 and 2, section 6.2; tang-thesis eqs. (5.7), (5.10)-(5.16).
 """
@@ -272,23 +272,6 @@ def _arrive(s: Any, leaf: int, now: int) -> Any:
             highest = max(highest, total_of(s, k, now) / x.entitlement)
     s.x[leaf].arrived = 1
     s.x[leaf].phi = s.x[leaf].entitlement * highest
-
-
-@kernel
-def usage_changed(s: Any, leaf: int, now: int, delta_mb: int, delta_vcores: int) -> Any:
-    """A leaf's usage is about to change by so much (called before the change): it waits anew from here."""
-    if delta_mb > 0 or delta_vcores > 0:
-        x = s.x[leaf]
-        begun = max(x.backlog_ms, x.last_start_ms)
-        if begun >= 0 and now - begun > x.max_wait_ms:
-            x.max_wait_ms = now - begun
-            x.max_wait_at_ms = now
-        x.last_start_ms = now
-
-
-@kernel
-def demand_changed(s: Any, leaf: int, now: int, delta_mb: int, delta_vcores: int) -> Any:
-    """A leaf's pending asks are about to change by so much (called before the change)."""
 
 
 @kernel

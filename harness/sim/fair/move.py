@@ -9,12 +9,15 @@ that the AM's part of a running application leaves the old leaf's AM usage and d
 
 from __future__ import annotations
 
-from harness.sim.fair.apps import _can_run, _no_longer_waits, _start, _wait, let_others_run, stops_running
-from harness.sim.fair.containers import change_pending, change_usage, lower_bounds, mark_asks
+from harness.sim.attempts import change_usage
+from harness.sim.enforcer import let_others_run
+from harness.sim.fair.apps import start, stops_running
+from harness.sim.fair.containers import change_pending, lower_bounds, mark_asks
 from harness.sim.fair.longterm import settle
 from harness.sim.fair.order import place
 from harness.sim.fair.state import IGNORED, NEED_ROOM, REJECTED, S
 from harness.sim.kernel import kernel
+from harness.sim.waiting import can_run, no_longer_waits, wait
 
 
 @kernel
@@ -52,7 +55,7 @@ def move_app(s: S, i: int, target: int, now: int) -> int:
     q = s.q[target]
     if q.n_run + q.n_nonrun + 1 > q.heap_cap:
         return NEED_ROOM
-    runs = was_runnable or _can_run(s, target, x.user)
+    runs = was_runnable or can_run(s, target, x.user)
     settle(s, old, now)
     settle(s, target, now)
     # Out of the old leaf's heap and counts; `place` looks at `alive`.
@@ -61,22 +64,22 @@ def move_app(s: S, i: int, target: int, now: int) -> int:
     if was_runnable:
         stops_running(s, i)
     else:
-        _no_longer_waits(s, i)
+        no_longer_waits(s, i)
     mb, vcores, pending_mb, pending_vcores = x.usage_mb, x.usage_vcores, x.pending_mb, x.pending_vcores
     change_usage(s, i, now, -mb, -vcores)
-    change_pending(s, i, now, -pending_mb, -pending_vcores)
+    change_pending(s, i, -pending_mb, -pending_vcores)
     s.q[old].sum_mb -= x.demand_mb
     s.q[old].sum_vcores -= x.demand_vcores
     x.q = target
     q.sum_mb += x.demand_mb
     q.sum_vcores += x.demand_vcores
     change_usage(s, i, now, mb, vcores)
-    change_pending(s, i, now, pending_mb, pending_vcores)
+    change_pending(s, i, pending_mb, pending_vcores)
     x.alive = 1
     if runs:
-        _start(s, i)
+        start(s, i)
     else:
-        _wait(s, i)
+        wait(s, i)
     r = x.req_head
     while r >= 0:
         lower_bounds(s, i, s.r[r].mb, s.r[r].vcores)
@@ -101,5 +104,5 @@ def move_app(s: S, i: int, target: int, now: int) -> int:
     settle(s, old, now)
     settle(s, target, now)
     if was_runnable:
-        let_others_run(s, old, x.user)
+        let_others_run(s, old, x.user, now)
     return 0

@@ -101,11 +101,6 @@ def tells_headroom(s: S) -> bool:
 
 
 @kernel
-def show_headroom(s: S, i: int) -> None:
-    """As `tells_headroom`."""
-
-
-@kernel
 def can_skip(s: S, ni: int) -> bool:
     """Whether a heartbeat of this node now would change nothing, so that it may be left out altogether."""
     node = s.n[ni]

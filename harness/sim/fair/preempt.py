@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.sim.containers import by_hash, free_if_gone, log_container
-from harness.sim.fair.containers import complete, give_back
-from harness.sim.fair.order import compare, place
+from harness.sim.attempts import complete, give_back
+from harness.sim.containers import VICTIM, by_hash, free_if_gone, log_container
+from harness.sim.fair.order import compare
 from harness.sim.fair.starvation import poll
-from harness.sim.fair.state import NEED_ROOM, PREEMPTED, VICTIM, S
+from harness.sim.fair.state import NEED_ROOM, PREEMPTED, S
 from harness.sim.kernel import kernel
 
 _LONG_MAX = 2**63 - 1
@@ -413,7 +413,6 @@ def run_kills(s: S, now: int) -> int:
             killed += 1
         elif x.acquired == 0 and _app_of(s, c) >= 0:
             # Gone already, and its ask given back then; Hadoop gives it back once more, to the current attempt.
-            give_back(s, c, now)
-            place(s, x.app)
+            give_back(s, c)
         free_if_gone(s, c)
     return killed

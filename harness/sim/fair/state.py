@@ -29,9 +29,6 @@ SOME_SHARES, ALL_SHARES = 1, 2
 # How the next queue is chosen (G.order_mode).
 STOCK, KEYED_LEVELS, KEYED_FLAT = 0, 1, 2
 
-# Kinds of log records (LOG.kind).
-ASSIGNED, COMPLETED, RESERVED, UNRESERVED, VICTIM, AM_LOST = 1, 2, 3, 4, 5, 6
-
 # Why a container completed (LOG.why).
 FINISHED, RELEASED, PREEMPTED, LOST, APP_END = 1, 2, 3, 4, 5
 

@@ -75,17 +75,6 @@ class CapacityRoom(Room):
         """The simulated scheduler moves no applications."""
         return False
 
-    def asked(self) -> list[int]:
-        S = self.sim.scheduler.S
-        found, counts, following = [0] * len(S.a), S.r["count"].tolist(), S.r["next"].tolist()
-        heads = S.a["req_head"].tolist()
-        for slot in (S.a["alive"] == 1).nonzero()[0].tolist():
-            r = heads[slot]
-            while r >= 0:
-                found[slot] += counts[r]
-                r = following[r]
-        return found
-
     # --- configuration ---
 
     @property
@@ -146,19 +135,10 @@ class CapacityRoom(Room):
     # --- how it is shown ---
 
     def info(self) -> Document:
-        S = self.sim.scheduler.S
-        containers, reserved, asks = ([0] * len(S.q) for _ in range(3))
-        asked = self.asked()
-        for slot in (S.a["alive"] == 1).nonzero()[0].tolist():
-            k, live, held = (int(S.a[name][slot]) for name in ("q", "n_live", "n_held"))
-            while k >= 0:
-                containers[k] += live
-                reserved[k] += held
-                asks[k] += asked[slot]
-                k = int(S.q["parent"][k])
-        return self._queue("root", containers, reserved, asks)
+        a = self.sim.scheduler.S.a
+        return self._queue("root", self.sums(containers=a["n_live"], reserved=a["n_reserved"], asks=a["n_asks"]))
 
-    def _queue(self, path: str, containers: list[int], reserved: list[int], asks: list[int]) -> Document:
+    def _queue(self, path: str, sums: Mapping[str, list[int]]) -> Document:
         scheduler = self.sim.scheduler
         S, slot = scheduler.S, scheduler.queue_slots[path]
         q = S.q[slot]
@@ -188,16 +168,16 @@ class CapacityRoom(Room):
                 "absoluteCapacity": _percent(q["abs"]),
                 "absoluteMaxCapacity": _percent(q["abs_max"]),
                 "absoluteUsedCapacity": _percent(q["abs_used"]),
-                "numApplications": int(q["n_active"] + q["n_waiting"] + q["n_held_back"])
+                "numApplications": int(q["n_active"] + q["n_waiting"] + q["n_nonrun"])
                 if not children
                 else int(q["n_apps"]),
                 "state": _STATES[int(q["state"])],
                 "resourcesUsed": resource(int(q["used_mb"]), int(q["used_vcores"])),
                 "hideReservationQueues": False,
                 "nodeLabels": ["*"],
-                "allocatedContainers": containers[slot],
-                "reservedContainers": reserved[slot],
-                "pendingContainers": asks[slot],
+                "allocatedContainers": sums["containers"][slot],
+                "reservedContainers": sums["reserved"][slot],
+                "pendingContainers": sums["asks"][slot],
                 "resources": {"resourceUsagesByPartition": [_usage(q)]},
                 "minEffectiveCapacity": resource(int(q["eff_mb"]), int(q["eff_vcores"])),
                 "maxEffectiveCapacity": resource(int(q["effmax_mb"]), int(q["effmax_vcores"])),
@@ -205,7 +185,7 @@ class CapacityRoom(Room):
         if children:
             entry["orderingPolicyInfo"] = policy or "utilization"
             # As a real RM lists them: by name.
-            below = [self._queue(child, containers, reserved, asks) for child in sorted(children)]
+            below = [self._queue(child, sums) for child in sorted(children)]
             entry["queues"] = {"queue": below}
             return entry
         limit = resource(int(q["am_limit_mb"]), int(q["am_limit_vcores"]))
@@ -213,7 +193,7 @@ class CapacityRoom(Room):
             "orderingPolicyInfo": policy or "fifo",
             "numActiveApplications": int(q["n_active"]),
             "numPendingApplications": int(q["n_waiting"]),
-            "numContainers": containers[slot],
+            "numContainers": sums["containers"][slot],
             "maxApplications": int(q["max_apps"]),
             "maxApplicationsPerUser": int(q["max_user_apps"]),
             "userLimit": _single(q["mulp"]),

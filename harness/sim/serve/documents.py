@@ -67,8 +67,7 @@ class Documents:
             used_mb, used_vc = int(g["alloc_mb"]), int(g["alloc_vcores"])
             started = int((apps["started"] == 1).sum())
             containers = int(apps["n_live"].sum())
-            counts = sim.room.asked()
-            asked = sum(counts[slot] for slot in (S.a["alive"] == 1).nonzero()[0].tolist())
+            asked = int(apps["n_asks"].sum())
             return {
                 "clusterMetrics": {
                     "appsSubmitted": sim.submitted,

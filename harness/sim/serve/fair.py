@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import numpy as np
+
 from harness.model.queues import JAVA_LONG_MAX, ensure_root_prefix
 from harness.sim import world as w
 from harness.sim.fair.move import move_app
@@ -72,10 +74,6 @@ class FairRoom(Room):
         sim.world.jobs["queue"][job] = target
         return True
 
-    def asked(self) -> list[int]:
-        found: list[int] = self.sim.scheduler.S.a["n_asks"].tolist()
-        return found
-
     # --- configuration ---
 
     def load(self, text: str) -> None:
@@ -109,29 +107,18 @@ class FairRoom(Room):
         cluster = (int(g["cluster_mb"]), int(g["cluster_vcores"]))
         least = (int(g["min_mb"]), int(g["conf_max_mb"]), int(g["min_vcores"]), int(g["conf_max_vcores"]))
         columns = {name: S.q[name].tolist() for name in S.q.dtype.names}
-        size = len(S.q)
-        sums = {name: [0] * size for name in ("containers", "asks", "reserved_n", "reserved_mb", "reserved_vc", "idle")}
-        parent = columns["parent"]
-
-        def add(queue: int, **amounts: int) -> None:
-            while queue >= 0:
-                for name, amount in amounts.items():
-                    sums[name][queue] += amount
-                queue = parent[queue]
-
-        apps = S.a[S.a["alive"] == 1]
-        for queue, live, asks, runnable, started in zip(
-            *(apps[name].tolist() for name in ("q", "n_live", "n_asks", "runnable", "started")), strict=True
-        ):
-            sums["containers"][queue] += live
-            sums["asks"][queue] += asks
-            sums["idle"][queue] += runnable and not started
-        # Leaves so far: their sums go up the tree once.
-        for leaf in S.leaves[: int(g["n_leaves"])].tolist():
-            add(parent[leaf], containers=sums["containers"][leaf], asks=sums["asks"][leaf])
+        reserved_mb, reserved_vc = np.zeros((2, len(S.a)), np.int64)
         for node in S.n[(S.n["alive"] == 1) & (S.n["res_app"] >= 0)]:
-            at = int(S.a["q"][int(node["res_app"])])
-            add(at, reserved_n=1, reserved_mb=int(node["res_mb"]), reserved_vc=int(node["res_vcores"]))
+            reserved_mb[node["res_app"]] += node["res_mb"]
+            reserved_vc[node["res_app"]] += node["res_vcores"]
+        sums = self.sums(
+            containers=S.a["n_live"],
+            asks=S.a["n_asks"],
+            idle=(S.a["runnable"] == 1) & (S.a["started"] == 0),
+            reserved_n=S.a["n_reserved"],
+            reserved_mb=reserved_mb,
+            reserved_vc=reserved_vc,
+        )
 
         def document(path: str) -> Document:
             i = sim.scheduler.queue_slots[path]

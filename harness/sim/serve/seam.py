@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
+
 from harness.sim.serve.values import Document
 from harness.sim.setup import SimSetup
 
@@ -85,10 +87,6 @@ class Room(ABC):
     def move(self, job: int, leaf: str) -> bool:
         """Move the application of a job (its slot) to a leaf; False: the scheduler refuses."""
 
-    @abstractmethod
-    def asked(self) -> list[int]:
-        """By application slot: containers that are asked for and not given."""
-
     # --- configuration ---
 
     @abstractmethod
@@ -124,6 +122,19 @@ class Room(ABC):
         raise Answer(400, "Configuration change only supported by MutableConfScheduler.")
 
     # --- how it is shown ---
+
+    def sums(self, **amounts: Any) -> dict[str, list[int]]:
+        """Amounts of applications, by their slot: of each queue, by its slot, the sum with all queues below it."""
+        S = self.sim.scheduler.S
+        live, parent = S.a["alive"] == 1, S.q["parent"].tolist()
+        found = {}
+        for name, amount in amounts.items():
+            of_leaves = np.zeros(len(S.q), np.int64)
+            np.add.at(of_leaves, S.a["q"][live], amount[live])
+            sums = found[name] = of_leaves.tolist()
+            for queue in S.order[:0:-1].tolist():  # children before their parents, but for the root
+                sums[parent[queue]] += sums[queue]
+        return found
 
     @abstractmethod
     def info(self) -> Document:

@@ -1,0 +1,177 @@
+"""What an application's attempt asks for and holds, in either scheduler: its asks, its containers, its end.
+
+Facts: SchedulerApplicationAttempt, AppSchedulingInfo, AbstractYarnScheduler of Hadoop 3.4.2, which both schedulers
+share there, too. What a change means for queues and users stands in their own rooms.
+"""
+
+# mypy: disable-error-code="no-any-return,attr-defined"
+# (records have their fields as attributes only in compiled code)
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.sim.containers import (
+    COMPLETED,
+    by_hash,
+    end_container,
+    find_ask,
+    free_if_gone,
+    link_ask,
+    log_container,
+    new_container,
+    node_release,
+    report_done,
+    settle_given,
+)
+from harness.sim.kernel import kernel
+from harness.sim.which import nothing, of_scheduler
+
+_change_pending = of_scheduler("containers.change_pending")
+_put_ask = of_scheduler(link_ask, "containers.put_ask")
+_drop_ask = of_scheduler("containers.drop_ask")
+_resized = of_scheduler("containers.mark_asks", nothing)
+_asked = of_scheduler("containers.asked")
+_used = of_scheduler("containers.used", nothing)
+_freed = of_scheduler("containers.freed")
+_drop_reservations = of_scheduler("containers.drop_reservations")
+
+# --- asks
+
+
+@kernel
+def _set_ask(s: Any, i: int, r: int, count: int, mb: int, vcores: int) -> None:
+    """So many containers of this size are outstanding under an ask from now on."""
+    settle_given(s, r)
+    e = s.r[r]
+    if e.mb != mb or e.vcores != vcores:
+        _resized(s, s.a[i].q)
+    _change_pending(s, i, count * mb - e.count * e.mb, count * vcores - e.count * e.vcores)
+    s.a[i].n_asks += count - e.count
+    e.count, e.mb, e.vcores = count, mb, vcores
+
+
+@kernel
+def put(s: Any, i: int, priority: int, alloc_id: int, count: int, mb: int, vcores: int) -> int:
+    """The same of what is asked for under a key, by an ask that is made or dropped; the ask, or -1: there is none."""
+    r = find_ask(s.r, s.a[i], priority, alloc_id)
+    if r < 0 and count > 0:
+        r = _put_ask(s, i, priority, alloc_id)
+    if r >= 0:
+        _set_ask(s, i, r, max(count, 0), mb, vcores)
+        if count <= 0:
+            _drop_ask(s, i, r)
+            r = -1
+    _asked(s, i, count, mb, vcores)
+    return r
+
+
+@kernel
+def give_back(s: Any, c: int) -> None:
+    """The request of a container that its AM never fetched is outstanding again, with the size it had."""
+    x = s.c[c]
+    r = find_ask(s.r, s.a[x.app], x.priority, x.alloc_id)
+    count = s.r[r].count + 1 if r >= 0 else x.ask_count
+    r = put(s, x.app, x.priority, x.alloc_id, count, x.ask_mb, x.ask_vcores)
+    if r >= 0:
+        s.r[r].given, s.r[r].given_serial = c, x.serial
+
+
+# --- containers
+
+
+@kernel
+def _usage_changed(s: Any, leaf: int, now: int, delta_mb: int, delta_vcores: int) -> Any:
+    """A leaf's usage is about to change by so much (called before the change): it waits anew from here."""
+    if delta_mb > 0 or delta_vcores > 0:
+        x = s.x[leaf]
+        begun = max(x.backlog_ms, x.last_start_ms)
+        if begun >= 0 and now - begun > x.max_wait_ms:
+            x.max_wait_ms = now - begun
+            x.max_wait_at_ms = now
+        x.last_start_ms = now
+
+
+@kernel
+def change_usage(s: Any, i: int, now: int, mb: int, vcores: int) -> None:
+    """Usage of an application, its queues and the cluster, by a container more (or less, if negative)."""
+    g, x = s.g[0], s.a[i]
+    if g.hooks != 0:
+        _usage_changed(s, x.q, now, mb, vcores)
+    x.usage_mb += mb
+    x.usage_vcores += vcores
+    p = x.q
+    while p >= 0:
+        q = s.q[p]
+        q.usage_mb += mb
+        q.usage_vcores += vcores
+        p = q.parent
+    g.alloc_mb += mb
+    g.alloc_vcores += vcores
+    _used(s, i)
+
+
+@kernel
+def grant(s: Any, i: int, r: int, ni: int, mb: int, vcores: int, cid: int, reserved: bool, now: int) -> int:
+    """Application i's ask r is served by a container on a node where it fits; the slot of the container."""
+    g, ask = s.g[0], s.r[r]
+    c = new_container(s, i, ni, mb, vcores, now)
+    e = s.c[c]
+    e.cid, e.from_reservation = cid, 1 if reserved else 0
+    e.priority, e.alloc_id, e.ask_mb, e.ask_vcores, e.ask_count = ask.priority, ask.alloc_id, ask.mb, ask.vcores, 1
+    g.last_mb, g.last_vcores, g.last_c = ask.mb, ask.vcores, c
+    ask.count -= 1
+    s.a[i].n_asks -= 1
+    if ask.count == 0:
+        _drop_ask(s, i, r)
+    _change_pending(s, i, -e.ask_mb, -e.ask_vcores)
+    change_usage(s, i, now, mb, vcores)
+    return c
+
+
+@kernel
+def complete(s: Any, c: int, why: int, now: int, killed: bool) -> None:
+    """AbstractYarnScheduler.completedContainer for a container that is live or was (`killed`: not by itself)."""
+    x = s.c[c]
+    if x.live == 1:
+        end_container(s, c)
+        log_container(s, now, COMPLETED, c, why)
+        change_usage(s, x.app, now, -x.mb, -x.vcores)
+        if killed and x.acquired == 1 and x.launched == 1 and x.done == 0:
+            report_done(s, c, s.g[0].cleanup_heartbeats)
+        if x.acquired == 0:
+            give_back(s, c)
+        _freed(s, c)
+    node_release(s, c, False)
+
+
+# --- attempts
+
+
+@kernel
+def begin_attempt(s: Any, i: int, now: int) -> None:
+    """An attempt that has asked for nothing and holds nothing."""
+    g, x = s.g[0], s.a[i]
+    g.serial += 1
+    x.attempt += 1
+    x.serial = g.serial
+    x.alive, x.am_running, x.start_ms, x.cid, x.started, x.n_reserved = 1, 0, now, 0, 0, 0
+    x.usage_mb, x.usage_vcores, x.pending_mb, x.pending_vcores = 0, 0, 0, 0
+    x.n_asks, x.n_req, x.req_head, x.req_cap = 0, 0, -1, 16
+    x.live_head, x.live_tail, x.n_live, x.live_cap = -1, -1, 0, 16
+
+
+@kernel
+def end_attempt(s: Any, i: int, why: int, now: int) -> None:
+    """The attempt's live containers are killed, its reservations given up, its asks dropped."""
+    x = s.a[i]
+    n = by_hash(s, x.live_head, True, x.live_cap, s.work, 0)
+    for k in range(n):
+        c = s.work[k]
+        complete(s, c, why, now, True)
+        free_if_gone(s, c)
+    _drop_reservations(s, i, now)
+    while x.req_head >= 0:
+        r = x.req_head
+        _set_ask(s, i, r, 0, s.r[r].mb, s.r[r].vcores)
+        _drop_ask(s, i, r)

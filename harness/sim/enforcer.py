@@ -1,0 +1,137 @@
+"""Whose turn it is to run when an application ends or limits change, in either scheduler.
+
+Facts: MaxRunningAppsEnforcer of Hadoop 3.4.2, and CSMaxRunningAppsEnforcer, which is made after it. One case differs:
+where applications of the same millisecond wait both for their queue and for their user, Hadoop's Fair Scheduler can
+start one of them twice; here it starts once.
+"""
+
+# mypy: disable-error-code="no-any-return,attr-defined"
+# (records have their fields as attributes only in compiled code)
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.sim.kernel import kernel
+from harness.sim.waiting import left, no_longer_waits
+from harness.sim.which import of_scheduler
+
+_NEVER = 2**63 - 1
+
+_starts = of_scheduler("apps.starts", "parallel.starts")
+_let_go = of_scheduler(no_longer_waits, "parallel.let_go")
+
+
+@kernel
+def let_others_run(s: Any, leaf: int, user: int, now: int) -> None:
+    """updateRunnabilityOnAppRemoval: an application of a user has left a leaf; those that its place lets in run.
+
+    One for each list that is looked at: of each leaf below the highest queue that was full, and of the user.
+    """
+    highest, p = -1, leaf
+    while p >= 0:
+        if left(s, p) == 1:
+            highest = p
+        p = s.q[p].parent
+    n = _gather(s, highest) if highest >= 0 else 0
+    u = s.u[user]
+    own = u.n_run == u.max_apps - 1
+    if own:
+        s.work[n] = u.nr_head
+    _let_run(s, n, own, n + 1 if own else n, now)
+
+
+@kernel
+def let_all_run(s: Any, now: int) -> None:
+    """updateRunnabilityOnReload: after a change of settings."""
+    _let_run(s, _gather(s, 0), False, _NEVER, now)
+
+
+@kernel
+def _gather(s: Any, top: int) -> int:
+    """The first of each list of a leaf below `top` on a way of queues with room, into work; how many.
+
+    Depth first, in the order of each parent's children.
+    """
+    n, p, going_down = 0, top, True
+    while True:
+        q = s.q[p]
+        if going_down and left(s, p) > 0:
+            if q.leaf == 1:
+                s.work[n] = q.nr_head
+                n += 1
+            elif q.first_child >= 0:
+                p = q.first_child
+                continue
+        if p == top:
+            return n
+        going_down = q.next_sibling >= 0
+        p = q.next_sibling if going_down else q.parent
+
+
+@kernel
+def _time(s: Any, which: int) -> int:
+    i = s.work[which]
+    return s.a[i].start_ms if i >= 0 else _NEVER
+
+
+@kernel
+def _down(s: Any, heap: int, n: int, which: int) -> None:
+    """Java's PriorityQueue.siftDown from the root: its order of equal times is not that of their coming."""
+    work, k = s.work, 0
+    time = _time(s, which)
+    while 2 * k + 1 < n:
+        child = 2 * k + 1
+        if child + 1 < n and _time(s, work[heap + child]) > _time(s, work[heap + child + 1]):
+            child += 1
+        if time <= _time(s, work[heap + child]):
+            break
+        work[heap + k] = work[heap + child]
+        k = child
+    work[heap + k] = which
+
+
+@kernel
+def _up(s: Any, heap: int, k: int, which: int) -> None:
+    work = s.work
+    time = _time(s, which)
+    while k > 0:
+        above = (k - 1) // 2
+        if time >= _time(s, work[heap + above]):
+            break
+        work[heap + k] = work[heap + above]
+        k = above
+    work[heap + k] = which
+
+
+@kernel
+def _let_run(s: Any, leaves: int, own: bool, most: int, now: int) -> None:
+    """updateAppsRunnability: the lists' applications in order of time, as far as there is room and at most `most`.
+
+    work[:leaves] has the first of each leaf's list, work[leaves] that of the user's if there is one (`own`).
+    """
+    work = s.work
+    n = leaves + 1 if own else leaves
+    heap = s.g[0].n_queues + 1
+    done = 2 * heap
+    for which in range(n):
+        _up(s, heap, which, which)
+    before, let_in = -1, 0
+    while n > 0 and let_in < most:
+        which = work[heap]
+        i = work[which]
+        if i < 0:
+            break
+        last = work[heap + n - 1]
+        if n > 1:
+            _down(s, heap, n - 1, last)
+        work[which] = s.a[i].user_next if which == leaves else s.a[i].nr_next
+        _up(s, heap, n - 1, which)
+        if i == before:
+            continue
+        if _starts(s, i, now):
+            work[done + let_in] = i
+            let_in += 1
+        before = i
+    for at in range(let_in):
+        _let_go(s, work[done + at])

@@ -1,0 +1,66 @@
+"""Applications beyond a limit on how many run side by side, in either scheduler: may one run, who waits for it.
+
+Facts: MaxRunningAppsEnforcer.canAppBeRunnable, CSMaxRunningAppsEnforcer.checkRunnabilityWithUpdate of Hadoop 3.4.2.
+"""
+
+# mypy: disable-error-code="no-any-return,attr-defined"
+# (records have their fields as attributes only in compiled code)
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.sim.kernel import kernel
+from harness.sim.lists import linked
+from harness.sim.which import of_scheduler
+
+#: A queue's applications that wait, and a user's.
+_into_waiting, _out_of_waiting = linked("nr_head", "nr_tail", "nr_prev", "nr_next")
+_into_users, _out_of_users = linked("nr_head", "nr_tail", "user_prev", "user_next")
+
+
+@kernel
+def _left_fair(s: Any, k: int) -> int:
+    return s.q[k].max_apps - s.q[k].n_run
+
+
+@kernel
+def _left_capacity(s: Any, k: int) -> int:
+    return s.q[k].parallel - s.q[k].n_runnable
+
+
+#: How many applications more a queue lets run.
+left = of_scheduler(_left_fair, _left_capacity)
+
+
+@kernel
+def can_run(s: Any, leaf: int, user: int) -> bool:
+    """Whether neither the user nor a queue has as many applications as may run."""
+    if s.u[user].n_run >= s.u[user].max_apps:
+        return False
+    p = leaf
+    while p >= 0:
+        if left(s, p) <= 0:
+            return False
+        p = s.q[p].parent
+    return True
+
+
+@kernel
+def wait(s: Any, i: int) -> None:
+    """The application joins those that wait, at its queue's and its user's end of the line."""
+    x = s.a[i]
+    q, u = s.q[x.q], s.u[x.user]
+    _into_waiting(s.a, q, i, q.nr_tail)
+    q.n_nonrun += 1
+    _into_users(s.a, u, i, u.nr_tail)
+
+
+@kernel
+def no_longer_waits(s: Any, i: int) -> None:
+    """It leaves them."""
+    x = s.a[i]
+    q = s.q[x.q]
+    _out_of_waiting(s.a, q, i)
+    q.n_nonrun -= 1
+    _out_of_users(s.a, s.u[x.user], i)
