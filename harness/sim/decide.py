@@ -290,9 +290,11 @@ class Decider:
 
     # ---- events
 
-    def _node_slot(self, event: Event, key: str) -> int | None:
-        slots: dict[str, int] = self.sched.node_slots
-        return slots.get(event.text(event.raw, key))
+    def _tell(self, event: Event, key: str, kernel: Callable[..., int], why: str) -> None:
+        """What happens to the node that an event names; `why`: it cannot."""
+        slot = self.sched.node_slots.get(event.text(event.raw, key))
+        if slot is None or self._call(kernel, slot, self.now) == st.IGNORED:
+            self._skip(event.raw, why)
 
     def _live(self, event: Event, key: str, why: str = "no such app") -> App | None:
         app = self.apps.get(event.text(event.raw, key))
@@ -308,19 +310,13 @@ class Decider:
         self._call(fs_preempt.preempt_pass, self.now)
 
     def _on_heartbeat(self, event: Event) -> None:
-        slot = self._node_slot(event, "heartbeat")
-        if slot is None or self._call(nodes.heartbeat, slot, self.now) == st.IGNORED:
-            self._skip(event.raw, "node not registered")
+        self._tell(event, "heartbeat", nodes.heartbeat, "node not registered")
 
     def _on_node(self, event: Event) -> None:
-        slot = self._node_slot(event, "node")
-        if slot is None or self._call(nodes.add_node, slot, self.now) == st.IGNORED:
-            self._skip(event.raw, "unknown node or already registered")
+        self._tell(event, "node", nodes.add_node, "unknown node or already registered")
 
     def _on_lost(self, event: Event) -> None:
-        slot = self._node_slot(event, "lost")
-        if slot is None or self._call(nodes.remove_node, slot, self.now) == st.IGNORED:
-            self._skip(event.raw, "node not registered")
+        self._tell(event, "lost", nodes.remove_node, "node not registered")
 
     def _on_app(self, event: Event) -> None:
         raw = event.raw

@@ -111,11 +111,10 @@ class Pooled:
         g["conf_max_mb"], g["conf_max_vcores"] = conf.integer(high + "mb", 8192), conf.integer(high + "vcores", 4)
         for resource in ("mb", "vcores"):
             if not least <= g["min_" + resource] <= g["conf_max_" + resource]:
-                wrong, low_end = ("not positive", "0 < ") if least > 0 else ("negative", "")
-                raise InputError(
-                    f"yarn.scheduler.minimum-allocation-{resource} is {wrong} or above the maximum",
-                    mend=f"set {low_end}minimum <= maximum, as the ResourceManager demands",
-                )
+                wrong, mend = "negative", "set minimum <= maximum, as the ResourceManager demands"
+                if least > 0:
+                    wrong, mend = "not positive", "set 0 < minimum <= maximum"
+                raise InputError(f"{low}{resource} is {wrong} or above the maximum", mend=mend)
 
     def _drive(self, g: Any, features: Iterable[tuple[int, str, float]]) -> None:
         """Write into the globals how the scheduler is driven, then what is switched off: (bit, field, value)."""

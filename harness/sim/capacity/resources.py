@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from harness.sim.calculator import dominant_compare, top_share
 from harness.sim.capacity.state import S
 from harness.sim.java import to_long
 from harness.sim.kernel import kernel
@@ -30,29 +31,11 @@ def div32(a: Any, b: Any) -> Any:
 
 
 @kernel
-def _share(x: int, total: int) -> float:
-    return x / total if total != 0 else np.inf
-
-
-@kernel
 def compare_in(s: S, total_mb: int, total_vcores: int, mb: int, vcores: int, to_mb: int, to_vcores: int) -> int:
     """ResourceCalculator.compare within a cluster of that size: 1, 0 or -1."""
     if s.g[0].drf == 0:
         return 1 if mb > to_mb else (-1 if mb < to_mb else 0)
-    if mb == to_mb and vcores == to_vcores:
-        return 0
-    if total_mb == 0 and total_vcores == 0:
-        more, less = mb > to_mb or vcores > to_vcores, mb < to_mb or vcores < to_vcores
-        return 0 if more and less else (1 if more else -1)
-    m0, v0 = _share(mb, total_mb), _share(vcores, total_vcores)
-    m1, v1 = _share(to_mb, total_mb), _share(to_vcores, total_vcores)
-    top0, low0 = (v0, m0) if v0 > m0 else (m0, v0)
-    top1, low1 = (v1, m1) if v1 > m1 else (m1, v1)
-    if top0 != top1:
-        return 1 if top0 > top1 else -1
-    if low0 != low1:
-        return 1 if low0 > low1 else -1
-    return 0
+    return dominant_compare(total_mb, total_vcores, mb, vcores, to_mb, to_vcores)
 
 
 @kernel
@@ -107,22 +90,12 @@ def ratio(s: S, mb: int, vcores: int, of_mb: int, of_vcores: int) -> Any:
 
 
 @kernel
-def _top_share(mb: int, vcores: int, total_mb: int, total_vcores: int) -> float:
-    top = 0.0
-    if total_mb != 0:
-        top = max(top, mb / total_mb)
-    if total_vcores != 0:
-        top = max(top, vcores / total_vcores)
-    return top
-
-
-@kernel
 def divide(s: S, total_mb: int, total_vcores: int, mb: int, vcores: int, by_mb: int, by_vcores: int) -> Any:
     """ResourceCalculator.divide within a cluster of that size, float32."""
     if s.g[0].drf == 0:
         return _ratio1(mb, by_mb)
-    x = _top_share(mb, vcores, total_mb, total_vcores)
-    y = _top_share(by_mb, by_vcores, total_mb, total_vcores)
+    x = top_share(mb, vcores, total_mb, total_vcores)
+    y = top_share(by_mb, by_vcores, total_mb, total_vcores)
     if y == 0:
         return np.float32(np.nan) if x == 0 else np.float32(np.inf)
     return np.float32(x / y)

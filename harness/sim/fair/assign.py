@@ -13,7 +13,7 @@ import numpy as np
 
 from harness.sim.attempts import grant
 from harness.sim.containers import ASSIGNED, find_ask, log_container
-from harness.sim.fair.containers import reserve, unlink_preempted, unreserve
+from harness.sim.fair.containers import find_preempted, reserve, unlink_preempted, unreserve
 from harness.sim.fair.keys import refresh_keys
 from harness.sim.fair.limits import can_run_am, fits_in_max, over_am_share, within_max
 from harness.sim.fair.longterm import refresh_app_keys
@@ -34,32 +34,19 @@ NOTHING, TAKEN, HELD = 0, 1, 2
 
 
 @kernel
-def _is_preempted_for(s: S, i: int, ni: int) -> bool:
-    p = s.n[ni].pre_head
-    while p >= 0:
-        if s.p[p].app == i and s.p[p].serial == s.a[i].serial:
-            return True
-        p = s.p[p].next
-    return False
-
-
-@kernel
 def _fulfil_preempted(s: S, i: int, ni: int, mb: int, vcores: int) -> None:
     """FSSchedulerNode.allocateContainer: what was preempted here for this application is paid out."""
-    node = s.n[ni]
-    before, p = -1, node.pre_head
-    while p >= 0:
-        e = s.p[p]
-        if e.app == i and e.serial == s.a[i].serial:
-            paid_mb, paid_vcores = min(e.mb, mb), min(e.vcores, vcores)
-            e.mb -= paid_mb
-            e.vcores -= paid_vcores
-            node.pre_mb -= paid_mb
-            node.pre_vcores -= paid_vcores
-            if e.mb == 0 and e.vcores == 0:
-                unlink_preempted(s, ni, before, p)
-            return
-        before, p = p, e.next
+    p = find_preempted(s, ni, i)
+    if p < 0:
+        return
+    node, e = s.n[ni], s.p[p]
+    paid_mb, paid_vcores = min(e.mb, mb), min(e.vcores, vcores)
+    e.mb -= paid_mb
+    e.vcores -= paid_vcores
+    node.pre_mb -= paid_mb
+    node.pre_vcores -= paid_vcores
+    if e.mb == 0 and e.vcores == 0:
+        unlink_preempted(s, ni, p)
 
 
 @kernel
@@ -100,7 +87,7 @@ def serve(s: S, i: int, r: int, ni: int, now: int, reserved: bool) -> int:
         and s.a[i].n_reserved < g.reservations_allowed
         and is_starved(s, i)
         and compare(s, s.q[s.a[i].q].policy, ask.mb, ask.vcores, g.reserve_mb, g.reserve_vcores, False) >= 0
-        and not _is_preempted_for(s, i, ni)
+        and find_preempted(s, ni, i) < 0
     ):
         reserve(s, i, r, ni, now)
         g.last_mb, g.last_vcores = -1, 0
@@ -270,7 +257,7 @@ def serve_root(s: S, ni: int, now: int) -> int:
 def _clean_preempted(s: S, ni: int) -> None:
     """FSSchedulerNode.cleanupPreemptionList: forget those who are gone or no longer starved."""
     node = s.n[ni]
-    before, p = -1, node.pre_head
+    p = node.pre_head
     while p >= 0:
         e = s.p[p]
         after = e.next
@@ -282,9 +269,7 @@ def _clean_preempted(s: S, ni: int) -> None:
         if gone:
             node.pre_mb -= e.mb
             node.pre_vcores -= e.vcores
-            unlink_preempted(s, ni, before, p)
-        else:
-            before = p
+            unlink_preempted(s, ni, p)
         p = after
 
 
@@ -294,19 +279,16 @@ def _serve_preempted(s: S, ni: int, now: int) -> int:
     _clean_preempted(s, ni)
     n, p = 0, s.n[ni].pre_head
     while p >= 0:
-        s.work[2 * n], s.work[2 * n + 1] = s.p[p].app, s.p[p].serial
+        s.work[n] = s.p[p].app
         n += 1
         p = s.p[p].next
     count = 0
     for k in range(n):
-        i, serial = s.work[2 * k], s.work[2 * k + 1]
+        i = s.work[k]
         mb, vcores = 0, 0
-        p = s.n[ni].pre_head
-        while p >= 0:
-            if s.p[p].app == i and s.p[p].serial == serial:
-                mb, vcores = s.p[p].mb, s.p[p].vcores
-                break
-            p = s.p[p].next
+        p = find_preempted(s, ni, i)
+        if p >= 0:
+            mb, vcores = s.p[p].mb, s.p[p].vcores
         while mb != 0 or vcores != 0:
             if serve_app(s, i, ni, now) != TAKEN:
                 break

@@ -14,6 +14,10 @@ from harness.sim.fair.order import place
 from harness.sim.fair.state import S
 from harness.sim.fair.turns import seat_late, seat_path
 from harness.sim.kernel import kernel
+from harness.sim.lists import chained
+
+#: Resources preempted on a node, by whom they are for.
+_out_of_preempted = chained("pre_head", "next")
 
 
 @kernel
@@ -59,12 +63,18 @@ def drop_ask(s: S, i: int, r: int) -> None:
 
 
 @kernel
-def unlink_preempted(s: S, ni: int, before: int, p: int) -> None:
+def find_preempted(s: S, ni: int, i: int) -> int:
+    """The record of what was preempted on a node for application i's attempt, or -1."""
+    p = s.n[ni].pre_head
+    while p >= 0 and (s.p[p].app != i or s.p[p].serial != s.a[i].serial):
+        p = s.p[p].next
+    return p
+
+
+@kernel
+def unlink_preempted(s: S, ni: int, p: int) -> None:
     """Take a record out of a node's list of resources preempted for somebody."""
-    if before < 0:
-        s.n[ni].pre_head = s.p[p].next
-    else:
-        s.p[before].next = s.p[p].next
+    _out_of_preempted(s.p, s.n[ni], p)
     s.p[p].next = s.g[0].free_p
     s.g[0].free_p = p
     s.g[0].n_free_p += 1

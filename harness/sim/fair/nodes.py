@@ -70,7 +70,7 @@ def joined(s: S, ni: int) -> None:
 def leaves(s: S, ni: int) -> None:
     """A node is about to be lost; nobody is promised anything there any more."""
     while s.n[ni].pre_head >= 0:
-        unlink_preempted(s, ni, -1, s.n[ni].pre_head)
+        unlink_preempted(s, ni, s.n[ni].pre_head)
 
 
 @kernel

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from harness.sim.calculator import dominant_compare, top_share
 from harness.sim.fair.state import DRF, FAIR, MUT_STALE, MUT_TIES, S
 from harness.sim.fair.turns import seat, stir
 from harness.sim.kernel import kernel
@@ -227,40 +228,15 @@ def _sign(x: float) -> int:
 
 
 @kernel
-def _shares(g: np.ndarray, mb: int, vcores: int) -> tuple[float, float]:
-    """DominantResourceCalculator's shares of the cluster; infinite where the cluster has nothing."""
-    share_mb = mb / g.cluster_mb if g.cluster_mb != 0 else np.inf
-    share_vcores = vcores / g.cluster_vcores if g.cluster_vcores != 0 else np.inf
-    return share_mb, share_vcores
-
-
-@kernel
 def compare(s: S, policy: int, mb: int, vcores: int, other_mb: int, other_vcores: int, single: bool) -> int:
     """ResourceCalculator.compare of a queue's policy: memory, or dominant shares under drf (`single`: only those)."""
     g = s.g[0]
     if policy != DRF:
         return 1 if mb > other_mb else (-1 if mb < other_mb else 0)
-    if mb == other_mb and vcores == other_vcores:
-        return 0
-    if g.cluster_mb == 0 and g.cluster_vcores == 0:
-        more, less = mb > other_mb or vcores > other_vcores, mb < other_mb or vcores < other_vcores
-        return 0 if more and less else (1 if more else -1)
-    m0, v0 = _shares(g, mb, vcores)
-    m1, v1 = _shares(g, other_mb, other_vcores)
-    if single:
-        top0, top1 = 0.0, 0.0
-        if g.cluster_mb != 0:
-            top0, top1 = max(top0, m0), max(top1, m1)
-        if g.cluster_vcores != 0:
-            top0, top1 = max(top0, v0), max(top1, v1)
-        return _sign(top0 - top1)
-    dom0, sub0 = (v0, m0) if v0 > m0 else (m0, v0)
-    dom1, sub1 = (v1, m1) if v1 > m1 else (m1, v1)
-    if dom0 != dom1:
-        return 1 if dom0 > dom1 else -1
-    if sub0 != sub1:
-        return 1 if sub0 > sub1 else -1
-    return 0
+    if single and (g.cluster_mb != 0 or g.cluster_vcores != 0):
+        top = top_share(mb, vcores, g.cluster_mb, g.cluster_vcores)
+        return _sign(top - top_share(other_mb, other_vcores, g.cluster_mb, g.cluster_vcores))
+    return dominant_compare(g.cluster_mb, g.cluster_vcores, mb, vcores, other_mb, other_vcores)
 
 
 @kernel
