@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import BeforeValidator, TypeAdapter
 
 from harness.base.errors import InputError, RunInvalid, RunTimedOut
 from harness.base.files import make_folders_of, read_json, write_json
@@ -32,6 +34,8 @@ LEAST_PART = 0.01
 BENCH_MARGIN = 0.15
 
 Scale = Literal["log", "linear"]
+#: As a file has it: `Key.text`.
+Named = Annotated[Key, BeforeValidator(key_of)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +67,8 @@ class Entry:
     hashes: tuple[str, ...]
     runs: tuple[Mapping[str, Any], ...]
     #: seed -> metric -> value; empty where nothing is deterministic.
-    exact: Mapping[str, Mapping[Key, float]]
-    spread: Mapping[Key, Spread]
+    exact: Mapping[str, Mapping[Named, float]]
+    spread: Mapping[Named, Spread]
     #: A part of the recorded median that is allowed instead of the spread's bound; None: the spread decides.
     margin: float | None
 
@@ -297,38 +301,18 @@ def read_baseline(path: Path) -> Baseline:
     if found.get("yarnfair_baseline") != FORMAT:
         raise InputError(f"not a baseline of format {FORMAT}", where=str(path), mend=record)
     try:
-        entries = [_read_entry(entry) for entry in found["entries"]]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(
-            f"a damaged baseline ({type(error).__name__}: {str(error)[:80]})", where=str(path), mend="record it anew"
-        ) from None
+        entries = _entries().validate_python([{**entry, "spread": entry["bounds"]} for entry in found["entries"]])
+        if any(len(one.values) not in (0, one.n) for entry in entries for one in entry.spread.values()):
+            raise ValueError("not a value of each run")
+    except (KeyError, TypeError, ValueError) as error:
+        what = f"a damaged baseline ({type(error).__name__}: {' '.join(str(error).split())[:80]})"
+        raise InputError(what, where=str(path), mend="record it anew") from None
     return Baseline(str(path), entries)
 
 
-def _read_entry(found: Mapping[str, Any]) -> Entry:
-    spread = {}
-    for text, one in found["bounds"].items():
-        if one["scale"] not in ("log", "linear"):
-            raise ValueError(f"scale {one['scale']!r}")
-        numbers = {name: float(one[name]) for name in ("median", "least", "greatest", "centre", "deviation")}
-        values = tuple(float(value) for value in one.get("values", ()))
-        if len(values) not in (0, int(one["n"])):
-            raise ValueError(f"{len(values)} values of {one['n']} runs")
-        spread[key_of(text)] = Spread(n=int(one["n"]), scale=one["scale"], values=values, **numbers)
-    margin = found.get("margin")
-    return Entry(
-        experiment=str(found["experiment"]),
-        variant=str(found["variant"]),
-        backend=str(found["backend"]),
-        hashes=tuple(str(one) for one in found["hashes"]),
-        runs=tuple(dict(run) for run in found["runs"]),
-        exact={
-            str(seed): {key_of(text): float(value) for text, value in values.items()}
-            for seed, values in found["exact"].items()
-        },
-        spread=spread,
-        margin=float(margin) if margin is not None else None,
-    )
+@cache
+def _entries() -> TypeAdapter[list[Entry]]:
+    return TypeAdapter(list[Entry])
 
 
 def merged(entries: Iterable[Entry], keep: Sequence[Entry]) -> list[Entry]:
