@@ -37,6 +37,7 @@ class _Leaf:
     name: str
     path: str
     queue: int  # index in the tree
+    path_up: tuple[int, ...]  # itself and all above it
     weight: Fraction
     share: Fraction  # S_i, units a step, eq. (2)
     backlog: int = 0
@@ -69,7 +70,7 @@ class _Paper:
         for q in self.tree.leaves:
             path, weight = self.tree.names[q], Fraction(self.tree.entitlement[q])
             share = self.capacity * weight / leaf_weights
-            self.leaves.append(_Leaf(path.rpartition(".")[2], path, q, weight, share))
+            self.leaves.append(_Leaf(path.rpartition(".")[2], path, q, (*self.tree.path(q), 0), weight, share))
         # Flat comparisons break ties by the leaf's own name.
         self.leaves.sort(key=lambda leaf: leaf.name.encode())
         self.leaf_at = {leaf.queue: leaf for leaf in self.leaves}
@@ -209,26 +210,20 @@ class _Paper:
         leaf.waiting[0][1] -= 1
         if leaf.waiting[0][1] == 0:
             leaf.waiting.popleft()
-        queue = leaf.queue
-        while queue >= 0:
+        for queue in leaf.path_up:
             self.units[queue] += 1
-            queue = self.tree.parent[queue]
         if leaf.backlog == 0 or leaf.given >= self.caps.get(leaf.queue, leaf.given + 1):
             self._demand(leaf, -1)
 
     def _count(self, leaf: _Leaf, amount: Exact) -> None:
         leaf.counted += amount
         leaf.in_step += amount
-        queue = leaf.queue
-        while queue >= 0:
+        for queue in leaf.path_up:
             self.used[queue] += amount
-            queue = self.tree.parent[queue]
 
     def _demand(self, leaf: _Leaf, change: int) -> None:
-        queue = leaf.queue
-        while queue >= 0:
+        for queue in leaf.path_up:
             self.demanding[queue] += change
-            queue = self.tree.parent[queue]
 
     # --- who is next: one chooser per measure of harness.model.plan.Order ---
 
