@@ -187,7 +187,7 @@ def in_band(directory: Path, phases: int = PHASES) -> dict[str, Any]:
     # Its sampler asks the RM for applications, too.
     policy, asked_s = run["policy"], float(run.get("experiment", {}).get("sample_s", 0.0))
     table = pd.read_parquet(directory / "jobs.parquet").set_index("job")
-    variant = Variant("own", policy["name"], "outside", policy["settings"], policy.get("period_s", 5.0), 0)
+    variant = Variant("own", policy["name"], "outside", policy["settings"], 0, policy.get("period_s", 5.0))
     with tempfile.TemporaryDirectory() as work:
         experiment = write_experiment(read_trace(directory / "trace.jsonl"), Path(work), sample_s=1.0)
         played, exact = (

@@ -42,7 +42,7 @@ def measure(
     experiment: LoadedExperiment, policy: str, settings: Mapping[str, str], seed: int, max_ratio: float | None
 ) -> float:
     """The sharing loss integral of one run, seconds."""
-    variant = Variant("measured", policy, "outside", dict(settings), PERIOD_S, seed)
+    variant = Variant("measured", policy, "outside", dict(settings), seed, PERIOD_S)
     setup = setup_of(experiment, variant, list(jobs_of(experiment, seed)[0]))
     bounded = replace(setup, policy=make_policy(policy, settings), max_ratio=max_ratio)
     samples = simulate_policy(bounded).samples

@@ -46,7 +46,7 @@ def variant(experiment: LoadedExperiment, policy: str, seed: int, **settings: An
     for own in variants_of(experiment, seeds=(seed,)):
         if own.name == policy:
             return replace(own, settings={**own.settings, **settings})
-    return Variant(policy, policy, "inside", settings, 15.0, seed)
+    return Variant(policy, policy, "inside", settings, seed, 15.0)
 
 
 def several(experiment: LoadedExperiment, count: int, seed: int) -> list[JobSpec]:

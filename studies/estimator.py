@@ -63,7 +63,7 @@ def order_variants(experiment: LoadedExperiment, count: int) -> list[Variant]:
     for order in chosen(count, len(jobs)):
         listed = ",".join(jobs[at].id for at in order)
         settings = {"when": "pnj", "jobs": len(jobs), "ordering": f"order:{listed}"}
-        found.append(Variant(order_name(order), "mrorder", "inside", settings, 15.0, experiment.spec.seeds[0]))
+        found.append(Variant(order_name(order), "mrorder", "inside", settings, experiment.spec.seeds[0], 15.0))
     return found
 
 

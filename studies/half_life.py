@@ -76,7 +76,7 @@ def loads(base: Sequence[JobSpec], absent_s: float, end_s: float) -> Iterator[Jo
 def after_absence(policy: str, settings: Mapping[str, str], absent_s: float, watched_s: float) -> dict[str, float]:
     """What the return of D costs and brings, in hours."""
     experiment = load_experiment("fb2009-day")
-    variant = Variant("measured", policy, "outside", dict(settings), PERIOD_S, 1)
+    variant = Variant("measured", policy, "outside", dict(settings), 1, PERIOD_S)
     base = sorted(jobs_of(experiment, 1)[0], key=lambda job: job.submit_s)
     end_s = absent_s + watched_s
     setup = setup_of(experiment, variant, loads(base, absent_s, end_s))

@@ -60,7 +60,7 @@ class First(Policy):
 
 def measure(experiment: LoadedExperiment, seed: int, mode: Mode, policy: Policy, period_s: float) -> dict[str, Any]:
     """One run: loss integral, last loss, and each leaf's own last loss, in seconds."""
-    variant = Variant("measured", "ltrf", mode, {}, period_s, seed)
+    variant = Variant("measured", "ltrf", mode, {}, seed, period_s)
     setup = setup_of(experiment, variant, list(jobs_of(experiment, seed)[0]))
     samples = simulate_policy(replace(setup, policy=policy)).samples
     columns = [samples.queues.index(leaf) for leaf in experiment.leaves]

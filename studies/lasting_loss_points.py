@@ -190,7 +190,7 @@ def measure(experiment: LoadedExperiment, point: Point, seed: int) -> dict[str, 
     static: dict[str, float] = {}
     for name, settings in POLICIES.items():
         policy = "ltrf" if name == "ltyarn" else name
-        setup = setup_of(experiment, Variant(name, policy, "inside", settings, 15.0, seed), jobs)
+        setup = setup_of(experiment, Variant(name, policy, "inside", settings, seed, 15.0), jobs)
         result = simulate_policy(replace(setup, allocations=_allocations(point), time_limit_s=_LONGEST_S))
         if not result.finished:
             return None

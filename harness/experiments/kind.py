@@ -54,9 +54,13 @@ class KindVariant:
         """What its kind adds to its identity."""
         return {}
 
+    def of_policy(self) -> dict[str, Any]:
+        """What its kind says of how the policy acts, where that is not as usual."""
+        return {}
+
     def identity(self) -> dict[str, Any]:
         """As it stands in ``run.json``."""
-        policy = {"name": self.policy, "mode": self.mode, "settings": dict(self.settings)}
+        policy = {"name": self.policy, "mode": self.mode, "settings": dict(self.settings), **self.of_policy()}
         return {"variant": self.name, "policy": policy, **self.own(), "seed": self.seed}
 
 

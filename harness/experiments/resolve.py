@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,11 +15,11 @@ from typing import Any
 
 from harness.base.documents import YamlDocument, read_yaml, validated
 from harness.base.errors import CallError, InputError, nearest
-from harness.experiments.kind import Loaded, kind_of
+from harness.experiments.kind import KindVariant, Loaded, kind_of
 from harness.experiments.loads import QueueLoad, resolved_document, sizes_of
 from harness.experiments.policy_file import is_policy_file, read_policy_file
-from harness.experiments.selection import check_given, check_names, chosen, times_seeds, with_given
-from harness.experiments.spec import Experiment, PolicyUse
+from harness.experiments.selection import check_given, check_names, chosen, first_repeated, times_seeds, with_given
+from harness.experiments.spec import Experiment, PolicyUse, combinations
 from harness.jobs.workloads import build_jobs, check_scale, load_workload, workload_of
 from harness.jobs.workloads.base import Scale
 from harness.model.brought import named, names
@@ -33,31 +32,19 @@ from harness.policies.registry import make_policy, settings_of
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class Variant(KindVariant):
     """One run of an experiment: a policy with its settings, where it acts from, the seed."""
 
-    name: str
-    policy: str
     mode: Mode
-    settings: Mapping[str, Any]
     period_s: float
-    seed: int
     in_rm: bool = False
     poll: bool = False
     scheduler: SchedulerName = "fair"
 
-    def identity(self) -> dict[str, Any]:
-        """As it stands in ``run.json``."""
-        policy: dict[str, Any] = {"name": self.policy, "mode": self.mode, "settings": dict(self.settings)}
-        if self.mode == "outside":
-            policy["period_s"] = self.period_s
-        if self.in_rm:
-            policy["in_rm"] = True
-        if self.poll:
-            policy["poll"] = True
-        if self.scheduler != "fair":
-            policy["scheduler"] = self.scheduler
-        return {"variant": self.name, "policy": policy, "seed": self.seed}
+    def of_policy(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"period_s": self.period_s} if self.mode == "outside" else {}
+        found |= {name: True for name in ("in_rm", "poll") if getattr(self, name)}
+        return found | ({"scheduler": self.scheduler} if self.scheduler != "fair" else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,22 +97,13 @@ def load_experiment(name: str, document: YamlDocument | None = None) -> LoadedEx
     weights = {ROOT: 1.0, **{path: queue.weight for path, queue in queues.items()}}
     leaves = [path for path, queue in queues.items() if not queue.children]
     loads = tuple(_load(document, spec, key, leaves) for key in spec.workloads)
-    twice = _first_repeated([load.queue for load in loads])
+    twice = first_repeated([load.queue for load in loads])
     if twice is not None:
         raise InputError(f"queue {twice} has two workloads", where=document.where(("workloads",)), mend="keep one")
     _check_demands(spec, document, loads)
     resolved = resolved_document(spec, loads)
     digest = hashlib.sha256(json.dumps(resolved, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
     return LoadedExperiment(spec, document, digest, loads, weights, tuple(leaves), resolved)
-
-
-def _first_repeated(names: Sequence[str]) -> str | None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            return name
-        seen.add(name)
-    return None
 
 
 def _load(document: YamlDocument, spec: Experiment, key: str, leaves: Sequence[str]) -> QueueLoad:
@@ -219,21 +197,11 @@ def allocation_file(spec: Experiment) -> AllocationFile:
 
 def nodes_of(spec: Experiment) -> tuple[NodeSpec, ...]:
     """The cluster's nodes, numbered through: node-0001 ..."""
-    nodes: list[NodeSpec] = []
-    for group in spec.cluster.nodes:
-        for _ in range(group.count):
-            nodes.append(
-                NodeSpec(
-                    f"node-{len(nodes) + 1:04d}",
-                    group.memory_mb,
-                    group.vcores,
-                    group.rack,
-                    group.speed,
-                    group.join_s,
-                    group.leave_s,
-                )
-            )
-    return tuple(nodes)
+    each = [group for group in spec.cluster.nodes for _ in range(group.count)]
+    return tuple(
+        NodeSpec(f"node-{n:04d}", one.memory_mb, one.vcores, one.rack, one.speed, one.join_s, one.leave_s)
+        for n, one in enumerate(each, start=1)
+    )
 
 
 def jobs_of(experiment: LoadedExperiment, seed: int) -> tuple[Iterable[JobSpec], int | None]:
@@ -244,10 +212,10 @@ def jobs_of(experiment: LoadedExperiment, seed: int) -> tuple[Iterable[JobSpec],
     ]
     listed = [job for jobs in built if isinstance(jobs, list) for job in jobs]
     all_listed = all(isinstance(jobs, list) for jobs in built)
-    twice = _first_repeated([job.id for job in listed])
+    twice = first_repeated([job.id for job in listed])
     if twice is None and not all_listed:
         # What a trace that is read as the run goes on calls its jobs follows from its leaf's name.
-        twice = _first_repeated([load.queue.rpartition(".")[2] for load in experiment.loads])
+        twice = first_repeated([load.queue.rpartition(".")[2] for load in experiment.loads])
     if twice is not None:
         # Leaves of the same name under two parents.
         listed = list(map(_with_queue, listed))
@@ -303,7 +271,7 @@ def variants_of(
     period = given.pop("period", None) or given.pop("period_s", None)
     found: list[Variant] = []
     for where, use in uses:
-        for varied in _combinations(use):
+        for varied in combinations(use.vary):
             own = {**use.settings, **varied}
             period_s = _period(period if period is not None else own.pop("period_s", None), use, experiment, where)
             own.pop("period_s", None)
@@ -323,7 +291,7 @@ def variants_of(
             if scheduler != experiment.spec.scheduler:
                 shown["scheduler"] = scheduler
             name = _name(use, shown)
-            found.append(Variant(name, use.policy, use.mode, own, period_s, 0, use.in_rm, use.poll, scheduler))
+            found.append(Variant(name, use.policy, use.mode, own, 0, period_s, use.in_rm, use.poll, scheduler))
     known = {key for _, use in uses for key in settings_of(use.policy)}
     check_given(given, known, "see docs/reference/policies.md", [use.policy for _, use in uses])
     if period is not None and all(variant.mode == "inside" for variant in found):
@@ -363,11 +331,6 @@ def _called_use(name: str, mode: Mode) -> PolicyUse:
         settings=found.settings,
         name=f"{stem}@outside" if mode == "outside" else stem,
     )
-
-
-def _combinations(use: PolicyUse) -> Iterator[dict[str, Any]]:
-    for values in itertools.product(*use.vary.values()):
-        yield dict(zip(use.vary, values, strict=True))
 
 
 def _period(given: Any, use: PolicyUse, experiment: LoadedExperiment, where: str) -> float:

@@ -69,9 +69,18 @@ def times_seeds(variants: Sequence[V], seeds: Sequence[int], of_file: int | Sequ
     ]
 
 
+def first_repeated(names: Sequence[str]) -> str | None:
+    """The first that is there again; None where each is there once."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
 def check_names(names: Sequence[str], document: YamlDocument) -> None:
     """Raises InputError when two runs would have one name, and so one directory."""
-    for at, name in enumerate(names):
-        if name in names[:at]:
-            mend = "list a policy once, or give one of them a name: of its own"
-            raise InputError(f"two policies are named {name}", where=document.where(("policies",)), mend=mend)
+    if (name := first_repeated(names)) is not None:
+        mend = "list a policy once, or give one of them a name: of its own"
+        raise InputError(f"two policies are named {name}", where=document.where(("policies",)), mend=mend)

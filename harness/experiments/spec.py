@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -21,6 +22,12 @@ Seeds = Seed | Annotated[list[Seed], Field(min_length=1, max_length=10_000)]
 Slug = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A-Za-z0-9._@=,+-]*$")]
 QueueName = Annotated[str, Field(min_length=1, max_length=100, pattern=f"^[^{BAD_IN_NAME}]+$")]
 Scalar = str | int | float | bool
+
+
+def combinations(lists: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
+    """Each combination of the listed values, by their keys."""
+    for values in itertools.product(*lists.values()):
+        yield dict(zip(lists, values, strict=True))
 
 
 def short_for(key: str) -> BeforeValidator:

@@ -262,7 +262,7 @@ class WhatIf:
         scheduler = experiment.spec.scheduler
         settings = dict(asked.settings)
         shown = ",".join([asked.policy, *(f"{key}={value:g}" for key, value in settings.items())])
-        variant = Variant(shown, name, mode, settings, asked.period_s, phase, scheduler=scheduler)
+        variant = Variant(shown, name, mode, settings, phase, asked.period_s, scheduler=scheduler)
         setup = setup_of(experiment, variant, self.jobs)
         setup = replace(in_phase(setup, asked.max_ratio), sample_s=self._sample_s())
 

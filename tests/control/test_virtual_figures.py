@@ -48,7 +48,7 @@ def test_accounts_lie_behind_by_what_was_held_for_three_seconds_at_most_and_only
     monkeypatch.setattr(VirtualDriver, "_as_shown", seen)
     trace = recording(tmp_path, contended()[:8])
     experiment = write_experiment(read_trace(trace), tmp_path / "making")
-    variant = Variant("own", "ltrf", "outside", {"horizon_s": 80.0}, 5.0, 0)
+    variant = Variant("own", "ltrf", "outside", {"horizon_s": 80.0}, 0, 5.0)
     simulate_phase(str(experiment), variant, 1, asked_s=asked_s)
     if not asked_s:
         assert looks == [], "every look of one who asks alone, less often than each 3 s, renews the figures"

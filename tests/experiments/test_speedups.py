@@ -80,7 +80,7 @@ def test_a_campaign_holds_its_cells_against_the_plainest_too(write: Any, tmp_pat
 
 
 def test_inside_goes_before_outside_and_before_settings() -> None:
-    plain = Variant("static", "static", "inside", {}, 15.0, 1)
+    plain = Variant("static", "static", "inside", {}, 1, 15.0)
     others = [replace(plain, settings={"integral": True}), replace(plain, in_rm=True), replace(plain, mode="outside")]
     assert sorted([*reversed(others), plain], key=plainness) == [plain, *others]
 

@@ -182,7 +182,7 @@ def test_an_account_from_before_dues_were_counted_goes_on() -> None:
 
 def last_losses(reserve_s: str, leaf: str) -> float:
     experiment = load_experiment("outside")
-    variant = Variant("x", "ltrf", "outside", {"reserve_s": reserve_s}, 1.0, 12)
+    variant = Variant("x", "ltrf", "outside", {"reserve_s": reserve_s}, 12, 1.0)
     setup = setup_of(experiment, variant, list(jobs_of(experiment, 12)[0]))
     samples = simulate_policy(replace(setup, time_limit_s=200.0)).samples
     column = samples.queues.index(leaf)

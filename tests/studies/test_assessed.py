@@ -63,7 +63,7 @@ def test_the_options_of_a_run_are_what_was_recommended() -> None:
 @pytest.mark.parametrize("factor", [1.0, 1.5])
 def test_a_run_of_a_further_phase_is_in_its_band_and_a_slower_one_is_not(tmp_path: Path, factor: float) -> None:
     trace = recording(tmp_path, contended()[:6])
-    variant = Variant("own", "ltrf", "outside", {"horizon_s": 80.0}, 5.0, 0)
+    variant = Variant("own", "ltrf", "outside", {"horizon_s": 80.0}, 0, 5.0)
     experiment = write_experiment(read_trace(trace), tmp_path / "making")
     table: pd.DataFrame = jobs_table(simulate_phase(str(experiment), variant, OTHER_PHASE), {})
     table["completion_s"] *= factor

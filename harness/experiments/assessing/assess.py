@@ -55,8 +55,8 @@ def candidates_of(
             policy,
             "outside",
             settings,
-            period_s,
             0,
+            period_s,
             scheduler=scheduler,
         )
         for policy, settings in listed
@@ -86,7 +86,7 @@ def assess(
         by_queue.setdefault(job.queue, []).append(times[job.job])
     span_s = max((job.finished_s or job.submit_s for job in trace.jobs), default=0.0)
     experiment = write_experiment(trace, folder, sample_s=_sample_s(span_s), schedulers=(scheduler,))
-    present = Variant(scheduler, scheduler, "inside", {}, period_s, 0, scheduler=scheduler)
+    present = Variant(scheduler, scheduler, "inside", {}, 0, period_s, scheduler=scheduler)
     options = candidates_of(trace, period_s=period_s, scheduler=scheduler, span_s=span_s)
     with Player(str(experiment), frozenset(times), max_ratio, processes) as runs:
         runs.first(present)

@@ -14,7 +14,6 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -197,25 +196,19 @@ def _begin_worker(environment: Mapping[str, str], number: signal.Signals) -> Non
     end_with_parent(number)
 
 
+def _serve(link: Connection, run: Callable[[Cell, Loaded, Path], Told]) -> None:
+    """Runs the cells that come through the link, until nobody is there any more or no more come."""
+    with contextlib.suppress(EOFError, OSError):
+        while (task := link.recv()) is not None:
+            link.send(told_afar(run(*task)))
+
+
 def _worker(link: Connection, environment: Mapping[str, str]) -> None:
+    def run(cell: Cell, experiment: Loaded, out: Path) -> Told:
+        return run_cell(experiment, cell, out, lambda step: link.send(Told(cell.id, "step", step)))
+
     _begin_worker(environment, signal.SIGKILL)
-    while True:
-        try:
-            task = link.recv()
-            if task is None:
-                return
-            cell, experiment, out = task
-            link.send(told_afar(run_cell(experiment, cell, out, partial(_send_step, link, cell.id))))
-        except (EOFError, OSError):
-            return
-
-
-def _send_step(link: Connection, id_: str, step: Step) -> None:
-    link.send(Told(id_, "step", step))
-
-
-def _send_words(link: Connection, id_: str, text: str) -> None:
-    link.send(Told(id_, "says", why=text))
+    _serve(link, run)
 
 
 def _cluster_worker(link: Connection, environment: Mapping[str, str]) -> None:
@@ -225,26 +218,25 @@ def _cluster_worker(link: Connection, environment: Mapping[str, str]) -> None:
     """
     signal.signal(signal.SIGTERM, _end_in_order)
     cluster = OpenCluster()
+
+    def run(cell: Cell, experiment: Loaded, out: Path) -> Told:
+        told = run_cell(
+            experiment,
+            cell,
+            out,
+            lambda step: link.send(Told(cell.id, "step", step)),
+            cluster=cluster,
+            says=lambda text: link.send(Told(cell.id, "says", why=text)),
+        )
+        if told.kind != "end" or told.exit_code:
+            # What was wrong with the cluster must not be wrong with the next cell.
+            cluster.close()
+        return told
+
     try:
         _begin_worker(environment, signal.SIGTERM)
-        while True:
-            task = link.recv()
-            if task is None:
-                return
-            cell, experiment, out = task
-            told = run_cell(
-                experiment,
-                cell,
-                out,
-                partial(_send_step, link, cell.id),
-                cluster=cluster,
-                says=partial(_send_words, link, cell.id),
-            )
-            if told.kind != "end" or told.exit_code:
-                # What was wrong with the cluster must not be wrong with the next cell.
-                cluster.close()
-            link.send(told_afar(told))
-    except (EOFError, OSError, KeyboardInterrupt):
+        _serve(link, run)
+    except KeyboardInterrupt:
         return
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)

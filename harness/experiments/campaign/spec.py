@@ -7,11 +7,10 @@ settings, seed, backend, repeat, versions and the code of the rooms that compute
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import random
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -27,7 +26,7 @@ from harness.experiments.campaign.clusters import ClusterUse, Place, backends, i
 from harness.experiments.kind import Loaded, kind_of
 from harness.experiments.resolve import experiment_path
 from harness.experiments.selection import Selection
-from harness.experiments.spec import Scalar, Seed, Slug
+from harness.experiments.spec import Scalar, Seed, Slug, combinations
 from harness.results.store import versions
 
 MOST_CELLS = 100_000
@@ -237,25 +236,19 @@ def _experiment_file(name: str, document: YamlDocument, at: int) -> Path:
         raise InputError(error.what, where=document.where(("experiments", at)), mend=error.mend) from None
 
 
-def _combinations(settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    lists = [value if isinstance(value, list) else [value] for value in settings.values()]
-    for values in itertools.product(*lists):
-        yield dict(zip(settings, values, strict=True))
-
-
 def _text(value: Any) -> str:
     """A setting as the command line has it."""
     return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _cells(spec: Campaign, document: YamlDocument, file: str, loaded: Loaded, places: Sequence[Place]) -> list[Cell]:
-    varied = {key for key, value in spec.settings.items() if isinstance(value, list) and len(value) > 1}
     out = []
-    for settings in _combinations(spec.settings):
+    listed = {key: value if isinstance(value, list) else [value] for key, value in spec.settings.items()}
+    for settings in combinations(listed):
         given = {key: _text(value) for key, value in settings.items()}
         for place in places:
             for variant in _variants(spec, document, loaded, given, real=place.real):
-                named = _named(variant, {key: given[key] for key in given if key in varied})
+                named = _named(variant, {key: text for key, text in given.items() if len(listed[key]) > 1})
                 for repeat in range(1, spec.repeats + 1):
                     id_ = identity(loaded, named, place, repeat)
                     cell = Cell(id_, loaded.name, file, loaded.hash, named, place, repeat, f"cells/{id_[:16]}")

@@ -63,7 +63,7 @@ def real_policies(experiment: LoadedExperiment, policies: Sequence[str]) -> list
         outside = next((use for use in uses if use.mode == "outside"), None)
         named = any(use.name == text for use in experiment.spec.policies)
         if outside is not None and not named and not any(use.in_rm for use in uses):
-            one = Variant(text, text, "outside", dict(outside.settings), experiment.spec.period_s, 0)
+            one = Variant(text, text, "outside", dict(outside.settings), 0, experiment.spec.period_s)
             # What is wrong with the settings is told with their place, by `variants_of`.
             with contextlib.suppress(CallError):
                 if _is_stock(one):

@@ -21,7 +21,7 @@ from harness.base.documents import Positive, Strict, YamlDocument, validated
 from harness.base.errors import CallError, InputError
 from harness.experiments.kind import Computed, Ended, Kind, KindVariant, Loaded, hash_of
 from harness.experiments.selection import EVERYTHING, Selection, check_given, chosen, times_seeds, with_given
-from harness.experiments.spec import PolicySpec, Scalar, Seeds, Slug, short_for
+from harness.experiments.spec import PolicySpec, Scalar, Seeds, Slug, combinations, short_for
 from harness.jobs.google import WHOLE, Part, read_trace, synthetic
 from harness.kinds.vectors import KNOBS
 from harness.results.comparison import Measure
@@ -156,8 +156,7 @@ def _uses(spec: VectorExperiment, document: YamlDocument) -> list[Use]:
     found: list[Use] = []
     for at, use in enumerate(spec.policies):
         try:
-            for values in itertools.product(*use.vary.values()):
-                found.append(_use(use.policy, {**use.settings, **dict(zip(use.vary, values, strict=True))}))
+            found += [_use(use.policy, {**use.settings, **varied}) for varied in combinations(use.vary)]
         except CallError as error:
             raise InputError(error.what, where=document.where(("policies", at)), mend=error.mend) from None
     return found

@@ -85,11 +85,9 @@ def run_variant(
     jobs, count = jobs_of(experiment, variant.seed)
     capacity = experiment.capacity
     alone_s: dict[str, float] = {}
+    jobs = _noting(jobs, capacity, alone_s)
     if count is not None:
-        listed = list(_noting(jobs, capacity, alone_s))
-        jobs = listed
-    else:
-        jobs = _noting(jobs, capacity, alone_s)
+        jobs = list(jobs)
 
     pace, arrived = Pace(), dict[str, float]()
 

@@ -51,7 +51,7 @@ def recording(folder: Path, jobs: list[JobLine], ends: Callable[[JobLine, float]
     )
     path.write_text(trace_text(header, jobs))
     experiment = write_experiment(read_trace(path), folder / "making")
-    result = simulate_phase(str(experiment), Variant("fair", "fair", "inside", {}, 5.0, 0), OTHER_PHASE)
+    result = simulate_phase(str(experiment), Variant("fair", "fair", "inside", {}, 0, 5.0), OTHER_PHASE)
     times = {
         str(name): (float(started), float(finished))
         for name, started, finished in zip(

@@ -113,7 +113,7 @@ def test_the_phases_have_the_schedulers_update_at_any_moment(tmp_path: Path) -> 
     trace.write_text("\n".join([json.dumps(quick), *lines, ""]))
     assert read_trace(trace).header.delays.update_ms is None, "Hadoop's own, 500 ms"
     experiment = write_experiment(read_trace(trace), tmp_path / "played")
-    waits, variant = [], Variant("fair", "fair", "inside", {}, 5.0, 0)
+    waits, variant = [], Variant("fair", "fair", "inside", {}, 0, 5.0)
     for seed in range(1, 21):
         played = simulate_phase(str(experiment), variant, seed)
         waits.append(float(played.jobs["started_s"][0]) - float(played.jobs["submitted_s"][0]))

@@ -129,7 +129,7 @@ def test_policies_inside_the_rm_are_those_that_run(tmp_path: Path) -> None:
     assert "one at a time" in found.value.line()
     check_inside(inside(loaded, "ltrf"), "local", GIVEN)
     with pytest.raises(CallError, match="no setting"):
-        check_inside([Variant("x", "ltrf", "inside", {"nonsense": 1}, 15.0, 1, in_rm=True)], "local", Target())
+        check_inside([Variant("x", "ltrf", "inside", {"nonsense": 1}, 1, 15.0, in_rm=True)], "local", Target())
 
 
 @pytest.mark.parametrize("target", [Target(), GIVEN])
