@@ -13,7 +13,7 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TextIO
 
 from harness.base.errors import InputError, reason
 
@@ -45,15 +45,16 @@ def writing(where: str | Path, mend: str = "check disk and rights") -> Iterator[
 
 
 @contextlib.contextmanager
-def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
-    """Holds a file's lock for as long as the context lasts; it goes with the process. The file is made if need be.
+def locked(path: Path, *, wait: bool = True) -> Iterator[TextIO]:
+    """Holds a file's lock for as long as the context lasts; it goes with the process. The file is made if need be, and
+    can be added to.
 
     Raises OSError, BlockingIOError where another has it and nobody is to ``wait``.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        yield
+        yield handle
 
 
 @contextlib.contextmanager

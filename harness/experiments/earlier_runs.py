@@ -6,7 +6,7 @@ or by `yarnfair record` from somebody's cluster with its JobHistoryServer).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -26,50 +26,38 @@ _COLUMNS = ("job", "stage", "outcome", "granted_s", "ended_s")
 class EarlierRuns:
     """Mean seconds that a map and a reduce held its container, by job name; of tasks that finished."""
 
-    sources: tuple[str, ...] = ()
-    #: What each task took, microseconds, by its job's name.
-    _maps: dict[str, list[int]] = field(default_factory=dict)
-    _reduces: dict[str, list[int]] = field(default_factory=dict)
+    #: What each task took, microseconds: of maps (False) and of reduces (True), by their jobs' names.
+    _took: dict[bool, dict[str, list[int]]] = field(default_factory=lambda: {False: {}, True: {}})
 
     def add(self, name: str, *, reduce: bool, seconds: float) -> None:
         """One task of a job of that name."""
-        side = self._reduces if reduce else self._maps
-        side.setdefault(name, []).append(round(max(seconds, 0.0) * 1e6))
+        self._took[reduce].setdefault(name, []).append(round(max(seconds, 0.0) * 1e6))
 
     def knows(self, name: str) -> bool:
         """Whether a job of that name has run."""
-        return name in self._maps or name in self._reduces
+        return any(name in side for side in self._took.values())
 
     @property
     def tasks(self) -> int:
         """How many tasks the means are of."""
-        return sum(len(took) for side in (self._maps, self._reduces) for took in side.values())
+        return sum(len(took) for side in self._took.values() for took in side.values())
 
-    def map_s(self, name: str) -> Fraction:
-        """Mean time of a map: of that name's jobs; where there are none, of all."""
-        return _known(self._maps, name)
-
-    def reduce_s(self, name: str) -> Fraction:
-        """Mean time of a reduce: of that name's jobs; where there are none, of all."""
-        return _known(self._reduces, name)
+    def mean_s(self, name: str, *, reduce: bool) -> Fraction:
+        """Mean time of a map or of a reduce: of that name's jobs; where there are none, of all."""
+        side = self._took[reduce]
+        took = side.get(name) or [one for took in side.values() for one in took]
+        # To the microsecond, so that exact arithmetic stays small.
+        return Fraction(round(Fraction(sum(took), len(took))), 10**6) if took else Fraction(0)
 
     def estimate(self, job: JobSpec) -> MapReduceJob:
         """A job that has been submitted: the number of its tasks is known, their times are those of before."""
-        maps = sum(stage.tasks for stage in job.stages if not stage.after)
-        reduces = sum(stage.tasks for stage in job.stages if stage.after)
-        return MapReduceJob(
-            job.id,
-            maps,
-            self.map_s(job.name) if maps else Fraction(0),
-            reduces,
-            self.reduce_s(job.name) if reduces else Fraction(0),
-        )
 
+        def side(reduce: bool) -> tuple[int, Fraction]:
+            tasks = sum(stage.tasks for stage in job.stages if bool(stage.after) == reduce)
+            return tasks, self.mean_s(job.name, reduce=reduce) if tasks else Fraction(0)
 
-def _known(side: Mapping[str, Sequence[int]], name: str) -> Fraction:
-    took = side.get(name) or [one for took in side.values() for one in took]
-    # To the microsecond, so that exact arithmetic stays small.
-    return Fraction(round(Fraction(sum(took), len(took))), 10**6) if took else Fraction(0)
+        (maps, map_s), (reduces, reduce_s) = side(False), side(True)
+        return MapReduceJob(job.id, maps, map_s, reduces, reduce_s)
 
 
 def earlier_runs(paths: Sequence[Path]) -> EarlierRuns:
@@ -77,7 +65,7 @@ def earlier_runs(paths: Sequence[Path]) -> EarlierRuns:
 
     Raises InputError for one that is not there, cannot be read, or holds no task.
     """
-    found = EarlierRuns(tuple(str(path) for path in paths))
+    found = EarlierRuns()
     for path in paths:
         before = found.tasks
         for source in _sources(path):

@@ -12,6 +12,7 @@ from harness.base.files import open_whole, reading
 from harness.experiments.spec import Experiment
 from harness.jobs.workloads import build_jobs
 from harness.jobs.workloads.base import LoadedWorkload, Scale
+from harness.jobs.workloads.programs import ProgramsWorkload
 from harness.model.resources import Resource
 
 
@@ -23,6 +24,11 @@ class QueueLoad:
     workload: LoadedWorkload
     start_s: float
     scale: Scale
+
+
+def program_loads(loads: Sequence[QueueLoad]) -> list[tuple[QueueLoad, ProgramsWorkload]]:
+    """Those of programs that compute, and which programs these are."""
+    return [(load, spec) for load in loads if isinstance(spec := load.workload.spec, ProgramsWorkload)]
 
 
 def sizes_of(load: QueueLoad) -> Iterator[tuple[str, Resource]]:

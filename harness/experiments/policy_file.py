@@ -4,18 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import Field
-
-from harness.base.documents import Name, Strict, read_yaml, validated
+from harness.base.documents import read_yaml, validated
 from harness.base.errors import InputError
-from harness.experiments.spec import Scalar
-
-
-class PolicyFile(Strict):
-    """What a policy configuration holds."""
-
-    policy: Name
-    settings: dict[str, Scalar] = Field(default_factory=dict)
+from harness.experiments.spec import PolicySpec
 
 
 def is_policy_file(name: str) -> bool:
@@ -23,9 +14,9 @@ def is_policy_file(name: str) -> bool:
     return name.endswith((".yaml", ".yml"))
 
 
-def read_policy_file(path: Path) -> PolicyFile:
+def read_policy_file(path: Path) -> PolicySpec:
     """The policy and settings of a configuration. InputError with file and line where it is no such file."""
-    found = validated(PolicyFile, read_yaml(path))
+    found = validated(PolicySpec, read_yaml(path))
     if is_policy_file(found.policy):
         raise InputError("names another configuration", where=str(path), mend="name a policy")
     return found

@@ -283,19 +283,15 @@ class Chosen:
 
 def _argument(text: str) -> tuple[str | None, list[Path]]:
     """``label=glob`` or a path. A path that exists is a path, whatever it is called."""
-    if not Path(text).exists() and "=" in text:
-        label, _, pattern = text.partition("=")
-        if label and "/" not in label:
-            found = sorted(glob.glob(os.path.expanduser(pattern)))
-            if not found:
-                raise InputError(f"nothing matches {pattern[:200]}", where=label[:80], mend="check the path")
-            return label, [Path(path) for path in found]
-    if glob.has_magic(text) and not Path(text).exists():
-        found = sorted(glob.glob(os.path.expanduser(text)))
-        if not found:
-            raise InputError("nothing matches", where=text[:200], mend="check the path")
-        return None, [Path(path) for path in found]
-    return None, [Path(text)]
+    label, equals, pattern = text.partition("=")
+    labelled = bool(label and equals) and "/" not in label
+    if Path(text).exists() or not (labelled or glob.has_magic(text)):
+        return None, [Path(text)]
+    found = sorted(glob.glob(os.path.expanduser(pattern if labelled else text)))
+    if not found:
+        what, where = (f"nothing matches {pattern[:200]}", label[:80]) if labelled else ("nothing matches", text[:200])
+        raise InputError(what, where=where, mend="check the path")
+    return label if labelled else None, [Path(path) for path in found]
 
 
 def _common_name(paths: Sequence[Path]) -> str:

@@ -69,13 +69,15 @@ TYPES = {"q-0001": "Sort", "q-0002": "Grep"}
 
 def test_means_by_name_of_what_finished(tmp_path: Path) -> None:
     found = earlier_runs([run_directory(tmp_path / "run", TASKS, TYPES)])
-    assert (found.map_s("Sort"), found.reduce_s("Sort"), found.map_s("Grep")) == (4, Fraction(5, 2), 10)
+    assert found.mean_s("Sort", reduce=False) == 4
+    assert found.mean_s("Sort", reduce=True) == Fraction(5, 2)
+    assert found.mean_s("Grep", reduce=False) == 10
     assert found.tasks == 4
     assert found.knows("Grep")
     # Of a name that never ran: the mean of all; Grep never had reduces.
     assert not found.knows("New")
-    assert found.map_s("New") == 6
-    assert found.reduce_s("Grep") == Fraction(5, 2)
+    assert found.mean_s("New", reduce=False) == 6
+    assert found.mean_s("Grep", reduce=True) == Fraction(5, 2)
     seen = found.estimate(job(1, "Sort", maps=100, reduces=7))
     assert (seen.name, seen.maps, seen.reduces) == ("q-0001", 100, 7)
     assert [seen.map_s, seen.reduce_s] == [4, 2.5]
@@ -85,14 +87,14 @@ def test_means_by_name_of_what_finished(tmp_path: Path) -> None:
 def test_a_folder_of_runs_and_a_trace_are_sources_too(tmp_path: Path) -> None:
     run_directory(tmp_path / "runs" / "one", TASKS, TYPES)
     run_directory(tmp_path / "runs" / "two", [("q-0001", "map", "finished", 0.0, 7.0)], {"q-0001": "Sort"})
-    assert earlier_runs([tmp_path / "runs"]).map_s("Sort") == 5
+    assert earlier_runs([tmp_path / "runs"]).mean_s("Sort", reduce=False) == 5
     header = Header(nodes=[NodeLine(memory_mb=8192, vcores=8)], queues={"root.q": QueueLine()})
     line = job_line(job(1, "Sort", maps=2, reduces=1), [[9, 11], [4]], [[1, 1], [0.5]])
     trace = tmp_path / "trace.jsonl"
     trace.write_text(trace_text(header, [line]))
-    assert earlier_runs([trace]).map_s("Sort") == 11
-    assert earlier_runs([trace]).reduce_s("Sort") == Fraction(9, 2)
-    assert earlier_runs([trace, tmp_path / "runs"]).map_s("Sort") == Fraction(37, 5)
+    assert earlier_runs([trace]).mean_s("Sort", reduce=False) == 11
+    assert earlier_runs([trace]).mean_s("Sort", reduce=True) == Fraction(9, 2)
+    assert earlier_runs([trace, tmp_path / "runs"]).mean_s("Sort", reduce=False) == Fraction(37, 5)
 
 
 @pytest.mark.parametrize("kind", ["nothing", "empty", "simulated", "damaged", "no tasks", "other columns"])

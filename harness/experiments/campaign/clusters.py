@@ -7,11 +7,9 @@ A campaign names its places; ``sim`` is one, ``local``, ``docker`` are brought u
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -23,7 +21,7 @@ from pydantic import Field, field_validator
 import harness
 from harness.base.documents import Strict
 from harness.base.errors import InputError
-from harness.base.files import writing
+from harness.base.files import locked, writing
 from harness.clusters.backends import BACKENDS, backend_class
 from harness.clusters.inventory import read_inventory
 from harness.clusters.state import default_folder
@@ -33,7 +31,6 @@ from harness.model.data import data_path
 Says = Callable[[str], None]
 #: Rooms and files whose code a real run depends on, besides what a simulated one does.
 REAL_CODE = ("clusters/**/*.py", "yarn/**/*.py", "experiments/real/**/*.py")
-_LOOK_EVERY_S = 0.5
 
 
 def backends() -> tuple[str, ...]:
@@ -193,28 +190,19 @@ def turn(place: Place, says: Says) -> Iterator[None]:
 
     Raises InputError when the lock's folder cannot be written.
     """
-    folder = default_folder("turns")
-    path = folder / f"{_lock_name(place)}.lock"
-    with writing(path):
-        folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        told = False
-        while True:
+    path = default_folder("turns") / f"{_lock_name(place)}.lock"
+    with contextlib.ExitStack() as stack:
+        with writing(path):
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
+                handle = stack.enter_context(locked(path, wait=False))
             except BlockingIOError:
-                if not told:
-                    who = os.pread(handle, 32, 0).decode(errors="replace").strip() or "unknown"
-                    says(f"waits for the cluster: process {who} has it")
-                    told = True
-                time.sleep(_LOOK_EVERY_S)
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+                who = path.read_text(errors="replace")[:32].strip() or "unknown"
+                says(f"waits for the cluster: process {who} has it")
+                handle = stack.enter_context(locked(path))
+            handle.truncate(0)
+            handle.write(f"{os.getpid()}\n")
+            handle.flush()
         yield
-    finally:
-        os.close(handle)
 
 
 class OpenCluster:

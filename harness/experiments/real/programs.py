@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from harness.base.errors import InputError, YarnfairError
 from harness.clusters import processes
 from harness.clusters.jars import cache_folder
+from harness.experiments.loads import program_loads
 from harness.experiments.real.cluster import RealCluster
 from harness.experiments.real.curves import JobRun
 from harness.experiments.resolve import LoadedExperiment, jobs_of
@@ -27,24 +28,13 @@ from harness.jobs.engines.base import EnginePrograms, ProgramJob, Request, Site
 from harness.jobs.recorded import JobLine
 from harness.jobs.replay import JobRecord, stages_in_order
 from harness.jobs.spec import DataSpec, DelaysSpec
-from harness.jobs.workloads.programs import ProgramsWorkload, programs_of
+from harness.jobs.workloads.programs import programs_of
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient
 
 #: What the daemons take beside their nodes' containers, and what is left to everybody else.
 _RM_MB, _NODE_MB, _LEFT_MB = 350, 300, 500
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
-
-
-def has_programs(experiment: LoadedExperiment) -> bool:
-    """Whether any queue of it runs programs that compute."""
-    return any(isinstance(load.workload.spec, ProgramsWorkload) for load in experiment.loads)
-
-
-def engines_of(experiment: LoadedExperiment) -> set[str]:
-    """The names of the engines that run its programs."""
-    specs = [load.workload.spec for load in experiment.loads]
-    return {name for spec in specs if isinstance(spec, ProgramsWorkload) for name in spec.engines()}
 
 
 #: Why programs do not run on a cluster with Kerberos.
@@ -55,15 +45,14 @@ def program_jobs(experiment: LoadedExperiment, seed: int) -> list[ProgramJob]:
     """The jobs of all such queues, under the ids that `jobs_of` gives them. Raises InputError."""
     known = {job.id for job in jobs_of(experiment, seed)[0]}
     found: list[ProgramJob] = []
-    for load in experiment.loads:
-        if isinstance(load.workload.spec, ProgramsWorkload):
-            for job in programs_of(load.workload, queue=load.queue, seed=seed, start_s=load.start_s, scale=load.scale):
-                if job.spec.id not in known:
-                    # Leaves of the same name under two parents.
-                    after = f"{load.queue}/{job.spec.after_job}" if job.spec.after_job is not None else None
-                    spec = replace(job.spec, id=f"{load.queue}/{job.spec.id}", after_job=after)
-                    job = replace(job, spec=spec, first=f"{load.queue}/{job.first}")
-                found.append(job)
+    for load, _ in program_loads(experiment.loads):
+        for job in programs_of(load.workload, queue=load.queue, seed=seed, start_s=load.start_s, scale=load.scale):
+            if job.spec.id not in known:
+                # Leaves of the same name under two parents.
+                after = f"{load.queue}/{job.spec.after_job}" if job.spec.after_job is not None else None
+                spec = replace(job.spec, id=f"{load.queue}/{job.spec.id}", after_job=after)
+                job = replace(job, spec=spec, first=f"{load.queue}/{job.first}")
+            found.append(job)
     return found
 
 
@@ -81,8 +70,9 @@ def check_memory(experiment: LoadedExperiment) -> None:
     nodes = experiment.spec.cluster.nodes
     count = sum(group.count for group in nodes)
     # Replayed tasks sleep.
-    containers = sum(group.count * group.memory_mb for group in nodes) if has_programs(experiment) else 0
-    others = sum(engine(name).beside_mb for name in engines_of(experiment))
+    programs = program_loads(experiment.loads)
+    containers = sum(group.count * group.memory_mb for group in nodes) if programs else 0
+    others = sum(engine(name).beside_mb for name in {name for _, spec in programs for name in spec.engines()})
     needed = containers + others + _RM_MB + _NODE_MB * count + _LEFT_MB
     if needed > free:
         if containers:
@@ -99,7 +89,7 @@ def check_memory(experiment: LoadedExperiment) -> None:
 
 def node_limit_mb(experiment: LoadedExperiment) -> int | None:
     """What a node's daemon and containers may take together, MiB: all that it offers, where programs compute there."""
-    if not has_programs(experiment):
+    if not program_loads(experiment.loads):
         return None
     return max(group.memory_mb for group in experiment.spec.cluster.nodes) + _NODE_MB
 
@@ -107,10 +97,7 @@ def node_limit_mb(experiment: LoadedExperiment) -> int | None:
 def make_data(experiment: LoadedExperiment, progress: Callable[[str], None]) -> dict[DataSpec, Path]:
     """The data sets of an experiment in the user's cache, made where they are missing. Raises InputError, CallError."""
     found: dict[DataSpec, Path] = {}
-    for load in experiment.loads:
-        spec = load.workload.spec
-        if not isinstance(spec, ProgramsWorkload):
-            continue
+    for _, spec in program_loads(experiment.loads):
         for data in spec.data.values():
             if data in found:
                 continue

@@ -14,7 +14,7 @@ from harness.clusters import inrm
 from harness.experiments.kind import Outcome, Step, Target
 from harness.experiments.real.checks import check_alike, check_experiment, check_policies
 from harness.experiments.real.cluster import RealCluster, open_cluster
-from harness.experiments.real.programs import Programs, has_programs, make_data, node_limit_mb
+from harness.experiments.real.programs import Programs, make_data, node_limit_mb
 from harness.experiments.real.run import RealRun
 from harness.experiments.real.start import await_nodes, warm_up
 from harness.experiments.resolve import LoadedExperiment, Variant
@@ -101,9 +101,8 @@ def real_runner(
     """
     check_experiment(experiment, backend, target)
     check_policies(variants, backend, target)
-    programs_here = has_programs(experiment)
     limit_mb = node_limit_mb(experiment)
-    data = make_data(experiment, progress) if programs_here else {}
+    data = make_data(experiment, progress)
 
     @contextlib.contextmanager
     def opens(inside: Variant | None, scheduler: str) -> Iterator[RealCluster]:

@@ -21,12 +21,12 @@ from harness.experiments.kind import (
     by_variant,
     without_seed,
 )
+from harness.experiments.loads import program_loads
 from harness.experiments.orders import check_orders
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of, load_experiment, variants_of
 from harness.experiments.selection import EVERYTHING, Selection
 from harness.experiments.simulated import check_held, held, of_papers, put_arrivals, setup_of, simulate_variant
 from harness.jobs.workloads import build_jobs
-from harness.jobs.workloads.programs import ProgramsWorkload
 from harness.model.brought import called
 from harness.model.jobs import JobSpec
 from harness.model.resources import Resource
@@ -157,9 +157,8 @@ def plainness(variant: Variant) -> tuple[bool, bool, bool, int]:
 def check_programs(experiment: LoadedExperiment, backend: str) -> None:
     """Raises CallError for a backend on which an experiment's programs cannot run."""
     engines = () if backend == "sim" else backend_class(backend).engines
-    for load in experiment.loads:
-        spec = load.workload.spec
-        lacking = spec.engines().difference(engines) if isinstance(spec, ProgramsWorkload) else None
+    for load, spec in program_loads(experiment.loads):
+        lacking = spec.engines().difference(engines)
         if lacking:
             able = [name for name in BACKENDS if lacking.issubset(backend_class(name).engines)]
             mend = f"use --backend {' or '.join(able)}"

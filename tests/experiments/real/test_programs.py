@@ -10,10 +10,9 @@ from harness.base.errors import CallError, InputError
 from harness.clusters import processes
 from harness.clusters.compose import DockerCluster
 from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
+from harness.experiments.loads import program_loads
 from harness.experiments.real.programs import (
     check_memory,
-    engines_of,
-    has_programs,
     make_data,
     node_limit_mb,
     program_jobs,
@@ -49,7 +48,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_jobs_have_the_ids_of_the_run_also_where_leaves_share_a_name(path: Path) -> None:
     loaded = load_experiment(str(path))
-    assert has_programs(loaded)
+    assert program_loads(loaded.loads)
     found = program_jobs(loaded, 1)
     assert [job.spec for job in found] == list(jobs_of(loaded, 1)[0])
     assert [job.spec.id for job in found] == [
@@ -143,7 +142,7 @@ def test_hives_queries_run_on_this_machines_processes_alone(path: Path, monkeypa
     text = text.replace("{text: {kind: text, size: 2KB, seed: 3}}", "{d: {kind: tpch, size: 1MB}}")
     path.write_text(text.replace("{application: grep, input: [text],", "{application: hive-q6, input: [d],"))
     loaded = load_experiment(str(path))
-    assert engines_of(loaded) == {"hive"}
+    assert [spec.engines() for _, spec in program_loads(loaded.loads)] == [{"hive"}]
     check_programs(loaded, "local")
     with pytest.raises(CallError, match="runs programs that compute, by hive; use --backend local"):
         check_programs(loaded, "docker")
