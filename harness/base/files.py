@@ -12,8 +12,9 @@ import os
 import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import Any, TextIO
 
 from harness.base.errors import InputError, reason
 
@@ -134,7 +135,7 @@ def replace_file(
             raise OSError(errno.EINVAL, str(error)) from None
 
 
-def open_whole(path: str | Path) -> BinaryIO:
+def open_whole(path: str | Path) -> BufferedReader:
     """A user's file to be read: an ordinary one, or what a shell hands over as one (/dev/stdin, /dev/fd/N).
 
     Raises OSError, with the reason as ``strerror``: also for what is no ordinary file (a pipe would be waited for, a

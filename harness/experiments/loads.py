@@ -42,11 +42,8 @@ def sizes_of(load: QueueLoad) -> Iterator[tuple[str, Resource]]:
 
 
 def _file_hash(path: Path) -> str:
-    digest = hashlib.sha256()
     with reading(path), open_whole(path) as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def resolved_document(spec: Experiment, loads: Sequence[QueueLoad]) -> dict[str, Any]:

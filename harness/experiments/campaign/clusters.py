@@ -110,16 +110,12 @@ def place_of(name: str, use: ClusterUse | None, folder: Path) -> Place:
 # --- identity ---------------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=1)
-def _real_code() -> str:
-    package = Path(harness.__file__).resolve().parent
-    digest = hashlib.sha256()
-    for pattern in REAL_CODE:
-        for path in sorted(package.glob(pattern)):
-            digest.update(str(path.relative_to(package)).encode() + b"\0" + path.read_bytes() + b"\0")
-    # What runs in the containers.
-    for path in sorted(found for kind in ("*.py", "*.sql") for found in data_path("workloads").rglob(kind)):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+@lru_cache(maxsize=4)
+def code_hash(*patterns: str, folder: Path | None = None) -> str:
+    """Hash of the files that the patterns name, of the package or of another folder."""
+    folder, digest = folder or Path(harness.__file__).resolve().parent, hashlib.sha256()
+    for path in sorted({path for pattern in patterns for path in folder.glob(pattern)}):
+        digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
 
@@ -143,7 +139,9 @@ def identity_of(place: Place) -> Mapping[str, Any]:
     """
     if not place.real:
         return {}
-    document: dict[str, Any] = {"kind": place.kind, "real_code": _real_code()}
+    # The latter: what runs in the containers.
+    code = code_hash(*REAL_CODE), code_hash("**/*.py", "**/*.sql", folder=data_path("workloads"))
+    document: dict[str, Any] = {"kind": place.kind, "real_code": code}
     target = place.target
     if target.rm is not None:
         return {**document, "rm": target.rm, "allocations": target.allocations}

@@ -13,16 +13,14 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-import harness
 from harness.base.documents import Positive, Strict, YamlDocument, read_yaml, validated
 from harness.base.errors import CallError, InputError
-from harness.experiments.campaign.clusters import ClusterUse, Place, backends, identity_of, place_of
+from harness.experiments.campaign.clusters import ClusterUse, Place, backends, code_hash, identity_of, place_of
 from harness.experiments.kind import Loaded, kind_of
 from harness.experiments.resolve import experiment_path
 from harness.experiments.selection import Selection
@@ -30,6 +28,11 @@ from harness.experiments.spec import Scalar, Seed, Slug, combinations
 from harness.results.store import versions
 
 MOST_CELLS = 100_000
+#: Rooms and files whose code a run's figures depend on.
+SIMULATED_CODE = (
+    *(f"{room}/**/*.py" for room in ("model", "ledger", "policies", "control", "sim", "jobs", "kinds")),
+    *("experiments/simulated.py", "results/metrics.py", "results/summary.py"),
+)
 Order = Literal["interleave", "shuffle", "listed"]
 #: What a condition may name besides a policy's settings.
 PLACES = ("experiment", "policy", "mode", "variant", "backend", "seed", "repeat")
@@ -128,25 +131,6 @@ class LoadedCampaign:
     remarks: tuple[str, ...]
 
 
-@lru_cache(maxsize=1)
-def code_hash() -> str:
-    """Hash of the sources of the rooms whose code a run's figures depend on."""
-    digest = hashlib.sha256()
-    package = Path(harness.__file__).resolve().parent
-    rooms = [
-        sorted((package / room).rglob("*.py"))
-        for room in ("model", "ledger", "policies", "control", "sim", "jobs", "kinds")
-    ]
-    alone = [
-        package / "experiments" / "simulated.py",
-        *(package / "results" / f"{n}.py" for n in ("metrics", "summary")),
-    ]
-    for found in (*rooms, alone):
-        for path in found:
-            digest.update(str(path.relative_to(package)).encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()
-
-
 def _policy_code(policy: str) -> str | None:
     """Hash of a user's policy (``file.py:Class``); None for one of ours."""
     path, colon, _ = policy.rpartition(":")
@@ -167,7 +151,7 @@ def identity(experiment: Loaded, variant: Any, place: Place, repeat: int) -> str
         "backend": place.name,
         "repeat": repeat,
         "versions": versions(),
-        "code": code_hash(),
+        "code": code_hash(*SIMULATED_CODE),
         **({"place": identity_of(place)} if place.real else {}),
     }
     return hashlib.sha256(json.dumps(document, sort_keys=True, default=str).encode()).hexdigest()
