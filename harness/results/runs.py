@@ -152,22 +152,12 @@ def find_runs(path: Path) -> list[Path]:
     if (path / "run.json").is_file():
         return [path]
     found: list[Path] = []
-    level = [path]
-    for _ in range(DEPTH):
-        below: list[Path] = []
-        for folder in level:
-            # A folder that may not be read holds no runs of ours.
-            try:
-                inside = [
-                    Path(entry.path)
-                    for entry in os.scandir(folder)
-                    if entry.is_dir() and not entry.name.startswith(".")
-                ]
-            except OSError:
-                continue
-            for child in inside:
-                (found if (child / "run.json").is_file() else below).append(child)
-        level = below
+    # A folder that may not be read holds no runs of ours.
+    for folder, below, files in os.walk(path, followlinks=True):
+        depth = len(Path(folder).relative_to(path).parts)
+        ends = "run.json" in files
+        found += [Path(folder)] if ends else []
+        below[:] = [] if ends or depth == DEPTH else [name for name in below if not name.startswith(".")]
     if not found:
         what = "no such run" if not path.exists() else "not a run directory, and none in it"
         mend = "give directories that `yarnfair run` has written, or a folder of them"

@@ -29,32 +29,18 @@ def content_pools(runs: Sequence[Run]) -> Content:
     """The page of ``kind: cloud``."""
     variants = variants_of(runs)
     slowest = max((v.mean("makespan_s") or 0.0 for v in variants), default=0.0)
-    rows = []
-    for variant in variants:
-        run, hours = variant.runs[0], variant.mean("makespan_s")
-        rows.append(
-            [
-                variant.name,
-                _nodes(run, "core"),
-                _nodes(run, "accelerators"),
-                figure_text(hours / 3600 if hours is not None else None, 2),
-                figure_text(slowest / hours if hours else None, 2),
-                spread_text(variant, 2, "cost_dollars"),
-                spread_text(variant, 0, "accelerator_billed_h"),
-                {True: "yes", False: "no"}.get(bool(run.summary.get("overloaded")), ABSENT),
-            ]
-        )
-    heads = [
-        Head("configuration"),
-        Head("core nodes"),
-        Head("accelerators"),
-        Head("all queries end after", "h"),
-        Head("speed over the slowest", ""),
-        Head("cost of a period", "$"),
-        Head("accelerators billed", "h"),
-        Head("longer than the period"),
-    ]
-    tables = [Table("Each configuration", heads, rows, seeds_note(variants))]
+    columns: tuple[tuple[Head, Callable[[Variant], str]], ...] = (
+        (Head("configuration"), lambda v: v.name),
+        (Head("core nodes"), lambda v: _nodes(v.runs[0], "core")),
+        (Head("accelerators"), lambda v: _nodes(v.runs[0], "accelerators")),
+        (Head("all queries end after", "h"), lambda v: figure_text(_hours(v), 2)),
+        (Head("speed over the slowest", ""), lambda v: figure_text(_over(slowest, v.mean("makespan_s")), 2)),
+        (Head("cost of a period", "$"), lambda v: spread_text(v, 2, "cost_dollars")),
+        (Head("accelerators billed", "h"), lambda v: spread_text(v, 0, "accelerator_billed_h")),
+        (Head("longer than the period"), lambda v: "yes" if v.runs[0].summary.get("overloaded") else "no"),
+    )
+    rows = [[cell(variant) for _, cell in columns] for variant in variants]
+    tables = [Table("Each configuration", [head for head, _ in columns], rows, seeds_note(variants))]
     charts = []
     listed = [variant for variant in variants if variant.name != "driver"]
     names = [variant.name for variant in listed]
@@ -74,6 +60,10 @@ def content_pools(runs: Sequence[Run]) -> Content:
     groups = [Group("cost", "Time and cost of each configuration", text, legend, charts)] if len(names) <= 12 else []
     parts = [part_of("pools", "Pools", groups, decision_tables(runs))]
     return Content(tables, [part for part in parts if part.groups or part.tables], "", POOLS_SOURCES)
+
+
+def _over(slowest: float, own: float | None) -> float | None:
+    return slowest / own if own else None
 
 
 def _hours(variant: Variant) -> float | None:
