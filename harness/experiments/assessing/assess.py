@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from harness.control.settings import MAX_RATIO
@@ -43,12 +44,8 @@ def candidates_of(
     """What is tried, the simplest first. `hltrf` where queues have queues below them; half-lives that the recording
     outlasts."""
     nested = any(path.count(".") > 1 for path in trace.header.queues)
-    listed: list[tuple[str, dict[str, Any]]] = [("ltrf", {})]
-    listed += [("ltrf", {"half_life": value}) for value in HALF_LIVES_S if value < span_s]
-    listed += [("ltrf", {"horizon_s": value}) for value in HORIZONS_S]
-    if nested:
-        listed += [("hltrf", {}), *(("hltrf", {"half_life": value}) for value in HALF_LIVES_S if value < span_s)]
-        listed += [("hltrf", {"horizon_s": value}) for value in HORIZONS_S]
+    each: list[dict[str, Any]] = [{}, *({"half_life": value} for value in HALF_LIVES_S if value < span_s)]
+    each += [{"horizon_s": value} for value in HORIZONS_S]
     return [
         Variant(
             ",".join([f"{policy}@outside", *(f"{key}={value:g}" for key, value in settings.items())]),
@@ -59,7 +56,8 @@ def candidates_of(
             period_s,
             scheduler=scheduler,
         )
-        for policy, settings in listed
+        for policy in (("ltrf", "hltrf") if nested else ("ltrf",))
+        for settings in each
     ]
 
 
@@ -93,14 +91,15 @@ def assess(
         says(f"{len(trace.jobs)} applications, one run takes {runs.run_s:.1f} s")
         phases = runs.phases_within(budget_s, 2, besides=len(options) * _CHOOSING)
         (now,) = runs.play([present], phases, says)
+        waits = [max((job.started_s or job.submit_s) - job.submit_s, 0.0) for job in ended]
         evidence = Evidence(
-            real_s={queue: math.fsum(found) / len(found) for queue, found in sorted(by_queue.items())},
+            real_s={queue: fmean(found) for queue, found in sorted(by_queue.items())},
             jobs={queue: len(found) for queue, found in sorted(by_queue.items())},
             present=now,
             candidates=(),
             known=_known(trace.jobs),
             span_s=span_s,
-            real_wait_s=_mean([max((job.started_s or job.submit_s) - job.submit_s, 0.0) for job in ended]),
+            real_wait_s=fmean(waits) if waits else 0.0,
             missing=missing,
         )
         first = judge(evidence)
@@ -121,10 +120,6 @@ def assess(
 def _sample_s(span_s: float) -> float:
     """A second, or so much that there are some 20,000 samples."""
     return float(max(1, math.ceil(span_s / 20_000)))
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values) if values else 0.0
 
 
 def _known(jobs: Sequence[JobLine]) -> float:

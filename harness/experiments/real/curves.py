@@ -131,32 +131,29 @@ class QueueCurves:
         """All looks so far."""
         rows, n = self._rows, len(self.queues)
 
-        def table(name: str, kind: Any) -> Any:
-            return np.asarray(rows[name], dtype=kind).reshape(len(self), n) if len(self) else np.zeros((0, n), kind)
+        def table(name: str, kind: Any, *more: int) -> Any:
+            return np.asarray(rows[name], dtype=kind).reshape(len(self), *more)
 
-        def pairs(name: str, width: int) -> Any:
-            shape = (len(self), width, 2)
-            return np.asarray(rows[name], dtype=np.int64).reshape(shape) if len(self) else np.zeros(shape, np.int64)
-
-        allocated, demand, capacity = pairs("allocated", n), pairs("demand", n), pairs("capacity", 1)
+        allocated, demand = (table(name, np.int64, n, 2) for name in ("allocated", "demand"))
+        capacity = table("capacity", np.int64, 2)
         return Samples(
             queues=self.queues,
             leaf=self.leaf,
             share_fraction=self.fraction,
-            time_s=np.asarray(rows["time_s"], dtype=np.float64),
-            capacity_mb=capacity[:, 0, 0],
-            capacity_vcores=capacity[:, 0, 1],
+            time_s=table("time_s", np.float64),
+            capacity_mb=capacity[:, 0],
+            capacity_vcores=capacity[:, 1],
             allocated_mb=allocated[:, :, 0],
             allocated_vcores=allocated[:, :, 1],
             demand_mb=demand[:, :, 0],
             demand_vcores=demand[:, :, 1],
-            fair_share_mb=table("fair", np.int64),
-            weight=table("weight", np.float64),
-            accumulated=table("accumulated", np.float64),
-            counted=table("accumulated", np.float64),
-            due=table("due", np.float64),
-            due_flat=table("due_flat", np.float64) if self._uneven else None,
-            running=table("running", np.int64),
+            fair_share_mb=table("fair", np.int64, n),
+            weight=table("weight", np.float64, n),
+            accumulated=table("accumulated", np.float64, n),
+            counted=table("accumulated", np.float64, n),
+            due=table("due", np.float64, n),
+            due_flat=table("due_flat", np.float64, n) if self._uneven else None,
+            running=table("running", np.int64, n),
         )
 
 
@@ -201,6 +198,13 @@ class JobRun:
     ended: bool = False
     failed: bool = False
     lost: LostMaster = field(default_factory=LostMaster)
+
+    @property
+    def am_start_ms(self) -> int | None:
+        """From the launch of the master's container to its first heartbeat; None where it did not come so far."""
+        if self.status is None or not self.status.launched_ms or not self.record.first_heartbeat_ms:
+            return None
+        return self.record.first_heartbeat_ms - self.status.launched_ms
 
 
 def tasks_table(jobs: Sequence[JobRun], zero_ms: int) -> pd.DataFrame:
@@ -340,14 +344,8 @@ def latencies(jobs: Sequence[JobRun], *, node_ms: int = 1000) -> dict[str, Any]:
     tasks = [
         task for job in jobs if job.spec.kind != "spark" for task in job.record.tasks if task.outcome == "finished"
     ]
-    starts = [
-        float(job.record.first_heartbeat_ms - job.status.launched_ms)
-        for job in jobs
-        if job.status is not None and job.status.launched_ms and job.record.first_heartbeat_ms
-    ]
     of = {
-        # From the launch of the AM's container to the AM's first heartbeat.
-        "am_start_ms": starts,
+        "am_start_ms": [float(start_ms) for job in jobs if (start_ms := job.am_start_ms) is not None],
         # From the master's order to the first moment of the task's own process.
         "container_start_ms": [float(task.started_ms - task.heard_ms) for task in tasks],
         # From the RM's grant until the master heard of it, from the task's end until it heard of that.

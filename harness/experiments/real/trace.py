@@ -126,10 +126,11 @@ def run_jobs(jobs: Sequence[JobRun], seed: int, lag_s: float = 0.0) -> list[JobL
                 times[stage.name][task.task] = max(task.ended_ms - task.started_ms, 0) / 1000.0
             if task.outcome == "finished" and job.spec.kind != "spark":
                 starts[stage.name][task.task] = max((task.started_ms - task.heard_ms) / 1000.0 - lag_s, 0.0)
-        spec = job.spec
+        spec, start_ms = job.spec, job.am_start_ms
+        am_start_s = None if start_ms is None else max(start_ms, 0) / 1000.0
         lines.append(
             job_line(
-                replace(spec, submit_s=max(job.submitted_s, 0.0), am_start_s=am_start_s(job)),
+                replace(spec, submit_s=max(job.submitted_s, 0.0), am_start_s=am_start_s),
                 [times[stage.name] for stage in spec.stages],
                 None if spec.kind == "spark" else [starts[stage.name] for stage in spec.stages],
                 started_s=_seconds(job.started_s),
@@ -137,13 +138,6 @@ def run_jobs(jobs: Sequence[JobRun], seed: int, lag_s: float = 0.0) -> list[JobL
             )
         )
     return lines
-
-
-def am_start_s(job: JobRun) -> float | None:
-    """From the launch of the master's container to its first heartbeat, seconds; None where it did not come so far."""
-    if job.status is None or not job.status.launched_ms or not job.record.first_heartbeat_ms:
-        return None
-    return max(job.record.first_heartbeat_ms - job.status.launched_ms, 0) / 1000.0
 
 
 def _seconds(value: float) -> float | None:
