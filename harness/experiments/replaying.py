@@ -220,6 +220,7 @@ def against(simulated: Path, real: Path) -> dict[str, Any]:
     if not apart:
         raise InputError("no job ended in both runs", where=str(real), mend="compare runs of the same jobs")
     values = np.array(list(apart.values()))
+    makespan_s, real_s = (read_json(folder / "summary.json")["makespan_s"] for folder in (simulated, real))
     return {
         "simulated": str(infos[0].get("variant")),
         "real": str(infos[1].get("variant")),
@@ -232,15 +233,10 @@ def against(simulated: Path, real: Path) -> dict[str, Any]:
         "completion_difference": float(values.mean()),
         "completion_difference_p90": float(np.percentile(values, 90)),
         "completion_difference_by_job": apart,
-        "makespan_difference": _makespans(simulated, real),
+        "makespan_difference": float((makespan_s - real_s) / real_s),
         "contended": float((waiting >= _CONTENDING).mean()),
         "jobs": len(apart),
     }
-
-
-def _makespans(simulated: Path, real: Path) -> float:
-    mine, its = (read_json(folder / "summary.json")["makespan_s"] for folder in (simulated, real))
-    return float((mine - its) / its)
 
 
 def _steps(table: pd.DataFrame, queue: str, column: str, grid: Any) -> Any:

@@ -217,13 +217,13 @@ def jobs_of(experiment: LoadedExperiment, seed: int) -> tuple[Iterable[JobSpec],
         # What a trace that is read as the run goes on calls its jobs follows from its leaf's name.
         twice = first_repeated([load.queue.rpartition(".")[2] for load in experiment.loads])
     if twice is not None:
-        # Leaves of the same name under two parents.
-        listed = list(map(_with_queue, listed))
-        built = [list(map(_with_queue, jobs)) if isinstance(jobs, list) else map(_with_queue, jobs) for jobs in built]
+        listed = list(map(with_queue, listed))
+        built = [list(map(with_queue, jobs)) if isinstance(jobs, list) else map(with_queue, jobs) for jobs in built]
     return (listed, len(listed)) if all_listed else (_merged(built), None)
 
 
-def _with_queue(job: JobSpec) -> JobSpec:
+def with_queue(job: JobSpec) -> JobSpec:
+    """With its queue in its name: of leaves of the same name under two parents."""
     after = f"{job.queue}/{job.after_job}" if job.after_job is not None else None
     return replace(job, id=f"{job.queue}/{job.id}", after_job=after)
 
@@ -302,11 +302,6 @@ def variants_of(
     return times_seeds(found, seeds, experiment.spec.seed)
 
 
-def _in_file(experiment: LoadedExperiment) -> list[tuple[str, PolicyUse]]:
-    where = experiment.document.where
-    return [(where(("policies", at)), use) for at, use in enumerate(experiment.spec.policies)]
-
-
 def _called(experiment: LoadedExperiment, policies: Sequence[str]) -> list[tuple[str, PolicyUse]]:
     def fits(use: tuple[str, PolicyUse], text: str) -> bool:
         name, mode = split_policy(text)
@@ -316,7 +311,8 @@ def _called(experiment: LoadedExperiment, policies: Sequence[str]) -> list[tuple
         name, mode = split_policy(text)
         return "--policy", _called_use(name, mode or "inside")
 
-    return chosen(_in_file(experiment), policies, fits, otherwise)
+    of_file = [(experiment.document.where(("policies", at)), use) for at, use in enumerate(experiment.spec.policies)]
+    return chosen(of_file, policies, fits, otherwise)
 
 
 def _called_use(name: str, mode: Mode) -> PolicyUse:

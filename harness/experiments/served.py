@@ -97,19 +97,16 @@ def with_store(setup: SimSetup, store: str) -> SimSetup:
     return replace(setup, conf={**setup.conf, "yarn.scheduler.configuration.store.class": store})
 
 
-def _with_root(allocations: AllocationFile) -> AllocationFile:
+def _fair_text(setup: SimSetup) -> tuple[SimSetup, str]:
     """With root's settings written out, as reading any file gives them."""
+    allocations = setup.allocations
     root = QueueSettings(
         ROOT,
         min_share_preemption_timeout_ms=allocations.default_min_share_preemption_timeout_ms,
         fair_share_preemption_timeout_ms=allocations.default_fair_share_preemption_timeout_ms,
         fair_share_preemption_threshold=allocations.default_fair_share_preemption_threshold,
     )
-    return replace(allocations, settings={ROOT: root, **allocations.settings})
-
-
-def _fair_text(setup: SimSetup) -> tuple[SimSetup, str]:
-    return setup, render_allocations(_with_root(setup.allocations))
+    return setup, render_allocations(replace(allocations, settings={ROOT: root, **allocations.settings}))
 
 
 def _fair_setup(setup: SimSetup, text: str, source: str) -> SimSetup:

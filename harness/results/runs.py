@@ -284,10 +284,6 @@ def _argument(text: str) -> tuple[str | None, list[Path]]:
     return label if labelled else None, [Path(path) for path in found]
 
 
-def _common_name(paths: Sequence[Path]) -> str:
-    return paths[0].resolve().name or str(paths[0])
-
-
 def groups(arguments: Sequence[str], reference: str | None = None) -> Chosen:
     """What ``compare``'s arguments stand for.
 
@@ -309,7 +305,7 @@ def groups(arguments: Sequence[str], reference: str | None = None) -> Chosen:
         if label is None and len(runs) == 1:
             singles += runs
         else:
-            name = label or _unused(_common_name(paths), sources, paths)
+            name = label or _unused(paths[0].resolve().name or str(paths[0]), sources, paths)
             sources.setdefault(name, []).extend(runs)
     if singles:
         if not sources:

@@ -19,7 +19,7 @@ from harness.clusters.jars import cache_folder
 from harness.experiments.loads import program_loads
 from harness.experiments.real.cluster import RealCluster
 from harness.experiments.real.curves import JobRun
-from harness.experiments.resolve import LoadedExperiment, jobs_of
+from harness.experiments.resolve import LoadedExperiment, jobs_of, with_queue
 from harness.jobs.data.generate import FolderTarget, check_whole, generate, is_whole, read_manifest, read_size
 from harness.jobs.data.targets import Target, target_of
 from harness.jobs.engines import ENGINES, engine
@@ -48,10 +48,7 @@ def program_jobs(experiment: LoadedExperiment, seed: int) -> list[ProgramJob]:
     for load, _ in program_loads(experiment.loads):
         for job in programs_of(load.workload, queue=load.queue, seed=seed, start_s=load.start_s, scale=load.scale):
             if job.spec.id not in known:
-                # Leaves of the same name under two parents.
-                after = f"{load.queue}/{job.spec.after_job}" if job.spec.after_job is not None else None
-                spec = replace(job.spec, id=f"{load.queue}/{job.spec.id}", after_job=after)
-                job = replace(job, spec=spec, first=f"{load.queue}/{job.first}")
+                job = replace(job, spec=with_queue(job.spec), first=f"{load.queue}/{job.first}")
             found.append(job)
     return found
 

@@ -90,11 +90,6 @@ def instance_types(spec: CloudExperiment, document: YamlDocument) -> dict[str, I
     return {name: InstanceType(name, **row.model_dump()) for name, row in rows.items()}
 
 
-def pools_words(pools: Sequence[Pool], counts: bool = True) -> str:
-    """Pools in words: ``4 c1.medium + 2 m2.2xlarge`` ('' for none)."""
-    return " + ".join(f"{count} {kind.name}" if counts else kind.name for kind, count in pools)
-
-
 def cost_summary(
     hours: float, cost: float, billed_h: int, core: Pool, accelerators: Sequence[Pool], period_h: float
 ) -> dict[str, Any]:
@@ -106,6 +101,6 @@ def cost_summary(
         "accelerator_billed_h": billed_h,
         "overloaded": hours > period_h,
         "nodes": {"core": core[1], "accelerators": sum(count for _, count in accelerators)},
-        "types": {"core": core[0].name, "accelerators": pools_words(accelerators, counts=False) or None},
+        "types": {"core": core[0].name, "accelerators": " + ".join(kind.name for kind, _ in accelerators) or None},
         **mixed,
     }
