@@ -20,6 +20,7 @@ from harness.results.acknowledge import Acknowledgement, find
 from harness.results.baseline import FEWEST, Baseline, Entry, Spread, bound, floor, held_by_spread, spread_of
 from harness.results.catalogue import Key, Metric
 from harness.results.compare import amount_text, number_text
+from harness.results.comparison import found_at
 from harness.results.runs import RunRecord
 from harness.results.together import Of, together
 
@@ -145,14 +146,8 @@ def check(runs: Sequence[RunRecord], baseline: Baseline) -> Checked:
 
 def _lost_jobs(run: RunRecord) -> str | None:
     """Whether an ended run has jobs that neither ended nor failed, in words."""
-    if run.summary.get("finished") is False and not _cut(run):
-        return "jobs neither ended nor failed"
-    return None
-
-
-def _cut(run: RunRecord) -> bool:
-    limits = run.described.get("limits")
-    return isinstance(limits, dict) and limits.get("duration_s") is not None
+    cut = found_at(run.described, ("limits", "duration_s")) is not None
+    return "jobs neither ended nor failed" if run.summary.get("finished") is False and not cut else None
 
 
 #: What comes of one metric: value, recorded, bound, how, verdict, words (`Held`).
