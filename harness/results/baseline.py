@@ -302,8 +302,9 @@ def read_baseline(path: Path) -> Baseline:
         raise InputError(f"not a baseline of format {FORMAT}", where=str(path), mend=record)
     try:
         entries = _entries().validate_python([{**entry, "spread": entry["bounds"]} for entry in found["entries"]])
-        if any(len(one.values) not in (0, one.n) for entry in entries for one in entry.spread.values()):
-            raise ValueError("not a value of each run")
+        for one in (one for entry in entries for one in entry.spread.values()):
+            if len(one.values) not in (0, one.n):
+                raise ValueError(f"{len(one.values)} values of {one.n} runs")
     except (KeyError, TypeError, ValueError) as error:
         what = f"a damaged baseline ({type(error).__name__}: {' '.join(str(error).split())[:80]})"
         raise InputError(what, where=str(path), mend="record it anew") from None
