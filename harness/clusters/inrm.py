@@ -18,7 +18,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from harness.base.errors import CallError, InputError
+from harness.base.errors import CallError, InputError, RunTimedOut
 from harness.base.files import read_text, replace_file, write_text
 from harness.clusters import jars
 from harness.clusters.state import ClusterSpec
@@ -98,7 +98,10 @@ def jar(settings: Mapping[str, str], *, progress: Callable[[str], None] = lambda
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix="compiling-") as work:
         command = [compiler, "--release", "17", "-nowarn", "-Xlint:none", "-cp", f"{lib}/*", "-d", f"{work}/classes"]
-        done = subprocess.run([*command, *map(str, files)], capture_output=True, text=True, timeout=300)
+        try:
+            done = subprocess.run([*command, *map(str, files)], capture_output=True, text=True, timeout=300)
+        except subprocess.TimeoutExpired:
+            raise RunTimedOut("javac had not compiled the policies after 300 s") from None
         if done.returncode:
             reason = next((line for line in done.stderr.splitlines() if "error" in line), "no reason given")
             raise InputError(f"javac did not compile the policies: {reason[:300]}", mend="use a JDK, 17 or later")
