@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import socketserver
+import threading
 
 import pytest
 
@@ -38,6 +39,15 @@ def test_a_port_answers_until_it_is_stopped(capfd: pytest.CaptureFixture[str]) -
     with pytest.raises(ConnectionRefusedError):
         _asked(port, b"too late")
     assert capfd.readouterr().err == ""
+
+
+def test_a_port_that_never_began_to_answer_is_free_again_at_once() -> None:
+    port = Port("127.0.0.1", 0, _Echo, "echo")
+    stopping = threading.Thread(target=port.stop, daemon=True)
+    stopping.start()
+    stopping.join(10)
+    assert not stopping.is_alive()
+    Port("127.0.0.1", port.port, _Echo, "another").stop()
 
 
 def _has_ipv6() -> bool:
