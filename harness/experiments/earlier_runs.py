@@ -6,6 +6,7 @@ or by `yarnfair record` from somebody's cluster with its JobHistoryServer).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -26,28 +27,30 @@ _COLUMNS = ("job", "stage", "outcome", "granted_s", "ended_s")
 class EarlierRuns:
     """Mean seconds that a map and a reduce held its container, by job name; of tasks that finished."""
 
-    #: What each task took, microseconds: of maps (False) and of reduces (True), by their jobs' names.
-    _took: dict[bool, dict[str, list[int]]] = field(default_factory=lambda: {False: {}, True: {}})
+    #: Of maps (False) and of reduces (True), by their jobs' names: microseconds in all, and how many tasks.
+    _took: dict[bool, Counter[str]] = field(default_factory=lambda: {False: Counter(), True: Counter()})
+    _tasks: dict[bool, Counter[str]] = field(default_factory=lambda: {False: Counter(), True: Counter()})
 
     def add(self, name: str, *, reduce: bool, seconds: float) -> None:
         """One task of a job of that name."""
-        self._took[reduce].setdefault(name, []).append(round(max(seconds, 0.0) * 1e6))
+        self._took[reduce][name] += round(max(seconds, 0.0) * 1e6)
+        self._tasks[reduce][name] += 1
 
     def knows(self, name: str) -> bool:
         """Whether a job of that name has run."""
-        return any(name in side for side in self._took.values())
+        return any(name in side for side in self._tasks.values())
 
     @property
     def tasks(self) -> int:
         """How many tasks the means are of."""
-        return sum(len(took) for side in self._took.values() for took in side.values())
+        return sum(side.total() for side in self._tasks.values())
 
     def mean_s(self, name: str, *, reduce: bool) -> Fraction:
         """Mean time of a map or of a reduce: of that name's jobs; where there are none, of all."""
-        side = self._took[reduce]
-        took = side.get(name) or [one for took in side.values() for one in took]
+        took, tasks = self._took[reduce], self._tasks[reduce]
+        total, count = (took[name], tasks[name]) if name in tasks else (took.total(), tasks.total())
         # To the microsecond, so that exact arithmetic stays small.
-        return Fraction(round(Fraction(sum(took), len(took))), 10**6) if took else Fraction(0)
+        return Fraction(round(Fraction(total, count)), 10**6) if count else Fraction(0)
 
     def estimate(self, job: JobSpec) -> MapReduceJob:
         """A job that has been submitted: the number of its tasks is known, their times are those of before."""

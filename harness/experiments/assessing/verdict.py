@@ -166,7 +166,8 @@ def best_of(present: Played, candidates: Sequence[Played]) -> Played | None:
     if not able:
         return None
     losses = [one.over("loss").mean for one in able]
-    return next(one for one, loss in zip(able, losses, strict=True) if loss <= min(losses) * 1.02 + 1e-9)
+    most = min(losses) * 1.02 + 1e-9
+    return next(one for one, loss in zip(able, losses, strict=True) if loss <= most)
 
 
 def _whole(one: Played, present: Played) -> bool:
