@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from harness.base.errors import nearest
 from harness.model.queues import ROOT
 from harness.yarn.capacity.properties import ENOUGH, PREFIX
 from harness.yarn.capacity.queues import MOST_WEIGHT, SUM_PRECISION
-from harness.yarn.fair.dom import Element, Text
+from harness.yarn.fair.dom import Element, Instruction, Text
 from harness.yarn.fair.javanum import float32, parse_float, parse_int, trim
 from harness.yarn.fair.values import Check, Spot, Verdict
 
@@ -136,6 +136,19 @@ def validate_properties(data: str | bytes, *, source: str = "capacity-scheduler.
     """Every mistake in a Capacity Scheduler's file. Nothing is raised for its content."""
     check = _Check()
     return check.verdict_on(data, source, check.file)
+
+
+def validate_values(values: Mapping[str, str], *, source: str = "the configuration store") -> Verdict:
+    """Every mistake in properties that are in no file: a finding's line is its property's position from 1."""
+    root = Element("configuration", {}, 1)
+    for line, (name, value) in enumerate(values.items(), start=1):
+        parts: list[Element | Text | Instruction] = [
+            Element("name", {}, line, [Text(name)]),
+            Element("value", {}, line, [Text(value)]),
+        ]
+        root.children.append(Element("property", {}, line, parts))
+    check = _Check()
+    return check.verdict_of(root, source, check.file)
 
 
 class _Check(Check):

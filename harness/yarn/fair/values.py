@@ -250,7 +250,16 @@ class Check:
     def verdict_on(self, xml: str | bytes, source: str, look: Callable[[Element], None]) -> Verdict:
         """What ``look`` finds in a document, by line; also where it is no XML, or refused for good."""
         try:
-            look(parse_xml(xml, source=source))
+            root = parse_xml(xml, source=source)
+        except InputError as error:
+            self.refused(error, source)
+            return self.verdict
+        return self.verdict_of(root, source, look)
+
+    def verdict_of(self, root: Element, source: str, look: Callable[[Element], None]) -> Verdict:
+        """`verdict_on` a document that is parsed already."""
+        try:
+            look(root)
         except InputError as error:
             self.refused(error, source)
         self.verdict.errors.sort(key=lambda found: found.line)
