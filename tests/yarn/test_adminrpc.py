@@ -247,3 +247,41 @@ def test_where_all_fail_what_hinders_the_active_one_is_told_and_not_only_the_sta
         assert f"({at(standby)} refreshQueues: StandbyException: rm1 is not active)" in caught.value.what
     with pytest.raises(NoActiveRm, match="rm1 is not active"):
         a_client(standby, standby).refresh_queues()
+
+
+@contextlib.contextmanager
+def deaf_address() -> Iterator[tuple[str, int]]:
+    """An address that drops what is sent to it: the listener accepts nobody, and its backlog is full."""
+    with contextlib.ExitStack() as stack:
+        deaf = stack.enter_context(socket.socket())
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(0)
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(deaf.getsockname())
+        yield deaf.getsockname()
+
+
+def resolves_to(monkeypatch: pytest.MonkeyPatch, *addresses: tuple[str, int]) -> None:
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", address) for address in addresses]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+
+
+def test_a_timeout_holds_for_all_addresses_of_a_name_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    with deaf_address() as deaf:
+        resolves_to(monkeypatch, *[deaf] * 4)
+        began = time.monotonic()
+        with pytest.raises(Unreachable, match="no answer"):
+            refresh_queues(RpcAddress("rm.example", deaf[1]), user="u", timeout_s=0.5)
+        assert time.monotonic() - began < 1.5
+
+
+def test_a_silent_first_address_leaves_time_for_the_one_that_answers(
+    servers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = servers(success())
+    with deaf_address() as deaf:
+        resolves_to(monkeypatch, deaf, ("127.0.0.1", server.port))
+        refresh_queues(RpcAddress("rm.example", server.port), user="u", timeout_s=2.0)
+    assert len(server.requests) == 1
