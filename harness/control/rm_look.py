@@ -93,6 +93,10 @@ class RmLook:
         now_s = (asked_s + answered_s) / 2
         if client.rest.http.current != base:
             raise Unreachable(f"{client.rest.http.current} answers, {base} did a moment before", where=base)
+        # All that can raise comes before the accounts and the RM's identity change: a look that failed halfway would
+        # otherwise swallow the news that another RM answers.
+        entitlements = owner.configured_weights() | dict(settings.entitlements)
+        min_shares, max_shares = owner.min_shares(), owner.max_shares(status.capacity)
         self._largest = self._largest.at_least(status.capacity).at_least(status.queues["root"].used)
         self._recognise(identity)
         if asking:
@@ -118,9 +122,9 @@ class RmLook:
             now_s,
             status,
             apps,
-            entitlements=owner.configured_weights() | dict(settings.entitlements),
-            min_shares=owner.min_shares(),
-            max_shares=owner.max_shares(status.capacity),
+            entitlements=entitlements,
+            min_shares=min_shares,
+            max_shares=max_shares,
             counts=counts,
             period_s=settings.period_s,
             listed=asking,

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from harness.base.errors import InputError
+from harness.control.owner import FileOwner
 from tests.control.driven import FILE, controlled, in_force, kinds, rm_with_load
 from tests.control.rm_model import RmModel, silence
 
@@ -154,3 +156,29 @@ def test_a_new_rm_that_is_slow_at_first_is_asked_again_at_the_next_look(tmp_path
             rm.now_s += 5.0
             report = controller.tick()
         assert report.consumed["root.a"][0] == pytest.approx(rm.truth("root.a")[0])
+
+
+def test_a_look_that_fails_halfway_keeps_the_news_of_a_restart_for_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The administrator's limits may be unreadable for a moment: nothing is accounted for then, and nothing is lost."""
+    rm = rm_with_load()
+    container = rm.start("x", 4096)
+    with controlled(rm, tmp_path) as controller:
+        controller.tick()
+        rm.now_s += 50.0
+        before = controller.tick().consumed
+        rm.restart()
+        rm.node_back([container])
+
+        def unreadable(*_: Any) -> Any:
+            raise InputError("a maximum that is none")
+
+        monkeypatch.setattr(FileOwner, "max_shares", unreadable)
+        rm.now_s += 5.0
+        report = controller.tick()
+        assert kinds(report) == {"observation"}
+        assert report.consumed == before
+        monkeypatch.undo()
+        rm.now_s += 5.0
+        assert kinds(controller.tick()) == {"rm"}
