@@ -12,7 +12,7 @@ import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from harness.control.changes import Change
+    from harness.control.clocks import TrustedClock
     from harness.control.config import EnforceConfig
     from harness.control.giveback import Owner
     from harness.control.lease import Lease
@@ -48,6 +49,11 @@ _HARMLESS = frozenset({"rm", "foreign", "ad-hoc", "trap", "note"})
 @click.option("--dry-run", is_flag=True, help="Print what would change in the allocation file; touch nothing.")
 @click.option("--release", is_flag=True, help="Give the administrator's own weights and limits back; needs no RM.")
 @click.option("--resume", is_flag=True, help="After a guard has released: tell the controller to go on, then end.")
+@click.option(
+    "--trust-clock",
+    type=click.Choice(["host", "rm"]),
+    help="This machine's clock and the RM's differ: which one is right. For this start.",
+)
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--metrics-port", type=click.IntRange(0, 65_535), help="Prometheus page (overrides the configuration).")
 @click.option("--metrics-address", metavar="ADDRESS", help="Where it listens (default: 127.0.0.1).")
@@ -59,6 +65,7 @@ def enforce(
     dry_run: bool,
     release: bool,
     resume: bool,
+    trust_clock: Literal["host", "rm"] | None,
     log_format: str,
     metrics_port: int | None,
     metrics_address: str | None,
@@ -67,6 +74,8 @@ def enforce(
     """Enforce a policy on a running cluster by rewriting its queue weights, until stopped."""
     if once and (dry_run or release):
         raise click.UsageError("--once does not go with --dry-run or --release")
+    if trust_clock is not None and (release or resume):
+        raise click.UsageError("--trust-clock goes with what counts: not with --release or --resume")
     if resume and (once or dry_run or release or as_json):
         raise click.UsageError("--resume goes with --config alone: it only tells the controller to go on")
     if as_json and not (once or dry_run):
@@ -75,40 +84,48 @@ def enforce(
     from harness.control.config import read_config
     from harness.control.telemetry import Log
 
-    config = read_config(Path(config_file))
+    config, trusted = read_config(Path(config_file)), trust_clock or ""
     log = Log(sys.stderr, "json" if log_format == "json" else "text")
     if resume:
         return _resume(config)
     if release:
         return _release_trial(config, rms, as_json) if dry_run else _release(config, rms, log)
     if dry_run:
-        return _trial(config, rms, as_json)
+        return _trial(config, rms, as_json, trusted)
     if once:
-        return _once(config, rms, log, as_json)
+        return _once(config, rms, log, as_json, trusted)
     metrics = config.metrics
     address = metrics_address or (metrics.address if metrics else "127.0.0.1")
     port = metrics_port if metrics_port is not None else (metrics.port if metrics else None)
-    return _serve(config, rms, log, address, port)
+    return _serve(config, rms, log, address, port, trusted)
 
 
 def _controller(
-    config: EnforceConfig, client: RmClient, place: Place, ledger: Path, stack: Any, **more: Any
+    config: EnforceConfig,
+    client: RmClient,
+    place: Place,
+    ledger: Path,
+    stack: Any,
+    *,
+    trusted: TrustedClock,
+    **more: Any,
 ) -> Controller:
     from harness.control.wall import Controller
     from harness.ledger.store import LedgerStore
 
     policy = config.make_policy()
     store = stack.enter_context(LedgerStore(ledger))
-    return Controller(config.control_settings(), client, place, store, policy, **more)
+    return Controller(config.control_settings(trust_clock=trusted), client, place, store, policy, **more)
 
 
-def _once(config: EnforceConfig, rms: tuple[str, ...], log: Log, as_json: bool) -> int:
+def _once(config: EnforceConfig, rms: tuple[str, ...], log: Log, as_json: bool, trusted: TrustedClock) -> int:
     from harness.control.telemetry import TickLog
 
     with ExitStack() as stack:
         client = stack.enter_context(config.open_client(rms))
         tell = TickLog(log, config.make_policy())
-        controller = _controller(config, client, config.owned(client), config.ledger_path(), stack, on_tick=tell)
+        place, ledger = config.owned(client), config.ledger_path()
+        controller = _controller(config, client, place, ledger, stack, trusted=trusted, on_tick=tell)
         stack.callback(controller.close)
         report = controller.tick()
     if as_json:
@@ -118,13 +135,14 @@ def _once(config: EnforceConfig, rms: tuple[str, ...], log: Log, as_json: bool) 
     return 1 if _failures(report) else 0
 
 
-def _trial(config: EnforceConfig, rms: tuple[str, ...], as_json: bool) -> int:
+def _trial(config: EnforceConfig, rms: tuple[str, ...], as_json: bool, trusted: TrustedClock) -> int:
     """A tick on a copy of the ledger, without writing anything anywhere."""
     with ExitStack() as stack:
         client = stack.enter_context(config.open_client(rms))
         if trouble := config.file_trouble(client.rms):
             echo_wrapped(f"yarnfair: file: {trouble}", err=True)
-        controller = _controller(config, client, config.owned(client), _copied(config, stack), stack, dry_run=True)
+        place, ledger = config.owned(client), _copied(config, stack)
+        controller = _controller(config, client, place, ledger, stack, trusted=trusted, dry_run=True)
         report = controller.tick()
         prepared = controller.prepared
         before = controller.owner.present() if report.record is not None else {}
@@ -262,7 +280,9 @@ def _difference(config: EnforceConfig, prepared: Prepared, what: str) -> list[st
     return list(difflib.unified_diff(before, after, name, f"{name} ({what})", lineterm=""))
 
 
-def _serve(config: EnforceConfig, rms: tuple[str, ...], log: Log, address: str, port: int | None) -> int:
+def _serve(
+    config: EnforceConfig, rms: tuple[str, ...], log: Log, address: str, port: int | None, trusted: TrustedClock
+) -> int:
     from harness.base.errors import YarnfairError
     from harness.control.telemetry import Metrics, TickLog
 
@@ -288,7 +308,8 @@ def _serve(config: EnforceConfig, rms: tuple[str, ...], log: Log, address: str, 
             client = own.enter_context(config.open_client(rms))
             # Where the configuration names the RPC ports, a client is made without asking anybody.
             place = config.owned(client)
-            return client, _controller(config, client, place, config.ledger_path(), own, on_tick=on_tick)
+            ledger = config.ledger_path()
+            return client, _controller(config, client, place, ledger, own, trusted=trusted, on_tick=on_tick)
 
         found = _waited_for(opened, stack, config, log, stop)
         if found is None:

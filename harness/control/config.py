@@ -18,6 +18,7 @@ from pydantic import Field, model_validator
 
 from harness.base.documents import Name, Strict, read_yaml, validated
 from harness.base.errors import CallError, InputError
+from harness.control.clocks import TrustedClock
 from harness.control.guards import Guards, Seconds
 from harness.control.settings import HALF_LIFE_S, MAX_RATIO, ControlSettings, Mode, OnStop, check_counting
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
@@ -182,11 +183,12 @@ class EnforceConfig(Strict):
             raise ValueError("lease_s is less than two periods: give more, or 0 for no lease")
         return self
 
-    def control_settings(self) -> ControlSettings:
-        """How the controller works."""
+    def control_settings(self, *, trust_clock: TrustedClock = "") -> ControlSettings:
+        """How the controller works; ``trust_clock``: which clock is right where two differ, for this start."""
         own: dict[str, Any] = {
             "entitlements": {ensure_root_prefix(queue): float(weight) for queue, weight in self.queues.items()},
             "accept": frozenset(self.accept),
+            "trust_clock": trust_clock,
         }
         # The others are keys of the file.
         same = {field.name: getattr(self, field.name) for field in fields(ControlSettings) if field.name not in own}

@@ -99,6 +99,8 @@ class ControlCore:
         self._in_order: tuple[Attributes | None, Any] = (None, None)
         #: An earlier controller's ledger and counters, until a look shows how the policy counts (`resume`).
         self._kept: tuple[Mapping[str, Any], Mapping[str, Sequence[float]]] | None = None
+        #: By how much its times are moved then.
+        self._shift_s = 0.0
         self._leaf_weights: tuple[tuple[str, float], ...] = ()
         self._capacity: Any = None
         #: min(d_i, S_i) at the last look, where dues are counted.
@@ -116,7 +118,7 @@ class ControlCore:
             return self._shown(event)
         if type(event) is ObservationFailed:
             self.observing_since_s = None
-            return [RaiseAlarm("observation", event.reason)]
+            return [RaiseAlarm(event.kind, event.reason)]
         raise TypeError(f"{type(event).__name__} is not an event of the control core")
 
     def consumed(self) -> Mapping[str, Usage]:
@@ -159,6 +161,10 @@ class ControlCore:
         consumed : leaf -> what its counter showed then, MiB-seconds and vcore-seconds.
         """
         self._kept = (state, consumed)
+
+    def shift(self, seconds: float) -> None:
+        """Move the times of an earlier controller's accounts, which `resume` was given, by so many seconds."""
+        self._shift_s += seconds
 
     def forget_written(self) -> None:
         """It is no longer known what is in force (the RM began anew, somebody else wrote): the next plan is written."""
@@ -262,6 +268,9 @@ class ControlCore:
             try:
                 consumed = {queue: Usage(*used) for queue, used in counters.items()}
                 ledger = Ledger.restored(state, settings)
+                ledger.shift(self._shift_s)
+                # Whatever clock it was kept by: a ledger that is ahead would refuse every look until its time comes.
+                ledger.shift(min(snapshot.time_s - ledger.time_s, 0.0))
                 self._consumed = consumed
             except (KeyError, TypeError, ValueError) as error:
                 text = f"what was counted so far does not fit this policy, counting begins anew ({error})"

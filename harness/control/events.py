@@ -14,6 +14,8 @@ from harness.ledger import Usage
 from harness.model.plan import Attributes
 from harness.model.snapshot import Snapshot
 
+AlarmKind = Literal["observation", "clock", "cluster", "policy", "actuation", "not-in-force", "late", "ledger"]
+
 # --- events ---
 
 
@@ -41,10 +43,11 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class ObservationFailed:
-    """The cluster could not be looked at."""
+    """The cluster could not be looked at. ``kind``: of the alarm that says so."""
 
     now_s: float
     reason: str
+    kind: AlarmKind = "observation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +93,6 @@ class Refresh:
 @dataclass(frozen=True, slots=True)
 class ReadBack:
     """Read what is in force and answer with Shown."""
-
-
-AlarmKind = Literal["observation", "policy", "actuation", "not-in-force", "late", "ledger"]
 
 
 @dataclass(frozen=True, slots=True)

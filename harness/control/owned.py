@@ -224,6 +224,12 @@ class Owned(ABC):
         self.baseline[path], self.ours[path] = kept["baseline"], kept["ours"]
         return kept
 
+    def shift(self, seconds: float) -> None:
+        """Move all times by so many seconds: the clock by which they were taken was wrong."""
+        for kept in self.departed.values():
+            if "named" in kept:
+                kept["named"] += seconds
+
     def _settle(self) -> None:
         """What was about to be written has been."""
         for attributes in self.ours.values():

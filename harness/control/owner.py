@@ -209,6 +209,11 @@ class FileOwner(Owned):
         self._drafted, self._file = data, file
         self._names = frozenset((*file.configured_leaves, *file.configured_parents))
 
+    def shift(self, seconds: float) -> None:
+        """As `Owned.shift`: when named queues last had applications."""
+        Owned.shift(self, seconds)
+        self.named = {path: seen_s + seconds for path, seen_s in self.named.items()}
+
     def _base(self) -> bytes:
         """What a new file starts from: what was read, with the queues that are being named."""
         return self._data if self._drafted is None else self._drafted

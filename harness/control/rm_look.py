@@ -14,7 +14,7 @@ from harness.control.settings import ControlSettings
 from harness.ledger.accounts import RmAccounts
 from harness.model.resources import ZERO, Resource
 from harness.model.snapshot import Snapshot
-from harness.yarn.answers import FINAL_STATES, HADOOP, AppList
+from harness.yarn.answers import FINAL_STATES, HADOOP, AppList, ClusterInfo
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
 from harness.yarn.jmx import Containers, queue_containers
 from harness.yarn.queue_answers import SchedulerStatus, in_full
@@ -36,6 +36,7 @@ class RmLook:
     accounts : brought up to each look.
     rm : which RM was seen last (`identity`), None: none yet.
     capacity : the cluster's, when it was seen last.
+    on_info : is given what the RM says of itself, before anything is accounted for; may raise.
     """
 
     def __init__(
@@ -46,8 +47,13 @@ class RmLook:
         accounts: RmAccounts,
         rm: list[Any] | None,
         capacity: Resource = ZERO,
+        *,
+        on_info: Callable[[ClusterInfo], None] = lambda _: None,
     ) -> None:
         self.client, self.settings, self.clock, self.accounts = client, settings, clock, accounts
+        self._on_info = on_info
+        #: What the RM's clock showed at the last look (None: it does not say).
+        self.clock_s: float | None = None
         #: Which RM answered last: address, id, when it was started.
         self.identity = rm
         #: Its release.
@@ -75,6 +81,7 @@ class RmLook:
         client, settings = self.client, self.settings
         self.answer_s = 0.0
         info = client.rest.info()
+        self._on_info(info)
         # Now: later requests may turn to another RM, which is not the one that this is about.
         base = client.rest.http.current
         self.hadoop = info.hadoop
@@ -97,6 +104,7 @@ class RmLook:
         # otherwise swallow the news that another RM answers.
         entitlements = owner.configured_weights() | dict(settings.entitlements)
         min_shares, max_shares = owner.min_shares(), owner.max_shares(status.capacity)
+        self.clock_s = info.clock_s
         self._largest = self._largest.at_least(status.capacity).at_least(status.queues["root"].used)
         self._recognise(identity)
         if asking:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from harness.base.errors import CallError
+from harness.control.clocks import TrustedClock
 from harness.control.guards import Guards
 from harness.policies.base import Policy
 
@@ -36,6 +37,7 @@ class ControlSettings:
     full_look_every_s : how often all applications that the RM retains are asked for, not only those of late.
     count_earlier : whether what applications have used before the first look counts.
     task_lengths : whether to ask the RM's JMX page for the containers that came and went (mean task length, waits).
+    trust_clock : which clock is right where the machine's and the RM's differ ('': nobody has said).
     mode : ``shadow`` writes nothing, ``bounded`` weights within `max_ratio` of the entitlements, ``full`` the policy's.
         A shadow says what ``bounded`` would write.
     max_ratio : see harness.control.bound.
@@ -64,6 +66,7 @@ class ControlSettings:
     ad_hoc: Literal["scale", "name"] = "scale"
     accept: frozenset[str] = frozenset()
     guards: Guards = field(default_factory=Guards)
+    trust_clock: TrustedClock = ""
 
 
 def check_counting(policy: Policy) -> None:

@@ -21,6 +21,7 @@ from harness.base.errors import YarnfairError
 from harness.base.files import plain
 from harness.control.capacity_owner import CapacityOwner, owner_of
 from harness.control.clock import SteadyClock
+from harness.control.clocks import Clocks, ClocksDiffer, read_clocks
 from harness.control.core import ControlCore
 from harness.control.events import (
     Action,
@@ -46,6 +47,7 @@ from harness.ledger.store import LedgerStore, StoreFull
 from harness.model.plan import Attributes
 from harness.model.resources import ZERO, Resource
 from harness.policies.base import Policy
+from harness.yarn.answers import ClusterInfo
 from harness.yarn.capacity.source import ConfigurationSource
 from harness.yarn.capacity.traps import Trap
 from harness.yarn.files import AllocationPlace, always
@@ -53,7 +55,7 @@ from harness.yarn.queue_answers import CAPACITY
 from harness.yarn.rmclient import NotEffective, RmClient
 
 #: Alarms of a tick that could not see, or not do, what it was to: such a holder gives no sign of life.
-_BLIND = frozenset({"observation", "actuation", "ledger", "file"})
+_BLIND = frozenset({"observation", "clock", "cluster", "actuation", "ledger", "file"})
 
 
 class Controller(Tenure):
@@ -66,7 +68,7 @@ class Controller(Tenure):
     place : where the RM's allocation file lies; of a Capacity Scheduler, where its configuration is kept.
     store : the ledger; what it holds is gone on with.
     on_tick : told of every tick, after it.
-    clock : seconds, never going back (None: `SteadyClock`, from the ledger's last moment at the earliest).
+    clock : seconds, never going back (None: `SteadyClock`). Compared at the first look (harness.control.clocks).
     dry_run : decides but writes neither file nor refreshes; the prepared file is in ``prepared``.
     """
 
@@ -99,7 +101,9 @@ class Controller(Tenure):
             self.accounts.looked_s = 0.0
         if (state := store.document("ledger")) is not None:
             self.core.resume(state, store.document("consumed") or {})
-        self.clock = clock or SteadyClock(not_before_s=self.accounts.looked_s or 0.0)
+        self.clock = clock or SteadyClock()
+        #: Whether this machine's clock has been compared with the RM's and the ledger's.
+        self._clock_compared = False
         #: The file as the last decision wants it (`dry_run` leaves it there).
         self.prepared: Prepared | None = None
         self._in_force: Mapping[str, float] = {}
@@ -110,7 +114,9 @@ class Controller(Tenure):
         self._noted: set[str] = set()
         rm = store.document("rm")
         known = rm if isinstance(rm, list) else None
-        self._look = RmLook(client, settings, self.clock, self.accounts, known, _capacity(state))
+        self._look = RmLook(
+            client, settings, self.clock, self.accounts, known, _capacity(state), on_info=self._compare_clocks
+        )
         #: What the present tick has found so far, and when it decided (None: it has not).
         self._tick = TickReport(0.0)
         self._decided_s: float | None = None
@@ -190,6 +196,8 @@ class Controller(Tenure):
             self.core.forget_written()
         try:
             observed = self._look.look(self.owner)
+        except ClocksDiffer as error:
+            return self.core.handle(ObservationFailed(self.clock(), error.line(), "clock"))
         except YarnfairError as error:
             self._guard(self.clock(), self._guards.answered(self._look.answer_s), seen=False)
             return self.core.handle(ObservationFailed(self.clock(), error.line()))
@@ -215,6 +223,28 @@ class Controller(Tenure):
             if self._verification_due():
                 actions += self._read_back()
         return actions
+
+    def _compare_clocks(self, info: ClusterInfo) -> None:
+        """Before the first look is accounted for: do the clocks agree about what time it is? Raises ClocksDiffer."""
+        if self._clock_compared:
+            return
+        clock, looked_s = self.clock, self.accounts.looked_s
+        steady = clock if isinstance(clock, SteadyClock) else None
+        host_s = clock() if steady is None else steady.host_s()
+        kept = self.store.document("clocks")
+        kept_rm_s = kept[1] if isinstance(kept, list) and kept[0] == looked_s else None
+        # With `count_earlier` a ledger that has not looked yet begins at 0.
+        kept_s = looked_s or None
+        reading = read_clocks(Clocks(host_s, info.clock_s, kept_s, kept_rm_s), self.settings.trust_clock)
+        if reading.note:
+            self._alarm("note", reading.note)
+        if reading.shift_s:
+            self.accounts.shift(reading.shift_s)
+            self.core.shift(reading.shift_s)
+            self.owner.shift(reading.shift_s)
+        if steady is not None:
+            steady.set(reading.now_s)
+        self._clock_compared = True
 
     def _tell_traps(self) -> None:
         """A trap that keeps from writing lasts until it is mended (in a shadow too: it is to be tried there first); of
@@ -354,6 +384,7 @@ class Controller(Tenure):
             "rm": self._look.identity,
             **self.owner.document(),
             "policy": self._policy_document,
+            "clocks": [self.accounts.looked_s, self._look.clock_s],
             "look": self._seen() if look else None,
         }
         if documents["look"] is None:

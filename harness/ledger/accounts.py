@@ -194,6 +194,19 @@ class RmAccounts:
             self._since_anew.discard(app)
             self.changed_apps.discard(app)
 
+    def shift(self, seconds: float) -> None:
+        """Move all times by so many seconds: the clock by which they were taken was wrong. Before the first look."""
+        if self.looked_s is not None:
+            self.looked_s += seconds
+            self._shown_s = self.looked_s
+        for app, account in self.apps.items():
+            account.moved_s += seconds
+            for name in ("fallen_s", "lost_from_s", "started_s", "missing_s"):
+                moment = getattr(account, name)
+                if moment is not None:
+                    setattr(account, name, moment + seconds)
+            self.changed_apps.add(app)
+
     def consumed(self) -> dict[str, Usage]:
         """Queue -> what its applications have used since the first look; cumulative, never falls."""
         return {queue: account.reported for queue, account in self.queues.items()}

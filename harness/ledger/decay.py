@@ -80,6 +80,14 @@ class SlidingWindow:
         oldest = self._parts[(self._at + 1) % len(self._parts)]
         return max(self._total - oldest * min(max(into, 0.0), 1.0), 0.0)
 
+    def shift(self, seconds: float) -> None:
+        """Move all times by so many seconds (to within one part: `WINDOW_PARTS`)."""
+        held = [self._parts[(self._at - age) % len(self._parts)] for age in range(len(self._parts))]
+        self._time_s += seconds
+        self._at = math.floor(self._time_s / self._part_s)
+        for age, amount in enumerate(held):
+            self._parts[(self._at - age) % len(self._parts)] = amount
+
     def state(self) -> list[Any]:
         """What `restored` needs, as plain JSON values."""
         return [self._part_s, self._parts, self._at, self._time_s, self._total]

@@ -321,6 +321,14 @@ class Ledger:
             "departed": {leaf: accounts[leaf].state() for leaf in self._gone},
         }
 
+    def shift(self, seconds: float) -> None:
+        """Move all times by so many seconds: the clock by which they were taken was wrong. Nothing fades by that."""
+        self.time_s += seconds
+        self._start_s += seconds
+        for window in self._windows:
+            if window is not None:
+                window.shift(seconds)
+
     @classmethod
     def restored(cls, state: Mapping[str, Any], settings: LedgerSettings) -> Ledger:
         """The ledger of a `state`, counting from now on by `settings`.

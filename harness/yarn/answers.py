@@ -177,6 +177,8 @@ class ClusterInfo:
     state: str
     ha_state: str
     version: str
+    #: What its clock showed when it answered, seconds since 1970, by the ``Date`` header (None: it had none).
+    clock_s: float | None = None
 
     @property
     def active(self) -> bool:

@@ -14,6 +14,7 @@ import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -31,6 +32,8 @@ _TRANSPORT_ERRORS = (requests.RequestException, urllib3.exceptions.HTTPError, ht
 _NOT_ME = ("StandbyException", "RetriableException")
 _RETRIED_STATUS = frozenset({408, 429, 500, 502, 503, 504})
 _TEXT_LIMIT = 300
+#: A moment as RFC 9110 writes it.
+_DATE = re.compile(r"[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT")
 _REASONS = (r"\[Errno -?\d+\] ([^'\")]+)", r"\((?:read|connect) timeout=[^)]*\)")
 
 
@@ -401,6 +404,18 @@ class HttpClient:
                 f"redirected to {_short(location)}", where=url, mend="check the path", status=response.status_code
             )
         return _Failed(NoActiveRm(f"on standby; it names {active} as active", where=base), unsent=True, active=active)
+
+
+def date_of(headers: Mapping[str, str]) -> float | None:
+    """When an answer was made by the server's clock, seconds since 1970; None where its ``Date`` does not say.
+
+    Hadoop's web server sends the header twice, which the HTTP library joins with a comma: the first one counts.
+    """
+    found = _DATE.search(headers.get("Date", ""))
+    try:
+        return None if found is None else parsedate_to_datetime(found[0]).timestamp()
+    except ValueError:
+        return None
 
 
 def parse_json(data: bytes, where: str) -> Any:

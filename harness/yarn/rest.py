@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -18,7 +18,7 @@ from harness.model.resources import Resource
 from harness.yarn import answers, queue_answers
 from harness.yarn.answers import AppList, AppStatus, ClusterInfo, ClusterMetrics, NewApplication, NodeStatus
 from harness.yarn.errors import BadAnswer, NoActiveRm, Refused, Unreachable
-from harness.yarn.http import HttpClient, HttpOptions
+from harness.yarn.http import HttpClient, HttpOptions, date_of
 from harness.yarn.queue_answers import SchedulerStatus
 
 T = TypeVar("T")
@@ -151,7 +151,8 @@ class RestClient:
 
     def info_of(self, base: str) -> ClusterInfo:
         """``/info`` of one of several, active or not."""
-        return self._said(answers.cluster_info, f"{_ROOT}/info", only=base)
+        answer = self.http.request("GET", f"{_ROOT}/info", repeatable=True, only=base)
+        return replace(answers.cluster_info(answer.document, answer.url), clock_s=date_of(answer.headers))
 
     def properties(self, *, defaults: bool = True) -> dict[str, str]:
         """``/conf``: the ResourceManager's own properties, Hadoop's defaults included or not.

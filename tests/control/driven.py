@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,19 @@ FILE = b"""<allocations>
 
 @contextmanager
 def controlled(
-    rm: RmModel, folder: Path, policy: str = "ltrf", sets: Mapping[str, str] | None = None, **settings: Any
+    rm: RmModel,
+    folder: Path,
+    policy: str = "ltrf",
+    sets: Mapping[str, str] | None = None,
+    *,
+    clock: Callable[[], float] | None = None,
+    **settings: Any,
 ) -> Iterator[Controller]:
+    """``clock``: of the controller's machine (None: it is right, as the RM's is)."""
     with LedgerStore(folder / "ledger.db") as store:
         how = ControlSettings(**{"period_s": 5.0, **settings})
         made = make_policy(policy, {"horizon_s": "100", **(sets or {})} if policy == "ltrf" else sets)
-        yield Controller(how, rm, rm.place, store, made, clock=rm.clock)  # type: ignore[arg-type]
+        yield Controller(how, rm, rm.place, store, made, clock=clock or rm.clock)  # type: ignore[arg-type]
 
 
 def rm_with_load(file: bytes = FILE) -> RmModel:

@@ -108,6 +108,8 @@ class RmModel:
         self.apps: dict[str, App] = {}
         self.began_ms = 1
         self.version = "3.4.2"
+        #: By how much its clock is ahead of the true time (None: it does not show its clock).
+        self.clock_ahead_s: float | None = 0.0
         self.began_s = now_s
         self.down: Exception | None = None
         self.refreshes = 0
@@ -189,7 +191,8 @@ class RmModel:
 
     def _info(self) -> ClusterInfo:
         self._check()
-        return ClusterInfo(self.began_ms, self.began_ms, "STARTED", "ACTIVE", self.version)
+        clock_s = None if self.clock_ahead_s is None else self.now_s + self.clock_ahead_s
+        return ClusterInfo(self.began_ms, self.began_ms, "STARTED", "ACTIVE", self.version, clock_s)
 
     def _jmx(self, *_: Any, **__: Any) -> Any:
         if not self.counts:

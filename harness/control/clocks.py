@@ -1,0 +1,97 @@
+"""Comparing the clocks of this machine, of the ResourceManager and of the ledger before anything is counted. Pure.
+
+Debts fade with time, so a start with a clock that is wrong by a month would forget all of them. Three clocks tell:
+this machine's, the ResourceManager's (the ``Date`` header of its answers), and the ledger's, which holds the time of
+the last look by the controller's and by the ResourceManager's clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.base.errors import InputError
+from harness.base.words import seconds
+
+#: Clocks that differ by more are wrong: Kerberos, which secure clusters have, bears as much.
+CLOCK_TOLERANCE_S = 300.0
+#: An absence that is worth a word: a machine and its ResourceManager on it may have the same wrong clock.
+LONG_ABSENCE_S = 7 * 86_400.0
+
+#: Whose clock an administrator says is right ('': nobody has said).
+TrustedClock = Literal["", "host", "rm"]
+
+
+class ClocksDiffer(InputError):
+    """This machine's clock and the ResourceManager's differ, and nobody has said which one is right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """What the clocks show at one moment, seconds since 1970.
+
+    ``kept_s``, ``kept_rm_s``: what the controller's and the ResourceManager's clock showed at the ledger's last look
+    (None: not known).
+    """
+
+    host_s: float
+    rm_s: float | None
+    kept_s: float | None
+    kept_rm_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What follows from the clocks: the present time, by how much the ledger's times have to be moved, and what a
+    person should know ('': nothing)."""
+
+    now_s: float
+    shift_s: float = 0.0
+    note: str = ""
+
+
+def read_clocks(clocks: Clocks, trusted: TrustedClock = "") -> Reading:
+    """Decide what time it is, and how much time has passed since the ledger's last look.
+
+    Time that only one clock has seen pass does not count: where the ResourceManager's clock and this machine's disagree
+    about how long ago the last look was, the ledger's times are moved so that the shorter time has passed. A ledger
+    that is ahead, because an earlier run had a wrong clock, is moved back to the present.
+
+    Raises
+    ------
+    ClocksDiffer
+        This machine's clock and the ResourceManager's differ by more than `CLOCK_TOLERANCE_S`, and ``trusted`` does not
+        say which one is right.
+    """
+    host_s, rm_s = clocks.host_s, clocks.rm_s
+    if not trusted and rm_s is not None and abs(host_s - rm_s) > CLOCK_TOLERANCE_S:
+        side = "ahead of" if host_s > rm_s else "behind"
+        raise ClocksDiffer(
+            f"this machine's clock is {seconds(abs(host_s - rm_s))} {side} the ResourceManager's: nothing is counted "
+            "and nothing is written, because debts would fade by time that has not passed",
+            mend="set the clocks (NTP), or start once with --trust-clock host or --trust-clock rm",
+        )
+    now_s = rm_s if trusted == "rm" and rm_s is not None else host_s
+    if clocks.kept_s is None:
+        return Reading(now_s)
+    by_host_s = now_s - clocks.kept_s
+    by_rm_s = None if rm_s is None or clocks.kept_rm_s is None else rm_s - clocks.kept_rm_s
+    if by_host_s < 0:
+        passed_s = max(by_rm_s or 0.0, 0.0)
+        shift_s = now_s - passed_s - clocks.kept_s
+        if -by_host_s <= CLOCK_TOLERANCE_S:
+            return Reading(now_s, shift_s)
+        text = f"the ledger's clock was {seconds(-by_host_s)} ahead, from a run with a wrong clock"
+        return Reading(now_s, shift_s, f"{text}: its times are moved back, {_passed(passed_s)} since its last look")
+    if not trusted and by_rm_s is not None and -CLOCK_TOLERANCE_S <= by_rm_s < by_host_s - CLOCK_TOLERANCE_S:
+        passed_s = max(by_rm_s, 0.0)
+        text = f"by the ledger {seconds(by_host_s)} passed since its last look, by the ResourceManager's clock"
+        return Reading(now_s, now_s - passed_s - clocks.kept_s, f"{text} {seconds(passed_s)}: no more than that counts")
+    if by_host_s > LONG_ABSENCE_S:
+        text = f"the ledger's last look was {seconds(by_host_s)} ago, and what was owed has faded accordingly"
+        return Reading(now_s, note=f"{text}: if the clocks are wrong, stop this, set them and restore the ledger")
+    return Reading(now_s)
+
+
+def _passed(passed_s: float) -> str:
+    return f"{seconds(passed_s)} have passed" if passed_s > 0 else "and no time counts as passed"
