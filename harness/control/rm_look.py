@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from harness.control.capacity_owner import CapacityOwner
 from harness.control.events import Observed
+from harness.control.identity import ClusterFacts, another_cluster, why_another
 from harness.control.look import Watcher, looks_of
 from harness.control.owner import FileOwner
 from harness.control.settings import ControlSettings
-from harness.ledger.accounts import RmAccounts
+from harness.ledger.accounts import AppLook, RmAccounts
 from harness.model.resources import ZERO, Resource
 from harness.model.snapshot import Snapshot
 from harness.yarn.answers import FINAL_STATES, HADOOP, AppList, ClusterInfo
+from harness.yarn.discover import rm_property
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
 from harness.yarn.jmx import Containers, queue_containers
 from harness.yarn.queue_answers import SchedulerStatus, in_full
@@ -24,6 +26,8 @@ from harness.yarn.rmclient import RmClient
 ENDED_MARGIN_MS = 60_000
 #: A JMX page that is not shown (a proxy, another server, too slow) is asked for again after so long at least, seconds.
 REFUSED_S = 300.0
+#: How a cluster is called where its ResourceManagers are a high-availability pair.
+CLUSTER_ID = "yarn.resourcemanager.cluster-id"
 _LIVE_STATES = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 
 
@@ -36,6 +40,7 @@ class RmLook:
     accounts : brought up to each look.
     rm : which RM was seen last (`identity`), None: none yet.
     capacity : the cluster's, when it was seen last.
+    facts : what is known of the cluster (None: nothing yet).
     on_info : is given what the RM says of itself, before anything is accounted for; may raise.
     """
 
@@ -49,9 +54,12 @@ class RmLook:
         capacity: Resource = ZERO,
         *,
         on_info: Callable[[ClusterInfo], None] = lambda _: None,
+        facts: ClusterFacts | None = None,
     ) -> None:
         self.client, self.settings, self.clock, self.accounts = client, settings, clock, accounts
         self._on_info = on_info
+        #: What the cluster's ResourceManagers share, as they showed it last.
+        self.facts = facts or ClusterFacts()
         #: What the RM's clock showed at the last look (None: it does not say).
         self.clock_s: float | None = None
         #: Which RM answered last: address, id, when it was started.
@@ -98,13 +106,17 @@ class RmLook:
         answered_s = self.clock()
         # The moment that the figures are of lies within the call.
         now_s = (asked_s + answered_s) / 2
+        facts = self._shared_facts(base) if full else self.facts
         if client.rest.http.current != base:
             raise Unreachable(f"{client.rest.http.current} answers, {base} did a moment before", where=base)
         # All that can raise comes before the accounts and the RM's identity change: a look that failed halfway would
         # otherwise swallow the news that another RM answers.
         entitlements = owner.configured_weights() | dict(settings.entitlements)
         min_shares, max_shares = owner.min_shares(), owner.max_shares(status.capacity)
-        self.clock_s = info.clock_s
+        looks = looks_of(apps)
+        if identity != self.identity and self.identity is not None:
+            self._check_cluster(base, facts, looks, now_s)
+        self.clock_s, self.facts = info.clock_s, facts
         self._largest = self._largest.at_least(status.capacity).at_least(status.queues["root"].used)
         self._recognise(identity)
         if asking:
@@ -114,10 +126,11 @@ class RmLook:
             self._last_apps, self._apps_again_s = apps, answered_s + wait_s
             self.accounts.observe(
                 now_s,
-                looks_of(apps),
+                looks,
                 rm_began_anew=bool(self.news),
                 capacity=self._largest,
                 rm_age_s=_age_s(info.started_on_ms, apps),
+                passed_over=apps.skipped,
             )
         else:
             self.accounts.pass_by(now_s)
@@ -221,6 +234,28 @@ class RmLook:
         answered_s = self.clock()
         self._counts_again_s = answered_s + self.settings.ask_again * (answered_s - now_s)
         return counts
+
+    def _shared_facts(self, base: str) -> ClusterFacts:
+        """What the RM at `base` shows of its cluster; what it does not show stays as it is known."""
+        rest, known = self.client.rest, self.facts
+        try:
+            hosts = frozenset(node.host for node in rest.nodes(only=base))
+        except (Refused, BadAnswer):
+            hosts = frozenset()
+        name = rm_property(rest.http, base, CLUSTER_ID) or ""
+        return ClusterFacts(name or known.name, hosts or known.hosts)
+
+    def _check_cluster(self, base: str, shown: ClusterFacts, looks: Sequence[AppLook], now_s: float) -> None:
+        """Of an RM with another timestamp than before: raises OtherCluster where it is not one of the same cluster."""
+        known = self.accounts.apps
+        why = why_another(
+            self.facts,
+            shown,
+            shares_apps=any(look.app in known for look in looks),
+            strangers=[look.app for look in looks if look.app not in known and self.accounts.is_older(look, now_s)],
+        )
+        if why:
+            raise another_cluster(base, why)
 
     def _recognise(self, identity: list[Any]) -> None:
         known, self.identity, self.news = self.identity, identity, ""

@@ -36,6 +36,7 @@ from harness.control.events import (
     Tick,
     Write,
 )
+from harness.control.identity import ClusterFacts, OtherCluster
 from harness.control.kept import decision_document, look_document
 from harness.control.owned import Prepared
 from harness.control.poll import POLL_EFFECT_S, POLL_WRITE_GAP_S
@@ -115,7 +116,14 @@ class Controller(Tenure):
         rm = store.document("rm")
         known = rm if isinstance(rm, list) else None
         self._look = RmLook(
-            client, settings, self.clock, self.accounts, known, _capacity(state), on_info=self._compare_clocks
+            client,
+            settings,
+            self.clock,
+            self.accounts,
+            known,
+            _capacity(state),
+            on_info=self._compare_clocks,
+            facts=ClusterFacts.restored(store.document("cluster")),
         )
         #: What the present tick has found so far, and when it decided (None: it has not).
         self._tick = TickReport(0.0)
@@ -198,6 +206,8 @@ class Controller(Tenure):
             observed = self._look.look(self.owner)
         except ClocksDiffer as error:
             return self.core.handle(ObservationFailed(self.clock(), error.line(), "clock"))
+        except OtherCluster as error:
+            return self.core.handle(ObservationFailed(self.clock(), error.line(), "cluster"))
         except YarnfairError as error:
             self._guard(self.clock(), self._guards.answered(self._look.answer_s), seen=False)
             return self.core.handle(ObservationFailed(self.clock(), error.line()))
@@ -384,6 +394,7 @@ class Controller(Tenure):
             "rm": self._look.identity,
             **self.owner.document(),
             "policy": self._policy_document,
+            "cluster": self._look.facts.document(),
             "clocks": [self.accounts.looked_s, self._look.clock_s],
             "look": self._seen() if look else None,
         }

@@ -11,9 +11,12 @@ What ended is exact in them, what runs is computed anew at most every `CACHE_S`.
 - that rose by more than the cluster can have given since is refused, and `RmAccounts.refused` says so. One that stays
   so is a new base; what the application used meanwhile is estimated by what it holds.
 
-An application that one list of all lacks is kept for `GONE_S`: a list may be wrong for a moment, and who was forgotten
-would count whole when it is shown again. A leaf's sum never falls: what was assumed too much is made up by what the
-leaf uses next.
+An application that was not there at the last look counts whole when it appears, if it has been started since. One that
+is older, and that the last look did not show, has not run here as far as anybody knows (another cluster's
+ResourceManager answers, or a list was wrong): it counts from then on.
+
+An application that one list of all lacks is kept for `GONE_S`: a list may be wrong for a moment. A leaf's sum never
+falls: what was assumed too much is made up by what the leaf uses next.
 """
 
 from __future__ import annotations
@@ -35,6 +38,10 @@ RECOVERY_S = 600.0
 LATE_NODE_S = 120.0
 #: A figure that stays below what it was for longer than this has fallen for good (a moment is a race in the RM).
 FALLEN_S = 15.0
+#: An application that appears may have been started so long before the last list: lists are not of one moment.
+LIST_SLACK_S = 30.0
+#: The same at the first look since the accounts were read from a store: clocks that differ by less are not noticed.
+RESUMED_SLACK_S = 600.0
 #: Who is missing in the lists of all applications for so long is gone.
 GONE_S = 300.0
 
@@ -78,6 +85,10 @@ class AppAccount:
     missing_s: float | None = None
     #: When it was started, by the controller's clock (None: the RM does not say).
     started_s: float | None = None
+    #: What of its present use was assumed at the last look, and how much its former queues were charged of what its
+    #: figure has not shown yet (neither is kept in a store).
+    assumed: Usage = _NOTHING
+    ahead: Usage = _NOTHING
 
 
 @dataclass(slots=True)
@@ -121,7 +132,10 @@ class RmAccounts:
         self._since_anew: set[str] = set()
         self._reach_s = CACHE_S
         self._shown_s = looked_s
-        self._looked = False
+        #: Whether there was a list since the accounts were read from a store, and whether there was one before that.
+        self._looked = self._looked_again = False
+        #: Applications that lists have had, and that made no sense so far.
+        self._passed_over: set[str] = set()
         #: Whether this is the first look since the accounts were read from a store: the clock may have been set since.
         self._again = False
 
@@ -140,6 +154,7 @@ class RmAccounts:
         rm_began_anew: bool = False,
         capacity: Resource | None = None,
         rm_age_s: float = math.inf,
+        passed_over: Iterable[str] = (),
     ) -> None:
         """Account for one look.
 
@@ -150,11 +165,14 @@ class RmAccounts:
         rm_began_anew : whether another RM answers than at the last look, or the same after a restart.
         capacity : what the cluster can have held at most at any moment since the last look (None: not known).
         rm_age_s : how long ago the RM was started, by its own clock.
+        passed_over : applications that this look showed without figures that make sense.
         """
         self.refused.clear()
+        self._passed_over.update(passed_over)
         self._possible = UNBOUNDED if capacity is None else capacity
         first = self.looked_s is None
         self._again = not first and not self._looked
+        self._looked_again = self._looked
         self._looked = True
         gap_s = 0.0 if self._shown_s is None else max(now_s - self._shown_s, 0.0)
         resumed = self._recovering_until_s < 0 and any(a.lost_from_s is not None for a in self.apps.values())
@@ -180,7 +198,9 @@ class RmAccounts:
 
     def forget(self, listed: Iterable[str], now_s: float) -> None:
         """Of a look at *all* applications that the RM retains: who is missing in such looks for `GONE_S` is gone."""
-        for app in set(self.apps) - set(listed):
+        listed = set(listed)
+        self._passed_over &= listed
+        for app in set(self.apps) - listed:
             account = self.apps[app]
             if account.missing_s is None:
                 account.missing_s = now_s
@@ -189,7 +209,7 @@ class RmAccounts:
             del self.apps[app]
             if not account.final:
                 # Its last seconds were never shown.
-                self._add(account.queue, *self._assumed(account, now_s))
+                self._charge(account, account.queue, *self._assumed(account, now_s))
             self.gone_apps.add(app)
             self._since_anew.discard(app)
             self.changed_apps.discard(app)
@@ -228,12 +248,21 @@ class RmAccounts:
                 # Nodes may still bring back what it holds, with all that this has used; how much nobody knows.
                 account.lost_from_s, account.lost_held = now_s, UNBOUNDED
             return account
+        if self.is_older(look, now_s):
+            self.refused[look.app] = "it is older than the last look, which did not show it: it counts from now on"
+            return account
         if self._too_much(look, look.memory_mb_s, look.vcore_s, look.age_s):
             account.memory_mb_s = account.vcore_s = 0
             account.fallen_s = now_s
         else:
             self._add(look.queue, look.memory_mb_s, look.vcore_s)
         return account
+
+    def is_older(self, look: AppLook, now_s: float) -> bool:
+        """Whether an application that nobody knows was there at the last look already, which did not show it."""
+        if self._shown_s is None or look.app in self._passed_over or not math.isfinite(look.age_s):
+            return False
+        return look.age_s > now_s - self._shown_s + (LIST_SLACK_S if self._looked_again else RESUMED_SLACK_S)
 
     def _too_much(self, look: AppLook, memory: int, vcores: int, seconds: float) -> bool:
         """Whether an application cannot have used so much within so many seconds; if so, `refused` says it."""
@@ -259,8 +288,8 @@ class RmAccounts:
         account.missing_s = None
         if account.final and not look.final and not self._anew:
             return False  # who has ended does not run again: an old list shows it
-        # What it uses from now on is its new queue's.
-        account.queue = look.queue
+        if account.queue != look.queue:
+            self._move(account, look.queue)
         moved = False
         # While an RM is recovered a late node may bring all that an application has ever used.
         within_s = max(now_s - account.moved_s, look.age_s if self._again or recovering else 0.0)
@@ -298,7 +327,7 @@ class RmAccounts:
         if any(used):
             memory, vcores = min(look.memory_mb_s, round(used[0])), min(look.vcore_s, round(used[1]))
             since = Usage(max(memory, beyond[0]), max(vcores, beyond[1]))
-            self._add(look.queue, *since)
+            self._charge(account, look.queue, *since)
             account.lost_held, account.held, account.moved_s = before - back, back, now_s
         account.behind = _less(since, beyond)
         account.memory_mb_s, account.vcore_s, account.fallen_s = look.memory_mb_s, look.vcore_s, None
@@ -325,7 +354,7 @@ class RmAccounts:
             account.fallen_s = now_s
         if now_s - account.fallen_s < FALLEN_S:
             return False
-        self._add(look.queue, *_held_for(look.held, now_s - account.moved_s))
+        self._charge(account, look.queue, *_held_for(look.held, now_s - account.moved_s))
         account.moved_s = now_s
         account.memory_mb_s, account.vcore_s, account.fallen_s = look.memory_mb_s, look.vcore_s, None
         return True
@@ -365,7 +394,7 @@ class RmAccounts:
             account.behind = _less(account.behind, _less(rose, Usage(memory, vcores)))
             account.lost_held = (account.lost_held - back).at_least(ZERO)
             account.held = look.held if back == risen else (look.held - risen).at_least(ZERO)
-        self._add(look.queue, memory, vcores)
+        self._charge(account, look.queue, memory, vcores)
         account.memory_mb_s, account.vcore_s = look.memory_mb_s, look.vcore_s
         account.moved_s, account.fallen_s = now_s, None
 
@@ -393,6 +422,20 @@ class RmAccounts:
         until_s = now_s if account.missing_s is None else account.missing_s
         return _held_for(account.held, min(until_s - account.moved_s, self._reach_s))
 
+    def _move(self, account: AppAccount, queue: str) -> None:
+        """What an application uses from now on is its new queue's. What was assumed of it so far has been reported for
+        the old one: it stays there, and the new one is charged that much less of what the figure shows next."""
+        self._add(account.queue, *account.assumed)
+        account.ahead = Usage(*(sum(both) for both in zip(account.ahead, account.assumed, strict=True)))
+        account.assumed, account.queue = _NOTHING, queue
+
+    def _charge(self, account: AppAccount, queue: str, memory_mb_s: float, vcore_s: float) -> None:
+        """Charge a queue what a figure of an application shows, less what its former queues were charged of that."""
+        amounts = Usage(memory_mb_s, vcore_s)
+        settled = Usage(*(min(both) for both in zip(account.ahead, amounts, strict=True)))
+        account.ahead = _less(account.ahead, settled)
+        self._add(queue, *_less(amounts, settled))
+
     def _add(self, queue: str, memory_mb_s: float, vcore_s: float) -> None:
         account = self.queues.setdefault(queue, QueueAccount())
         account.memory_mb_s += memory_mb_s
@@ -403,11 +446,15 @@ class RmAccounts:
         assumed: dict[str, list[float]] = {}
         for app, account in self.apps.items():
             if account.final:
+                account.assumed = _NOTHING
                 continue
             if account.lost_from_s is not None and now_s >= self._recovering_until_s:
                 account.lost_from_s, account.lost_held = None, ZERO
                 self.changed_apps.add(app)
             memory, vcores = self._assumed(account, now_s)
+            if account.ahead != _NOTHING:
+                memory, vcores = max(memory - account.ahead[0], 0.0), max(vcores - account.ahead[1], 0.0)
+            account.assumed = Usage(memory, vcores)
             if memory or vcores:
                 sums = assumed.setdefault(account.queue, [0.0, 0.0])
                 sums[0] += memory

@@ -174,10 +174,13 @@ class RestClient:
         """``/scheduler`` of a Capacity Scheduler: the limits of its queues, as settings without their prefix."""
         return self._said(queue_answers.capacity_limits, f"{_ROOT}/scheduler")
 
-    def nodes(self, states: Iterable[str] = ()) -> list[NodeStatus]:
-        """``/nodes``: those in the given states (none given: all but the lost and decommissioned ones)."""
+    def nodes(self, states: Iterable[str] = (), *, only: str | None = None) -> list[NodeStatus]:
+        """``/nodes``: those in the given states (none given: all but the lost and decommissioned ones).
+
+        ``only``: the address of the one ResourceManager that is asked (None: the one that answers).
+        """
         params = {"states": ",".join(states)}
-        return self._said(answers.nodes, f"{_ROOT}/nodes", params=params if params["states"] else None)
+        return self._said(answers.nodes, f"{_ROOT}/nodes", params=params if params["states"] else None, only=only)
 
     def set_node_resource(self, identity: str, amount: Resource) -> None:
         """What a node offers from now on; with less than runs there, the rest stays until it ends by itself.

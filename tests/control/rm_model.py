@@ -116,6 +116,10 @@ class RmModel:
         #: Whether the RM takes the file when it is told to.
         self.loads = True
         self.extra_queues: list[str] = []
+        #: Hosts of its nodes (empty: it does not show them).
+        self.hosts: list[str] = []
+        #: Its `yarn.resourcemanager.cluster-id` ("": it has none).
+        self.cluster_id = ""
         #: Applications of which the list of all says nonsense -> why.
         self.senseless: dict[str, str] = {}
         #: Applications that it has refused: they failed before they had a container.
@@ -129,7 +133,9 @@ class RmModel:
         self._counted: tuple[float, list[dict[str, Any]]] = (-1e9, [])
         self._load()
         http = SimpleNamespace(current="http://rm", request=self._jmx)
-        self.rest = SimpleNamespace(http=http, info=self._info, scheduler=self._scheduler, apps=self._apps)
+        self.rest = SimpleNamespace(
+            http=http, info=self._info, scheduler=self._scheduler, apps=self._apps, nodes=self._nodes
+        )
         self.rms = [SimpleNamespace(rest="http://rm")]
 
     # --- what happens on the cluster ---
@@ -194,7 +200,15 @@ class RmModel:
         clock_s = None if self.clock_ahead_s is None else self.now_s + self.clock_ahead_s
         return ClusterInfo(self.began_ms, self.began_ms, "STARTED", "ACTIVE", self.version, clock_s)
 
-    def _jmx(self, *_: Any, **__: Any) -> Any:
+    def _nodes(self, **_: Any) -> list[Any]:
+        self._check()
+        return [SimpleNamespace(host=host) for host in self.hosts]
+
+    def _jmx(self, _method: str = "GET", path: str = "/jmx", **_: Any) -> Any:
+        if path == "/conf":
+            if not self.cluster_id:
+                raise Refused("HTTP 404", status=404)
+            return SimpleNamespace(document={"property": {"value": self.cluster_id}}, url="http://rm/conf")
         if not self.counts:
             raise Refused("HTTP 404", status=404)
         if self.now_s - self._counted[0] >= self.counts_every_s:

@@ -201,6 +201,10 @@ class Wire:
                 return rm.scheduler(), {}
             case "jmx":
                 return rm.jmx(), {}
+            case "nodes":
+                return {"nodes": None}, {}
+            case "conf" if "name" in params:
+                return {}, {}
             case "apps":
                 begin = params.get("finishedTimeBegin")
                 states = [state for state in params.get("states", "").split(",") if state]

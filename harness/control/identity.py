@@ -1,0 +1,73 @@
+"""Whether the ResourceManager that answers is of the cluster whose accounts are kept. Pure.
+
+A ResourceManager has no name that lasts: its cluster timestamp changes with each restart, and another one of a
+high-availability pair has its own. So a new timestamp means a restart, a failover, or another cluster behind the
+address. What tells them apart is what ResourceManagers of one cluster share: applications (with a state store), nodes,
+and the name of the cluster in a configuration with high availability.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.base.errors import InputError
+
+#: So many names of nodes and applications are shown.
+_MOST_NAMED = 3
+
+
+class OtherCluster(InputError):
+    """The ResourceManager that answers is another cluster's."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """What ResourceManagers of one cluster share. ``name``: ``yarn.resourcemanager.cluster-id`` ('': not known);
+    ``hosts``: of its nodes (empty: not known)."""
+
+    name: str = ""
+    hosts: frozenset[str] = frozenset()
+
+    def document(self) -> dict[str, Any]:
+        """As a ledger keeps it."""
+        return {"name": self.name, "hosts": sorted(self.hosts)}
+
+    @classmethod
+    def restored(cls, document: Any) -> ClusterFacts:
+        """From `document`; nothing is known where it is none."""
+        if not isinstance(document, Mapping):
+            return cls()
+        return cls(str(document.get("name", "")), frozenset(map(str, document.get("hosts", ()))))
+
+
+def why_another(known: ClusterFacts, shown: ClusterFacts, *, shares_apps: bool, strangers: Collection[str]) -> str:
+    """Why a ResourceManager with a new cluster timestamp is another cluster's, in words ('': it may be the same one).
+
+    Parameters
+    ----------
+    known, shown : what is known of the cluster, and what the ResourceManager shows.
+    shares_apps : whether it shows an application that the accounts know. Then the cluster is the same, whatever else
+        differs.
+    strangers : applications that it shows, that were started before the last look, and that no look has shown.
+    """
+    if shares_apps:
+        return ""
+    if known.name and shown.name and known.name != shown.name:
+        return f"its cluster is called {shown.name[:60]!r}, the one that is known {known.name[:60]!r}"
+    if strangers:
+        named = ", ".join(sorted(strangers)[:_MOST_NAMED])
+        return f"it shows applications that were there at the last look, which did not show them ({named})"
+    if known.hosts and shown.hosts and not known.hosts & shown.hosts:
+        ours, theirs = (", ".join(sorted(hosts)[:_MOST_NAMED]) for hosts in (known.hosts, shown.hosts))
+        return f"none of its nodes is known (it has {theirs}; known are {ours})"
+    return ""
+
+
+def another_cluster(address: str, why: str) -> OtherCluster:
+    """The error that says so, and what to do."""
+    return OtherCluster(
+        f"the ResourceManager at {address} is another cluster's: {why}; nothing is counted and nothing is written",
+        mend="set the address right; if the cluster was replaced, run --release and give the new one another ledger",
+    )
