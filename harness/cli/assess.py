@@ -141,7 +141,7 @@ def _trace_of(
     access: Access,
 ) -> tuple[Trace | Lacks, SchedulerName, dict[str, Any]]:
     """The trace, what scheduler decides there, and what the cluster says for a configuration."""
-    from harness.cli.record import open_recorded
+    from harness.cli.record import open_recorded, say
     from harness.experiments.assessing.foreign import Lacks, any_trace, cluster_file
     from harness.experiments.assessing.writing import TRACE
     from harness.experiments.following import Following, Recording, follow
@@ -175,10 +175,10 @@ def _trace_of(
                 follow(going, for_s=for_s)
         else:
             try:
-                header, found = record_rm(client, known, entitlements=entitlements)
+                recorded = record_rm(client, known, entitlements=entitlements, progress=say)
             except NothingRan:
                 return Lacks("too short a time: no application has run"), scheduler, given
-            path.write_text(trace_text(header, found), encoding="utf-8")
+            path.write_text(trace_text(recorded.header, recorded.jobs, recorded.notes), encoding="utf-8")
     try:
         return read_trace(path), scheduler, given
     except NoJob:

@@ -92,8 +92,10 @@ class Source:
         client = self._open()
         status = client.rest.scheduler()
         weights = client.weights(status)
-        apps = [] if kept is not None else in_full(client.rest.apps(), status.queues)
-        return from_rm(time.time(), client.rest.http.current, status, weights, apps, kept)
+        if kept is not None:
+            return from_rm(time.time(), client.rest.http.current, status, weights, [], kept)
+        clock_s, apps = client.rest.info().clock_s, in_full(client.rest.apps(), status.queues)
+        return from_rm(time.time(), client.rest.http.current, status, weights, apps, clock_s=clock_s)
 
     def _open(self) -> RmClient:
         if self._client is None:

@@ -93,11 +93,12 @@ def record(
     ):
         if follow is not None:
             with Recording(follow) as recording:
-                going = Following(found, recording, known, entitlements, every_s, _say)
+                going = Following(found, recording, known, entitlements, every_s, say)
                 _follow(going, for_s, as_json)
             return
-        header, jobs = record_rm(found, known, entitlements=entitlements, progress=_say)
-    text = trace_text(header, jobs)
+        recorded = record_rm(found, known, entitlements=entitlements, progress=say)
+    header, jobs = recorded.header, recorded.jobs
+    text = trace_text(header, jobs, recorded.notes)
     if out is None and not as_json:
         sys.stdout.write(text)
         return
@@ -161,11 +162,11 @@ def _patient(find: Callable[[], T], every_s: float | None) -> T:
             if every_s is None:
                 raise
             if told != (told := error.line()):
-                _say(f"{told}; waiting for it")
+                say(f"{told}; waiting for it")
             time.sleep(every_s)
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
     click.echo(text, err=True)
 
 
@@ -174,13 +175,13 @@ def _follow(going: Following, for_s: float | None, as_json: bool) -> None:
     from harness.experiments.following import follow
 
     recording = going.recording
-    _say(f"{recording.path}: {recording.jobs} applications so far, a look every {going.every_s:g} s")
+    say(f"{recording.path}: {recording.jobs} applications so far, a look every {going.every_s:g} s")
     follow(going, for_s=for_s)
     running = len(recording.follower.running)
     if as_json:
         print_json({"trace": str(recording.path), "jobs": recording.jobs, "running": running})
     else:
-        _say(f"{recording.path}: {recording.jobs} applications, {running} more are running")
+        say(f"{recording.path}: {recording.jobs} applications, {running} more are running")
 
 
 def _of_controller(rm: str, options: HttpOptions) -> dict[str, float] | None:

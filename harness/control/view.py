@@ -18,6 +18,7 @@ from harness.control.changes import SAME, Entitled, debts, parts, shares, summed
 from harness.ledger.store import read_decisions, read_documents
 from harness.policies.registry import make_policy
 from harness.yarn.answers import AppStatus
+from harness.yarn.plausible import sift
 from harness.yarn.queue_answers import CAPACITY, SchedulerStatus
 
 #: Decisions that are looked through for a queue's last change.
@@ -245,13 +246,16 @@ def from_rm(
     weights: Mapping[str, float],
     apps: Iterable[AppStatus],
     kept: View | None = None,
+    clock_s: float | None = None,
 ) -> View:
     """The RM's own view, now; accounts and entitlements from a controller's ``kept`` one, if there is one.
 
-    Without it the weights in force are taken for entitlements, and accumulated is what the RM still retains.
+    Without it the weights in force are taken for entitlements, and accumulated is what the RM still retains, without
+    applications whose figures cannot be: an alarm names those. ``clock_s``: what the RM's clock shows.
     """
     retained: dict[str, float] = {}
-    for app in apps:
+    sifted = sift(apps, status.capacity, clock_s)
+    for app in sifted.apps:
         retained[app.queue] = retained.get(app.queue, 0.0) + app.memory_seconds
     rows: dict[str, QueueRow] = {}
     # A queue of which a Capacity Scheduler shows no capacity has none; a Fair Scheduler's has weight 1.
@@ -286,6 +290,8 @@ def from_rm(
         queues=rows,
         accounts_age_s=None if kept is None else max(time_s - kept.time_s, 0.0),
     )
+    if sifted.left_out:
+        view = replace(view, alarms=(*view.alarms, ("app", sifted.words())))
     return with_sums(view)
 
 

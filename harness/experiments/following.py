@@ -7,6 +7,7 @@ loop between a ResourceManager and both. What a look needs is bounded by what th
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import math
 import os
@@ -20,9 +21,10 @@ from typing import Any, Self
 from harness.base.errors import InputError, YarnfairError
 from harness.base.files import plain, read_json, write_json, writing
 from harness.experiments.history import History
-from harness.experiments.recording import App, Seen, job_of, rm_header
+from harness.experiments.recording import App, NoSuchJob, Seen, job_of, rm_header
 from harness.jobs.recorded import Header, JobLine, NoteLine, full_name, running_beside, with_used, write_line
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
+from harness.yarn.plausible import left_out_words, sift
 from harness.yarn.rmclient import RmClient
 
 #: An application that so many looks in a row do not show is gone: a ResourceManager that starts shows few for a while.
@@ -39,11 +41,13 @@ _JOB = re.compile(rb'\{"job": "(application_\d+_\d+)"')
 @dataclass(slots=True)
 class Looked:
     """What a look found: applications that have ended since, how many of them were not seen to end, and how many
-    numbers the ResourceManager gave out that nobody saw an application of."""
+    numbers the ResourceManager gave out that nobody saw an application of. ``left_out``: applications that have ended
+    and whose figures cannot be -> why."""
 
     ended: list[Seen] = field(default_factory=list)
     vanished: int = 0
     unseen: int = 0
+    left_out: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -58,12 +62,22 @@ class Follower:
     highest: dict[int, int] = field(default_factory=dict)
     written: dict[str, int] = field(default_factory=dict)
 
-    def look(self, apps: Sequence[App]) -> Looked:
-        """One look at all that the ResourceManager retains."""
+    def look(self, apps: Sequence[App], left_out: Mapping[str, str] | None = None) -> Looked:
+        """One look at all that the ResourceManager retains.
+
+        ``left_out``: applications whose figures cannot be -> why. One that runs stays as it was last seen.
+        """
+        left_out = left_out or {}
         found, shown = Looked(), {app.id for app in apps}
         found.unseen = self._count(apps)
         for app in apps:
             if app.id in self.written:
+                continue
+            if app.id in left_out:
+                if app.final:
+                    self.running.pop(app.id, None)
+                    self.written[app.id] = 0
+                    found.left_out[app.id] = left_out[app.id]
                 continue
             now = Seen.of(app, self.running.pop(app.id, None))
             if not now.final:
@@ -235,7 +249,12 @@ class Recording:
         self.looked_s = looked_s
         assert self.zero_ms is not None
         apps = [*(seen for seen, _ in self.waiting), *self.follower.running.values()]
-        jobs = [job_of(app, None, self.zero_ms) for app in apps if app.ran]
+        jobs = []
+        for app in apps:
+            if app.ran:
+                # What makes no job is named when it ends.
+                with contextlib.suppress(NoSuchJob):
+                    jobs.append(job_of(app, None, self.zero_ms))
         document = {
             **self.follower.document(),
             "waiting": [(asdict(seen), since) for seen, since in self.waiting],
@@ -260,15 +279,18 @@ class Following:
     def look(self, now_s: float) -> int:
         """One look; how many applications it has added. Raises what asking raises, and OSError of the disk."""
         rec = self.recording
+        info, status = self.client.rest.info(), self.client.rest.scheduler()
         apps = self.client.apps()
+        left_out = sift(apps, status.capacity, info.clock_s).left_out
         if not rec.met:
             rec.meet(app.id for app in apps)
         if rec.zero_ms is None:
             rec.zero_ms = min((app.started_ms for app in apps), default=round(now_s * 1000))
         # Decided on a copy: what cannot be written is found again at the next look.
         follower = Follower(dict(rec.follower.running), dict(rec.follower.highest), dict(rec.follower.written))
-        found = follower.look(apps)
-        jobs, waiting = self._ended([*rec.waiting, *((seen, now_s) for seen in found.ended)], now_s)
+        found = follower.look(apps, left_out)
+        ended = [*rec.waiting, *((seen, now_s) for seen in found.ended)]
+        jobs, waiting = self._ended(ended, now_s, found.left_out)
         used = {job.queue for job in jobs} | {full_name(seen.queue) for seen in follower.running.values() if seen.ran}
         header, lines = None, []
         if now_s - self._described_s >= DESCRIBE_EVERY_S or rec.header is None or used - rec.header.queues.keys():
@@ -287,15 +309,21 @@ class Following:
         return len(jobs)
 
     def _ended(
-        self, ended: Iterable[tuple[Seen, float]], now_s: float
+        self, ended: Iterable[tuple[Seen, float]], now_s: float, left_out: dict[str, str]
     ) -> tuple[list[JobLine], list[tuple[Seen, float]]]:
-        """Lines of applications that have ended, and those that the JobHistoryServer may still come to know."""
+        """Lines of applications that have ended, and those that the JobHistoryServer may still come to know.
+
+        Those that make no job are put into ``left_out``.
+        """
         assert self.recording.zero_ms is not None
         jobs, waiting = [], []
         for seen, since in ended:
             late = self.history is None or seen.type != "MAPREDUCE" or now_s - since >= HISTORY_WAIT_S
             try:
                 job = job_of(seen, self.history, self.recording.zero_ms)
+            except NoSuchJob as error:
+                left_out[seen.id] = error.what
+                continue
             except (Unreachable, Refused, BadAnswer) as error:
                 if not late:
                     self.says(error.line())
@@ -312,9 +340,11 @@ class Following:
         """What cannot be known since the last look; None: nothing."""
         last = self.recording.looked_s
         away = last is not None and now_s - last > max(60.0, 5 * self.every_s)
-        if last is None or not (away or found.vanished or found.unseen):
+        if not found.left_out and (last is None or not (away or found.vanished or found.unseen)):
             return None
-        words = [f"not looked for {now_s - last:.0f} s"] if away else []
+        last = now_s if last is None else last
+        words = [left_out_words(found.left_out)] if found.left_out else []
+        words += [f"not looked for {now_s - last:.0f} s"] if away else []
         if found.unseen:
             words.append(
                 f"{found.unseen} application numbers were given out and not seen: the ResourceManager has forgotten "

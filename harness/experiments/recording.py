@@ -12,12 +12,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from pydantic import ValidationError
+
 from harness.base.errors import InputError
 from harness.experiments.history import History
 from harness.jobs.recorded import (
     Header,
     JobLine,
     NodeLine,
+    NoteLine,
     QueueLine,
     StageLine,
     full_name,
@@ -28,11 +31,14 @@ from harness.jobs.spec import DelaysSpec, DemandSpec
 from harness.yarn.answers import AppStatus, NodeStatus
 from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.errors import BadAnswer, Refused
+from harness.yarn.plausible import Sifted, clock_was_set, sift
 from harness.yarn.queue_answers import CAPACITY, SchedulerStatus
 from harness.yarn.rmclient import RmClient
 
 #: A master holds its container for a little longer than it lives: so much more is no task of its own, seconds and part.
 _ROUGH_S, _ROUGH_PART = 3.0, 0.02
+#: An application is cut into so many tasks side by side at most.
+MOST_TASKS = 200_000
 #: A MapReduce master asks so often by default. It acts on an answer at once (`Delays.am_response_heartbeats` 0).
 MASTER_HEARTBEAT_S = 1.0
 #: A real NodeManager tells of a container's end so soon: the middle of what was measured (docs/reference/simulator.md).
@@ -80,33 +86,69 @@ class NothingRan(InputError):
     """The ResourceManager knows of no application that has run."""
 
 
+class NoSuchJob(InputError):
+    """What the ResourceManager says of an application makes no job of a trace."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """A recording: the first line of its trace, the jobs, and what it could not know."""
+
+    header: Header
+    jobs: list[JobLine]
+    notes: list[NoteLine]
+
+
 def record_rm(
     client: RmClient,
     history: History | None = None,
     *,
     entitlements: Mapping[str, float] | None = None,
     progress: Callable[[str], None] = lambda _: None,
-) -> tuple[Header, list[JobLine]]:
-    """What the ResourceManager retains of applications that have started: (first line, jobs).
+) -> Recorded:
+    """What the ResourceManager retains of applications that have started.
+
+    Applications whose figures cannot be (harness.yarn.plausible) are left out: `progress` and a note name them.
 
     ``entitlements``: queue -> w_i, where the weights in force are a controller's (None: they are taken).
     Raises InputError when there is nothing, and what asking raises.
     """
-    apps = [app for app in client.apps() if app.launched_ms and app.vcore_seconds > 0]
+    sifted = sifted_apps(client)
+    apps = [app for app in sifted.apps if app.launched_ms and app.vcore_seconds > 0]
     if not apps:
-        raise NothingRan("no application has run", where=client.rest.http.current, mend="record while something runs")
+        what = "no application has run"
+        if sifted.left_out:
+            what = f"no application with figures that can be has run: {sifted.words()}"
+        raise NothingRan(what, where=client.rest.http.current, mend="record while something runs")
     zero_ms = min(app.started_ms for app in apps)
     detail: Counter[str] = Counter()
     jobs = []
     for number, app in enumerate(apps, start=1):
-        job = job_of(app, history, zero_ms)
+        try:
+            job = job_of(app, history, zero_ms)
+        except NoSuchJob as error:
+            sifted.left_out[app.id] = error.what
+            continue
         detail[job.detail] += 1
         jobs.append(job)
         if number % 100 == 0:
             progress(f"{number} of {len(apps)} applications")
     words = ", ".join(f"{count} by {name}" for name, count in sorted(detail.items()))
     used, what = [job.queue for job in jobs], f"{len(jobs)} applications: {words}"
-    return rm_header(client, entitlements, used, what, by_tasks=history is not None), jobs
+    notes, end_s = [], max((job.submit_s for job in jobs), default=0.0)
+    for words in filter(None, (sifted.words(), clock_was_set(sifted.apps))):
+        progress(words)
+        notes.append(NoteLine(note=words, from_s=0.0, until_s=end_s))
+    header = rm_header(client, entitlements, used, what, by_tasks=history is not None)
+    return Recorded(header=header, jobs=jobs, notes=notes)
+
+
+def sifted_apps(client: RmClient) -> Sifted:
+    """All applications that the ResourceManager retains, without those whose figures cannot be."""
+    info, status, apps = client.rest.info(), client.rest.scheduler(), client.apps()
+    sifted = sift(apps, status.capacity, info.clock_s)
+    sifted.left_out.update(apps.skipped)
+    return sifted
 
 
 def rm_header(
@@ -239,7 +281,16 @@ App = AppStatus | Seen
 
 
 def job_of(app: App, history: History | None, zero_ms: int) -> JobLine:
-    """One application."""
+    """One application. NoSuchJob where its figures are beyond what a trace can hold."""
+    try:
+        return _job_of(app, history, zero_ms)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise NoSuchJob(f"it makes no job of a trace: {where}: {first['msg']}", where=app.id) from None
+
+
+def _job_of(app: App, history: History | None, zero_ms: int) -> JobLine:
     common: dict[str, Any] = {
         "job": app.id,
         "queue": full_name(app.queue),
@@ -302,6 +353,11 @@ def _by_integrals(app: App) -> dict[str, Any]:
     if app.vcore_seconds - lived_s <= max(_ROUGH_S, _ROUGH_PART * lived_s):
         alone = StageLine(name="all", memory_mb=memory, vcores=vcores, tasks_s=[])
         return {"am": DemandSpec(memory_mb=memory, vcores=vcores), "stages": [alone], "am_end_s": round(lived_s, 3)}
+    if app.vcore_seconds / lived_s > MOST_TASKS:
+        raise NoSuchJob(
+            f"{app.vcore_seconds:,} vcore s in {lived_s:,.0f} s are more than {MOST_TASKS:,} tasks side by side",
+            where=app.id,
+        )
     # Together with the master they use what the RM counted, and none is longer than the application.
     side_by_side, rest_s = divmod(app.vcore_seconds - lived_s, lived_s)
     tasks_s = [lived_s] * int(side_by_side)

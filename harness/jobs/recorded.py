@@ -88,7 +88,7 @@ class Header(Line):
     """The first line. ``queues`` by full path, parents before children.
 
     ``zero_ms``: of a recording that goes on (`record --follow`), when its time began, ms since 1970. Such a file may
-    have later lines of this kind (the cluster has changed; the last one holds) and `NoteLine`.
+    have later lines of this kind (the cluster has changed; the last one holds). Any trace may have a `NoteLine`.
     """
 
     trace: Literal["yarnfair"] = "yarnfair"
@@ -399,9 +399,9 @@ def write_line(line: Strict) -> str:
     return json.dumps(line.model_dump(mode="json", exclude_none=True), ensure_ascii=False)
 
 
-def trace_text(header: Header, jobs: Iterable[JobLine]) -> str:
+def trace_text(header: Header, jobs: Iterable[JobLine], notes: Iterable[NoteLine] = ()) -> str:
     """A trace as its file has it, jobs in order of submission."""
-    lines = [header, *sorted(jobs, key=lambda job: (job.submit_s, job.job))]
+    lines: list[Line] = [header, *notes, *sorted(jobs, key=lambda job: (job.submit_s, job.job))]
     return "".join(f"{write_line(line)}\n" for line in lines)
 
 
@@ -434,7 +434,7 @@ def read_trace(path: Path) -> Trace:
                 break  # it is just being written
             elif header.zero_ms is not None and line.startswith(b'{"trace"'):
                 header = _line(Header, line, where)
-            elif header.zero_ms is not None and line.startswith(b'{"note"'):
+            elif line.startswith(b'{"note"'):
                 notes.append(_line(NoteLine, line, where))
             else:
                 job = _line(JobLine, line, where)

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from harness.ledger.ledger import Usage
+from harness.ledger.plausible import most_used, too_much
 from harness.model.resources import UNBOUNDED, ZERO, Resource
 
 #: SchedulerApplicationAttempt.MEM_AGGREGATE_ALLOCATION_CACHE_MSECS.
@@ -266,19 +267,10 @@ class RmAccounts:
 
     def _too_much(self, look: AppLook, memory: int, vcores: int, seconds: float) -> bool:
         """Whether an application cannot have used so much within so many seconds; if so, `refused` says it."""
-        most = self._most(seconds)
-        if not math.isfinite(seconds) or (memory <= most[0] and vcores <= most[1]):
-            return False
-        used = f"{memory:,} MiB s and {vcores:,} vcore s"
-        self.refused[look.app] = f"{used} in {seconds:,.0f} s are more than the cluster could give"
-        return True
-
-    def _most(self, seconds: float) -> tuple[float, float]:
-        """What the cluster can have given within so many seconds. Where memory alone is scheduled, containers may hold
-        more vcores than there are, but hardly more than one a MiB."""
-        # A figure may be older than the look that took it.
-        memory, vcores = _held_for(self._possible, seconds + 2 * CACHE_S)
-        return memory, max(vcores, memory)
+        why = too_much(memory, vcores, seconds, self._possible)
+        if why:
+            self.refused[look.app] = why
+        return bool(why)
 
     def _update(self, account: AppAccount, look: AppLook, now_s: float) -> bool:
         """Bring one account up to a look; whether anything of it changed."""
@@ -388,7 +380,7 @@ class RmAccounts:
             else:
                 back = ZERO
             # Whatever came back and has ended: what a figure has beyond all that was ever counted has been used since.
-            beyond, most = _less(rose, account.behind), self._most(away_s)
+            beyond, most = _less(rose, account.behind), most_used(self._possible, away_s)
             if beyond[0] <= most[0] and beyond[1] <= most[1]:
                 memory, vcores = max(memory, beyond[0]), max(vcores, beyond[1])
             account.behind = _less(account.behind, _less(rose, Usage(memory, vcores)))

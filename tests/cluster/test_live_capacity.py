@@ -186,7 +186,8 @@ def test_one_user_is_held_to_the_share_of_an_idle_cluster_until_the_trap_is_mend
 
 
 def test_a_trace_has_the_scheduler_its_limits_and_the_users(store: Rm) -> None:
-    header, jobs = record_rm(store.client)
+    recorded = record_rm(store.client)
+    header, jobs = recorded.header, recorded.jobs
     assert header.scheduler == "capacity"
     said = header.capacity
     assert said is not None

@@ -137,7 +137,7 @@ def test_the_capacity_scheduler(
         # Before 3.4 an application is shown under the name that it was submitted under; 3.2 knows no paths.
         busy = "root.b" if release >= "3.4" else "b"
         settles(rm, {"capacity_file": str(rm.file)} if store == "file" else {}, busy)
-        assert {job.queue for job in record_rm(rm.client)[1]} == {"root.b"}
+        assert {job.queue for job in record_rm(rm.client).jobs} == {"root.b"}
         assert rm.file.read_text() == file
 
 

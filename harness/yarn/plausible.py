@@ -1,0 +1,114 @@
+"""Whether what a ResourceManager says of an application can be: one judgement for all who read it. Pure.
+
+A ResourceManager's figures are wrong when its clock was set (an application ends before it starts, or in the future),
+after an overflow, and where something between it and us rewrites answers. Whoever takes an application's figures as
+they are (`record`, `assess`, `explain`, `top`) asks here first, and names what is left out. A controller sees
+differences between looks as well, and judges these by the same arithmetic (harness.ledger.accounts).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from harness.ledger.plausible import too_much
+from harness.model.resources import Resource
+from harness.yarn.answers import AppStatus
+
+#: A cluster may have been so many times larger when an application ran than it is now.
+ONCE_LARGER = 10
+#: Containers have at least so many MiB for each vcore.
+LEAST_MIB = 32
+#: Moments of one clock that differ by less are taken as the same.
+_ROUGH_MS = 1000
+#: A client may keep an application's number for so long before it submits it.
+_KEPT_MS = 3_600_000
+#: A moment may be so far in the future of the clock that it is held against.
+_AHEAD_MS = 300_000
+#: So many applications are named.
+MOST_NAMED = 5
+
+
+@dataclass(slots=True)
+class Sifted:
+    """Applications whose figures can be, and why those of others cannot: id -> words."""
+
+    apps: list[AppStatus] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    def words(self) -> str:
+        """The applications that were left out, by name ('': none was)."""
+        return left_out_words(self.left_out)
+
+
+def left_out_words(left_out: dict[str, str]) -> str:
+    """Which applications were left out and why, in words ('': none was)."""
+    if not left_out:
+        return ""
+    shown = "; ".join(f"{app}: {why}" for app, why in list(left_out.items())[:MOST_NAMED])
+    more = f"; and {len(left_out) - MOST_NAMED} more" if len(left_out) > MOST_NAMED else ""
+    return f"left out {len(left_out)} application(s) whose figures cannot be: {shown}{more}"
+
+
+def implausible(app: AppStatus, capacity: Resource, now_s: float | None) -> str:
+    """Why an application's times or figures cannot be, in words ('': they can).
+
+    Parameters
+    ----------
+    capacity : the cluster's now. It may have been `ONCE_LARGER` times as large. Nothing: it is not known.
+    now_s : what the ResourceManager's clock shows, seconds since 1970 (None: it does not say).
+    """
+    set_back = "the ResourceManager's clock was set"
+    if app.final and app.finished_ms and app.finished_ms < max(app.started_ms, app.launched_ms) - _ROUGH_MS:
+        before_s = (max(app.started_ms, app.launched_ms) - app.finished_ms) / 1000.0
+        return f"it ended {before_s:,.0f} s before it began: {set_back}"
+    if app.launched_ms and app.launched_ms < app.started_ms - _ROUGH_MS:
+        return (
+            f"its master began {(app.started_ms - app.launched_ms) / 1000.0:,.0f} s before it was started: {set_back}"
+        )
+    latest_ms = max(app.started_ms, app.launched_ms, app.finished_ms)
+    if now_s is not None and latest_ms > now_s * 1000.0 + _AHEAD_MS:
+        return f"its times lie {latest_ms / 1000.0 - now_s:,.0f} s in the future of the ResourceManager's clock"
+    if app.final:
+        lived_ms: float | None = app.finished_ms - app.started_ms if app.finished_ms else app.elapsed_ms
+    else:
+        lived_ms = app.elapsed_ms
+        if lived_ms is None and app.memory_seconds > 0:
+            return f"how long it has run is negative or not shown: {set_back}"
+    if lived_ms is None or not capacity.memory_mb:
+        return ""
+    larger = Resource(capacity.memory_mb * ONCE_LARGER, capacity.vcores * ONCE_LARGER)
+    return too_much(app.memory_seconds, app.vcore_seconds, lived_ms / 1000.0, larger, mib_a_vcore=LEAST_MIB)
+
+
+def clock_was_set(apps: Iterable[AppStatus]) -> str:
+    """Whether the times of applications show that the ResourceManager's clock was set back, in words ('': they do not).
+
+    A ResourceManager numbers applications in the order of their submission, but for the while that a client may keep a
+    number before it submits.
+    """
+    latest: dict[str, AppStatus] = {}
+    for app in sorted(apps, key=lambda app: app.id):
+        start = app.id.rpartition("_")[0]
+        before = latest.get(start)
+        if before is not None and app.started_ms < before.started_ms - _KEPT_MS:
+            back_s = (before.started_ms - app.started_ms) / 1000.0
+            return (
+                f"{app.id} was started {back_s:,.0f} s before {before.id}, which has a lower number: the "
+                "ResourceManager's clock was set back, and times before that are not comparable with those after it"
+            )
+        if before is None or app.started_ms > before.started_ms:
+            latest[start] = app
+    return ""
+
+
+def sift(apps: Iterable[AppStatus], capacity: Resource, now_s: float | None) -> Sifted:
+    """Those of the applications whose figures can be, and why those of the others cannot."""
+    found = Sifted()
+    for app in apps:
+        why = implausible(app, capacity, now_s)
+        if why:
+            found.left_out[app.id] = why
+        else:
+            found.apps.append(app)
+    return found
