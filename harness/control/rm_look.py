@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -238,11 +239,12 @@ class RmLook:
     def _shared_facts(self, base: str) -> ClusterFacts:
         """What the RM at `base` shows of its cluster; what it does not show stays as it is known."""
         rest, known = self.client.rest, self.facts
-        try:
+        hosts, name = frozenset[str](), ""
+        # One can do without: a page that is slow or broken costs no look.
+        with contextlib.suppress(Unreachable, Refused, BadAnswer):
             hosts = frozenset(node.host for node in rest.nodes(only=base))
-        except (Refused, BadAnswer):
-            hosts = frozenset()
-        name = rm_property(rest.http, base, CLUSTER_ID) or ""
+        with contextlib.suppress(Unreachable):
+            name = rm_property(rest.http, base, CLUSTER_ID) or ""
         return ClusterFacts(name or known.name, hosts or known.hosts)
 
     def _check_cluster(self, base: str, shown: ClusterFacts, looks: Sequence[AppLook], now_s: float) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from harness.base.errors import InputError
 from harness.control.owner import FileOwner
+from harness.yarn.errors import Refused
 from tests.control.driven import FILE, controlled, in_force, kinds, rm_with_load
 from tests.control.rm_model import RmModel, silence
 
@@ -53,7 +54,9 @@ class Pages:
         self.rm, self.fault, self.takes_s, self.pair = rm, fault, takes_s, pair
         self.current, self.asked = "http://rm", 0
 
-    def request(self, *_: Any, only: str | None = None, **__: Any) -> Any:
+    def request(self, _method: str, path: str, *, only: str | None = None, **_: Any) -> Any:
+        if path == "/conf":
+            raise Refused("HTTP 404", status=404)
         self.asked += 1
         self.rm.now_s += self.takes_s
         if self.pair and only is None:
