@@ -112,7 +112,9 @@ def check(
         found.held += past.held
         found.remarks += past.remarks
         if recorded is None:
-            found.invalid += [(str(run.path), *bad) for run in own if (bad := run.invalid()) is not None]
+            found.invalid += [
+                (str(run.path), bad.exit_code, bad.reason) for run in own if (bad := run.invalid()) is not None
+            ]
     if accepted is not None:
         found = acknowledged(found, read_acknowledgements(accepted), datetime.date.today().isoformat())
     for pattern, near in () if found.invalid else unfitting(found, metrics):

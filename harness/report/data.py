@@ -76,12 +76,12 @@ class Decisions:
     unreadable: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Run(RunRecord):
     """One run directory with what is drawn of it."""
 
     label: str
-    state: str  # "finished", "unfinished", or "exit code N: ..."
+    state: str  # "finished", or what is wrong with it
     leaves: tuple[str, ...]
     parents: tuple[str, ...]  # without root
     series: Mapping[str, Series]
@@ -264,16 +264,16 @@ def _decisions(folder: Path) -> Decisions:
     return Decisions(count, tuple(first), kinds, unreadable)
 
 
-def _state(info: Mapping[str, Any], path: Path) -> str:
-    exit_code = info.get("exit")
-    if exit_code is None:
-        return "unfinished (the run did not come to its end)"
-    if not isinstance(exit_code, int):
-        raise InputError(f"exit is {str(exit_code)[:40]!r}, not an exit code", where=str(path), mend="run it again")
-    meaning = {0: "finished", 4: "not valid (jobs failed)", 5: "timed out", 130: "interrupted"}
-    state = meaning.get(exit_code, f"ended with an error (exit code {exit_code})")
-    why = text_of(info, "why")
-    return f"{state}: {why}" if why and exit_code else state
+def _state(record: RunRecord) -> str:
+    """Return "finished" for a valid run, otherwise what is wrong with it (harness.results.validity)."""
+    exit_code, bad = record.info.get("exit"), record.invalid()
+    if exit_code is not None and not isinstance(exit_code, int):
+        where = str(record.path / "run.json")
+        raise InputError(f"exit is {str(exit_code)[:40]!r}, not an exit code", where=where, mend="run it again")
+    if bad is None:
+        return "finished"
+    meaning = {None: "unfinished", 0: "not valid", 4: "not valid", 5: "timed out", 130: "interrupted"}
+    return f"{meaning.get(exit_code, f'ended with an error (exit code {exit_code})')}: {bad.reason}"
 
 
 def _tree(series: Mapping[str, Series], summary: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -320,9 +320,7 @@ def load_run(path: Path, known: dict[str, object] | None = None) -> Run:
             raise InputError(f"'{part}' is not an object", where=str(path / "summary.json"), mend="run it again")
     phases = read_phases(path) if summary else None
     problems: list[str] = []
-    state = _state(info, path / "run.json")
-    if state == "finished" and not summary:
-        state = "unfinished (summary.json is missing)"
+    state = _state(record)
     experiment = info.get("experiment")
     kind = experiment.get("kind") if isinstance(experiment, Mapping) else None
     if known is not None and isinstance(experiment, Mapping):
@@ -341,6 +339,7 @@ def load_run(path: Path, known: dict[str, object] | None = None) -> Run:
         label=text_of(info, "variant", "label") or record.policy or "unknown policy",
         info=info,
         summary=phases.mean if phases else summary,
+        damage=record.damage,
         state=state,
         leaves=leaves,
         parents=parents,

@@ -164,8 +164,8 @@ def record(runs: Sequence[RunRecord], *, margin: float | None = None) -> list[En
     for run in runs:
         bad = run.invalid()
         if bad is not None:
-            error = RunTimedOut if bad[0] == 5 else RunInvalid
-            raise error(bad[1], where=str(run.path), mend="record baselines from runs that ended well")
+            error = RunTimedOut if bad.exit_code == 5 else RunInvalid
+            raise error(bad.reason, where=str(run.path), mend="record baselines from runs that ended well")
         groups.setdefault((run.experiment, run.variant, run.backend), []).append(run)
     return [_entry(name, own, margin) for name, own in groups.items()]
 

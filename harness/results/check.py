@@ -20,7 +20,6 @@ from harness.results.acknowledge import Acknowledgement, find
 from harness.results.baseline import FEWEST, Baseline, Entry, Spread, bound, floor, held_by_spread, spread_of
 from harness.results.catalogue import Key, Metric
 from harness.results.compare import amount_text, number_text
-from harness.results.comparison import found_at
 from harness.results.runs import RunRecord
 from harness.results.together import Of, together
 
@@ -100,11 +99,7 @@ def check(runs: Sequence[RunRecord], baseline: Baseline) -> Checked:
         if entry is not None:
             given.add(entry.name)
         if bad is not None:
-            found.invalid.append((str(run.path), *bad))
-            continue
-        lost = _lost_jobs(run)
-        if lost:
-            found.invalid.append((str(run.path), 4, lost))
+            found.invalid.append((str(run.path), bad.exit_code, bad.reason))
             continue
         if entry is None:
             unknown.append(run)
@@ -142,12 +137,6 @@ def check(runs: Sequence[RunRecord], baseline: Baseline) -> Checked:
             if entry.name not in given and (entry.experiment, entry.backend) in places
         ]
     return found
-
-
-def _lost_jobs(run: RunRecord) -> str | None:
-    """Whether an ended run has jobs that neither ended nor failed, in words."""
-    cut = found_at(run.described, ("limits", "duration_s")) is not None
-    return "jobs neither ended nor failed" if run.summary.get("finished") is False and not cut else None
 
 
 #: What comes of one metric: value, recorded, bound, how, verdict, words (`Held`).

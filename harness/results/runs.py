@@ -14,9 +14,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from harness.base.errors import CallError, InputError
+from harness.base.errors import CallError, InputError, RunInvalid
 from harness.base.files import read_json
 from harness.results.catalogue import BENCH, Key, flat
+from harness.results.validity import Invalid, invalidity
 
 #: How far below a given folder run directories are looked for (a campaign: folder/cells/CELL/RUN).
 DEPTH = 4
@@ -29,11 +30,15 @@ def without_seed(name: str, seed: int | None) -> str:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """One run: its directory (or, for `yarnfair bench`, its file), ``run.json``, ``summary.json``."""
+    """One run: its directory (or, for `yarnfair bench`, its file), ``run.json``, ``summary.json``.
+
+    ``damage``: why ``summary.json`` cannot be read; "" when it can.
+    """
 
     path: Path
     info: Mapping[str, Any]
     summary: Mapping[str, Any]
+    damage: str = ""
 
     @cached_property
     def values(self) -> dict[Key, float]:
@@ -105,39 +110,9 @@ class RunRecord:
         """Whether the same seed gives the same figures: on the simulator."""
         return self.backend == "sim"
 
-    def invalid(self) -> tuple[int, str] | None:
-        """The exit code and the reason when its figures do not count: unfinished, failed or lost jobs, time limit.
-
-        Raises InputError when the summary's count of failed jobs is no count.
-        """
-        code = self.info.get("exit")
-        why = str(self.info.get("why") or "")
-        if code is None:
-            return 4, "the run did not come to its end"
-        if code == 5:
-            return 5, why or "the run timed out"
-        if code != 0:
-            return 4, why or f"the run ended with exit code {code}"
-        if not self.summary:
-            return 4, "summary.json is missing"
-        queues = self.summary.get("queues")
-        failed = sum(
-            self._failed(str(queue), own)
-            for queue, own in (queues.items() if isinstance(queues, Mapping) else ())
-            if isinstance(own, Mapping)
-        )
-        if failed:
-            return 4, f"{failed} job(s) failed"
-        return None
-
-    def _failed(self, queue: str, own: Mapping[str, Any]) -> int:
-        failed = own.get("failed")
-        if failed is None:
-            return 0
-        if isinstance(failed, bool) or not isinstance(failed, int) or failed < 0:
-            what = f"queue {queue[:80]!r}: failed is {str(failed)[:40]!r}, not a number of jobs"
-            raise InputError(what, where=str(self.path / "summary.json"), mend="run the experiment again")
-        return failed
+    def invalid(self) -> Invalid | None:
+        """Return why the figures of this run do not count; None for a valid run (harness.results.validity)."""
+        return invalidity(self.info, self.summary, damage=self.damage)
 
 
 def find_runs(path: Path) -> list[Path]:
@@ -206,12 +181,18 @@ def kind_of(decision: Mapping[str, Any]) -> str:
 def read_run(path: Path) -> RunRecord:
     """One run directory, or one file that `yarnfair bench --json` has printed.
 
-    Raises InputError when it is neither, or damaged.
+    A damaged ``summary.json`` makes the run invalid. Raises InputError when the path is neither, or when ``run.json``
+    is damaged.
     """
     if path.is_file():
         return _read_bench(path)
-    summary_path = path / "summary.json"
-    return RunRecord(path, run_info(path), read_json(summary_path) if summary_path.is_file() else {})
+    info, summary_path = run_info(path), path / "summary.json"
+    if not summary_path.exists():
+        return RunRecord(path, info, {})
+    try:
+        return RunRecord(path, info, read_json(summary_path))
+    except InputError as error:
+        return RunRecord(path, info, {}, error.what)
 
 
 def _read_bench(path: Path) -> RunRecord:
@@ -291,7 +272,8 @@ def groups(arguments: Sequence[str], reference: str | None = None) -> Chosen:
     arguments with labels or folders, these are what is compared, variant by variant where they hold several; with one
     folder its variants are compared with each other. Runs given one by one are grouped by variant.
 
-    Raises CallError when there is nothing to compare, InputError for a missing run.
+    Raises CallError when there is nothing to compare, RunInvalid when there would be but for runs that do not count,
+    InputError for a missing run.
     """
     sources: dict[str, list[RunRecord]] = {}
     singles: list[RunRecord] = []
@@ -320,7 +302,7 @@ def groups(arguments: Sequence[str], reference: str | None = None) -> Chosen:
         for run in runs:
             bad = run.invalid()
             if bad is not None:
-                remarks.append(f"left out: {run.path}: {bad[1]}")
+                remarks.append(f"left out: {run.path}: {bad.reason}")
         if counted:
             valid[name] = counted
     contests = _contests(valid)
@@ -328,7 +310,9 @@ def groups(arguments: Sequence[str], reference: str | None = None) -> Chosen:
     remarks += [remark for contest in contests if (remark := _of_several_hashes(contest)) is not None]
     if not contests:
         why = "; ".join(remarks[:3])
-        raise CallError(
+        # Runs that do not count are no wrong call.
+        error = CallError if all(run.invalid() is None for runs in sources.values() for run in runs) else RunInvalid
+        raise error(
             "fewer than two groups of runs to compare" + (f" ({why})" if why else ""),
             where="RUN",
             mend="give two run directories or more, a folder with several policies, or label=glob twice",

@@ -225,7 +225,7 @@ def test_wrong_calls_and_files(write: Write, tmp_path: Path, capsys: pytest.Capt
 
 @pytest.mark.parametrize("failed", ['"x"', "NaN", "[1]", "true", "-1", "0.5"])
 @pytest.mark.parametrize("verb", ["check", "baseline", "compare"])
-def test_a_count_of_failed_jobs_that_is_none_is_one_line(
+def test_a_count_of_failed_jobs_that_is_none_makes_the_run_invalid(
     write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str, failed: str
 ) -> None:
     good, bad, file = write("good"), write("bad", seed=2), tmp_path / "b.json"
@@ -237,9 +237,10 @@ def test_a_count_of_failed_jobs_that_is_none_is_one_line(
         "compare": ("compare", good, bad),
     }[verb]
     code, _, err = call(capsys, *arguments)
-    assert code == 1
+    assert code == 4
     (line,) = err.splitlines()
-    assert str(bad / "summary.json") in line
+    assert str(bad) in line
+    assert "summary.json is damaged" in line
     assert "not a number of jobs" in line
 
 

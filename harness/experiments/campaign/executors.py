@@ -25,6 +25,7 @@ from harness.experiments.campaign.spec import Cell
 from harness.experiments.kind import Loaded, Runner, Step
 from harness.experiments.real.abandoned import clean_abandoned
 from harness.results.store import RunDirectory
+from harness.results.validity import invalidity
 
 INTERRUPTED = 130
 
@@ -117,6 +118,10 @@ def run_cell(
         except BaseException as error:
             RunDirectory.close(directory.path, *_words(error))
             raise
+        # One rule for every backend and experiment type; an experiment type only gives better words.
+        ended = {**directory.info, "exit": outcome.exit_code, "why": outcome.why}
+        if outcome.exit_code == 0 and (bad := invalidity(ended, outcome.summary)) is not None:
+            outcome = replace(outcome, exit_code=bad.exit_code, why=bad.reason)
         RunDirectory.close(directory.path, outcome.exit_code, outcome.why)
     except YarnfairError as error:
         wrong = isinstance(error, InputError | CallError)

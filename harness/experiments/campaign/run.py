@@ -33,6 +33,7 @@ from harness.experiments.campaign.spec import Cell, LoadedCampaign
 from harness.experiments.campaign.state import FILE, RUN_FILE, CampaignState, Standing, locked
 from harness.experiments.kind import Ended, Step
 from harness.results.store import RunDirectory
+from harness.results.validity import invalidity
 
 #: The estimate of a cell that nobody measured yet: a start, and so many containers a second. Rough by intent.
 START_S, CONTAINERS_PER_S = 0.5, 20_000
@@ -267,7 +268,10 @@ def ended_of(cell: Cell, out: Path) -> Ended | None:
         return None
     if info.get("cell", cell.id) != cell.id or info.get("exit") is None:
         return None
-    return Ended(cell.variant, directory, summary, info["exit"], info.get("why"))
+    code, why = info["exit"], info.get("why")
+    if code == 0 and (bad := invalidity(info, summary)) is not None:
+        code, why = bad.exit_code, bad.reason
+    return Ended(cell.variant, directory, summary, code, why)
 
 
 def run_campaign(

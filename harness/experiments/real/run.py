@@ -13,12 +13,14 @@ import math
 import re
 import threading
 import time
+import traceback
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from harness.base.errors import InputError, RunInvalid, YarnfairError
+from harness.base.errors import InputError, RunInvalid, YarnfairError, reason, without_secrets
+from harness.control.health import ControlHealth
 from harness.control.kept import decision_document
 from harness.control.reports import TickReport
 from harness.control.wall import Controller
@@ -41,6 +43,7 @@ from harness.policies.registry import make_policy
 from harness.results.metrics import ideal_alone_s
 from harness.results.store import Pace, RunDirectory
 from harness.results.summary import allocations_table, jobs_table, summarise
+from harness.results.validity import control_invalidity
 from harness.sim.setup import SimResult
 from harness.yarn.answers import FINAL_STATES, AppStatus
 from harness.yarn.capacity.source import FileSource
@@ -59,6 +62,9 @@ SILENCE_S = 120.0
 
 class RealRun:
     """One variant on one cluster."""
+
+    #: What the controller could carry out; None where no policy acts from outside.
+    health: ControlHealth | None = None
 
     def __init__(
         self,
@@ -170,11 +176,31 @@ class RealRun:
         place = self.cluster.place
         kept = FileSource(place) if self.variant.scheduler == "capacity" else place
         controller = Controller(settings, client, kept, store, policy, on_tick=self._ticked)
-        self.controller = threading.Thread(target=controller.run, args=(self.stop,), name="controller", daemon=True)
+        self.health = ControlHealth(settings.period_s)
+        self.controller = threading.Thread(target=self._control, args=(controller,), name="controller", daemon=True)
         self.controller.start()
+
+    def _control(self, controller: Controller) -> None:
+        """Run the controller until the run ends; `_loop` notices when it dies before."""
+        assert self.health is not None
+        try:
+            controller.run(self.stop)
+        except BaseException as error:
+            self.health.died = f"{type(error).__name__}: {reason(error)}"
+            text = "".join(traceback.format_exception(error))
+            self.decisions.append({"time_s": self.now_s(), "alarm": "controller", "text": without_secrets(text)})
+
+    def _controller_died(self) -> bool:
+        """Whether the controller ended by itself: from then on nobody carries out what the policy wants."""
+        if self.controller is None or self.health is None or self.controller.is_alive() or self.stop.is_set():
+            return False
+        self.health.died = self.health.died or "its thread ended"
+        return True
 
     def _ticked(self, report: TickReport) -> None:
         now = self.now_s()
+        if self.health is not None:
+            self.health.tick(report, now)
         for alarm in report.alarms:
             self.decisions.append({"time_s": now, "alarm": alarm.kind, "text": alarm.text})
         record = report.record
@@ -202,8 +228,9 @@ class RealRun:
             self._write(finished=False)
             raise
         self.ended_s = self.now_s()
+        died = self._controller_died()
         if not finished:
-            if limits.duration_s is None:
+            if limits.duration_s is None and not died:
                 why = f"not ended after {limits.time_limit_s:g} s: {self._open_words()}"
             self._kill()
         self.stop.set()
@@ -212,6 +239,9 @@ class RealRun:
         settle(self.jobs, self.client.rest)
         self._check_answers()
         self._document()
+        if self.health is not None:
+            self.health.end(self.ended_s)
+            self.directory.info["control"] = self.health.document()
         result, summary = self._write(finished=finished)
         measured = self.directory.info["measured"] = latencies(
             self.jobs, node_ms=node_heartbeat_ms(self.experiment, self.given)
@@ -233,15 +263,18 @@ class RealRun:
             jobs = self.load.lines(jobs, self.jobs, header.delays)
         self.directory.write_text("trace.jsonl", trace_text(header, jobs))
         self.directory.progress(time_s=result.end_s, jobs_done=sum(job.ended for job in self.jobs))
+        bad = control_invalidity(self.directory.info.get("control"))
+        if died and bad is not None:
+            return Outcome(summary, bad.exit_code, bad.reason)
         if why is not None:
             return Outcome(summary, 5, why)
         if result.failed_jobs:
             first = next(job for job in self.jobs if job.failed)
-            reason = first.record.why or (first.status.diagnostics if first.status else "")
+            words = first.record.why or (first.status.diagnostics if first.status else "")
             return Outcome(
-                summary, 4, f"{result.failed_jobs} job(s) failed, {first.spec.id}: {' '.join(reason.split())[:1000]}"
+                summary, 4, f"{result.failed_jobs} job(s) failed, {first.spec.id}: {' '.join(words.split())[:1000]}"
             )
-        return Outcome(summary, 0, None)
+        return Outcome(summary, 0, None) if bad is None else Outcome(summary, bad.exit_code, bad.reason)
 
     def _loop(self, end_s: float, on_step: Callable[[Step], None] | None) -> bool:
         due = [(job.due_s, number) for number, job in enumerate(self.jobs) if job.due_s is not None]
@@ -255,7 +288,7 @@ class RealRun:
                 with contextlib.suppress(YarnfairError):
                     self._look()
                 return True
-            if now >= end_s:
+            if now >= end_s or self._controller_died():
                 return False
             try:
                 while due and due[0][0] <= self.now_s():

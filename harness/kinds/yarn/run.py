@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from harness.base.documents import YamlDocument
 from harness.base.errors import CallError, InputError
 from harness.clusters.backends import BACKENDS, backend_class
+from harness.control.health import health_of_decisions
 from harness.experiments.kind import (
     NEVER_ENDS,
     Ended,
@@ -115,6 +116,11 @@ def run_variant(
     summary["wall_s"] = round(time.perf_counter() - began, 3)
     directory.write_summary(summary)
     stepped(summary["makespan_s"], int(table["finished_s"].notna().sum()))
+    if variant.mode == "outside":
+        lasted_s = result.makespan_s if result.finished else result.end_s
+        health = health_of_decisions(result.decisions, period_s=variant.period_s, lasted_s=lasted_s)
+        if health is not None:
+            directory.note(control=health.document())
     exit_code, why = _verdict(experiment, result)
     return Outcome(summary, exit_code, why)
 
