@@ -13,7 +13,8 @@ from pathlib import Path
 
 from tests.docs.test_lines import PAGES, ROOT
 
-WORDS = 50_000
+#: Raised from 50,000 when the reference began to say what makes a run invalid; docs explain rather than compress.
+WORDS = 55_000
 #: Pages whose source, with the keys of the records, lies here.
 SOURCES = ROOT / "studies" / "pages"
 #: Around what a command makes; the group is there at its end.
@@ -43,7 +44,7 @@ def page(path: Path) -> int:
     return written((source if source.exists() else path).read_text(encoding="utf-8"), source.exists())
 
 
-def test_the_book_has_at_most_fifty_thousand_words_that_people_wrote() -> None:
+def test_the_book_has_at_most_so_many_words_that_people_wrote() -> None:
     found = {str(path.relative_to(ROOT)): page(path) for path in PAGES}
     assert sum(found.values()) <= WORDS, sorted(found.items(), key=lambda one: -one[1])[:10]
 
