@@ -13,8 +13,9 @@ from harness.control.reports import TickReport
 
 __all__ = ["ControlHealth", "health_of_decisions"]
 
-#: Alarms of a tick after which nothing the policy wants is carried out.
-BLOCKING = frozenset({"observation", "policy", "actuation", "trap", "file", "lease", "late"})
+#: Alarms that do not keep a policy from acting. Any other alarm of a tick that carried nothing out does.
+HARMLESS = frozenset({"foreign", "note", "app", "rm", "ad-hoc", "ledger", "guard"})
+RELEASED = "released"
 #: A controller that makes no tick for longer than this, and than so many periods, is out of action meanwhile.
 SILENCE_S, SILENT_PERIODS = 30.0, 10.0
 
@@ -43,7 +44,7 @@ class ControlHealth:
         """Count one tick that ended at `now_s`."""
         alarms = [(alarm.kind, alarm.text) for alarm in report.alarms]
         if report.released:
-            alarms.append(("guard", report.released))
+            alarms.append((RELEASED, report.released))
         self.count(now_s, carried_out=report.record is not None, alarms=alarms)
 
     def count(
@@ -68,7 +69,7 @@ class ControlHealth:
         for kind, text in alarms:
             if kind == "not-in-force":
                 self._open = False
-            elif (kind in BLOCKING or kind == "guard") and not carried_out:
+            elif kind not in HARMLESS and not carried_out:
                 blocking = kind
             else:
                 continue

@@ -43,6 +43,7 @@ def run_on(
     rm: RmModel, loaded: LoadedExperiment, monkeypatch: pytest.MonkeyPatch, out: Path
 ) -> tuple[Outcome | Any, dict[str, Any]]:
     """Run the experiment's policy from outside with the real controller on a ResourceManager in memory, no jobs."""
+    rm.now_s = time.time()
 
     @contextlib.contextmanager
     def client(_: object) -> Iterator[RmModel]:
