@@ -115,7 +115,9 @@ def _controller(
 
     policy = config.make_policy()
     store = stack.enter_context(LedgerStore(ledger))
-    return Controller(config.control_settings(trust_clock=trusted), client, place, store, policy, **more)
+    controller = Controller(config.control_settings(trust_clock=trusted), client, place, store, policy, **more)
+    controller.check_entitlements()
+    return controller
 
 
 def _once(config: EnforceConfig, rms: tuple[str, ...], log: Log, as_json: bool, trusted: TrustedClock) -> int:

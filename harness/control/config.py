@@ -121,7 +121,8 @@ class EnforceConfig(Strict):
     """ResourceManagers, when `--rm` does not name them."""
     queues: dict[Name, Entitlement] = Field(default_factory=dict)
     """Entitlements: queue (with or without `root.`) to a number within [0.001, 1,000,000]. Other queues have their
-    weight in the file when first seen."""
+    weight in the file when first seen. A queue that nobody knows is an error, unless `accept` names
+    `unknown-queues`."""
     period_s: Seconds = 5.0
     """The control period."""
     refresh: Literal["rpc", "poll"] = "rpc"
@@ -149,7 +150,8 @@ class EnforceConfig(Strict):
     `name`: they stand in the file, with their parent's limits and weights of their own, until a minute after their
     last application."""
     accept: list[Name] = Field(default_factory=list, max_length=50)
-    """Names of traps that do not keep the controller from writing."""
+    """Names of traps that do not keep the controller from writing. `unknown-queues`: queues of `queues` need not be
+    there yet."""
     on_stop: OnStop = "release"
     """At SIGTERM or Ctrl-C: `release` gives the allocation file back to the administrator, or hands over to a
     spare; `hold` leaves what is in force ([how](../how-to/enforce.md))."""

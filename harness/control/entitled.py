@@ -1,18 +1,62 @@
-"""Which entitlements an administrator gave, where a controller's momentary weights are in force. Reads only."""
+"""Which entitlements an administrator gave, where a controller's momentary weights are in force. Reads only.
+
+Also whether the queues that a configuration names are there.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from harness.base.errors import InputError, YarnfairError
+from harness.base.errors import CallError, InputError, YarnfairError
 from harness.control.config import EnforceConfig
 from harness.control.lease import Lease, lease_place
 from harness.control.owner import FileOwner
 from harness.ledger.store import read_documents
 from harness.yarn.files import AllocationPlace, LocalPlace
+
+#: So many queues are named.
+_MOST_NAMED = 5
+
+
+#: In ``accept``: queues of the configuration that are not there (yet) do not keep the controller from beginning.
+ACCEPT_UNKNOWN = "unknown-queues"
+
+
+def unknown_queues(entitlements: Collection[str], known: Collection[str]) -> str:
+    """Which queues a configuration names that nobody knows, with those whose names are most alike ('': none)."""
+    missing = sorted(set(entitlements) - set(known))
+    if not missing:
+        return ""
+    shown = []
+    for path in missing[:_MOST_NAMED]:
+        near = get_close_matches(path[:200], list(known), 3)
+        # The same name below another parent is no near match by its letters.
+        own = path.rpartition(".")[2]
+        near += [other for other in sorted(known) if other.rpartition(".")[2] == own and other not in near]
+        shown.append(f"no queue {path}" + (f" (near: {', '.join(near[:3])})" if near else ""))
+    more = f"; and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
+    return "; ".join(shown) + more
+
+
+def check_entitlements(entitlements: Collection[str], known: Collection[str], accept: Collection[str]) -> str:
+    """What is to be said of queues of the configuration that nobody knows, where it is accepted ('': nothing).
+
+    Raises CallError where it is not: an entitlement that is not in force is a mistake, not a detail.
+    """
+    why = unknown_queues(entitlements, known)
+    if not why:
+        return ""
+    if ACCEPT_UNKNOWN in accept:
+        return f"{why}: these entitlements hold once the queues are there"
+    raise CallError(
+        why,
+        where="queues",
+        mend=f"correct the name, or take it out; of a queue that comes later: `accept: [{ACCEPT_UNKNOWN}]`",
+    )
 
 
 def of_config(config: EnforceConfig) -> dict[str, float]:

@@ -149,6 +149,10 @@ class Owned(ABC):
     def _stands(self) -> dict[str, Values]:
         """What is there now, read anew: queue -> attribute -> value."""
 
+    def names(self) -> frozenset[str]:
+        """The queues that are there now, read anew; nothing is remembered. Raises what reading raises."""
+        return frozenset(self._stands())
+
     @abstractmethod
     def _look_anew(self) -> None:
         """What was read last counts no more."""

@@ -10,6 +10,7 @@ refresh, read back. A tick never raises for what goes wrong outside: it reports 
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 import time
@@ -23,6 +24,7 @@ from harness.control.capacity_owner import CapacityOwner, owner_of
 from harness.control.clock import SteadyClock
 from harness.control.clocks import Clocks, ClocksDiffer, read_clocks
 from harness.control.core import ControlCore
+from harness.control.entitled import check_entitlements
 from harness.control.events import (
     Action,
     Actuated,
@@ -111,6 +113,8 @@ class Controller(Tenure):
         self._written_s = -math.inf
         self._verified_s = -math.inf
         self._decided = False
+        #: What the first tick is to say of the configuration.
+        self._of_start = ""
         #: Traps that keep from nothing, and have been told of.
         self._noted: set[str] = set()
         rm = store.document("rm")
@@ -131,6 +135,23 @@ class Controller(Tenure):
 
     # --- the driver's surface ---
 
+    def check_entitlements(self) -> None:
+        """Whether the queues that the configuration gives entitlements are there, or have been. Asks the RM.
+
+        Raises CallError where one is not, with the names that are most alike; what asking raises.
+        """
+        entitlements = self.settings.entitlements
+        if not entitlements:
+            return
+        known = {*self.client.rest.scheduler().queues, *self.owner.departed, *self.owner.baseline}
+        state = self.store.document("ledger") or {}
+        for part in ("weights", "departed"):
+            known.update(state.get(part) or {})
+        with contextlib.suppress(YarnfairError):
+            # A file that the RM has not loaded yet.
+            known |= self.owner.names()
+        self._of_start = check_entitlements(entitlements, known, self.settings.accept)
+
     def run(self, stop: threading.Event) -> None:
         """Ticks every period until `stop` is set. A tick that takes longer than the period delays the next."""
         while not stop.is_set():
@@ -142,6 +163,9 @@ class Controller(Tenure):
         """One control period, now."""
         self._tick = tick = TickReport(self.clock())
         self._decided_s = None
+        if self._of_start:
+            self._alarm("note", self._of_start)
+            self._of_start = ""
         self._hold()
         self._told_to_go_on()
         actions: list[Action] = self.core.handle(Tick(tick.time_s))

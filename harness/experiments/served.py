@@ -18,7 +18,7 @@ from harness.yarn.capacity.convert import render_properties
 from harness.yarn.capacity.properties import PREFIX, parse_configuration
 from harness.yarn.capacity.queues import queue_tree
 from harness.yarn.fair.parse import parse_allocations
-from harness.yarn.fair.render import render_allocations
+from harness.yarn.fair.render import in_float32, render_allocations
 
 if TYPE_CHECKING:
     from harness.sim.setup import SimSetup
@@ -98,8 +98,9 @@ def with_store(setup: SimSetup, store: str) -> SimSetup:
 
 
 def _fair_text(setup: SimSetup) -> tuple[SimSetup, str]:
-    """With root's settings written out, as reading any file gives them."""
-    allocations = setup.allocations
+    """With root's settings written out, and numbers as float32, as reading any file gives them."""
+    allocations = in_float32(setup.allocations)
+    setup = replace(setup, allocations=allocations)
     root = QueueSettings(
         ROOT,
         min_share_preemption_timeout_ms=allocations.default_min_share_preemption_timeout_ms,

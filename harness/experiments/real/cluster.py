@@ -28,14 +28,12 @@ from harness.experiments.real.given import given_file
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, nodes_of
 from harness.experiments.simulated import texts
 from harness.jobs.submit import NODE_PROPERTIES
-from harness.model.plan import Attributes
 from harness.model.queues import NEVER_MS, ROOT, AllocationFile, QueueSettings
-from harness.sim.attributes import with_attributes
 from harness.sim.capacity.tree import capacity_settings
 from harness.yarn.capacity.convert import render_properties
 from harness.yarn.discover import find_rm
 from harness.yarn.fair.parse import parse_allocations
-from harness.yarn.fair.render import render_allocations
+from harness.yarn.fair.render import in_float32, render_allocations
 from harness.yarn.files import AllocationPlace
 from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import RmAddress
@@ -102,7 +100,7 @@ def cluster_spec(experiment: LoadedExperiment, allocations: Path | None = None) 
 
 
 def file_text(allocations: AllocationFile, *, root_named: bool = True) -> str:
-    """The allocation file of an experiment as the RM reads it: weights as float32, the root's defaults written out.
+    """The allocation file of an experiment as the RM reads it: numbers as float32, the root's defaults written out.
 
     ``root_named``: whether it has an element for the root itself, which must be as in the file that the RM had before
     (docs/reference/allocation-file.md, "The root's own element"). Raises InputError where the experiment needs one.
@@ -117,8 +115,7 @@ def file_text(allocations: AllocationFile, *, root_named: bool = True) -> str:
     given = allocations.settings.get(ROOT)
     if given is not None:
         root = replace(root, scheduling_policy=given.scheduling_policy, max_resources=given.max_resources)
-    weights = {path: one.weight for path, one in allocations.settings.items() if one.weight is not None}
-    rounded = with_attributes(allocations, Attributes(weights))
+    rounded = in_float32(allocations)
     if not root_named:
         if root.scheduling_policy is not None or root.max_resources is not None or root.weight is not None:
             raise InputError(

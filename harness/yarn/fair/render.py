@@ -6,15 +6,22 @@ queue tree that a user wrote.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from harness.base.errors import InputError
 from harness.model.data import templates
 from harness.model.queues import ROOT, AllocationFile, QueueSettings
 from harness.yarn.fair.elements import ACL_ELEMENTS, OF_FILE, OF_QUEUE, OF_ROOT
+from harness.yarn.fair.javanum import float32
 from harness.yarn.fair.parse import parse_allocations
 
 TEMPLATE = "fair-scheduler.xml.j2"
+#: Settings that the ResourceManager reads as Java floats.
+_QUEUE_FLOATS = ("weight", "max_am_share", "fair_share_preemption_threshold")
+_FILE_FLOATS = ("queue_max_am_share_default", "default_fair_share_preemption_threshold")
+#: So many settings that do not come back are named.
+_MOST_NAMED = 5
 
 
 @dataclass(slots=True)
@@ -43,14 +50,43 @@ def render_allocations(file: AllocationFile) -> str:
     )
     read_back = parse_allocations(text, source="the rendered file")
     if read_back != file:
-        differences = [
-            name for name in AllocationFile.__dataclass_fields__ if getattr(read_back, name) != getattr(file, name)
-        ]
         raise InputError(
-            f"these settings do not come back from the rendered file: {', '.join(differences)}",
+            f"these settings do not come back from the rendered file: {', '.join(_differences(file, read_back))}",
             mend="give values that an allocation file can express (whole seconds, configured parents, finite numbers)",
         )
     return text
+
+
+def in_float32(file: AllocationFile) -> AllocationFile:
+    """The allocation file as a ResourceManager reads it: weights, shares and thresholds are Java floats.
+
+    0.3, which float32 does not hold, becomes the nearest number that it does.
+    """
+    settings = {path: replace(one, **_rounded(one, _QUEUE_FLOATS)) for path, one in file.settings.items()}
+    return replace(file, settings=settings, **_rounded(file, _FILE_FLOATS))
+
+
+def _rounded(settings: QueueSettings | AllocationFile, names: tuple[str, ...]) -> dict[str, Any]:
+    given = {name: getattr(settings, name) for name in names}
+    return {name: float32(value) for name, value in given.items() if value is not None}
+
+
+def _differences(file: AllocationFile, read_back: AllocationFile) -> list[str]:
+    """What differs, by the name of the setting; of queues' settings with the queue and both values."""
+    found = []
+    for name in AllocationFile.__dataclass_fields__:
+        if name == "settings":
+            continue
+        if getattr(read_back, name) != getattr(file, name):
+            found.append(name)
+    for path in sorted({*file.settings, *read_back.settings}):
+        wanted = file.settings.get(path) or QueueSettings(path)
+        came = read_back.settings.get(path) or QueueSettings(path)
+        for name in QueueSettings.__dataclass_fields__:
+            one, other = getattr(wanted, name), getattr(came, name)
+            if one != other:
+                found.append(f"{path} {name} ({one!r} comes back as {other!r})")
+    return found[:_MOST_NAMED] + ([f"and {len(found) - _MOST_NAMED} more"] if len(found) > _MOST_NAMED else [])
 
 
 def _top(file: AllocationFile) -> list[tuple[str, str]]:
