@@ -97,7 +97,7 @@ def enforce(
     metrics = config.metrics
     address = metrics_address or (metrics.address if metrics else "127.0.0.1")
     port = metrics_port if metrics_port is not None else (metrics.port if metrics else None)
-    return _serve(config, rms, log, address, port, trusted)
+    return _serve(config, Path(config_file), rms, log, address, port, trusted)
 
 
 def _controller(
@@ -132,7 +132,7 @@ def _once(config: EnforceConfig, rms: tuple[str, ...], log: Log, as_json: bool, 
         report = controller.tick()
     if as_json:
         print_json(_document(report))
-    elif report.record is None and not _failures(report):
+    elif not (report.record and (report.wrote or report.shadow)) and not _failures(report):
         click.echo("nothing to change")
     return 1 if _failures(report) else 0
 
@@ -283,7 +283,13 @@ def _difference(config: EnforceConfig, prepared: Prepared, what: str) -> list[st
 
 
 def _serve(
-    config: EnforceConfig, rms: tuple[str, ...], log: Log, address: str, port: int | None, trusted: TrustedClock
+    config: EnforceConfig,
+    config_file: Path,
+    rms: tuple[str, ...],
+    log: Log,
+    address: str,
+    port: int | None,
+    trusted: TrustedClock,
 ) -> int:
     from harness.base.errors import YarnfairError
     from harness.control.telemetry import Metrics, TickLog
@@ -313,7 +319,16 @@ def _serve(
             ledger = config.ledger_path()
             return client, _controller(config, client, place, ledger, own, trusted=trusted, on_tick=on_tick)
 
-        found = _waited_for(opened, stack, config, log, stop)
+        def reread() -> None:
+            nonlocal config
+            received.take_reload(stop)
+            try:
+                config = _reread(config, config_file)
+                log("info", "config", "configuration reloaded")
+            except YarnfairError as error:
+                log("warning", "config", f"{_NOT_RELOADED}: {error.line()}")
+
+        found = _waited_for(opened, stack, config.period_s, log, received, stop, reread)
         if found is None:
             # An earlier run may have left its weights.
             return _released_at_stop(config, rms, received, log)
@@ -324,12 +339,55 @@ def _serve(
         where = ", ".join(rm.rest for rm in client.rms)
         words = f"policy {config.policy}, mode {config.mode}, on {where} every {config.period_s:g} s"
         log("info", "begin", words, policy=config.policy, mode=config.mode)
-        controller.run(stop)
+        controller.run(received.pause)
+        while not stop.is_set():
+            received.take_reload(stop)
+            config, controller = _reloaded(config, config_file, controller, trusted)
+            tick_log.policy = controller.policy
+            stack.callback(controller.close)
+            controller.run(received.pause)
         try:
             words, failed = controller.stop(config.on_stop), False
         except YarnfairError as error:
             words, failed = f"stopped; not released: {error.line()}", True
     return _ended(received, log, words, failed)
+
+
+_NOT_RELOADED = "not reloaded, the configuration of before stays in force"
+
+
+def _reread(config: EnforceConfig, config_file: Path) -> EnforceConfig:
+    """The configuration as the file has it now. YarnfairError where it is wrong, or needs a restart."""
+    from harness.base.errors import CallError
+    from harness.control.config import read_config
+
+    new = read_config(config_file)
+    if fixed := config.fixed_keys(new):
+        raise CallError(f"{', '.join(fixed)} cannot change while it runs", mend="restart it, or put them back")
+    return new
+
+
+def _reloaded(
+    config: EnforceConfig, config_file: Path, controller: Controller, trusted: TrustedClock
+) -> tuple[EnforceConfig, Controller]:
+    """The configuration as the file has it now, and a controller that goes on by it from the same ledger.
+
+    One that is wrong, or that needs a restart, changes nothing: the next tick has an alarm (``config``).
+    """
+    from harness.base.errors import YarnfairError
+    from harness.control.wall import Controller
+
+    try:
+        new = _reread(config, config_file)
+        settings, policy = new.control_settings(trust_clock=trusted), new.make_policy()
+        place, store = controller.owner.place, controller.store
+        made = Controller(settings, controller.client, place, store, policy, on_tick=controller.on_tick)
+        made.check_entitlements()
+    except YarnfairError as error:
+        controller.announce("config", f"{_NOT_RELOADED}: {error.line()}")
+        return config, controller
+    made.announce("note", f"configuration reloaded: policy {new.policy}, mode {new.mode}, every {new.period_s:g} s")
+    return new, made
 
 
 def _live_page(config: EnforceConfig, stack: ExitStack) -> str:
@@ -366,35 +424,70 @@ def _load_numpy() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+#: What ends a process that does not ask for it, except what tells of a mistake in the process itself.
+_ENDING = ("TERM", "INT", "QUIT", "USR1", "USR2", "ALRM", "VTALRM", "PROF", "IO", "PWR", "STKFLT", "XCPU")
+
+
 class _Signals:
-    """SIGTERM and SIGINT, waited for by a thread of their own.
+    """The signals that would end the process, and SIGHUP, waited for by a thread of their own.
+
+    All that end it release as SIGTERM does; SIGHUP reloads the configuration.
 
     A handler would run between any two steps of the main thread, and to set an Event there that the main thread is just
     waiting for may lock it for ever.
     """
 
-    WANTED = frozenset({signal.SIGTERM, signal.SIGINT})
+    RELOAD = signal.SIGHUP
+    ENDING = frozenset(
+        (
+            *(getattr(signal, f"SIG{name}") for name in _ENDING if hasattr(signal, f"SIG{name}")),
+            *range(signal.SIGRTMIN, signal.SIGRTMAX + 1),
+        )
+    )
+    WANTED = ENDING | {RELOAD}
 
     def __init__(self) -> None:
         self.first: int | None = None
+        #: Whether the configuration is to be read again, and whether ticks are to pause for that or for ending.
+        self.reload, self.pause = threading.Event(), threading.Event()
         # Threads that begin later inherit this: only the one that waits gets them.
         signal.pthread_sigmask(signal.SIG_BLOCK, self.WANTED)
 
     def wait_for(self, stop: threading.Event) -> None:
-        self.first = signal.sigwait(self.WANTED)
+        while (found := signal.sigwait(self.WANTED)) == self.RELOAD:
+            self.reload.set()
+            self.pause.set()
+        self.first = found
         first_s = time.monotonic()
         stop.set()
+        self.pause.set()
         # Asked again later: not waiting for an answer of the RM any longer.
         while True:
-            again = signal.sigwait(self.WANTED)
+            again = signal.sigwait(self.ENDING)
             if time.monotonic() - first_s > _ONE_REQUEST_S:
                 os._exit(128 + again)
 
+    def take_reload(self, stop: threading.Event) -> None:
+        """Ticks go on after this, unless the process is to end."""
+        self.reload.clear()
+        self.pause.clear()
+        if stop.is_set():
+            self.pause.set()
+
 
 def _waited_for(
-    make: Callable[[ExitStack], T], stack: ExitStack, config: EnforceConfig, log: Log, stop: threading.Event
+    make: Callable[[ExitStack], T],
+    stack: ExitStack,
+    period_s: float,
+    log: Log,
+    received: _Signals,
+    stop: threading.Event,
+    reread: Callable[[], None],
 ) -> T | None:
-    """What ``make`` makes, as soon as an active RM answers, or the ledger's disk has room; None when stopped before."""
+    """What ``make`` makes, as soon as an active RM answers, or the ledger's disk has room; None when stopped before.
+
+    ``reread``: reads the configuration again, where a signal has asked for it.
+    """
     from harness.ledger.store import StoreFull
     from harness.yarn.errors import Unreachable
 
@@ -410,7 +503,9 @@ def _waited_for(
                 said = error.line()
                 kind = "ledger" if isinstance(error, StoreFull) else "observation"
                 log("warning", kind, f"{said}; waiting for it")
-            stop.wait(config.period_s)
+            received.pause.wait(period_s)
+            if received.reload.is_set():
+                reread()
     return None
 
 

@@ -100,6 +100,10 @@ class MetricsSpec(Strict):
     """The address that it listens on."""
 
 
+#: Keys that a running controller cannot take: it is made with them.
+_FIXED = ("allocation_file", "capacity_file", "ledger", "rms", "lease_s", "http", "metrics", "page")
+
+
 class EnforceConfig(Strict):
     """All of the file. Relative paths are relative to the working directory."""
 
@@ -217,6 +221,10 @@ class EnforceConfig(Strict):
         else:
             wanted = defaults.get("half_life") == math.inf and not given.keys() & {"half_life", "window", "round"}
         return {"half_life": "inf" if self.half_life is None else self.half_life} if wanted else {}
+
+    def fixed_keys(self, new: EnforceConfig) -> list[str]:
+        """The keys in which a new configuration differs and that a running controller cannot take."""
+        return [name for name in _FIXED if getattr(self, name) != getattr(new, name)]
 
     def place(self) -> AllocationPlace | None:
         """Where the scheduler's file lies; None: the configuration names none. CallError."""

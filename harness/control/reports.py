@@ -18,6 +18,7 @@ class Alarm:
     own), ``rm`` (another RM answers, or the same after a restart), ``ledger`` (the ledger cannot be written),
     ``ad-hoc`` (a limit that cannot be set), ``lease`` (another controller), ``app`` (the RM's figures of an application
     make no sense), ``guard`` (a guard of the administrator's is passed),
+    ``config`` (a configuration that could not be reloaded),
     ``trap`` (a Capacity Scheduler's setting keeps the controller from writing), ``note`` (one that does not).
     """
 

@@ -62,7 +62,7 @@ class TickLog:
     """Turns ticks into log events: decisions, alarms when they begin, last and end."""
 
     def __init__(self, log: Log, policy: Policy, clock: Callable[[], float] = time.monotonic) -> None:
-        self._log, self._policy, self._clock = log, policy, clock
+        self._log, self.policy, self._clock = log, policy, clock
         #: Kind -> what was said of it at the last tick (a kind of `_OF_A_KIND`: its own name) -> when.
         self._alarms: dict[str, dict[str, float]] = {}
         self._weights: dict[str, float] = {}
@@ -73,13 +73,14 @@ class TickLog:
         # Why comes before what was done about it.
         self._tell_alarms(report)
         record = report.record
-        if record is not None:
+        # What was decided and stands in the file already, or did not get there, is no change of weights.
+        if record is not None and (report.wrote or report.shadow):
             weights = record.attributes.weights
             moved = [queue for queue in record.changed if queue in weights]
             before = self._weights or report.before
             told = [
                 change
-                for change in changes_of(record, report.snapshot, before, self._policy)
+                for change in changes_of(record, report.snapshot, before, self.policy)
                 if change.moved or not self._weights
             ]
             shown = [change.line() for change in told[:_MOST_NAMED]]

@@ -113,8 +113,8 @@ class Controller(Tenure):
         self._written_s = -math.inf
         self._verified_s = -math.inf
         self._decided = False
-        #: What the first tick is to say of the configuration.
-        self._of_start = ""
+        #: What the next tick is to say besides (`announce`).
+        self._announced: list[Alarm] = []
         #: Traps that keep from nothing, and have been told of.
         self._noted: set[str] = set()
         rm = store.document("rm")
@@ -150,7 +150,12 @@ class Controller(Tenure):
         with contextlib.suppress(YarnfairError):
             # A file that the RM has not loaded yet.
             known |= self.owner.names()
-        self._of_start = check_entitlements(entitlements, known, self.settings.accept)
+        if text := check_entitlements(entitlements, known, self.settings.accept):
+            self.announce("note", text)
+
+    def announce(self, kind: str, text: str) -> None:
+        """Something that the next tick is to say, with its alarms."""
+        self._announced.append(Alarm(kind, text))
 
     def run(self, stop: threading.Event) -> None:
         """Ticks every period until `stop` is set. A tick that takes longer than the period delays the next."""
@@ -163,9 +168,7 @@ class Controller(Tenure):
         """One control period, now."""
         self._tick = tick = TickReport(self.clock())
         self._decided_s = None
-        if self._of_start:
-            self._alarm("note", self._of_start)
-            self._of_start = ""
+        tick.alarms, self._announced = tuple(self._announced), []
         self._hold()
         self._told_to_go_on()
         actions: list[Action] = self.core.handle(Tick(tick.time_s))

@@ -38,6 +38,17 @@ def decision(counted: dict[str, float], **weights: float) -> TickReport:
     return TickReport(time_s=100.0, took_s=0.1, snapshot=Snapshot(100.0, ZERO, queues), record=record, wrote=True)
 
 
+def test_weights_that_were_decided_and_not_written_are_no_change() -> None:
+    stream = io.StringIO()
+    told = TickLog(Log(stream), make_policy("ltrf"))
+    told(decision({}, a=1.0, b=1.0))
+    told(replace(decision({"a": 9.0, "b": 0.0}, a=1.0, b=3.0), wrote=False))
+    assert "25 %" not in stream.getvalue()
+    # What is written in the end is told as a change of what was written before.
+    told(decision({"a": 9.0, "b": 0.0}, a=1.0, b=3.0))
+    assert "a 50 -> 25 %" in stream.getvalue()
+
+
 def test_two_alarms_of_one_kind_that_last_are_two_lines_and_not_two_in_every_period() -> None:
     stream, now = io.StringIO(), [0.0]
     told = TickLog(Log(stream), make_policy("ltrf"), lambda: now[0])
