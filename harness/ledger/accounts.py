@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from harness.ledger.ledger import Usage
@@ -88,8 +88,8 @@ class AppAccount:
     started_s: float | None = None
     #: What of its present use was assumed at the last look, and how much its former queues were charged of what its
     #: figure has not shown yet (neither is kept in a store).
-    assumed: Usage = _NOTHING
-    ahead: Usage = _NOTHING
+    assumed: Usage = field(default=_NOTHING, compare=False)
+    ahead: Usage = field(default=_NOTHING, compare=False)
 
 
 @dataclass(slots=True)
