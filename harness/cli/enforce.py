@@ -210,19 +210,37 @@ def _copied(config: EnforceConfig, stack: ExitStack) -> Path:
 
 
 def _kept(
-    config: EnforceConfig, rms: tuple[str, ...], ledger: Path, stack: ExitStack
+    config: EnforceConfig, rms: tuple[str, ...], ledger: Path, stack: ExitStack, log: Log | None = None
 ) -> tuple[RmClient | None, LedgerStore, Owner, Lease | None]:
     """The ledger, and the owner and lease of what it is about; a client where only the RM can tell what that is."""
     from harness.control.capacity_owner import owner_of
-    from harness.ledger.store import LedgerStore
 
     client, place = None, config.kept()
     if place is None:
         client = stack.enter_context(config.open_client(rms))
         place = config.owned(client)
-    store = stack.enter_context(LedgerStore(ledger))
+    store = stack.enter_context(_store(ledger, config, stack, log))
     owner = owner_of(place, store.document)
     return client, store, owner, owner.lease(store.identity, config.lease_s, time.monotonic)
+
+
+def _store(ledger: Path, config: EnforceConfig, stack: ExitStack, log: Log | None) -> LedgerStore:
+    """The ledger for a release. One that cannot be written is copied: what is in it suffices to give the file back."""
+    from harness.base.errors import InputError
+    from harness.ledger.store import LedgerStore, StoreFull, is_in_use
+
+    try:
+        return LedgerStore(ledger)
+    except StoreFull as error:
+        if not ledger.exists():
+            raise
+        if is_in_use(ledger):
+            raise InputError(
+                "another controller is at work with this ledger", where=str(ledger), mend="stop it, or wait for it"
+            ) from None
+        if log is not None:
+            log("warning", "ledger", f"{error.line()}; released from a copy of it, which is not kept")
+        return LedgerStore(_copied(config, stack))
 
 
 def _release(config: EnforceConfig, rms: tuple[str, ...], log: Log) -> int:
@@ -231,7 +249,7 @@ def _release(config: EnforceConfig, rms: tuple[str, ...], log: Log) -> int:
     from harness.yarn.errors import Unreachable
 
     with ExitStack() as stack:
-        client, store, owner, lease = _kept(config, rms, config.ledger_path(), stack)
+        client, store, owner, lease = _kept(config, rms, config.ledger_path(), stack, log)
         # A spare would take over what was just given back.
         spare = lease is not None and lease.spare()
         prepared = give_back(owner, store, lease)

@@ -71,14 +71,15 @@ class LedgerStore:
     """The ledger file of one controller.
 
     Raises InputError when the file cannot be used: another controller has it, it is damaged, it is no ledger;
-    StoreFull when its disk is full or fails.
+    StoreFull when its disk is full or fails, or when a ledger that is there cannot be written (a read-only disk, rights
+    that were taken away).
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = _lock(path)
         try:
-            self._db = _connect(path)
+            self._db = _connect(path, keeps=True)
             try:
                 self._prepare()
             except BaseException:
@@ -107,7 +108,10 @@ class LedgerStore:
         return str(self.document("identity"))
 
     def _prepare(self) -> None:
-        with _errors(self.path):
+        with _errors(self.path, keeps=True):
+            self._check_writable()
+            #: Which file it is: one that is deleted or replaced under our hands keeps nothing.
+            self._file = _file_of(self.path)
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
             tables = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
             if version == 0 and tables == 0:
@@ -126,6 +130,11 @@ class LedgerStore:
             bad = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
             if bad != "ok":
                 raise sqlite3.DatabaseError(bad)
+
+    def _check_writable(self) -> None:
+        """SQLite opens a file that may not be written without a word, and says so at the first write."""
+        with self._db:
+            self._db.execute("BEGIN IMMEDIATE")
 
     def document(self, name: str) -> Any:
         """A named document, None if there is none."""
@@ -155,6 +164,7 @@ class LedgerStore:
 
         Raises StoreFull when it could not be written; nothing of it was, and the caller may try again later.
         """
+        self._check_there()
         try:
             with self._db:
                 self._db.execute("BEGIN IMMEDIATE")
@@ -172,6 +182,17 @@ class LedgerStore:
             raise StoreFull(f"the ledger cannot be written: {error}", where=str(self.path), mend=mend) from None
         if accounts is not None:
             accounts.saved()
+
+    def _check_there(self) -> None:
+        """Raises StoreFull where the file that is open is no longer the one at the path."""
+        now = _file_of(self.path)
+        if now != self._file:
+            what = "deleted" if now is None else "replaced by another file"
+            raise StoreFull(
+                f"the ledger was {what} while it was in use: what is counted now is kept nowhere",
+                where=str(self.path),
+                mend="stop the controller before touching its ledger; restart it now to go on with what is there",
+            )
 
     def _keep(self, accounts: RmAccounts) -> None:
         self._db.executemany("DELETE FROM apps WHERE id = ?", [(app,) for app in accounts.gone_apps])
@@ -212,6 +233,21 @@ def copy_ledger(source: Path, target: Path) -> None:
     """A copy of a ledger, which somebody else may be writing, as of one moment. InputError."""
     with _reader(source) as db, _errors(source), contextlib.closing(sqlite3.connect(target)) as copy:
         db.backup(copy)
+
+
+def is_in_use(path: Path) -> bool:
+    """Whether a controller is at work with a ledger, as far as its lock can be looked at."""
+    try:
+        handle = os.open(path.with_name(path.name + ".lock"), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False
 
 
 def write_document(path: Path, name: str, content: Any) -> None:
@@ -264,16 +300,20 @@ def _look_into(path: Path) -> sqlite3.Connection:
 
 
 _ROOM = "make room on its disk, or mend it"
+_RIGHTS = "run as the user who may write it and its folder, or make both writable"
 _OTHER_FILE = "give the `ledger` of the controller's configuration"
 
 
 @contextlib.contextmanager
-def _errors(path: Path) -> Iterator[None]:
+def _errors(path: Path, *, keeps: bool = False) -> Iterator[None]:
+    """``keeps``: whoever writes into the ledger waits for one that may not be written, as for a full one."""
     try:
         yield
     except (sqlite3.Error, ValueError, TypeError) as error:
         if _disk_fails(error):
             raise StoreFull(f"the ledger cannot be opened: {error}", where=str(path), mend=_ROOM) from None
+        if keeps and _not_allowed(error) and path.exists():
+            raise StoreFull(f"the ledger cannot be written: {error}", where=str(path), mend=_RIGHTS) from None
         raise InputError(f"the ledger cannot be read: {error}", where=str(path), mend=_mend(error)) from None
 
 
@@ -283,6 +323,22 @@ def _disk_fails(error: Exception) -> bool:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     full = code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
     return full or getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+
+
+def _not_allowed(error: Exception) -> bool:
+    """Whether a file may not be written: its disk is mounted read-only, or it is another user's."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    refused = code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
+    return refused or getattr(error, "errno", None) in (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+def _file_of(path: Path) -> tuple[int, int] | None:
+    """Which file stands at a path (None: none)."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _mend(error: Exception) -> str:
@@ -297,8 +353,8 @@ def _mend(error: Exception) -> str:
     return "ask as the user who may write it and its folder"
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    with _errors(path):
+def _connect(path: Path, *, keeps: bool = False) -> sqlite3.Connection:
+    with _errors(path, keeps=keeps):
         # The controller's thread makes it, its main thread may close it: never both at a time.
         return sqlite3.connect(path, isolation_level=None, timeout=10.0, check_same_thread=False)
 
@@ -312,6 +368,8 @@ def _lock(path: Path) -> int:
         reason = getattr(error, "strerror", None) or str(error)
         if _disk_fails(error):
             raise StoreFull(f"the ledger cannot be opened: {reason}", where=str(path), mend=_ROOM) from None
+        if isinstance(error, OSError) and _not_allowed(error) and path.exists():
+            raise StoreFull(f"the ledger cannot be written: {reason}", where=str(path), mend=_RIGHTS) from None
         raise InputError(
             f"cannot be used: {reason}", where=str(path), mend="give a file in a folder of yours"
         ) from None
