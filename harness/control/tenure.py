@@ -24,6 +24,15 @@ from harness.yarn.rmclient import RmClient
 HAND_OVER_LOOK_S = 0.2
 
 
+def left_values(store: LedgerStore) -> bool:
+    """Whether the last run with this ledger wrote the file, and did not give it back, as far as the ledger tells."""
+    look = store.document("look")
+    if store.document("wrote") is not None:
+        return bool(store.document("wrote"))
+    # Ledgers of earlier versions have the last look alone.
+    return isinstance(look, dict) and bool(look.get("holds")) and look.get("mode") != "shadow"
+
+
 class Tenure:
     """One controller's right to write. What each parameter is, `harness.control.wall.Controller` says."""
 
@@ -53,6 +62,8 @@ class Tenure:
         self._words_lost = False
         #: When a tick last did all that it was to do (the lease's clock).
         self._good_s = time.monotonic()
+        #: In a shadow: whether an earlier run of this ledger's controller was killed and left what it wrote.
+        self._left_over = settings.mode == "shadow" and left_values(store) and any(owner.ours.values())
         #: What another controller said of the file, and was taken over; whether that one lived.
         self._adopted: tuple[dict[str, Any], bool] = ({}, False)
 
@@ -85,6 +96,8 @@ class Tenure:
 
         With ``release`` the file is given back, unless a spare takes over: it is waited for. Raises what goes wrong.
         """
+        if self._left_over:
+            return f"stopped; {self._take_back_left_over()}"
         if self.settings.mode == "shadow":
             return "stopped; a shadow has written nothing"
         if not self.holds:
@@ -118,6 +131,29 @@ class Tenure:
         prepared = give_back(self.owner, self.store, self._lease, released)
         self.holds = self._lease is None or released is not None
         return put_in_force(self.owner, prepared, self.client, self.settings)
+
+    def _take_back_left_over(self) -> str:
+        """Gives back what an earlier run left in force, once; what is known then, in words. Raises what goes wrong."""
+        lease = self._others
+        if lease is not None and lease.other_holder():
+            # Another controller has the file now, and with it what stands there.
+            self._left_over = False
+            return "another controller has taken over what an earlier run had written"
+        prepared = give_back(self.owner, self.store, lease)
+        self._left_over = False
+        self._adopted = ({}, False)
+        return put_in_force(self.owner, prepared, self.client, self.settings)
+
+    def _restore_left_over(self) -> None:
+        """A shadow writes nothing, but what an earlier run left in force would be neither his nor anybody's."""
+        if not self._left_over or self.dry_run:
+            return
+        try:
+            words = self._take_back_left_over()
+            self._alarm("note", f"an earlier run of this controller was killed and had left its weights: {words}")
+        except YarnfairError as error:
+            what = "what an earlier run of this controller wrote is still in force" if self._left_over else "given back"
+            self._alarm("actuation", f"{what}: {error.line()}")
 
     def _hold(self) -> None:
         """Keeps the lease, or tries to take it. A holder that has seen nothing, or could write nothing, for a while

@@ -171,6 +171,7 @@ class Controller(Tenure):
         tick.alarms, self._announced = tuple(self._announced), []
         self._hold()
         self._told_to_go_on()
+        self._restore_left_over()
         actions: list[Action] = self.core.handle(Tick(tick.time_s))
         while actions:
             actions = self._carry_out(actions)
@@ -421,6 +422,8 @@ class Controller(Tenure):
             "rm": self._look.identity,
             **self.owner.document(),
             "policy": self._policy_document,
+            # A shadow must know what an earlier run had written, until it has given that back.
+            "wrote": self._left_over if self.settings.mode == "shadow" else self.holds or None,
             "cluster": self._look.facts.document(),
             "clocks": [self.accounts.looked_s, self._look.clock_s],
             "look": self._seen() if look else None,
@@ -437,6 +440,13 @@ class Controller(Tenure):
             return False
         return True
 
+    def _weights_in_force(self) -> Mapping[str, float]:
+        """The weights for those who read the ledger: a shadow's are in no file, so what stands there is shown."""
+        if self.shadow and not self.dry_run:
+            with contextlib.suppress(YarnfairError):
+                return self.owner.present()
+        return self.core.written.weights if self.core.written is not None else {}
+
     def _seen(self) -> dict[str, Any] | None:
         """The last look, for those who read the ledger."""
         snapshot, ledger = self._tick.snapshot, self.core.ledger
@@ -444,7 +454,7 @@ class Controller(Tenure):
             return None
         return look_document(
             snapshot,
-            self.core.written.weights if self.core.written is not None else {},
+            self._weights_in_force(),
             period_s=self.settings.period_s,
             began_s=ledger.start_s,
             holds=self.holds,

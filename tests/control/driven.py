@@ -29,13 +29,14 @@ def controlled(
     sets: Mapping[str, str] | None = None,
     *,
     clock: Callable[[], float] | None = None,
+    dry_run: bool = False,
     **settings: Any,
 ) -> Iterator[Controller]:
     """``clock``: of the controller's machine (None: it is right, as the RM's is)."""
     with LedgerStore(folder / "ledger.db") as store:
         how = ControlSettings(**{"period_s": 5.0, **settings})
         made = make_policy(policy, {"horizon_s": "100", **(sets or {})} if policy == "ltrf" else sets)
-        yield Controller(how, rm, rm.place, store, made, clock=clock or rm.clock)  # type: ignore[arg-type]
+        yield Controller(how, rm, rm.place, store, made, clock=clock or rm.clock, dry_run=dry_run)  # type: ignore[arg-type]
 
 
 def rm_with_load(file: bytes = FILE) -> RmModel:
