@@ -9,8 +9,8 @@ import fcntl
 import json
 import math
 import os
+import secrets
 import stat
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from io import BufferedReader
 from pathlib import Path
@@ -86,12 +86,15 @@ def put_file(
     ``mode`` None: that of the file that is replaced, or what the umask gives a new one.
     ``sync``: it is on the disk when this returns.
     """
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
+    if mode is None and path.exists():
+        mode = path.stat().st_mode & 0o7777
+    # The kernel applies the umask (and a default ACL) to a file that is created with 0o666. To read the umask, a
+    # process would have to change it, and files that other threads create at that moment would get wrong modes.
+    temporary = _create_beside(path, 0o666 if mode is None else 0o600)
     try:
         write(temporary)
-        temporary.chmod(mode if mode is not None else _present_mode(path))
+        if mode is not None:
+            temporary.chmod(mode)
         if sync:
             with temporary.open("rb") as stream:
                 os.fsync(stream.fileno())
@@ -102,12 +105,13 @@ def put_file(
             temporary.unlink(missing_ok=True)
 
 
-def _present_mode(path: Path) -> int:
-    if path.exists():
-        return path.stat().st_mode & 0o7777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
+def _create_beside(path: Path, permissions: int) -> Path:
+    """An empty file of a new name in the folder of `path`. Raises OSError."""
+    while True:
+        temporary = path.parent / f".{path.name}.{secrets.token_hex(4)}"
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, permissions))
+            return temporary
 
 
 def exchange(one: str | Path, other: str | Path) -> bool:
@@ -192,21 +196,19 @@ def no_constant(name: str) -> float:
     raise ValueError(f"{name} is not a number")
 
 
+def json_text(document: Mapping[str, Any]) -> str:
+    """A JSON document as the files of this package have it: indented, in UTF-8, null for what is not finite."""
+    return json.dumps(plain(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
     """One JSON document, replaced whole."""
-    text = json.dumps(plain(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    write_text(path, text)
+    write_text(path, json_text(document))
 
 
 def write_text(path: Path, text: str) -> None:
     """A text file in UTF-8, replaced whole."""
     write_bytes(path, text.encode())
-
-
-def make_folders_of(path: Path, mend: str) -> None:
-    """The folders above a file that a user asked for. Raises InputError when the disk refuses."""
-    with writing(path, mend):
-        path.parent.mkdir(parents=True, exist_ok=True)
 
 
 def write_bytes(

@@ -10,7 +10,7 @@ import click
 from harness.base.errors import CallError
 from harness.base.files import writing
 from harness.cli.access import Access, access_options, as_config
-from harness.cli.output import Span, cluster_option, jobs_option, json_option, print_result
+from harness.cli.output import OutputFolder, Span, cluster_option, jobs_option, json_option, print_result
 
 if TYPE_CHECKING:
     from harness.control.config import EnforceConfig
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     "--config", type=click.Path(path_type=Path), metavar="FILE", help="A controller's configuration; read only."
 )
 @access_options
-@click.option("-o", "--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder [./runs/assess-NAME].")
+@click.option("-o", "--out", type=OutputFolder(), metavar="DIR", help="Folder [./runs/assess-NAME].")
 @jobs_option
 @json_option
 def assess(

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import click
 
-from harness.cli.output import Number, json_option, print_result
+from harness.base.outputs import is_standard_output
+from harness.cli.output import Number, OutputFile, json_option, print_result
 
 
 @click.command()
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("-o", "--out", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The file to write.")
+@click.option("-o", "--out", required=True, type=OutputFile(), help="The file to write.")
 @click.option(
     "--margin",
     type=Number(0, 10, min_open=True),
@@ -32,7 +33,7 @@ def baseline(runs: tuple[Path, ...], out: Path, margin: float | None, add: bool,
     from harness.results.runs import read_runs
 
     entries = record(read_runs(runs), margin=margin)
-    if add and out.exists():
+    if add and not is_standard_output(out) and out.exists():
         entries = merged(entries, read_baseline(out).entries)
     command = shlex.join(["yarnfair", *sys.argv[1:]]) if sys.argv[1:2] == ["baseline"] else "yarnfair baseline"
     write_baseline(out, entries, command)

@@ -9,7 +9,7 @@ import click
 
 from harness.base.errors import RunInvalid, RunTimedOut
 from harness.base.words import seconds
-from harness.cli.output import echo_wrapped, json_option, print_json, print_result, warn
+from harness.cli.output import OutputFolder, echo_wrapped, json_option, print_json, print_result, warn
 from harness.cli.progress import CampaignProgress
 
 if TYPE_CHECKING:
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 FILE = click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 JOBS = click.option("--jobs", type=click.IntRange(1, 256), help="Cells side by side [one a core].")
-OUT = click.option("--out", type=click.Path(path_type=Path), help="The campaign's folder [./runs/campaign-NAME].")
+_OUT_HELP = "The campaign's folder [./runs/campaign-NAME]."
+OUT = click.option("--out", type=click.Path(path_type=Path), help=_OUT_HELP)
 
 
 @click.group()
@@ -111,7 +112,7 @@ def _planned(cell: Cell, estimate: Estimate, standing: Standing) -> dict[str, An
 
 @campaign.command()
 @FILE
-@OUT
+@click.option("--out", type=OutputFolder(), help=_OUT_HELP)
 @JOBS
 @click.option("--executor", metavar="dask://HOST:PORT", help="Run simulated cells on a Dask cluster.")
 @click.option("--retry-failed", is_flag=True, help="Also run again what failed for good.")

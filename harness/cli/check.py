@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.base.errors import CallError, InputError, RegressionFound, RunInvalid, RunTimedOut
-from harness.cli.output import Number, json_option, print_result, say, warn
+from harness.cli.output import Number, OutputFile, json_option, print_result, say, warn
 
 if TYPE_CHECKING:
     from harness.results.check import Checked
@@ -65,10 +65,8 @@ class _HistoryTakesSeveral(click.Command):
 )
 @click.option("--require-judged", is_flag=True, help="End with 1 when a metric could not be judged.")
 @click.option("--github", "on_github", is_flag=True, help="Also annotate for GitHub, on standard error.")
-@click.option(
-    "--code-quality", type=click.Path(path_type=Path, dir_okay=False), help="Also write GitLab's Code Quality report."
-)
-@click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="Also write JUnit XML.")
+@click.option("--code-quality", type=OutputFile(), help="Also write GitLab's Code Quality report.")
+@click.option("--junit", type=OutputFile(), help="Also write JUnit XML.")
 @json_option
 def check(
     runs: tuple[Path, ...],

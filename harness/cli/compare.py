@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.base.words import counted
-from harness.cli.output import json_option, print_result, warn
+from harness.cli.output import OutputFile, json_option, print_result, warn
 
 if TYPE_CHECKING:
     from harness.results.compare import Comparison, Contender, Row
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     help="For the number of metrics: Benjamini-Hochberg, Holm, or none.",
 )
 @click.option("--all", "everything", is_flag=True, help="Also metrics that have no better direction.")
-@click.option("--html", "page", type=click.Path(path_type=Path, dir_okay=False), help="Also write one HTML page.")
+@click.option("--html", "page", type=OutputFile(), help="Also write one HTML page.")
 @json_option
 def compare(
     runs: tuple[str, ...], reference: str | None, correction: str, everything: bool, page: Path | None, as_json: bool

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
-from harness.base.files import write_bytes
+from harness.base.outputs import write_output
 from harness.base.words import counted
-from harness.cli.output import json_option, print_json, say
+from harness.cli.output import OutputFile, json_option, print_json, say
 
 
 @click.command()
 @click.argument("allocations", type=click.Path())
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write there instead of to standard output.")
+@click.option("-o", "--output", type=OutputFile(), help="Write there instead of to standard output.")
 @click.option("--memory-mb", type=click.IntRange(1, 2**63 - 1), help="The cluster's memory, MiB, for absolute maxima.")
 @click.option("--vcores", type=click.IntRange(1, 2**31 - 1), help="The cluster's virtual cores, for absolute maxima.")
 @click.option("--fixed-queues", is_flag=True, help="Applications create no queues: `enforce` can steer all.")
@@ -46,7 +46,7 @@ def convert(
         done.lost.append(Note(None, f"{what} that the RM made nothing of: see `yarnfair validate`"))
     text = render_properties(done.properties)
     if output is not None:
-        write_bytes(output, text.encode(), mode=None, sync=True, mend="give a path that can be written")
+        write_output(output, text, sync=True, hint="give a path that can be written")
     if as_json:
 
         def notes(found: list[Note]) -> list[dict[str, str | None]]:

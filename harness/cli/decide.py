@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import click
 
 from harness.base.errors import CallError, InputError
 from harness.cli import names
-from harness.cli.output import Number
+from harness.cli.output import Number, OutputFile
 
 
 @click.command(short_help="The engine's decisions for a decision script.")
 @click.argument("script", type=click.Path(), required=False)
-@click.option("-o", "--output", type=click.Path(), default=None, help="Write there instead of to standard output.")
+@click.option("-o", "--output", type=OutputFile(), help="Write there instead of to standard output.")
 @click.option(
     "--record",
     metavar="EXPERIMENT",
@@ -29,7 +30,7 @@ from harness.cli.output import Number
 @click.option("--until", type=Number(0, 1e7, min_open=True), help="With --record: seconds of virtual time.")
 @click.option("--json", "as_json", is_flag=True, help="No effect: the answer is always one JSON document.")
 def decide(
-    script: str | None, output: str | None, record: str | None, policy: str | None, until: float | None, as_json: bool
+    script: str | None, output: Path | None, record: str | None, policy: str | None, until: float | None, as_json: bool
 ) -> None:
     """What the scheduler decides when nodes and applications do what SCRIPT (JSON, base events only) says.
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.base.files import write_text
-from harness.cli.output import Number, echo_sentences, json_option, print_json
+from harness.base.outputs import write_output
+from harness.cli.output import Number, OutputFile, echo_sentences, json_option, print_json
 
 if TYPE_CHECKING:
     from harness.report.demo import Story
@@ -21,7 +21,7 @@ _SIDES = ("fair", "ltrf@outside")
 
 
 @click.command(short_help="One minute in the terminal: what a queue lent comes back.")
-@click.option("--svg", type=click.Path(path_type=Path), help="Write an animated picture there instead of playing.")
+@click.option("--svg", type=OutputFile(), help="Write an animated picture there instead of playing.")
 @click.option("--speed", type=Number(0.1, 100), default=1.0, show_default=True, help="How fast it plays.")
 @json_option
 def demo(svg: Path | None, speed: float, as_json: bool) -> None:
@@ -43,7 +43,7 @@ def demo(svg: Path | None, speed: float, as_json: bool) -> None:
         given_back = release(Path(folder), story.controlled[asked])
         words = explain(from_run(Path(folder) / _SIDES[1], at_s=asked_s), "root.reports")
     if svg is not None:
-        write_text(svg, as_svg(story))
+        write_output(svg, as_svg(story))
     if as_json:
         print_json(
             {

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.base.errors import CallError, InputError, RunInvalid
-from harness.base.files import writing
-from harness.cli.output import Number, json_option, named_values, print_json, print_result, say
+from harness.base.outputs import write_output_by
+from harness.cli.output import Number, OutputFile, json_option, named_values, print_json, print_result, say
 
 if TYPE_CHECKING:
     from harness.experiments.real.cluster import RealCluster
@@ -67,7 +67,7 @@ def list_them(as_json: bool) -> None:
     "--property", "properties", multiple=True, metavar="NAME=VALUE", help="A property of the job (-D, --conf)."
 )
 @click.option("--no-check", is_flag=True, help="Do not check the answer (the check needs this machine's memory).")
-@click.option("--tasks", type=click.Path(path_type=Path), help="Write the task attempts' times there, as parquet.")
+@click.option("--tasks", type=OutputFile(), help="Write the task attempts' times there, as parquet.")
 @click.option("--timeout", default=1800.0, type=Number(1, 864000), show_default=True, help="Seconds.")
 @json_option
 def run(
@@ -172,8 +172,7 @@ def _write_tasks(file: Path, client: ProgramRunner) -> None:
     """All attempts, in seconds since the run began."""
     from harness.jobs.engines.attempts import attempts_table
 
-    with writing(file):
-        attempts_table(client.attempts, client.zero_ms).to_parquet(file)
+    write_output_by(file, lambda path: attempts_table(client.attempts, client.zero_ms).to_parquet(path))
 
 
 def _print(found: dict[str, Any], *, title: bool) -> None:

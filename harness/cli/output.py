@@ -17,6 +17,7 @@ import click
 
 from harness.base.errors import CallError
 from harness.base.files import plain
+from harness.base.outputs import check_output, check_output_folder, is_standard_output
 from harness.base.words import fitted, folded
 
 if TYPE_CHECKING:
@@ -70,6 +71,67 @@ def print_json(document: Any) -> None:
     click.echo(json.dumps(plain(document), indent=1, ensure_ascii=False))
 
 
+#: Under this key of a click context: which options of the call write to standard output.
+_STANDARD_OUTPUT = "yarnfair.standard_output"
+#: Under this key: whether the document of ``--json`` goes there.
+_JSON = "yarnfair.json"
+
+
+def _claim_standard_output(context: click.Context, option: str) -> None:
+    """Note that an option writes to standard output. Raises UsageError where another option does already."""
+    claimed = context.meta.setdefault(_STANDARD_OUTPUT, [])
+    other = "--json" if context.meta.get(_JSON) else claimed[0] if claimed else option
+    if other != option:
+        raise click.UsageError(f"{other} and {option} both write to standard output; give one of them a file", context)
+    claimed.append(option)
+
+
+def output_is_a_file() -> bool:
+    """Whether an option of the call sends a file to standard output, so that all other text goes to standard error."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(_STANDARD_OUTPUT))
+
+
+class OutputFile(click.Path):
+    """A file that the command writes (`harness.base.outputs.write_output`); ``-`` is standard output.
+
+    That it can be written is checked before the command begins.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, dir_okay=False, readable=False, allow_dash=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        path = Path(super().convert(value, param, ctx))  # type: ignore[arg-type]
+        option = param.opts[-1] if param is not None else "the output"
+        if ctx is not None and is_standard_output(path):
+            _claim_standard_output(ctx, option)
+        check_output(path, hint=f"choose another {option} FILE")
+        return path
+
+
+class OutputFolder(click.Path):
+    """A folder that the command fills. That it can be written is checked before the command begins."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, file_okay=False, readable=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        path = Path(super().convert(value, param, ctx))  # type: ignore[arg-type]
+        option = param.opts[-1] if param is not None else "folder"
+        check_output_folder(path, hint=f"choose another {option}")
+        return path
+
+
+def _reserve_for_json(context: click.Context, parameter: click.Parameter, value: bool) -> bool:
+    """``--json`` needs standard output for its document: no other option of the call may write there."""
+    if value:
+        context.meta[_JSON] = True
+        for option in context.meta.get(_STANDARD_OUTPUT, ())[:1]:
+            _claim_standard_output(context, option)
+    return value
+
+
 def print_result(as_json: bool, document: Any, lines: Iterable[str], *, hang: int | None = None) -> None:
     """The result of a command: its document with ``--json``, else lines of text (``hang``: as `echo_wrapped` has it;
     None: whole)."""
@@ -77,7 +139,12 @@ def print_result(as_json: bool, document: Any, lines: Iterable[str], *, hang: in
         print_json(document)
         return
     for line in lines:
-        click.echo(line if hang is None else fitted(line, sys.stdout, hang=hang))
+        echo_text(line if hang is None else fitted(line, sys.stdout, hang=hang))
+
+
+def echo_text(line: str) -> None:
+    """A line of the result as text: on standard output, or on standard error where a file goes to standard output."""
+    click.echo(line, err=output_is_a_file())
 
 
 def stay() -> NoReturn:
@@ -101,6 +168,7 @@ def warn(remarks: Iterable[str]) -> None:
 def echo_wrapped(text: str, *, hang: int = 4, err: bool = False) -> None:
     """A line on standard output (``err``: error): in a terminal broken at its width, what follows ``hang`` columns in;
     else whole."""
+    err = err or output_is_a_file()
     click.echo(fitted(text, sys.stderr if err else sys.stdout, hang=hang), err=err)
 
 
@@ -202,4 +270,10 @@ scheduler_option = click.option(
     show_default=True,
     help="The RM's scheduler.",
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
+json_option = click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    callback=_reserve_for_json,
+    help="Print the result as one JSON document.",
+)

@@ -9,7 +9,7 @@ import click
 
 from harness.base.errors import CallError
 from harness.base.words import counted
-from harness.cli.output import Number, echo_wrapped, json_option, print_json, print_result, warn
+from harness.cli.output import Number, OutputFile, echo_text, echo_wrapped, json_option, print_json, print_result, warn
 
 if TYPE_CHECKING:
     from harness.report.printed import Figures
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     "-o",
     "--out",
     metavar="FIG.pdf|svg|png",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="The file to write; its data goes beside it, as FIG.csv.",
+    type=OutputFile(),
+    help="The file to write; its data goes beside it, as FIG.csv. -: SVG on standard output.",
 )
 @json_option
 def plot(
@@ -65,12 +65,12 @@ def plot(
                 "text": group.text,
                 "charts": [chart.title for chart in group.charts],
                 "file": str(written.figure),
-                "data": str(written.data),
+                "data": str(written.data) if written.data is not None else None,
             }
         )
         return
     echo_wrapped(f"{group.title}: {group.text}")
-    click.echo(f"{written.figure} and {written.data}")
+    echo_text(" and ".join(str(path) for path in (written.figure, written.data) if path is not None))
 
 
 def _list(found: Figures, as_json: bool) -> None:

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from harness.yarn.http import HttpOptions
     from harness.yarn.rmclient import RmClient
 
-from harness.base.files import write_text
+from harness.base.outputs import is_standard_output, write_output
 from harness.cli.access import Access, access_options
-from harness.cli.output import Number, Span, json_option, print_json
+from harness.cli.output import Number, OutputFile, Span, json_option, print_json
 
 T = TypeVar("T")
 
@@ -32,10 +32,8 @@ T = TypeVar("T")
 @click.option("--history", metavar="URL", help="The MapReduce JobHistoryServer: it knows tasks.")
 @click.option("--user", metavar="NAME", help="The user name of its requests [the process' user].")
 @access_options
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="File for the trace [standard output].")
-@click.option(
-    "--follow", type=click.Path(path_type=Path), metavar="FILE", help="Go on recording into this file, until stopped."
-)
+@click.option("-o", "--out", type=OutputFile(), help="File for the trace [standard output].")
+@click.option("--follow", type=OutputFile(), metavar="FILE", help="Go on recording into this file, until stopped.")
 @click.option(
     "--every",
     "every_s",
@@ -82,6 +80,8 @@ def record(
         raise click.UsageError("give either --follow FILE or --out")
     if follow is None and for_s is not None:
         raise click.UsageError("--for goes with --follow")
+    if follow is not None and is_standard_output(follow):
+        raise CallError("a recording cannot be continued on standard output", where="--follow", mend="give a file")
     if rm is None and config is None:
         raise CallError("no ResourceManager given", mend="give --rm URL, or the controller's --config FILE")
     said = None if config is None else read_config(config)
@@ -103,7 +103,7 @@ def record(
         sys.stdout.write(text)
         return
     if out is not None:
-        write_text(out, text)
+        write_output(out, text)
     if as_json:
         detail = {kind: sum(job.detail == kind for job in jobs) for kind in get_args(Detail)}
         print_json({"trace": str(out) if out is not None else None, "jobs": len(jobs), "detail": detail})

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.base.files import write_bytes
+from harness.base.outputs import write_output
 from harness.base.quick import without_collector
-from harness.cli.output import json_option, print_json, say, scheduler_option
+from harness.cli.output import OutputFile, json_option, print_json, say, scheduler_option
 
 if TYPE_CHECKING:
     from harness.model.queues import AllocationFile
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("queues", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write there instead of to standard output.")
+@click.option("-o", "--output", type=OutputFile(), help="Write there instead of to standard output.")
 @scheduler_option
 @json_option
 def render(queues: Path, output: Path | None, scheduler: str, as_json: bool) -> None:
@@ -50,10 +50,8 @@ def render(queues: Path, output: Path | None, scheduler: str, as_json: bool) -> 
         queue = f"queue {warning.queue}: " if warning.queue else ""
         say(f"warning: {queues}: {queue}{warning.what}; {warning.mend}")
     if output is not None:
-        content = text.encode()
-        # Newlines as they are; a file that is replaced keeps its mode, and the RM, another user, can read a new one.
-        mend = "give a path that can be written"
-        write_bytes(output, content, mode=None, sync=True, mend=mend)
+        # The RM, another user, reads it: a file that is replaced keeps its mode.
+        write_output(output, text, sync=True, hint="give a path that can be written")
     if as_json:
         names = sorted({*file.configured_leaves, *file.configured_parents})
         print_json({"file": str(output) if output else None, "queues": names, "xml": text})

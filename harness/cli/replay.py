@@ -10,6 +10,7 @@ from harness.base.files import writing
 from harness.cli import names
 from harness.cli.output import (
     Number,
+    OutputFolder,
     cluster_option,
     echo_sentences,
     jobs_option,
@@ -54,7 +55,7 @@ def name_of(trace: Path) -> str:
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting of the policies, or period=SECONDS.")
 @seed_option("Of heartbeats' phases: a number, or a range like 1-10 [1].")
 @click.option("--sample", "sample_s", type=Number(0.1, 1e6), default=1.0, show_default=True, metavar="SECONDS")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for the run directories [./runs/replay-NAME].")
+@click.option("--out", type=OutputFolder(), help="Folder for the run directories [./runs/replay-NAME].")
 @click.option(
     "--against", type=click.Path(path_type=Path), metavar="RUN", help="Say how far each run is from this real one."
 )

@@ -7,16 +7,16 @@ from pathlib import Path
 import click
 
 from harness.base.errors import CallError
-from harness.cli.output import json_option, print_result, warn
+from harness.cli.output import OutputFile, json_option, print_result, warn
 
 
 @click.command()
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="The page to write.")
+@click.option("-o", "--out", type=OutputFile(), help="The page to write.")
 @click.option(
     "--trace",
     metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=OutputFile(),
     help="Write a trace of one run for Perfetto there, and no page.",
 )
 @json_option
@@ -55,10 +55,9 @@ def _trace(runs: tuple[Path, ...], out: Path | None, trace: Path, as_json: bool)
         raise CallError("--trace takes one RUN and no -o", mend="give one run, and make the page by a second call")
     from harness.report.trace import write_trace
 
-    events = write_trace(runs[0], trace)
-    size = trace.stat().st_size
-    text = f"{trace} ({size / 1e6:.1f} MB, {events} events): open it at https://ui.perfetto.dev"
-    print_result(as_json, {"trace": str(trace), "bytes": size, "events": events}, [text])
+    written = write_trace(runs[0], trace)
+    text = f"{trace} ({written.size / 1e6:.1f} MB, {written.events} events): open it at https://ui.perfetto.dev"
+    print_result(as_json, {"trace": str(trace), "bytes": written.size, "events": written.events}, [text])
 
 
 def _default_out(runs: tuple[Path, ...]) -> Path:

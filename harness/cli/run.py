@@ -13,6 +13,7 @@ from harness.base.errors import CallError, RunInvalid, RunTimedOut
 from harness.cli import names
 from harness.cli.access import Access, access_options
 from harness.cli.output import (
+    OutputFolder,
     echo_sentences,
     echo_wrapped,
     jobs_option,
@@ -73,7 +74,7 @@ def say_if_it_compiles(schedulers: Iterable[str] = ("fair",)) -> None:
     "--set", "settings", multiple=True, metavar="K=V", help="A setting of the policies that know it, or period=SECONDS."
 )
 @seed_option("Instead of the file's: a number, or a range like 1-10.")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for the run directories [./runs/NAME-HASH].")
+@click.option("--out", type=OutputFolder(), help="Folder for the run directories [./runs/NAME-HASH].")
 @jobs_option
 @click.option("--resume", is_flag=True, help="Keep the runs in --out that have ended; run only the others.")
 @no_report_option

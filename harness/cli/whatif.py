@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.base.errors import CallError
-from harness.cli.output import cluster_option, json_option, print_result, stay
+from harness.cli.output import OutputFile, cluster_option, json_option, print_result, stay
 
 if TYPE_CHECKING:
     from harness.experiments.resolve import LoadedExperiment
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 @click.argument("what", metavar="EXPERIMENT|TRACE")
 @cluster_option
 @click.option("--serve", default="127.0.0.1:0", show_default="this machine alone, a free port", metavar="HOST:PORT")
-@click.option(
-    "--export", type=click.Path(path_type=Path), metavar="FILE", help="Write the page as one file that works offline."
-)
+@click.option("--export", type=OutputFile(), metavar="FILE", help="Write the page as one file that works offline.")
 @click.option("--state", default="", metavar="STATE", help="With --export: the part of a page's address after #.")
 @json_option
 def whatif(what: str, cluster: Path | None, serve: str, export: Path | None, state: str, as_json: bool) -> None:
@@ -33,7 +31,7 @@ def whatif(what: str, cluster: Path | None, serve: str, export: Path | None, sta
 
     The page's address holds its state. Every figure carries the band of twenty phases of heartbeats and control.
     """
-    from harness.base.files import write_text
+    from harness.base.outputs import write_output
     from harness.cli.run import say_if_it_compiles
     from harness.experiments.whatif import WhatIf
     from harness.report.serving import PageServer, address_of
@@ -44,7 +42,7 @@ def whatif(what: str, cluster: Path | None, serve: str, export: Path | None, sta
         say_if_it_compiles((what_if.experiment.spec.scheduler,))
         try:
             if export is not None:
-                write_text(export, page(_exported(what_if, _query(state))))
+                write_output(export, page(_exported(what_if, _query(state))))
                 print_result(as_json, {"file": str(export)}, [f"written: {export}"])
                 return
             answers = {

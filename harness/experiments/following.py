@@ -12,6 +12,7 @@ import fcntl
 import math
 import os
 import re
+import stat
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -153,6 +154,9 @@ class Recording:
         with writing(path, "give another"):
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         try:
+            if not stat.S_ISREG(os.fstat(self._file).st_mode):
+                # It is read again when the recording is resumed.
+                raise InputError("not a regular file", where=str(path), mend="give a regular file, or use -o")
             self._take_up()
         except BaseException:
             self.close()

@@ -24,14 +24,13 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.base.errors import InputError
-from harness.base.files import write_bytes
+from harness.base.outputs import write_output
 
 if TYPE_CHECKING:
     from harness.report.data import Run
@@ -74,7 +73,5 @@ def render_report(run_dirs: Sequence[Path], out: Path) -> Report:
     papers = [run for run in runs if run.experiment in brought]
     findings = findings_of(papers)
     page = render_page(runs, findings, content_of(runs)).encode("utf-8")
-    with contextlib.suppress(OSError):  # what stands in its way is named when the file is written
-        Path(out).parent.mkdir(parents=True, exist_ok=True)
-    write_bytes(Path(out), page, mend="choose another -o FILE")
+    write_output(Path(out), page, hint="choose another -o FILE")
     return Report(Path(out), len(page), runs, findings)

@@ -10,7 +10,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 import harness
-from harness.base.files import make_folders_of, write_text
+from harness.base.outputs import write_output
 from harness.report.svg import COLOURS, lettering
 from harness.report.tables import ABSENT, Head, Table
 from harness.report.templating import page_templates
@@ -184,5 +184,4 @@ def write_page(comparisons: Sequence[Comparison], remarks: Sequence[str], out: P
     Raises InputError when the disk refuses.
     """
     text = render_comparison(comparisons, remarks)
-    make_folders_of(out, "choose another file")
-    write_text(out, text)
+    write_output(out, text, hint="choose another file")

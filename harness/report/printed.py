@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from harness.base.errors import CallError, InputError, nearest
-from harness.base.files import make_folders_of, write_bytes
+from harness.base.outputs import STANDARD_OUTPUT, write_output
 from harness.report.data import load_runs
 from harness.report.figures import Group
 from harness.report.kinds import content_of
@@ -103,7 +103,8 @@ class Written:
     """A figure on the disk: its file, its data's file, and what matplotlib had to say (signs that its font lacks)."""
 
     figure: Path
-    data: Path
+    #: None where the figure went to standard output.
+    data: Path | None
     remarks: Sequence[str]
 
 
@@ -145,6 +146,8 @@ def figures_of(run_dirs: Sequence[Path]) -> Figures:
 def write_figure(group: Group, out: Path, width_mm: float | None = None) -> Written:
     """Draws the group into `out` (its ending says as what), and writes its data beside it, ending in .csv.
 
+    ``-`` is an SVG on standard output, without data.
+
     ``width_mm``: of the whole figure; None: COLUMN_MM for one chart, PAGE_MM for several.
 
     Raises
@@ -154,14 +157,14 @@ def write_figure(group: Group, out: Path, width_mm: float | None = None) -> Writ
     InputError
         matplotlib is not installed, or a file cannot be written.
     """
-    kind = out.suffix.lower()
+    kind = ".svg" if out == STANDARD_OUTPUT else out.suffix.lower()
     if kind not in FORMATS:
         raise CallError(f"no such format: {out.name[:60]}", where="-o", mend=f"end it in {', '.join(FORMATS)}")
     image, remarks = _drawn(group, kind.removeprefix("."), width_mm)
-    data = out.with_suffix(".csv")
-    make_folders_of(out, "choose another -o FILE")
-    write_bytes(data, table_of(group).encode("utf-8"), mend="choose another -o FILE")
-    write_bytes(out, image, mend="choose another -o FILE")
+    data = None if out == STANDARD_OUTPUT else out.with_suffix(".csv")
+    if data is not None:
+        write_output(data, table_of(group), hint="choose another -o FILE")
+    write_output(out, image, hint="choose another -o FILE")
     return Written(out, data, remarks)
 
 

@@ -19,7 +19,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from harness.base.errors import CallError, InputError
-from harness.base.files import plain, read_json, replace_file
+from harness.base.files import plain, read_json
+from harness.base.outputs import write_output_by
 from harness.results.catalogue import number
 from harness.results.runs import decision_lines, find_runs, kind_of, run_info
 
@@ -168,10 +169,18 @@ def _counter(pid: int, name: str, time_s: float, value: float) -> Event:
     return {"ph": "C", "name": name, "pid": pid, "ts": _us(time_s), "args": {"value": value}}
 
 
-def write_trace(run: Path, out: Path) -> int:
+@dataclass(frozen=True, slots=True)
+class WrittenTrace:
+    """How large a written trace is, and how many events it has."""
+
+    size: int
+    events: int
+
+
+def write_trace(run: Path, out: Path) -> WrittenTrace:
     """Writes the trace of one run to `out`, whole or not at all; the same run gives the same bytes.
 
-    Returns how many events it has. Raises CallError when `run` holds several runs; InputError when it is none, is of a
+    Raises CallError when `run` holds several runs; InputError when it is none, is of a
     kind without queues, a file in it is damaged, or `out` cannot be written.
     """
     found = find_runs(run) if run.is_dir() else [run]
@@ -189,5 +198,5 @@ def write_trace(run: Path, out: Path) -> int:
                 stream.write(json.dumps(plain(event), ensure_ascii=False, allow_nan=False, separators=(",", ":")))
             stream.write("\n]}\n")
 
-    replace_file(out, write, mend="choose another --trace FILE")
-    return next(count)
+    size = write_output_by(out, write, hint="choose another --trace FILE")
+    return WrittenTrace(size, next(count))

@@ -18,7 +18,8 @@ import numpy as np
 from pydantic import BeforeValidator, TypeAdapter
 
 from harness.base.errors import InputError, RunInvalid, RunTimedOut
-from harness.base.files import make_folders_of, read_json, write_json
+from harness.base.files import json_text, read_json
+from harness.base.outputs import write_output
 from harness.results.catalogue import BENCH, Key, key_of
 from harness.results.runs import RunRecord
 
@@ -287,8 +288,7 @@ def write_baseline(path: Path, entries: Sequence[Entry], command: str) -> None:
 
     Raises InputError when the disk refuses.
     """
-    make_folders_of(path, "choose another -o")
-    write_json(path, document(entries, command))
+    write_output(path, json_text(document(entries, command)), hint="choose another -o FILE")
 
 
 def read_baseline(path: Path) -> Baseline:

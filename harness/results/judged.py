@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
-from harness.base.files import make_folders_of, write_text
+from harness.base.outputs import write_output
 from harness.results.acknowledge import fits
 from harness.results.check import Checked, Held
 
@@ -187,5 +187,4 @@ def code_quality(found: Checked, place: str) -> str:
 
 def write_code_quality(found: Checked, place: str, path: Path) -> None:
     """Writes GitLab's report, whole or not at all. Raises InputError when the disk refuses."""
-    make_folders_of(path, "choose another --code-quality")
-    write_text(path, code_quality(found, place) + "\n")
+    write_output(path, code_quality(found, place) + "\n", hint="choose another --code-quality FILE")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
-from harness.base.files import make_folders_of, write_text
+from harness.base.outputs import write_output
 from harness.results.check import Checked, Held
 from harness.results.judged import Failure, failures
 
@@ -81,5 +81,4 @@ def write_junit(checked: Checked, path: Path) -> None:
 
     Raises InputError when the disk refuses.
     """
-    make_folders_of(path, "choose another --junit")
-    write_text(path, junit(checked))
+    write_output(path, junit(checked), hint="choose another --junit FILE")

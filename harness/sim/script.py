@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import InputError
-from harness.base.files import read_text, write_bytes
+from harness.base.files import read_text
+from harness.base.outputs import write_output
 
 _EXTRAS = ("duration_ms", "after_am_ms", "auto_end", "on_am_killed")
 _LIMIT = 2**62
@@ -91,12 +92,12 @@ def read_script(path: str) -> Any:
         raise InputError(f"is not JSON: {error}", where=path, mend="write one JSON object") from error
 
 
-def write_whole(path: str, text: str) -> None:
+def write_whole(path: Path, text: str) -> None:
     """Write a file in one step: it is whole or not there.
 
     Raises InputError when the disk refuses, or UTF-8 cannot write the text.
     """
-    write_bytes(Path(path), _encoded(text), mode=None, mend="give a writable path")
+    write_output(path, _encoded(text), hint="give a writable path")
 
 
 def _encoded(text: str) -> bytes:

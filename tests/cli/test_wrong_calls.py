@@ -190,14 +190,14 @@ def test_a_file_that_cannot_be_encoded_or_is_interrupted_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(InputError, match="half a surrogate"):
-        write_whole(str(tmp_path / "x"), "a\udfff")
+        write_whole(tmp_path / "x", "a\udfff")
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("os.replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        write_whole(str(tmp_path / "x"), "a")
+        write_whole(tmp_path / "x", "a")
     assert list(tmp_path.iterdir()) == []
 
 

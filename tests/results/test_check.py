@@ -265,5 +265,5 @@ def test_a_place_for_junit_that_cannot_be_written_is_named(
     code, _, err = call(capsys, "check", run, "--baseline", file, "--junit", file / "below" / "junit.xml")
     assert code == 1
     assert err.splitlines()[-1] == (
-        f"yarnfair: {file / 'below' / 'junit.xml'}: cannot be written: Not a directory; choose another --junit"
+        f"yarnfair: {file / 'below' / 'junit.xml'}: cannot be written: Not a directory; choose another --junit FILE"
     )

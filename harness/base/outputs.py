@@ -1,0 +1,210 @@
+"""The one writer of files that a user asks for (``-o``, ``--svg``, ``--junit`` ...), and the check that comes first.
+
+What stands at the path decides how it is written. A regular file is replaced in one step, so that no reader meets half
+of it. A symbolic link is followed to its target. A device, a FIFO or an open descriptor (``/dev/stdout``,
+``/dev/fd/3``, ``>(command)``) is opened and written, never replaced. ``-`` is standard output.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from harness.base.files import put_file, writing
+
+#: How a command line names standard output.
+STANDARD_OUTPUT = Path("-")
+#: As many links as Linux follows.
+_MOST_LINKS = 40
+_CHOOSE = "choose another path"
+
+
+def is_standard_output(path: Path) -> bool:
+    """Whether a path names this process' standard output: ``-``, ``/dev/stdout``, ``/dev/fd/1`` or a link to them."""
+    return path == STANDARD_OUTPUT or _descriptor_of(path) == 1
+
+
+def write_output(path: Path, content: str | bytes, *, sync: bool = False, hint: str = _CHOOSE) -> int:
+    """Write a file that a user asked for.
+
+    Parameters
+    ----------
+    path : where; missing folders above it are created. ``-`` is standard output.
+    content : all of it; text is written as UTF-8.
+    sync : whether a regular file is on the disk when this returns.
+    hint : how to fix a path that cannot be written.
+
+    Returns
+    -------
+    int
+        The number of bytes written.
+
+    Raises
+    ------
+    InputError
+        The path cannot be written. A regular file that stood there is then as it was.
+
+    Notes
+    -----
+    A file that is replaced keeps its mode; a new one gets what the umask leaves.
+    """
+    data = content.encode() if isinstance(content, str) else content
+
+    def write(temporary: Path) -> None:
+        temporary.write_bytes(data)
+
+    with writing(path, hint):
+        regular = _regular_target(path)
+        if regular is not None:
+            _put(regular, write, sync)
+        else:
+            with _opened(path) as stream:
+                stream.write(data)
+    return len(data)
+
+
+def write_output_by(path: Path, write: Callable[[Path], None], *, hint: str = _CHOOSE) -> int:
+    """Write a file that a user asked for by a function that fills a temporary file.
+
+    The rest is as of `write_output`.
+    """
+    sizes: list[int] = []
+
+    def measured(temporary: Path) -> None:
+        write(temporary)
+        sizes.append(temporary.stat().st_size)
+
+    with writing(path, hint):
+        regular = _regular_target(path)
+        if regular is not None:
+            _put(regular, measured, sync=False)
+        else:
+            # Filled first: whoever reads a FIFO gets all of it or nothing.
+            with tempfile.TemporaryDirectory(prefix="yarnfair-output-") as folder:
+                draft = Path(folder) / f"output{path.suffix}"
+                measured(draft)
+                with draft.open("rb") as filled, _opened(path) as stream:
+                    shutil.copyfileobj(filled, stream)
+    return sizes[0]
+
+
+def check_output(path: Path, *, hint: str = _CHOOSE) -> None:
+    """Check before anything is computed that a file can be written at a path.
+
+    Raises
+    ------
+    InputError
+        The name is not UTF-8, a folder stands there, or the rights do not suffice.
+    """
+    if path == STANDARD_OUTPUT:
+        return
+    with writing(path.as_posix().encode("utf-8", "backslashreplace").decode(), hint):
+        check_name(path)
+        target = _regular_target(path)
+        if target is None:
+            _require(os.access(path, os.W_OK), errno.EACCES)
+            return
+        _require(not target.is_dir(), errno.EISDIR)
+        _check_folder(target.parent)
+
+
+def check_output_folder(path: Path, *, hint: str = _CHOOSE) -> None:
+    """Check before anything is computed that a folder exists, or can be created, and can be written.
+
+    Raises
+    ------
+    InputError
+        The name is not UTF-8, something else stands there, or the rights do not suffice.
+    """
+    with writing(path.as_posix().encode("utf-8", "backslashreplace").decode(), hint):
+        check_name(path)
+        _check_folder(path)
+
+
+def check_name(path: Path) -> None:
+    """Raise OSError for a path that UTF-8 cannot write: documents and databases could not name it afterwards."""
+    try:
+        str(path).encode("utf-8")
+    except UnicodeEncodeError:
+        raise OSError(errno.EILSEQ, "the name is not UTF-8") from None
+    if "\0" in str(path):
+        raise OSError(errno.EINVAL, "the name holds a NUL character")
+
+
+def _check_folder(folder: Path) -> None:
+    existing = Path(os.path.abspath(folder))
+    while not os.path.lexists(existing) and existing != existing.parent:
+        existing = existing.parent
+    _require(existing.exists(), errno.ENOENT)
+    _require(existing.is_dir(), errno.ENOTDIR)
+    if not os.access(existing, os.W_OK | os.X_OK):
+        read_only = bool(os.statvfs(existing).f_flag & os.ST_RDONLY)
+        _require(False, errno.EROFS if read_only else errno.EACCES)
+
+
+def _require(holds: bool, number: int) -> None:
+    if not holds:
+        raise OSError(number, os.strerror(number))
+
+
+def _put(target: Path, write: Callable[[Path], None], sync: bool) -> None:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        put_file(target, write, mode=None, sync=sync)
+    except ValueError as error:
+        raise OSError(errno.EINVAL, str(error)) from None
+
+
+def _regular_target(path: Path) -> Path | None:
+    """The regular file to replace, or to create, behind any links; None for all that must be opened and written."""
+    if path == STANDARD_OUTPUT or _descriptor_of(path) is not None:
+        return None
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        # A link that leads nowhere yet: its target is created.
+        return Path(os.path.realpath(path))
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        return Path(os.path.realpath(path))
+    return None
+
+
+def _descriptor_of(path: Path) -> int | None:
+    """The number of this process' descriptor that a path names; None where it names none."""
+    own = {f"/proc/{os.getpid()}/fd", "/proc/self/fd", "/dev/fd"}
+    current = os.path.abspath(path)
+    for _ in range(_MOST_LINKS):
+        folder, name = os.path.split(current)
+        if name.isdecimal() and (folder in own or os.path.realpath(folder) in own):
+            return int(name)
+        try:
+            target = os.readlink(current)
+        except OSError:
+            return None
+        current = os.path.normpath(os.path.join(os.path.realpath(folder), target))
+    return None
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """A stream into what is not replaced: standard output, an open descriptor, a device or a FIFO."""
+    if is_standard_output(path):
+        sys.stdout.flush()
+        stream: BinaryIO = sys.stdout.buffer
+        yield stream
+        stream.flush()
+        return
+    number = _descriptor_of(path)
+    # A duplicate writes on where the descriptor stands; opened by its name, a regular file would begin anew.
+    flags = os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY
+    handle = os.dup(number) if number is not None else os.open(path, flags)
+    with open(handle, "wb") as opened:
+        yield opened
