@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from harness.model.resources import Resource
 from harness.yarn.errors import BadAnswer, well_formed
+from harness.yarn.json_stream import Rest, members
 
 T = TypeVar("T")
 
@@ -27,6 +28,8 @@ APPLICATION_ID = re.compile(r"application_\d{1,19}_\d{4,19}", re.ASCII)
 #: States in which an application holds or wants nothing any more.
 FINAL_STATES = frozenset({"FINISHED", "FAILED", "KILLED"})
 _REQUIRED: Any = object()
+#: Of what an application says of its end so many characters are kept: a list may have thousands of stack traces.
+_MOST_DIAGNOSTICS = 8000
 
 
 class Fields:
@@ -349,7 +352,28 @@ Ended = dict[str, tuple[Any, AppStatus]]
 
 
 def apps(document: Any, where: str, ended: Ended | None = None) -> AppList:
-    """``/apps``, by id (which is the order of submission within one RM's life).
+    """``/apps``, of the document as a whole: see `apps_of`."""
+    return apps_of(Fields(document, where, "answer").members("apps", "app", _REQUIRED), where, ended)
+
+
+def read_apps(chunks: Iterable[bytes], where: str, ended: Ended | None = None) -> AppList:
+    """``/apps``, of the document's bytes as they come: the list is never held as a whole."""
+
+    def shown() -> Iterator[tuple[str, Any]]:
+        for count, one in enumerate(members(chunks, "apps", "app", where)):
+            if isinstance(one, Rest):
+                # Other shapes, and what is missing.
+                yield from Fields(one.document, where, "answer").members("apps", "app", _REQUIRED)
+                return
+            yield f"answer.apps.app[{count}]", one
+
+    return apps_of(shown(), where, ended)
+
+
+def apps_of(shown: Iterable[tuple[str, Any]], where: str, ended: Ended | None = None) -> AppList:
+    """The applications of ``/apps``, by id (which is the order of submission within one RM's life).
+
+    ``shown``: the path to each one in the answer, and what stands there.
 
     ``ended``: of the answer before, to which an ended application is equal as a rule; it is brought up to this one.
 
@@ -362,7 +386,7 @@ def apps(document: Any, where: str, ended: Ended | None = None) -> AppList:
     before = dict(ended or {})
     if ended is not None:
         ended.clear()
-    for path, value in Fields(document, where, "answer").members("apps", "app", _REQUIRED):
+    for path, value in shown:
         try:
             found.append(_known(value, before) or _app(Fields(value, where, path), where))
             if ended is not None and found[-1].final:
@@ -419,7 +443,7 @@ def _app(fields: Fields, where: str) -> AppStatus:
         memory_seconds=fields.count("memorySeconds"),
         vcore_seconds=fields.count("vcoreSeconds"),
         preempted_memory_seconds=fields.spare_count("preemptedMemorySeconds"),
-        diagnostics=fields.spare_text("diagnostics"),
+        diagnostics=fields.spare_text("diagnostics")[:_MOST_DIAGNOSTICS],
         master_at=fields.text("amHostHttpAddress", ""),
         elapsed_ms=_spare(fields.length, "elapsedTime", None),
     )

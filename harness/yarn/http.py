@@ -12,7 +12,7 @@ import os
 import re
 import ssl
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
@@ -32,6 +32,7 @@ _TRANSPORT_ERRORS = (requests.RequestException, urllib3.exceptions.HTTPError, ht
 _NOT_ME = ("StandbyException", "RetriableException")
 _RETRIED_STATUS = frozenset({408, 429, 500, 502, 503, 504})
 _TEXT_LIMIT = 300
+STREAMED = 32
 #: A moment as RFC 9110 writes it.
 _DATE = re.compile(r"[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT")
 _REASONS = (r"\[Errno -?\d+\] ([^'\")]+)", r"\((?:read|connect) timeout=[^)]*\)")
@@ -44,7 +45,9 @@ class HttpOptions:
     `attempts` counts rounds over all servers. `user` is sent as ``user.name`` (Hadoop's simple authentication);
     ``auth="spnego"`` uses Kerberos tickets instead: those of `principal` by its `keytab`, else the process' own.
     `ca_file` is the authority that signed the server's certificate (None: the system's), `cert_file` and `key_file`
-    this client's own. The environment's proxies and ~/.netrc are not used.
+    this client's own. The environment's proxies and ~/.netrc are not used. `max_answer_bytes` bounds an answer that is
+    held as a whole, which takes nine times as much memory once it is read; one that is read as it comes
+    (`HttpClient.request`, ``reader``) may be `STREAMED` times as long.
     """
 
     connect_timeout_s: float = 3.0
@@ -52,7 +55,7 @@ class HttpOptions:
     deadline_s: float = 45.0
     attempts: int = 4
     backoff_s: float = 0.25
-    max_answer_bytes: int = 128 << 20
+    max_answer_bytes: int = 32 << 20
     user: str | None = None
     auth: Literal["simple", "spnego"] = "simple"
     ca_file: str | None = None
@@ -125,6 +128,10 @@ class Answer:
     status: int
     document: Any
     headers: Mapping[str, str]
+
+
+#: Makes a document of an answer's bytes as they come (address for errors second). Raises BadAnswer.
+Reader = Callable[[Iterator[bytes], str], Any]
 
 
 class _Failed(Exception):
@@ -227,11 +234,15 @@ class HttpClient:
         repeatable: bool,
         only: str | None = None,
         words: bool = False,
+        reader: Reader | None = None,
+        most_bytes: int | None = None,
     ) -> Answer:
         """One call. `repeatable`: doing it twice is the same as doing it once.
 
         What is not repeatable is sent again only when the server certainly did not carry it out. `only` asks that
-        one address, without failover. `words`: the answer is plain text, and the document that text.
+        one address, without failover. `words`: the answer is plain text, and the document that text. `reader` makes
+        the document of an answer as it comes, in place of the JSON as a whole. `most_bytes`: the longest answer that
+        makes sense (None: as the options say).
         Raises Unreachable, NoActiveRm, Refused, BadAnswer.
         """
         end = self._clock() + self.options.deadline_s
@@ -246,7 +257,7 @@ class HttpClient:
             while (base := only or self.current) not in tried:
                 tried.add(base)
                 try:
-                    return self._once(base, method, path, params, body, end, words)
+                    return self._once(base, method, path, params, body, end, words, reader, most_bytes)
                 except _Failed as failed:
                     last = failed
                 if not (repeatable or last.unsent):
@@ -269,12 +280,21 @@ class HttpClient:
         self._current = (self._bases.index(base) + 1) % len(self._bases)
 
     def _once(
-        self, base: str, method: str, path: str, params: Mapping[str, str] | None, body: Any, end: float, words: bool
+        self,
+        base: str,
+        method: str,
+        path: str,
+        params: Mapping[str, str] | None,
+        body: Any,
+        end: float,
+        words: bool,
+        reader: Reader | None,
+        most_bytes: int | None,
     ) -> Answer:
         left = max(0.05, end - self._clock())
         with self._session.within(left) as watch:
             try:
-                answer = self._exchange(base, method, path, params, body, end, watch, words)
+                answer = self._exchange(base, method, path, params, body, end, watch, words, reader, most_bytes)
             except (_Failed, BadAnswer):
                 if not watch.late:
                     raise
@@ -293,6 +313,8 @@ class HttpClient:
         end: float,
         watch: Watch,
         words: bool,
+        reader: Reader | None,
+        most_bytes: int | None,
     ) -> Answer:
         query = dict(params or {})
         if self.options.user is not None and self.options.auth == "simple":
@@ -322,7 +344,12 @@ class HttpClient:
             # Malformed header lines and addresses surface as these.
             raise BadAnswer(f"an answer that is not HTTP: {_reason(error)}", where=url) from None
         try:
-            data = self._body(response, url, end)
+            most = self.options.max_answer_bytes * (1 if reader is None else STREAMED)
+            most = most if most_bytes is None else min(most, most_bytes)
+            chunks = self._chunks(response, url, end, most)
+            if reader is not None and 200 <= response.status_code < 300:
+                return Answer(url, response.status_code, reader(chunks, url), response.headers)
+            data = b"".join(chunks)
             return self._judge(response, base, url, data, words)
         finally:
             response.close()
@@ -337,19 +364,20 @@ class HttpClient:
             mend="check that the ResourceManager runs and the address is right",
         )
 
-    def _body(self, response: requests.Response, url: str, end: float) -> bytes:
-        data = bytearray()
+    def _chunks(self, response: requests.Response, url: str, end: float, most: int) -> Iterator[bytes]:
+        """The answer's body as it comes, at most so many bytes of it."""
+        size = 0
         try:
             # read1 gives what is there; iter_content would wait for a full block, whatever the deadline.
             while chunk := response.raw.read1(1 << 16, decode_content=True):
-                data += chunk
-                if len(data) > self.options.max_answer_bytes:
-                    raise BadAnswer(f"an answer of more than {self.options.max_answer_bytes} bytes", where=url)
+                size += len(chunk)
+                if size > most:
+                    raise BadAnswer(f"an answer of more than {most} bytes", where=url)
                 if self._clock() > end:
                     raise _Failed(self._late(url), unsent=False)
+                yield chunk
         except _TRANSPORT_ERRORS as error:
             raise _Failed(Unreachable(f"the answer was cut off: {_reason(error)}", where=url), unsent=False) from None
-        return bytes(data)
 
     def _judge(self, response: requests.Response, base: str, url: str, data: bytes, words: bool) -> Answer:
         status = response.status_code

@@ -24,6 +24,8 @@ from harness.yarn.queue_answers import SchedulerStatus
 T = TypeVar("T")
 _ROOT = "/ws/v1/cluster"
 _SMALL = Resource(256, 1)
+#: An answer about one thing is at most so long, bytes.
+_SMALL_ANSWER = 4 << 20
 #: Parts of an application that nobody here reads and that cost the RM the most to write.
 _UNUSED = "resourceRequests,timeouts,appNodeLabelExpression,amNodeLabelExpression,resourceInfo"
 
@@ -151,7 +153,7 @@ class RestClient:
 
     def info_of(self, base: str) -> ClusterInfo:
         """``/info`` of one of several, active or not."""
-        answer = self.http.request("GET", f"{_ROOT}/info", repeatable=True, only=base)
+        answer = self.http.request("GET", f"{_ROOT}/info", repeatable=True, only=base, most_bytes=_SMALL_ANSWER)
         return replace(answers.cluster_info(answer.document, answer.url), clock_s=date_of(answer.headers))
 
     def properties(self, *, defaults: bool = True) -> dict[str, str]:
@@ -164,7 +166,7 @@ class RestClient:
 
     def metrics(self) -> ClusterMetrics:
         """``/metrics``."""
-        return self._said(answers.cluster_metrics, f"{_ROOT}/metrics")
+        return self._said(answers.cluster_metrics, f"{_ROOT}/metrics", most_bytes=_SMALL_ANSWER)
 
     def scheduler(self) -> SchedulerStatus:
         """``/scheduler``: the queue tree of a Fair or a Capacity Scheduler."""
@@ -211,12 +213,17 @@ class RestClient:
             "limit": limit,
         }
         params = {name: str(value) for name, value in given.items() if value is not None}
-        read = partial(answers.apps, ended=self._ended if finished_from_ms is not None else None)
-        return self._said(read, f"{_ROOT}/apps", params={"deSelects": _UNUSED, **params})
+        reader = partial(answers.read_apps, ended=self._ended if finished_from_ms is not None else None)
+        params = {"deSelects": _UNUSED, **params}
+        found = self.http.request("GET", f"{_ROOT}/apps", params=params, repeatable=True, reader=reader).document
+        assert isinstance(found, AppList)
+        return found
 
     def app(self, identity: str) -> AppStatus:
         """``/apps/{id}``. Refused with status 404 when the RM does not know it (any more)."""
-        return self._said(answers.app, _application_path(identity), params={"deSelects": _UNUSED})
+        return self._said(
+            answers.app, _application_path(identity), params={"deSelects": _UNUSED}, most_bytes=_SMALL_ANSWER
+        )
 
     def app_state(self, identity: str) -> str:
         """``/apps/{id}/state``."""
