@@ -43,6 +43,7 @@ from harness.policies.registry import POLICIES, policy_class
 from harness.results.catalogue import METRICS
 from harness.sim.setup import Delays
 from harness.yarn.fair import spec as allocation
+from harness.yarn.findings import RULES
 from studies.generated import write_pages
 from studies.tables import markdown
 
@@ -59,7 +60,7 @@ MORE = {
     "shares": "[allocation files](allocation-file.md)",
     "decide": "[the scheduler](scheduler.md)",
     "render": "[allocation files](allocation-file.md)",
-    "validate": "[allocation files](allocation-file.md)",
+    "validate": "[every code](validate.md)",
     "convert": "[how to](../how-to/move-to-the-capacity-scheduler.md)",
     "enforce": "[how to](../how-to/enforce.md), [configuration](enforce.md)",
     "sim": "[how to](../how-to/simulated-rm.md)",
@@ -389,6 +390,35 @@ def metrics_part() -> str:
 
 
 #: Name of a part -> what makes it.
+def _plain(text: str) -> str:
+    """A text whose angle brackets and lone asterisks Markdown shows as they are, outside code."""
+    parts = text.split("`")
+    parts[::2] = [re.sub(r"(?<=-)\*", r"\\*", part.replace("<", "&lt;")) for part in parts[::2]]
+    return "`".join(parts)
+
+
+def validation_part() -> str:
+    """Every code of `validate`, what it means, why, and how to fix it."""
+    out = []
+    titles = {
+        "YF0": "Any file",
+        "YF1": "Capacity Scheduler: what the ResourceManager refuses",
+        "YF2": "Capacity Scheduler: what it ignores, or reads otherwise",
+        "YF3": "Capacity Scheduler: what loses applications or has no effect",
+        "YF4": "Fair Scheduler: what the ResourceManager refuses",
+        "YF5": "Fair Scheduler: what it ignores, or reads otherwise",
+        "YF6": "Fair Scheduler: what loses applications or has no effect",
+    }
+    for code, rule in sorted(RULES.items()):
+        title = titles.pop(code[:3], None)
+        if title:
+            out.append(f"## {title}")
+        out.append(f"### {code}: {rule.title}")
+        level = f"{rule.level.value}, refused" if rule.refused else rule.level.value
+        out.append(_paragraph(_plain(f"*{level}.* {rule.why} **Fix:** {rule.fix}")))
+    return "\n\n".join(out)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "commands": commands_part,
     "policies": policies_part,
@@ -402,6 +432,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "workloads": workloads_part,
     "metrics": metrics_part,
     "trace": trace_part,
+    "validation": validation_part,
     "vectors": vectors_part,
     "computing-rates": rates_part,
     "cloud": cloud_part,

@@ -41,7 +41,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "shares": ("harness.cli.shares:shares", "The fair shares that the Fair Scheduler would compute."),
         "render": ("harness.cli.render:render", "An allocation file from a queue tree."),
         "convert": ("harness.cli.convert:convert", "An allocation file for the Capacity Scheduler."),
-        "validate": ("harness.cli.render:validate", "Check an allocation file for what the RM gets wrong silently."),
+        "validate": ("harness.cli.validate:validate", "Check a scheduler's file: what the RM refuses or gets wrong."),
     },
     "Research": {
         "allocate": ("harness.cli.allocate:allocate", "A scenario on paper: who gets what, step by step."),

@@ -1,4 +1,4 @@
-"""``yarnfair render`` and ``yarnfair validate``: a scheduler's file written from a queue tree, and checked."""
+"""``yarnfair render``: a scheduler's file written from a queue tree."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.base.outputs import write_output
-from harness.base.quick import without_collector
 from harness.cli.output import OutputFile, json_option, print_json, say, scheduler_option
 
 if TYPE_CHECKING:
@@ -79,35 +78,3 @@ def _capacities(file: AllocationFile) -> str:
     if file.placement_rules is None:
         said = {name: value for name, value in said.items() if not name.startswith(placing)}
     return render_properties(said)
-
-
-@click.command()
-@click.argument("file", type=click.Path())
-@json_option
-@without_collector()
-def validate(file: str, as_json: bool) -> int:
-    """Check an allocation FILE, including mistakes that the ResourceManager silently ignores.
-
-    FILE may also be a capacity-scheduler.xml. Exit code 1 if there is any mistake.
-    """
-    from harness.yarn.capacity.validate import is_configuration, validate_properties
-    from harness.yarn.fair.parse import read_bytes
-    from harness.yarn.fair.validate import validate_allocations
-    from harness.yarn.fair.values import Finding
-
-    data = read_bytes(file)
-    verdict = (validate_properties if is_configuration(data) else validate_allocations)(data, source=file)
-
-    def document(findings: list[Finding]) -> list[dict[str, object]]:
-        return [{"line": one.line, "queue": one.queue, "what": one.what, "mend": one.mend} for one in findings]
-
-    if as_json:
-        print_json({"valid": verdict.valid, "errors": document(verdict.errors), "warnings": document(verdict.warnings)})
-    else:
-        for found in verdict.errors:
-            say(found.text(file))
-        for found in verdict.warnings:
-            say(f"warning: {found.text(file)}")
-        if verdict.valid:
-            click.echo(f"{file} is valid")
-    return 0 if verdict.valid else 1

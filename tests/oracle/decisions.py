@@ -31,6 +31,7 @@ from tests.oracle.versions import for_version, version_of
 
 HERE = Path(__file__).resolve().parent
 MAIN_CLASS = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.{}.Oracle"
+_LOAD = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.Load"
 SOURCE = HERE / "java" / "src" / (MAIN_CLASS.format("fair").replace(".", "/") + ".java")
 #: What each scheduler's driver, and that of Hadoop's converter between them, is compiled from. The Capacity Scheduler
 #: asks a class of YARN's own for the time: a class of the same name stands in front of it.
@@ -41,6 +42,7 @@ SOURCES = {
         HERE / "java" / "src" / "org" / "apache" / "hadoop" / "yarn" / "util" / "SystemClock.java",
     ],
     "fs2cs": [SOURCE.parent / "converter" / "Fs2cs.java"],
+    "load": [HERE / "java" / "src" / (_LOAD.replace(".", "/") + ".java")],
 }
 #: Preemption keeps queues in sets by identity hash, random in a real RM: equal hashes make them insertion-ordered.
 _FLAGS = {"fair": [], "capacity": ["-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=2"]}

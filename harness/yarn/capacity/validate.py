@@ -1,8 +1,8 @@
-"""What is wrong with a capacity-scheduler.xml, all of it, with lines: above all what the RM says nothing of.
+"""What is wrong with a capacity-scheduler.xml, all of it, with lines: what the RM refuses, and what it says nothing of.
 
-An error is anything that the RM refuses, ignores or reads differently from what is written; a warning is what it does
-as written but hardly as meant. Facts: Hadoop 3.4.2 (CapacitySchedulerConfiguration, legacy queue mode), held against
-its own class by tests/oracle/test_capacity_files.py.
+What it refuses is `loading`'s business, what it does as written but hardly as meant that of `advice`; here it is what
+the RM ignores, or reads otherwise. Facts: Hadoop 3.4.2 and 3.5.0, compared with its own classes by
+tests/oracle/test_capacity_files.py and test_capacity_loading.py.
 """
 
 from __future__ import annotations
@@ -13,115 +13,27 @@ from collections.abc import Callable, Mapping
 
 from harness.base.errors import nearest
 from harness.model.queues import ROOT
+from harness.yarn.capacity import known
+from harness.yarn.capacity.advice import find_traps
+from harness.yarn.capacity.amounts import is_absolute, is_vector, parse_absolute, unread
+from harness.yarn.capacity.known import FLAG, REAL, WHOLE
+from harness.yarn.capacity.loading import Loader, Node, load
 from harness.yarn.capacity.properties import ENOUGH, PREFIX
-from harness.yarn.capacity.queues import MOST_WEIGHT, SUM_PRECISION
+from harness.yarn.capacity.settings import Settings
 from harness.yarn.fair.dom import Element, Instruction, Text
-from harness.yarn.fair.javanum import float32, parse_float, parse_int, trim
-from harness.yarn.fair.values import Check, Spot, Verdict
+from harness.yarn.fair.javanum import parse_float, parse_int, trim
+from harness.yarn.fair.resources import custom_types
+from harness.yarn.fair.values import Check, Spot
+from harness.yarn.findings import Fix, Verdict
 
-_FLAG, _WHOLE, _REAL, _TEXT = "flag", "whole", "real", "text"
-#: The scheduler's own settings.
-_GLOBAL = {
-    "application.fail-fast": _FLAG,
-    "auto-queue-creation-v2.queue-expiration-time": _WHOLE,
-    "global-queue-max-application": _WHOLE,
-    "lazy-preemption-enabled": _FLAG,
-    "legacy-queue-mode.enabled": _FLAG,
-    "mapping-rule-format": _TEXT,
-    "mapping-rule-json": _TEXT,
-    "mapping-rule-json-file": _TEXT,
-    "max-parallel-apps": _WHOLE,
-    "maximum-am-resource-percent": _REAL,
-    "maximum-applications": _WHOLE,
-    "minimum-user-limit-percent": _REAL,
-    "multi-node-placement-enabled": _FLAG,
-    "multi-node-sorting.policy": _TEXT,
-    "multi-node-sorting.policy.names": _TEXT,
-    "node-locality-delay": _WHOLE,
-    "per-node-heartbeat.maximum-container-assignments": _WHOLE,
-    "per-node-heartbeat.maximum-offswitch-assignments": _WHOLE,
-    "per-node-heartbeat.multiple-assignments-enabled": _FLAG,
-    "queue-mappings": _TEXT,
-    "queue-mappings-override.enable": _FLAG,
-    "queue.auto.refresh.monitoring-interval": _WHOLE,
-    "rack-locality-additional-delay": _WHOLE,
-    "rack-locality-full-reset": _FLAG,
-    "reservations-continue-look-all-nodes": _FLAG,
-    "resource-calculator": _TEXT,
-    "schedule-asynchronously.enable": _FLAG,
-    "schedule-asynchronously.maximum-pending-backlogs": _WHOLE,
-    "schedule-asynchronously.maximum-threads": _WHOLE,
-    "schedule-asynchronously.scheduling-interval-ms": _WHOLE,
-    "skip-allocate-on-nodes-with-reserved-containers": _FLAG,
-    "user-limit-factor": _REAL,
-    "user-metrics.enable": _FLAG,
-    "user.max-parallel-apps": _WHOLE,
-    "workflow-priority-mappings": _TEXT,
-    "workflow-priority-mappings-override.enable": _FLAG,
-}
-#: A queue's settings.
-_QUEUE = {
-    "accessible-node-labels": _TEXT,
-    "acl_administer_queue": _TEXT,
-    "acl_administer_reservations": _TEXT,
-    "acl_application_max_priority": _TEXT,
-    "acl_list_reservations": _TEXT,
-    "acl_submit_applications": _TEXT,
-    "acl_submit_reservations": _TEXT,
-    "allow-zero-capacity-sum": _FLAG,
-    "auto-create-child-queue.enabled": _FLAG,
-    "auto-create-child-queue.fail-on-exceeding-parent-capacity": _FLAG,
-    "auto-create-child-queue.management-policy": _TEXT,
-    "auto-create-child-queue.max-queues": _WHOLE,
-    "auto-queue-creation-v2.enabled": _FLAG,
-    "auto-queue-creation-v2.max-queues": _WHOLE,
-    "auto-queue-creation-v2.maximum-queue-depth": _WHOLE,
-    "auto-queue-creation-v2.queue-auto-removal.enable": _FLAG,
-    "average-capacity": _REAL,
-    "capacity": _TEXT,
-    "default-application-lifetime": _WHOLE,
-    "default-application-priority": _WHOLE,
-    "default-node-label-expression": _TEXT,
-    "disable_preemption": _FLAG,
-    "instantaneous-max-capacity": _REAL,
-    "intra-queue-preemption.disable_preemption": _FLAG,
-    "max-parallel-apps": _WHOLE,
-    "maximum-allocation": _TEXT,
-    "maximum-allocation-mb": _WHOLE,
-    "maximum-allocation-vcores": _WHOLE,
-    "maximum-am-resource-percent": _REAL,
-    "maximum-application-lifetime": _WHOLE,
-    "maximum-applications": _WHOLE,
-    "maximum-capacity": _TEXT,
-    "minimum-user-limit-percent": _REAL,
-    "multi-node-sorting.policy": _TEXT,
-    "ordering-policy": _TEXT,
-    "ordering-policy.exclusive-enforced-partitions": _TEXT,
-    "ordering-policy.fair.enable-size-based-weight": _FLAG,
-    "priority": _WHOLE,
-    "queues": _TEXT,
-    "reservable": _FLAG,
-    "reservation-agent": _TEXT,
-    "reservation-enforcement-window": _WHOLE,
-    "reservation-move-on-expiry": _FLAG,
-    "reservation-planner": _TEXT,
-    "reservation-policy": _TEXT,
-    "reservation-window": _WHOLE,
-    "show-reservations-as-queues": _FLAG,
-    "state": _TEXT,
-    "user-limit-factor": _REAL,
-}
-#: Families of settings with a name of the administrator's inside.
-_OPEN = re.compile(
-    r"accessible-node-labels\.[^.]+\.(capacity|maximum-capacity|max(imum)?-am-resource-percent)"
-    r"|user-settings\.\S+\.weight|(leaf-queue-template|auto-queue-creation-v2\.(leaf-|parent-)?template)\..+"
-    r"|ordering-policy\.\S+"
-)
-_OPEN_GLOBAL = re.compile(r"user\..+\.max-parallel-apps|multi-node-sorting\.policy\..+")
-_VECTOR = re.compile(r"\[[\w.,\-_= /]+\]")
-_CALCULATOR = "org.apache.hadoop.yarn.util.resource."
-_LEAF_POLICIES = ("fifo", "fair", "fifo-with-partitions", "fifo-for-pending-apps")
-_PARENT_POLICIES = ("utilization", "priority-utilization")
+_ACL_CODES = ("YF216", "YF309")
+_HADOOP = "org.apache.hadoop."
+#: A queue's capacity, in the default partition or in a label's.
+_OWN_CAPACITY = re.compile(r"(?:accessible-node-labels\.[^.]+\.)?capacity")
+#: Settings whose value is the name of a class, or of one of Hadoop's own.
+_CLASSES = ("resource-calculator", "ordering-policy", "auto-create-child-queue.management-policy")
+#: So many suggestions are tried on the whole configuration; further findings say what is wrong, and no more.
+_MOST_TRIALS = 20
 
 
 def is_configuration(data: bytes) -> bool:
@@ -132,13 +44,24 @@ def is_configuration(data: bytes) -> bool:
     return found is not None and found[1] == b"configuration"
 
 
-def validate_properties(data: str | bytes, *, source: str = "capacity-scheduler.xml") -> Verdict:
-    """Every mistake in a Capacity Scheduler's file. Nothing is raised for its content."""
-    check = _Check()
+def validate_properties(
+    data: str | bytes, *, source: str = "capacity-scheduler.xml", site: Mapping[str, str] | None = None
+) -> Verdict:
+    """Every mistake in a Capacity Scheduler's file. Nothing is raised for its content.
+
+    Parameters
+    ----------
+    data : the document.
+    source : what to call it in messages.
+    site : properties of yarn-site.xml; None where they are not known.
+    """
+    check = _Check(site)
     return check.verdict_on(data, source, check.file)
 
 
-def validate_values(values: Mapping[str, str], *, source: str = "the configuration store") -> Verdict:
+def validate_values(
+    values: Mapping[str, str], *, source: str = "the configuration store", site: Mapping[str, str] | None = None
+) -> Verdict:
     """Every mistake in properties that are in no file: a finding's line is its property's position from 1."""
     root = Element("configuration", {}, 1)
     for line, (name, value) in enumerate(values.items(), start=1):
@@ -147,245 +70,410 @@ def validate_values(values: Mapping[str, str], *, source: str = "the configurati
             Element("value", {}, line, [Text(value)]),
         ]
         root.children.append(Element("property", {}, line, parts))
-    check = _Check()
+    check = _Check(site)
     return check.verdict_of(root, source, check.file)
 
 
 class _Check(Check):
-    def __init__(self) -> None:
+    def __init__(self, site: Mapping[str, str] | None) -> None:
         super().__init__()
-        #: Property, without its prefix -> its text, and the element that says it.
+        self.site = site
+        #: Property in full -> its text, and the element that says it.
         self.values: dict[str, tuple[str, Element]] = {}
-        self.children: dict[str, list[str]] = {}
+        self.final: set[str] = set()
+        self.nodes: dict[str, Node] = {}
+        #: Properties that the RM refuses: nothing else is said of them.
+        self.refused_keys: set[str] = set()
+        self.trials = 0
 
     def file(self, root: Element) -> None:
         if root.tag != "configuration":
-            self.at(root).error(f"the root element is <{root.tag[:40]}>", "begin with <configuration>")
+            self.at(root).report("YF002", f"the root element is <{root.tag[:40]}>", "begin with <configuration>")
             return
         self._stray(root, "configuration")
         for item in root.elements():
             self._property(item)
-        self._tree(ROOT)
-        if not self._parent(ROOT):
-            self.at(root).error("no queues below root: the RM does not start", "name some in root.queues")
-        for key, (text, item) in self.values.items():
-            self._setting(key, text, item)
-        for path in self._queues():
-            self._siblings(path)
+        texts = {name: text for name, (text, _) in self.values.items()}
+        loader = Loader(Settings(texts, self.site), site_known=self.site is not None)
+        tree = loader.load()
+        self.nodes = {} if tree is None else {node.path: node for node in tree.tree()}
+        for refusal in loader.refusals:
+            self.refused_keys.add(refusal.key)
+            self.at(self._place(refusal.key, root), refusal.queue).report(refusal.code, refusal.what, refusal.mend)
+        self._lists()
+        unknown: dict[str, list[str]] = {}
+        for name, (text, item) in self.values.items():
+            if name.startswith(PREFIX):
+                self._setting(name[len(PREFIX) :], text, item, unknown)
+            elif name in known.ELSEWHERE:
+                self._kind(self.at(item), text, known.ELSEWHERE[name], name)
+        for path, keys in unknown.items():
+            self._unknown_queue(path, keys)
+        if tree is not None:
+            find_traps(self, tree, loader)
 
     # ---- properties
 
+    def spot(self, key: str, queue: str | None = None) -> Spot | None:
+        """The property of this name (without the scheduler's prefix); None where there is none."""
+        found = self.values.get(key if key.startswith("yarn.") else PREFIX + key)
+        return None if found is None else self.at(found[1], queue)
+
+    def text(self, key: str, default: str = "") -> str:
+        """A property's text."""
+        found = self.values.get(key if key.startswith("yarn.") else PREFIX + key)
+        return default if found is None else found[0]
+
+    def _place(self, key: str, root: Element) -> Element:
+        """Where a property is, or the list of its queue's siblings, or the document."""
+        if (found := self.spot(key)) is not None:
+            return found.element
+        path = key.rpartition(".")[0]
+        while path:
+            for near in (f"{path}.queues", f"{path}.capacity", f"{path.rpartition('.')[0]}.queues"):
+                if (found := self.spot(near)) is not None:
+                    return found.element
+            path = path.rpartition(".")[0]
+        return root
+
     def _stray(self, element: Element, tag: str) -> None:
         if any(isinstance(child, Text) and child.data.strip() for child in element.children):
-            self.at(element).error(f"text between the elements of <{tag}> is ignored", "remove it")
+            self.at(element).report("YF004", f"text between the elements of <{tag}> is ignored", "remove it")
 
     def _property(self, item: Element) -> None:
         spot = self.at(item)
         if item.tag != "property":
             mend = "write its properties here" if item.tag.endswith("include") else "write <property>"
-            spot.error(f"<{item.tag[:40]}> is not read as a property", mend)
+            spot.report("YF220", f"<{item.tag[:40]}> is not read as a property", mend)
             return
         self._stray(item, "property")
         said: dict[str, str] = dict(item.attributes)
         for part in item.elements():
             if part.tag not in ("name", "value", "final", "source", "description", "tag"):
-                self.at(part).error(f"<{part.tag[:40]}> is ignored", "write <name> and <value>")
+                self.at(part).report("YF220", f"<{part.tag[:40]}> is ignored", "write <name> and <value>")
             said[part.tag] = part.all_text()
         name = trim(said.get("name", ""))
-        if not name or "value" not in said:
-            spot.error("a property without name or value is ignored", "give it both, or remove it")
+        if not name or not said.get("value"):
+            what = "a property without name or value is ignored"
+            if name and said.get("value") == "":
+                what = f"{name[:100]} has an empty value, and is ignored"
+            spot.report("YF221", what, "give it both, or remove it")
             return
-        if not name.startswith(PREFIX):
-            spot.warn(f"{name[:80]} is not the Capacity Scheduler's", "write it into yarn-site.xml")
-            return
-        key = name.removeprefix(PREFIX)
-        if key in self.values:
-            spot.error(f"{name[:80]} appears twice, the last counts", "remove one")
-        self.values[key] = (said["value"], item)
-
-    def text(self, key: str, default: str = "") -> str:
-        return self.values[key][0] if key in self.values else default
-
-    # ---- the tree
-
-    def _tree(self, path: str) -> None:
-        key = f"{path}.queues"
-        if key not in self.values or path.count(".") > 64:
-            return
-        text, item = self.values[key]
-        spot = self.at(item, path)
-        names = [name.strip() for name in text.split(",")]
-        for name in names:
-            if not name:
-                spot.error("an empty name in its list of queues", "remove the comma")
-            elif "." in name or names.count(name) > 1:
-                what = "has a dot" if "." in name else "appears twice"
-                spot.error(f"child {name[:60]!r} {what}", "name each child once, without its parent")
-        self.children[path] = [name for name in dict.fromkeys(names) if name and "." not in name]
-        for name in self.children[path]:
-            self._tree(f"{path}.{name}")
-
-    def _queues(self) -> list[str]:
-        return [ROOT, *(f"{path}.{name}" for path, names in self.children.items() for name in names)]
-
-    def _parent(self, path: str) -> bool:
-        creates = f"{path}.auto-queue-creation-v2.enabled"
-        return bool(self.children.get(path)) or self.text(creates).strip().lower() == "true"
-
-    def _setting(self, key: str, text: str, item: Element) -> None:
-        if key == ROOT or not key.startswith(ROOT + "."):
-            kind = _GLOBAL.get(key)
-            if kind is not None:
-                self._kind(self.at(item), text, kind, key)
-            elif not _OPEN_GLOBAL.fullmatch(key):
-                self._unknown(self.at(item), key, list(_GLOBAL))
-            return
-        # The longest queue whose path the key begins with.
-        owner = max((path for path in self._queues() if key.startswith(path + ".")), key=len, default=ROOT)
-        name = key.removeprefix(owner + ".")
-        kind = _QUEUE.get(name)
-        if kind is not None:
-            self._kind(self.at(item, owner), text, kind, name)
-        elif not _OPEN.fullmatch(name):
-            ending = next((known for known in _QUEUE if name.endswith("." + known)), None)
-            if ending is not None:
-                queue = key.removesuffix("." + ending)
-                close = nearest(queue, self._queues())
-                mend = f"write {close}" if close else f"name it in {queue.rpartition('.')[0]}.queues"
-                self.at(item, queue).error(f"no such queue: {ending} is ignored", mend)
+        if not name.startswith(PREFIX) and name not in known.ELSEWHERE:
+            close = nearest(name, known.ELSEWHERE) if name.startswith("yarn.resourcemanager.monitor.capacity.") else ""
+            if close:
+                spot.report("YF201", f"{name[:100]} is not a setting, it is ignored", f"write {close}")
             else:
-                self._unknown(self.at(item, owner), name, list(_QUEUE))
+                what = f"{name[:100]} is not the Capacity Scheduler's"
+                spot.report("YF223", what, "write it into yarn-site.xml")
+            return
+        if name in self.final:
+            what = f"{name[:100]} is ignored: line {self.values[name][1].line} has <final>true</final>"
+            spot.report("YF225", what, "remove it")
+            return
+        if name in self.values:
+            line = self.values[name][1].line
+            spot.report("YF222", f"{name[:100]} appears twice (line {line} too), the last counts", "remove one")
+        self.values[name] = (said["value"], item)
+        if said.get("final") == "true":
+            self.final.add(name)
 
-    def _unknown(self, spot: Spot, name: str, known: list[str]) -> None:
-        close = nearest(name, known)
-        mend = f"write {close}" if close else "remove it"
-        spot.error(f"{name[:80]} is not a setting of the Capacity Scheduler, it is ignored", mend)
+    # ---- queues
+
+    def _lists(self) -> None:
+        """Lists of children."""
+        for path in self.nodes:
+            key = f"{path}.queues"
+            spot = self.spot(key, path)
+            if spot is None:
+                continue
+            text = self.text(key)
+            names = [trim(name) for name in text.split(",")]
+            for name in dict.fromkeys(names):
+                if not name and text.strip(",").strip() and "" in text.split(","):
+                    spot.report("YF215", "an empty name in its list of queues", "remove the comma")
+                elif not name:
+                    spot.report("YF215", "a blank name in its list of queues", "remove it")
+                elif "." in name:
+                    what = f"child {name[:60]!r} has a dot"
+                    spot.report("YF215", what, "name each child once, without its parent")
+                elif names.count(name) > 1:
+                    spot.report("YF215", f"child {name[:60]!r} appears twice", "name each child once")
+
+    def _owner(self, key: str) -> str:
+        """The longest existing queue to whose settings a property may belong."""
+        path = key
+        while path:
+            path = path.rpartition(".")[0]
+            if path in self.nodes:
+                return path
+        return ""
+
+    def _setting(self, key: str, text: str, item: Element, unknown: dict[str, list[str]]) -> None:
+        if key != ROOT and key.startswith(ROOT + "."):
+            owner = self._owner(key) or ROOT
+            name = key.removeprefix(owner + ".")
+            kind = known.queue_kind(name)
+            if kind is not None:
+                self._kind(self.at(item, owner), text, kind, name)
+            else:
+                self._not_of(key, owner, name, item, unknown)
+            return
+        kind = known.global_kind(key)
+        if kind is not None:
+            self._kind(self.at(item), text, kind, key)
+        else:
+            self._not_global(key, item, unknown)
+
+    def _not_of(self, key: str, owner: str, name: str, item: Element, unknown: dict[str, list[str]]) -> None:
+        """A property below an existing queue that is no setting of it."""
+        parts = name.split(".")
+        for index in range(1, len(parts)):
+            rest = ".".join(parts[index:])
+            if known.queue_kind(rest) is None:
+                continue
+            path = f"{owner}.{'.'.join(parts[:index])}"
+            if "*" in parts[:index] and rest.startswith("auto-queue-creation-v2."):
+                return
+            unknown.setdefault(f"{owner}.{parts[0]}", []).append(key)
+            del path
+            return
+        template = next((prefix for prefix in known.TEMPLATES if name.startswith(prefix)), "")
+        close = nearest(name[len(template) :], known.QUEUE)
+        spot = self.at(item, owner)
+        if key in self.refused_keys:
+            return
+        if not close and len(parts) > 1 and not template:
+            family = nearest(parts[0], [*known.QUEUE, "user-settings", "leaf-queue-template"])
+            if not family or family == parts[0]:
+                ending = nearest(parts[-1], known.QUEUE)
+                if ending and f"{owner}.{'.'.join(parts[:-1])}" in unknown:
+                    unknown[f"{owner}.{parts[0]}"].append(key)
+                    return
+        self._misspelt(spot, key, f"{owner}.{template}{close}" if close else "", name)
+
+    def _misspelt(self, spot: Spot, key: str, better: str, name: str) -> None:
+        mend, fix = self._rename(key, better)
+        what = f"{name[:80]} is not a setting of the Capacity Scheduler, it is ignored"
+        spot.report("YF201", what, mend or "correct its name, or remove it", fix)
+
+    def _not_global(self, key: str, item: Element, unknown: dict[str, list[str]]) -> None:
+        """A property outside root that is none of the scheduler's own."""
+        if key in self.refused_keys:
+            return
+        parts = key.split(".")
+        for index in range(1, len(parts)):
+            rest = ".".join(parts[index:])
+            if known.queue_kind(rest) is None:
+                continue
+            path = ".".join(parts[:index])
+            queue = next((q for q in self.nodes if q == f"{ROOT}.{path}" or q.endswith("." + path)), None)
+            spot = self.at(item, queue)
+            if queue is None and rest in known.GLOBAL and nearest(path, ["root"]):
+                queue = None
+            if queue is not None:
+                mend, fix = self._rename(key, f"{queue}.{rest}")
+                what = f"{path}.{rest} is ignored: a queue's path begins with root"
+                spot.report("YF202", what, mend or f"write {queue}.{rest} if that is meant", fix)
+                return
+            unknown.setdefault(parts[0], []).append(key)
+            return
+        close = nearest(key, known.GLOBAL)
+        self._misspelt(self.at(item), key, close, key)
+
+    def _rename(self, key: str, better: str) -> tuple[str, Fix | None]:
+        """The advice to write a property under another name; "" where it would do harm."""
+        if not better or better == key:
+            return "", None
+        text = self.text(key)
+        if PREFIX + better in self.values:
+            if trim(self.text(better)) == trim(text):
+                return f"remove it: {better} says the same", Fix(((PREFIX + key, None),))
+            return f"remove it, or {better}, which has another value", None
+        changes: tuple[tuple[str, str | None], ...] = ((PREFIX + key, None), (PREFIX + better, text))
+        return (f"write {better}", Fix(changes)) if self._harmless(changes) else ("", None)
+
+    def _harmless(self, changes: tuple[tuple[str, str | None], ...]) -> bool:
+        """Whether the RM refuses nothing with these changes that it does not refuse without them."""
+        if self.trials >= _MOST_TRIALS:
+            return False
+        self.trials += 1
+        values = {name: text for name, (text, _) in self.values.items()}
+        before = {(found.code, found.key) for found in load(values, site=self.site)}
+        for name, text in changes:
+            if text is None:
+                values.pop(name, None)
+            else:
+                values[name] = text
+        return all((found.code, found.key) in before for found in load(values, site=self.site))
+
+    def _unknown_queue(self, path: str, keys: list[str]) -> None:
+        """One finding for all the settings of a queue that does not exist."""
+        item = self.values[PREFIX + keys[0]][1]
+        shown = [key.removeprefix(f"{path}.") for key in keys]
+        names = ", ".join(shown[:3]) + (f" and {len(shown) - 3} more settings" if len(shown) > 3 else "")
+        parent = path.rpartition(".")[0]
+        what = f"no such queue: {names} {'is' if len(shown) == 1 else 'are'} ignored"
+        siblings = [child.path for child in self.nodes[parent].children] if parent in self.nodes else list(self.nodes)
+        # By its own name: paths of the same parent are always alike.
+        names_of = {each.rpartition(".")[2]: each for each in siblings}
+        close = names_of.get(nearest(path.rpartition(".")[2], names_of), "")
+        if close and not any(PREFIX + close + key.removeprefix(path) in self.values for key in keys):
+            changes: list[tuple[str, str | None]] = []
+            for key in keys:
+                changes += [(PREFIX + key, None), (PREFIX + close + key.removeprefix(path), self.text(key))]
+            if self._harmless(tuple(changes)):
+                self.at(item, path).report("YF202", what, f"write {close}", Fix(tuple(changes)))
+                return
+        name = path.rpartition(".")[2]
+        if parent in self.nodes:
+            old = self.text(f"{parent}.queues")
+            listing = ((f"{PREFIX}{parent}.queues", f"{old},{name}" if old else name),)
+            if self._harmless(listing):
+                self.at(item, path).report("YF202", what, f"name {name} in {parent}.queues", Fix(listing))
+                return
+            mend = f"name {name} in {parent}.queues and fit the capacities, or remove its settings"
+        else:
+            mend = "write the queue's path, which begins with root, or remove them"
+        self.at(item, path).report("YF202", what, mend)
 
     # ---- values
 
     def _kind(self, spot: Spot, text: str, kind: str, name: str) -> None:
+        key = name if spot.queue is None else f"{spot.queue}.{name}"
+        if key in self.refused_keys:
+            return
         if "${" in text:
-            spot.warn(f"{name} refers to another property", "write the value, so that it can be checked")
+            what = f"{name} refers to another property"
+            spot.report("YF217", what, "write the value, so that it can be checked")
             return
         words, queue = trim(text), spot.queue
-        if kind == _FLAG and words.lower() not in ("true", "false"):
-            spot.error(f"{name} is {words[:40]!r}, which is taken for its default", "write true or false")
-        elif kind == _WHOLE:
+        if kind == FLAG and words.lower() not in ("true", "false"):
+            what = f"{name} is {words[:40]!r}, which is taken for its default"
+            spot.report("YF203", what, "write true or false")
+        elif kind == WHOLE:
             self._number(spot, words, name, parse_int)
-        elif kind == _REAL:
+        elif kind == REAL:
             self._number(spot, words, name, parse_float)
-        elif name == "capacity" and queue is not None:
-            self._capacity(spot, queue, text)
+        elif name == "acl_application_max_priority":
+            return
+        elif name.startswith("acl_"):
+            spot.acl(name, text, _ACL_CODES)
+        elif queue is not None and _OWN_CAPACITY.fullmatch(name):
+            self._capacity(spot, queue, name, text)
         elif name == "maximum-capacity" and queue is not None:
             self._maximum(spot, queue, text)
-        elif name == "ordering-policy" and queue is not None:
-            known = _PARENT_POLICIES if self._parent(queue) or queue == ROOT else _LEAF_POLICIES
-            # Another policy is given by its class.
-            if words not in known and "." not in words:
-                spot.error(f"ordering-policy {words[:40]!r} is none here", f"write {' or '.join(known[:2])}")
-        elif name == "state" and words.upper() not in ("RUNNING", "STOPPED"):
-            spot.error(f"state {words[:40]!r} is none", "write RUNNING or STOPPED")
-        elif name == "resource-calculator" and not words.startswith(_CALCULATOR):
-            spot.warn(f"resource-calculator {words[:80]} is not Hadoop's own", "check the class's name")
-        elif name.startswith("acl_"):
-            spot.acl(name, text)
+        elif name in _CLASSES and "." in words and not words.startswith(_HADOOP):
+            spot.report("YF224", f"{name} {words[:80]} is not Hadoop's own", "check the class's name")
 
     def _number(self, spot: Spot, text: str, name: str, parse: Callable[[str], float]) -> None:
         try:
             value = parse(text)
         except ValueError as error:
-            spot.error(f"{name}: {error}", "write a plain number")
+            if not text.lower().startswith(("0x", "-0x")):
+                spot.report("YF204", f"{name}: {error}", "write a plain number")
             return
         if name == "maximum-am-resource-percent":
             if not value >= 0:
-                spot.error(f"{name} {text} lets one ApplicationMaster run at a time", "write 0 to 1")
+                spot.report("YF205", f"{name} {text} lets one ApplicationMaster run at a time", "write 0 to 1")
             elif 1 < value < ENOUGH:
-                mend = f"1 is the whole queue, {ENOUGH:g} no limit"
-                spot.warn(f"{name} {text} is above 1: it is a part, not per cent", mend)
-        elif name == "user-limit-factor" and not (value > 0 or value == -1):
-            spot.error(f"{name} {text}: no user gets anything", "write -1 for no limit")
-        elif name == "minimum-user-limit-percent" and not 0 <= value <= 100:
-            spot.error(f"{name} {text} is not within 0 and 100", "write per cent")
-        elif name in ("max-parallel-apps", "user.max-parallel-apps") and value < 1:
-            spot.error(f"{name} {text}: no application ever runs", "write 1 or more, or remove it")
-        elif name == "maximum-applications" and value <= 0:
-            spot.error(f"{name} {text}: the RM refuses it", "write 1 or more")
-        elif name == "global-queue-max-application" and value < 1:
-            spot.error(f"{name} {text} is ignored: the limit follows the share", "write 1 or more")
-
-    def _capacity(self, spot: Spot, path: str, text: str) -> None:
-        if path == ROOT:
-            if trim(text) not in ("100", "100.0") and not text.endswith("w"):
-                spot.error("root has the whole cluster: another capacity is ignored", "remove it")
-            return
-        words = trim(text)
-        if words.startswith("["):
-            if not _VECTOR.fullmatch(words) or words != text:
-                spot.error(f"capacity {text[:60]!r} is not read", "write [memory=8192,vcores=8]")
-            return
-        try:
-            value = parse_float(words.removesuffix("w"))
-        except ValueError:
-            mend = "write a weight without white space around it" if words.endswith("w") else "write 2w, or 40"
-            spot.error(f"capacity {text[:60]!r} is not a number", mend)
-            return
-        if words.endswith("w"):
-            if words != text:
-                spot.error("white space around a weight: the RM refuses it", f"write {words}")
-            elif math.isnan(value) or value < 0:
-                spot.error(f"weight {words} is taken for none: the queue has no capacity", "write 1w")
-            elif value > MOST_WEIGHT:
-                spot.error(f"weight {words} is above {MOST_WEIGHT:g}: the RM refuses it", "scale them down")
+                mend = f"write {value / 100:g} for {value:g} per cent; 1 is the whole queue, {ENOUGH:g} no limit"
+                spot.report("YF305", f"{name} {text} is above 1: it is a part, not per cent", mend)
             elif value == 0:
-                spot.warn("weight 0: served after all others", "raise it if that is not meant")
-        elif not 0 <= value <= 100:
-            spot.error(f"capacity {words} is not within 0 and 100", "write per cent of the parent")
+                what = f"{name} {text}: one application of the queue runs at a time"
+                spot.report("YF313", what, "write 0.1, or more")
+        elif name == "user-limit-factor" and not (value > 0 or value == -1):
+            spot.report("YF206", f"{name} {text}: no user gets anything", "write -1 for no limit")
+        elif name == "minimum-user-limit-percent" and not 0 <= value <= 100:
+            spot.report("YF207", f"{name} {text} is not within 0 and 100", "write per cent")
+        elif name in ("max-parallel-apps", "user.max-parallel-apps") and value < 1:
+            what = f"{name} {text}: no application ever runs"
+            spot.report("YF208", what, "write 1 or more, or remove it")
+        elif name == "maximum-applications" and value <= 0 and not (value < 0 and spot.queue is not None):
+            spot.report("YF209", f"{name} {text}: every submission is rejected", "write 1 or more")
+        elif name == "global-queue-max-application" and value < 1:
+            what = f"{name} {text} is ignored: the limit follows the share"
+            spot.report("YF210", what, "write 1 or more")
+
+    def _legacy(self) -> bool:
+        return trim(self.text("legacy-queue-mode.enabled", "true")).lower() != "false"
+
+    def _types(self) -> tuple[str, ...]:
+        names = (self.site or {}).get("yarn.resource-types", "").split(",")
+        return tuple(trim(name) for name in names if trim(name))
+
+    def _capacity(self, spot: Spot, path: str, name: str, text: str) -> None:
+        words = trim(text)
+        if path == ROOT and name == "capacity":
+            if words not in ("100", "100.0") and not text.endswith("w"):
+                spot.report("YF211", "root has the whole cluster: another capacity is ignored", "remove it")
+            return
+        if words.startswith("["):
+            self._absolute(spot, name, text)
+        elif words.endswith("w"):
+            value = _real(words[: words.index("w")])
+            if math.isnan(value) or value < 0:
+                spot.report("YF212", f"weight {words} is taken for none: the queue has no capacity", "write 1w")
+        elif math.isnan(_real(words)):
+            spot.report("YF212", f"capacity {words} is no number: the queue has no capacity", "write per cent")
+
+    def _absolute(self, spot: Spot, name: str, text: str) -> None:
+        absolute = is_absolute(text)
+        if not absolute and is_vector(text) and not self._legacy():
+            return
+        if not absolute:
+            what = f"{name} {text[:60]!r} counts as 0 per cent in legacy queue mode"
+            spot.report("YF218", what, "write [memory=8192,vcores=8]")
+            return
+        parts = unread(text, self._types())
+        custom = [part for part in parts if custom_types(part) and part.partition("=")[2].strip()]
+        wrong = [part for part in parts if part not in custom]
+        if wrong:
+            what = f"{', '.join(repr(trim(part)) for part in wrong)} in {name} {text[:60]!r} is not read"
+            spot.report("YF218", what, "write [memory=8192,vcores=8], with units like Gi")
+        elif custom and self.site is None:
+            what = f"{', '.join(map(trim, custom))} counts only if yarn.resource-types names it"
+            spot.report("YF226", what, "check yarn-site.xml (--yarn-site)")
+        elif custom:
+            what = f"{', '.join(map(trim, custom))} is ignored: yarn.resource-types does not name it"
+            spot.report("YF218", what, "name it there, or remove it")
+        elif not parse_absolute(text, self._types()) and "memory" not in text:
+            what = f"{name} {text[:60]!r} names no memory, and counts as none"
+            spot.report("YF218", what, "write [memory=8192,vcores=8]")
 
     def _maximum(self, spot: Spot, path: str, text: str) -> None:
         words = trim(text)
-        if words.startswith("["):
-            if not self.text(f"{path}.capacity").startswith("["):
-                spot.error("an absolute maximum beside another capacity is not read as meant", "per cent")
+        own = self.text(f"{path}.capacity")
+        if path == ROOT:
             return
-        try:
-            value = parse_float(words)
-        except ValueError as error:
-            spot.error(f"maximum-capacity: {error}", "write per cent of the parent")
+        if words.startswith("["):
+            if self._legacy() and not is_absolute(own):
+                what = "an absolute maximum beside another capacity is not read as meant"
+                spot.report("YF214", what, "write per cent of the parent")
+            return
+        value = _real(words)
+        if value == -1:
+            return
+        if self._legacy() and is_absolute(own) and value != 100:
+            what = f"maximum-capacity {words} beside an absolute capacity is ignored"
+            spot.report("YF214", what, "write [memory=8192,vcores=8]")
             return
         if not 0 <= value <= 100:
-            spot.error(f"maximum-capacity {words} is not within 0 and 100", "write per cent of the parent")
+            what = f"maximum-capacity {words} is not within 0 and 100"
+            spot.report("YF213", what, "write per cent of the parent")
             return
-        own = self._plain(path)
-        if own is not None and value < own:
-            spot.error(f"maximum-capacity {words} is below its capacity", "raise it, or lower the other")
-
-    def _plain(self, path: str) -> float | None:
-        """A queue's percentage; None where it has something else, or nothing that can be read."""
         try:
-            return parse_float(trim(self.text(f"{path}.capacity", "0")))
+            percent = parse_float(trim(own or "0"))
         except ValueError:
-            return None
-
-    def _siblings(self, path: str) -> None:
-        names = [f"{path}.{name}" for name in self.children.get(path, [])]
-        if not names:
             return
-        spot = self.at(self.values[f"{path}.queues"][1], path)
-        kinds: dict[str, list[str]] = {}
-        total = 0.0
-        for child in names:
-            text = trim(self.text(f"{child}.capacity"))
-            kind = "absolute" if text.startswith("[") else "weight" if text.endswith("w") else "percent"
-            if not text:
-                self.at(spot.element, child).error("no capacity: the RM gives it none", "give it one")
-            kinds.setdefault(kind, []).append(child)
-            total = float32(total + float32((self._plain(child) or 0.0) / 100))
-        if len(kinds) > 1:
-            what = ", ".join(f"{kind} ({found[0]})" for kind, found in sorted(kinds.items()))
-            spot.error(f"its children mix kinds of capacities: {what}", "give them one kind")
-        elif "percent" in kinds and abs(total - 1) > SUM_PRECISION:
-            zero = self.text(f"{path}.allow-zero-capacity-sum").strip().lower() == "true"
-            if not (total == 0 and (zero or self._plain(path) == 0)):
-                spot.error(f"its children's capacities sum to {100 * total:g}", "make them sum to 100")
-        if "absolute" in kinds and path != ROOT and not self.text(f"{path}.capacity").startswith("["):
-            spot.error("absolute capacities below one that is not", "write the whole tree in one kind")
+        if value < percent:
+            what = f"maximum-capacity {words} is below its capacity {trim(own)}"
+            spot.report("YF213", what, "raise it, or lower the other")
+
+
+def _real(text: str) -> float:
+    """A number as Java reads it; NaN for what is none."""
+    try:
+        return parse_float(trim(text))
+    except ValueError:
+        return math.nan

@@ -6,6 +6,7 @@ fetched). What the elements mean is not known here.
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ from harness.base.errors import InputError
 from harness.yarn.files import MAX_BYTES
 
 MAX_DEPTH = 256
+_DECLARED = re.compile(rb"<\?xml[^>]*?\sencoding\s*=\s*[\"']([A-Za-z][\w.-]*)[\"']")
+_MULTIBYTE = frozenset({"gbk", "gb2312", "gb18030", "big5", "cp950", "shift_jis", "cp932", "euc_jp", "euc_kr", "cp949"})
 _START_TAG = re.compile(rb"<[^\"'>]*(?:\"[^\"]*\"[^\"'>]*|'[^']*'[^\"'>]*)*>")
 
 
@@ -77,7 +80,12 @@ def parse_xml(document: str | bytes, *, source: str) -> Element:
         raise InputError(
             f"the file is larger than {MAX_BYTES // 2**20} MiB", where=source, mend="give an allocation file"
         )
-    parser = expat.ParserCreate()
+    codec = _multibyte(document)
+    parser = expat.ParserCreate("iso-8859-1" if codec else None)
+
+    def decoded(text: str) -> str:
+        return text.encode("iso-8859-1").decode(codec, "replace") if codec else text
+
     stack: list[Element] = []
     roots: list[Element] = []
     in_cdata = False
@@ -86,6 +94,8 @@ def parse_xml(document: str | bytes, *, source: str) -> Element:
         return InputError(what, where=f"{source}:{parser.CurrentLineNumber}", mend=mend)
 
     def start_element(tag: str, attributes: dict[str, str]) -> None:
+        if codec:
+            tag, attributes = decoded(tag), {decoded(name): decoded(value) for name, value in attributes.items()}
         element = Element(tag, attributes, parser.CurrentLineNumber, start=parser.CurrentByteIndex)
         if len(stack) >= MAX_DEPTH:
             raise fail(f"elements are nested deeper than {MAX_DEPTH}", "flatten the queues")
@@ -99,9 +109,9 @@ def parse_xml(document: str | bytes, *, source: str) -> Element:
         children = stack[-1].children
         last = children[-1] if children else None
         if isinstance(last, Text) and (last.cdata == in_cdata):
-            last.data += data
+            last.data += decoded(data)
         else:
-            children.append(Text(data, in_cdata))
+            children.append(Text(decoded(data), in_cdata))
 
     def start_cdata() -> None:
         nonlocal in_cdata
@@ -120,6 +130,9 @@ def parse_xml(document: str | bytes, *, source: str) -> Element:
         raise fail("a DOCTYPE is not allowed (the ResourceManager refuses the file)", "remove the <!DOCTYPE ...>")
 
     parser.buffer_text = True
+    if codec:
+        # A run of text comes whole, so that no character is cut.
+        parser.buffer_size = max(8192, len(document))
     parser.StartElementHandler = start_element
     parser.EndElementHandler = end_element
     parser.CharacterDataHandler = characters
@@ -138,6 +151,22 @@ def parse_xml(document: str | bytes, *, source: str) -> Element:
     except (UnicodeError, LookupError, ValueError) as error:
         raise InputError(f"the text cannot be decoded: {error}", where=source, mend="save the file as UTF-8") from error
     return roots[0]
+
+
+def _multibyte(document: str | bytes) -> str | None:
+    """The codec of a document in an encoding of several bytes that expat does not know; None for any other.
+
+    In these encodings no byte of a character is a ``<``, ``>``, ``&`` or quote: read byte by byte, the markup and all
+    offsets are right, and texts are decoded afterwards.
+    """
+    found = _DECLARED.match(document) if isinstance(document, bytes) else None
+    if found is None:
+        return None
+    try:
+        name = codecs.lookup(found[1].decode("ascii")).name
+    except LookupError:
+        return None
+    return name if name in _MULTIBYTE else None
 
 
 def start_tag_end(document: bytes, element: Element) -> int:

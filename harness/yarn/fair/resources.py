@@ -17,6 +17,10 @@ from harness.yarn.fair.javanum import parse_int, parse_long, percent_text, split
 _SPACE = r"[ \t\n\x0b\f\r]*"
 _PERCENT = rf"(-?[0-9]+(?:\.[0-9]*)?){_SPACE}%{_SPACE}"
 _VALUE = rf"(-?[0-9]+)(?:\.[0-9]*)?{_SPACE}"
+#: The name of a resource type, with or without a prefix as in yarn.io/gpu.
+_CUSTOM = re.compile(r"(?:[A-Za-z0-9][\w.-]*/)?[A-Za-z][\w.-]+", re.ASCII)
+#: Names like these mean memory or vcores, wrongly written.
+_OWN = re.compile(r"mem|cpu|core|mb$|gb$|ram")
 _WITH_SPACES = re.compile(rf"-?[0-9]+(?:\.[0-9]*)?{_SPACE}[a-z]+{_SPACE}")
 
 
@@ -40,6 +44,14 @@ def parse_resources(text: str, *, missing: int = JAVA_LONG_MAX, extra_types: Col
     if "%" in text:
         return _percentages(text.lower())
     return _old_style(text)
+
+
+def custom_types(text: str) -> tuple[str, ...]:
+    """Names in a resource value that are further resource types, not misspelt ones of Hadoop's own two."""
+    if "=" not in text:
+        return ()
+    names = [trim(part.partition("=")[0]) for part in text.split(",") if "=" in part]
+    return tuple(name for name in dict.fromkeys(names) if _CUSTOM.fullmatch(name) and not _OWN.search(name.lower()))
 
 
 def resource_text(limit: ResourceLimit | Resource) -> str:
@@ -75,7 +87,8 @@ def _new_style(text: str, missing: int, extra_types: Collection[str]) -> Resourc
             if amount < 0:
                 raise ValueError(f"{text!r}: {name} must not be negative")
         if name not in values:
-            if name in extra_types:
+            # A name with a prefix can only be a further resource type, whose amount Hadoop does not schedule by here.
+            if name in extra_types or ("/" in name and _CUSTOM.fullmatch(name)):
                 continue
             raise ValueError(f"{text!r}: no resource is called {name!r} (memory-mb and vcores are)")
         if in_percent:

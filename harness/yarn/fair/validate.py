@@ -7,8 +7,9 @@ what it does as written but hardly as meant. Reading a file as the RM does is `p
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
-from harness.base.errors import nearest
+from harness.base.errors import InputError, nearest
 from harness.model.queues import ROOT, ResourceLimit
 from harness.yarn.fair.dom import Element
 from harness.yarn.fair.elements import (
@@ -24,23 +25,94 @@ from harness.yarn.fair.elements import (
 from harness.yarn.fair.javanum import trim
 from harness.yarn.fair.manager import QueueManager
 from harness.yarn.fair.parse import PLACEMENT_RULES, read_document, trim_queue_name
-from harness.yarn.fair.resources import resource_text
-from harness.yarn.fair.values import Check, Spot, Verdict
+from harness.yarn.fair.resources import custom_types, resource_text
+from harness.yarn.fair.traps import find_traps
+from harness.yarn.fair.values import Check, Spot
+from harness.yarn.findings import Verdict
 
 
-def validate_allocations(xml: str | bytes, *, source: str = "allocation file") -> Verdict:
-    """Every mistake in an allocation file. Nothing is raised for its content."""
+def validate_allocations(
+    xml: str | bytes, *, source: str = "allocation file", site: Mapping[str, str] | None = None
+) -> Verdict:
+    """Every mistake in an allocation file. Nothing is raised for its content.
+
+    Parameters
+    ----------
+    xml : the document.
+    source : what to call it in messages.
+    site : properties of yarn-site.xml; None where they are not known.
+    """
     check = _Check()
+    if site is not None:
+        check.verdict.resource_types_known = True
+        names = site.get("yarn.resource-types", "").split(",")
+        check.verdict.resource_types = tuple(name.strip() for name in names if name.strip())
 
     def look(root: Element) -> None:
+        if _of_spark(root):
+            check.at(root).report(
+                "YF003",
+                "this is Spark's fairscheduler.xml, which YARN does not read",
+                "give it to Spark (spark.scheduler.allocation.file), and write <queue> elements for YARN",
+            )
+            return
         check.top(root)
-        for queue in QueueManager(read_document(root, source=source)).refused():
-            check.at(check.places.get(queue.path, root), queue.path).error(
+        types = (*check.verdict.resource_types, *(() if site is not None else check.types))
+        try:
+            file = read_document(root, conf={"yarn.resource-types": ",".join(types)}, source=source)
+        except InputError as error:
+            if root.tag == "allocations":
+                check.refused(error, source, "YF407" if "rule" in error.what else "YF401")
+            return
+        manager = QueueManager(file)
+        for queue in manager.refused():
+            check.at(check.places.get(queue.path, root), queue.path).report(
+                "YF507",
                 f"the ResourceManager does not make this queue: {queue.why}",
                 "give parents the policy drf or fair, drf only below drf, fifo only to leaves",
             )
+        find_traps(check, root, file, manager.tree())
 
     return check.verdict_on(xml, source, look)
+
+
+def _of_spark(root: Element) -> bool:
+    """Whether it is a file of Spark's: its pools have modes in capitals, and a share that is one number."""
+    pools = [item for item in root.elements() if item.tag == "pool"]
+    inside = {part.tag for pool in pools for part in pool.elements()}
+    own = {"schedulingMode", "weight", "minShare"}
+    modes = [trim(p.all_text()) for pool in pools for p in pool.elements() if p.tag == "schedulingMode"]
+    return (
+        root.tag == "allocations"
+        and bool(pools)
+        and all(item.tag == "pool" for item in root.elements())
+        and inside <= own
+        and ("minShare" in inside or any(mode in ("FIFO", "FAIR") for mode in modes))
+    )
+
+
+#: Elements of the Fair Scheduler of Hadoop 1, whose units were slots and jobs -> what takes their place.
+_OF_HADOOP_1 = {
+    "minMaps": "write <minResources> in megabytes and vcores: there are no slots",
+    "minReduces": "write <minResources> in megabytes and vcores: there are no slots",
+    "maxMaps": "write <maxResources> in megabytes and vcores: there are no slots",
+    "maxReduces": "write <maxResources> in megabytes and vcores: there are no slots",
+    "maxRunningJobs": "write <maxRunningApps>, if as many applications are meant",
+    "poolMaxJobsDefault": "write <queueMaxAppsDefault>, if as many applications are meant for every queue",
+    "userMaxJobsDefault": "write <userMaxAppsDefault>, if as many applications are meant",
+    "defaultPoolSchedulingMode": "write <defaultQueueSchedulingPolicy>",
+}
+#: A default that stands inside a queue -> what a queue has for it.
+_OF_DEFAULTS = {
+    "defaultMinSharePreemptionTimeout": "minSharePreemptionTimeout",
+    "defaultFairSharePreemptionTimeout": "fairSharePreemptionTimeout",
+    "defaultFairSharePreemptionThreshold": "fairSharePreemptionThreshold",
+    "defaultQueueSchedulingPolicy": "schedulingPolicy",
+    "defaultQueueSchedulingMode": "schedulingPolicy",
+    "queueMaxAppsDefault": "maxRunningApps",
+    "queueMaxResourcesDefault": "maxResources",
+    "queueMaxAMShareDefault": "maxAMShare",
+}
 
 
 class _Check(Check):
@@ -49,10 +121,43 @@ class _Check(Check):
         #: Where each queue stands.
         self.places: dict[str, Element] = {}
 
+    @property
+    def types(self) -> tuple[str, ...]:
+        """Further resource types of which the file speaks."""
+        found = [element for place in self.places.values() for element in place.elements()]
+        return tuple(dict.fromkeys(name for element in found for name in custom_types(element.all_text())))
+
+    def unknown_at_top(self, spot: Spot) -> None:
+        """An element that means nothing directly inside <allocations>."""
+        tag = spot.element.tag
+        if tag in _OF_HADOOP_1:
+            what = f"<{tag}> is of Hadoop 1's Fair Scheduler, YARN ignores it"
+            spot.report("YF501", what, _OF_HADOOP_1[tag])
+        elif tag in QUEUE_ELEMENTS:
+            spot.report("YF517", f"<{tag}> is ignored here: it is a queue's", "move it into a <queue>")
+        elif tag == "property":
+            spot.report("YF501", "<property> is ignored in an allocation file", "write it into yarn-site.xml")
+        else:
+            spot.unknown(TOP_ELEMENTS)
+
+    def unknown_in_queue(self, spot: Spot) -> None:
+        """An element that means nothing inside a queue."""
+        tag = spot.element.tag
+        own = next((own for default, own in _OF_DEFAULTS.items() if tag == default), None)
+        if own is not None:
+            spot.report("YF517", f"<{tag}> is ignored in a queue", f"write <{own}>")
+        elif tag in TOP_ELEMENTS:
+            spot.report("YF517", f"<{tag}> is ignored in a queue", "move it out of all queues, into <allocations>")
+        elif tag in _OF_HADOOP_1:
+            what = f"<{tag}> is of Hadoop 1's Fair Scheduler, YARN ignores it"
+            spot.report("YF501", what, _OF_HADOOP_1[tag])
+        else:
+            spot.unknown(QUEUE_ELEMENTS)
+
     def top(self, root: Element) -> None:
         spot = self.at(root)
         if root.tag != "allocations":
-            spot.error(f"the top element is <{root.tag}>", "write <allocations>")
+            spot.report("YF002", f"the top element is <{root.tag}>", "write <allocations>")
             return
         spot.attributes()
         spot.stray_text()
@@ -63,15 +168,17 @@ class _Check(Check):
         for element in root.elements():
             tag, spot = element.tag, self.at(element)
             if tag not in TOP_ELEMENTS:
-                spot.unknown(TOP_ELEMENTS)
+                self.unknown_at_top(spot)
             elif tag in ("queue", "pool"):
                 name = element.name()
                 if trim_queue_name(name).lower() == ROOT:
                     if name != ROOT:
-                        spot.error(f"queue name {name!r} is not the root queue to the RM", f'write name="{ROOT}"')
+                        spot.report(
+                            "YF506", f"queue name {name!r} is not the root queue to the RM", f'write name="{ROOT}"'
+                        )
                     elif len(queues) > 1:
                         at_root = self.at(element, ROOT)
-                        at_root.error("other queues stand beside the root queue", "put them inside root")
+                        at_root.report("YF404", "other queues stand beside the root queue", "put them inside root")
                     self.queue(element, None, names)
                 else:
                     self.queue(element, ROOT, names)
@@ -86,7 +193,7 @@ class _Check(Check):
         old = seen.get("fairSharePreemptionTimeout")
         if old is not None and "defaultFairSharePreemptionTimeout" in seen:
             what = "<fairSharePreemptionTimeout> is ignored beside <defaultFairSharePreemptionTimeout>"
-            self.at(old).error(what, "keep one")
+            self.at(old).report("YF508", what, "keep one")
         self.hidden_defaults(root, seen)
 
     def hidden_defaults(self, root: Element, seen: dict[str, Element]) -> None:
@@ -98,7 +205,7 @@ class _Check(Check):
             for default, tag in (*OF_ROOT.items(), old):
                 if tag in own and default in seen:
                     what = f"<{default}> is ignored: the root queue has its own <{tag}>"
-                    self.at(seen[default]).error(what, "keep one of them")
+                    self.at(seen[default]).report("YF508", what, "keep one of them")
 
     def default(self, spot: Spot) -> None:
         text, tag = spot.text(), spot.element.tag
@@ -106,16 +213,16 @@ class _Check(Check):
             return
         kind = TIMEOUT if tag == "fairSharePreemptionTimeout" else OF_FILE[plain_name(tag)][1]
         if spot.value(kind, text) == "fifo":
-            spot.error("the default policy cannot be fifo", "give fifo to single leaves")
+            spot.report("YF406", "the default policy cannot be fifo", "give fifo to single leaves")
 
     def user(self, spot: Spot, users: dict[str, int]) -> None:
         spot.attributes("name")
         spot.stray_text()
         name = spot.element.name()
         if not trim(name) or name != trim(name):
-            spot.error(f"user name {name!r} is blank or has white space at its ends", "write the name")
+            spot.report("YF513", f"user name {name!r} is blank or has white space at its ends", "write the name")
         if name in users:
-            spot.error(f"user {name!r} appears twice (line {users[name]} too)", "keep one")
+            spot.report("YF505", f"user {name!r} appears twice (line {users[name]} too)", "keep one")
         users[name] = spot.element.line
         seen: dict[str, Element] = {}
         for item in spot.element.elements():
@@ -127,7 +234,7 @@ class _Check(Check):
             if (text := inner.text()) is not None:
                 inner.apps(text)
         if not seen:
-            spot.error(f"user {name!r} has no limit", "write <maxRunningApps>, or remove it")
+            spot.report("YF513", f"user {name!r} has no limit", "write <maxRunningApps>, or remove it")
 
     # ---- queues
 
@@ -137,22 +244,24 @@ class _Check(Check):
         above, spot = self.at(element, parent), self.at(element, path)
         above.attributes("name", "type")
         if not name:
-            above.error("a queue has no name", 'write <queue name="...">')
+            above.report("YF403", "a queue has no name", 'write <queue name="...">')
         elif name != element.name():
-            spot.error(f"queue name {element.name()!r} has white space at its ends", "remove it")
+            spot.report("YF506", f"queue name {element.name()!r} has white space at its ends", "remove it")
         elif re.search(r"\s", name):
-            spot.error(f"queue name {name!r} contains white space", "rename it")
+            spot.report("YF617", f"queue name {name!r} contains white space", "rename it")
         if "." in name:
-            above.error(f"queue name {name!r} contains a dot", "nest the queue inside its parent's element")
+            what = f"queue name {name!r} contains a dot"
+            above.report("YF403", what, "nest the queue inside its parent's element")
         if parent is not None and name.lower() == ROOT and parent != ROOT:
-            spot.warn(f"a queue below the root is called {name!r}", "rename it")
+            spot.report("YF615", f"a queue below the root is called {name!r}", "rename it")
         if name in siblings:
-            spot.error(f"the queue appears twice (line {siblings[name]} too), its settings are mixed", "keep one")
+            what = f"the queue appears twice (line {siblings[name]} too), its settings are mixed"
+            spot.report("YF505", what, "keep one")
         siblings[name] = element.line
         self.places.setdefault(path, element)
         kind = element.attributes.get("type")
         if kind not in (None, "parent"):
-            spot.error(f"type={kind!r} is ignored", 'write type="parent", or nothing for a leaf')
+            spot.report("YF502", f"type={kind!r} is ignored", 'write type="parent", or nothing for a leaf')
         spot.stray_text()
         seen: dict[str, Element] = {}
         children: dict[str, int] = {}
@@ -163,10 +272,10 @@ class _Check(Check):
                 self.queue(item, path, children)
             elif tag not in QUEUE_ELEMENTS:
                 if "queue".endswith(tag):
-                    inner.error(f"the ResourceManager takes <{tag}> for <queue>", "write <queue>")
+                    inner.report("YF501", f"the ResourceManager takes <{tag}> for <queue>", "write <queue>")
                     self.queue(item, path, children)
                 else:
-                    inner.unknown(QUEUE_ELEMENTS)
+                    self.unknown_in_queue(inner)
             else:
                 inner.once(seen, plain_name(tag))
                 if tag != "reservation" and (text := inner.text()) is not None:
@@ -175,9 +284,11 @@ class _Check(Check):
         if is_parent:
             for tag in ("maxAMShare", "reservation"):
                 if tag in seen:
-                    self.at(seen[tag], path).error(f"a parent queue cannot have <{tag}>", "give it to its leaves")
-        if path == ROOT and "weight" in seen:
-            self.at(seen["weight"], path).warn("a weight of the root queue has no effect", "remove it")
+                    self.at(seen[tag], path).report(
+                        "YF405", f"a parent queue cannot have <{tag}>", "give it to its leaves"
+                    )
+        if path == ROOT and "weight" in seen and trim(seen["weight"].all_text()) not in ("1", "1.0"):
+            self.at(seen["weight"], path).report("YF616", "a weight of the root queue has no effect", "remove it")
         self.minimum_fits(seen, found, path)
 
     def minimum_fits(self, seen: dict[str, Element], found: dict[str, ResourceLimit], path: str) -> None:
@@ -186,7 +297,8 @@ class _Check(Check):
         if minimum is None or maximum is None or maximum.vcores < 0:
             return
         if not minimum.fits_in(maximum):
-            self.at(seen["minResources"], path).error(
+            self.at(seen["minResources"], path).report(
+                "YF512",
                 f"<minResources> ({resource_text(minimum)}) is greater than <maxResources> ({resource_text(maximum)}), "
                 "which is then raised",
                 "lower the minimum or raise the maximum",
@@ -201,7 +313,7 @@ class _Check(Check):
         elif tag in ACL_ELEMENTS:
             spot.acl(f"<{tag}>", text)
         elif trim(text).lower() not in ("true", "false"):
-            spot.error(f"{trim(text)!r} counts as false here", "write true or false")
+            spot.report("YF510", f"{trim(text)!r} counts as false here", "write true or false")
 
     # ---- placement rules
 
@@ -209,7 +321,7 @@ class _Check(Check):
         spot.attributes()
         spot.stray_text()
         if not self.rules(spot):
-            spot.error("<queuePlacementPolicy> has no rules and is ignored", "write rules")
+            spot.report("YF514", "<queuePlacementPolicy> has no rules and is ignored", "write rules")
 
     def rules(self, spot: Spot, depth: int = 0) -> list[Spot]:
         """The rules inside, checked each."""
@@ -230,15 +342,16 @@ class _Check(Check):
         if name not in PLACEMENT_RULES:
             close = nearest(name, sorted(PLACEMENT_RULES))
             mend = f"write {close}" if close else f"use one of {', '.join(sorted(PLACEMENT_RULES))}"
-            spot.error(f"no placement rule is called {name!r}", mend)
+            spot.report("YF407", f"no placement rule is called {name!r}", mend)
         create = spot.element.attributes.get("create", "true")
         if create.lower() not in ("true", "false"):
-            spot.error(f"create={create!r} counts as false here", "write true or false")
+            spot.report("YF514", f"create={create!r} counts as false here", "write true or false")
         target = spot.element.attributes.get("queue")
         if name == "default" and target is not None:
             parts = target.split(".")
             if any(not part or re.search(r"\s", part) for part in parts) or parts == [ROOT]:
-                spot.error(f"queue={target!r} is not a leaf queue: root.default is used", "write a path like root.a")
+                what = f"queue={target!r} is not a leaf queue: root.default is used"
+                spot.report("YF514", what, "write a path like root.a")
         inner = self.rules(spot, depth + 1)
         if len(inner) > 1 or (inner and depth):
-            inner[0].error("only one parent rule counts, and it has none itself", "keep one")
+            inner[0].report("YF514", "only one parent rule counts, and it has none itself", "keep one")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from harness.base.errors import InputError, nearest
@@ -29,7 +29,8 @@ from harness.yarn.fair.elements import (
     parse_policy,
 )
 from harness.yarn.fair.javanum import float32, parse_double, parse_float, parse_int, parse_long, trim
-from harness.yarn.fair.resources import parse_resources, resource_text
+from harness.yarn.fair.resources import custom_types, parse_resources, resource_text
+from harness.yarn.findings import Finding, Fix, Verdict
 
 _NUMBER = r"[0-9]+(?:\.[0-9]*)?"
 #: The notations of a resource that mean what they say; anything else that Hadoop takes has a part that it drops.
@@ -43,34 +44,12 @@ _CLEAR_RESOURCES = [
         r"[0-9]+\s*vcores\s*[, ]\s*[0-9]+\s*mb",
     )
 ]
+#: A preemption time-out of so many seconds (almost three hours) is one that was meant in milliseconds.
+MILLISECONDS_FROM = 10_000
+_THOUSANDS = re.compile(r"(?<![0-9])[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])")
+#: A digit of a number's mantissa that is not 0.
+_NOT_ZERO = re.compile(r"^\s*[+-]?(?:0[xX])?[0.]*[1-9a-fA-F]")
 _MAX_TIMEOUT_S = JAVA_LONG_MAX // 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One mistake: where (line from 1, and queue if it is in one), what, and how to mend it."""
-
-    line: int
-    queue: str | None
-    what: str
-    mend: str
-
-    def text(self, source: str) -> str:
-        """The finding as one line."""
-        place = f"{source}:{self.line}" + (f": queue {self.queue}" if self.queue else "")
-        return f"{place}: {self.what}; {self.mend}"
-
-
-@dataclass(slots=True)
-class Verdict:
-    """All findings of a file, by line."""
-
-    errors: list[Finding] = field(default_factory=list)
-    warnings: list[Finding] = field(default_factory=list)
-
-    @property
-    def valid(self) -> bool:
-        return not self.errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,27 +60,24 @@ class Spot:
     element: Element
     queue: str | None = None
 
-    def error(self, what: str, mend: str) -> None:
-        self.verdict.errors.append(Finding(self.element.line, self.queue, what, mend))
-
-    def warn(self, what: str, mend: str) -> None:
-        self.verdict.warnings.append(Finding(self.element.line, self.queue, what, mend))
+    def report(self, code: str, what: str, mend: str, fix: Fix | None = None) -> None:
+        self.verdict.findings.append(Finding(self.element.line, self.queue, what, mend, code, fix))
 
     def unknown(self, known: frozenset[str]) -> None:
         close = nearest(self.element.tag, sorted(known))
         what = f"the ResourceManager ignores the element <{self.element.tag}>"
-        self.error(what, f"write <{close}>" if close else "remove it")
+        self.report("YF501", what, f"write <{close}>" if close else "remove it")
 
     def stray_text(self) -> None:
         if text := trim(self.element.all_text()):
             what = f"text {text[:40]!r} stands directly in <{self.element.tag}>, where it is ignored"
-            self.error(what, "put it into an element, or remove it")
+            self.report("YF004", what, "put it into an element, or remove it")
 
     def attributes(self, *known: str) -> None:
         for name in self.element.attributes:
             if name not in known:
                 mend = f"known here: {', '.join(known)}" if known else "remove it"
-                self.error(f"<{self.element.tag}> has an unknown attribute {name!r}", mend)
+                self.report("YF502", f"<{self.element.tag}> has an unknown attribute {name!r}", mend)
 
     def text(self) -> str | None:
         """The element's text; None (and an error) if it is not plain text."""
@@ -110,15 +86,17 @@ class Spot:
             return self.element.children[0].data
         tag = self.element.tag
         if not self.element.children:
-            self.error(f"<{tag}> is empty, which the ResourceManager fails on", "write a value, or remove it")
+            self.report("YF402", f"<{tag}> is empty, which the ResourceManager fails on", "write a value, or remove it")
         else:
-            self.error(f"<{tag}> holds more than text, of which a part is ignored", "write plain text")
+            self.report("YF503", f"<{tag}> holds more than text, of which a part is ignored", "write plain text")
         return None
 
     def once(self, seen: dict[str, Element], key: str) -> None:
         if key in seen:
             line = seen[key].line
-            self.error(f"<{self.element.tag}> appears twice (line {line} too), the last one counts", "keep one")
+            self.report(
+                "YF504", f"<{self.element.tag}> appears twice (line {line} too), the last one counts", "keep one"
+            )
         seen[key] = self.element
 
     # ---- values
@@ -127,7 +105,7 @@ class Spot:
         try:
             return parse(trim(text))
         except ValueError as error:
-            self.error(f"<{self.element.tag}>: {error}", "write a plain number")
+            self.report("YF401", f"<{self.element.tag}>: {error}", "write a plain number")
             return None
 
     def value(self, kind: Kind | Amount, text: str) -> Any:
@@ -141,9 +119,13 @@ class Spot:
         if value is None:
             return
         if math.isnan(value):
-            self.error("the weight is NaN, on which the ResourceManager hangs", "write a finite number")
+            self.report("YF509", "the weight is NaN, on which the ResourceManager hangs", "write a finite number")
+        elif value == 0 and not _NOT_ZERO.search(text):
+            what = "weight 0: the queue gets its minimum share, and what others leave"
+            self.report("YF613", what, "raise it if that is not meant")
         elif not (math.isfinite(value) and WEIGHT_MIN <= float32(value) <= WEIGHT_MAX):
-            self.error(
+            self.report(
+                "YF509",
                 f"weight {trim(text)} is not between {WEIGHT_MIN:g} and {WEIGHT_MAX:g}, shares go wrong or vanish",
                 "scale the weights of the siblings",
             )
@@ -151,61 +133,81 @@ class Spot:
     def apps(self, text: str) -> None:
         value = self.number(text, parse_int)
         if value is not None and value < 0:
-            self.error(f"<{self.element.tag}> is negative: no application ever runs", "write 0 or more")
+            self.report("YF510", f"<{self.element.tag}> is negative: no application ever runs", "write 0 or more")
         elif value == 0:
-            self.warn(f"<{self.element.tag}> is 0: no application ever runs", "raise it if that is not meant")
+            self.report(
+                "YF611", f"<{self.element.tag}> is 0: no application ever runs", "raise it if that is not meant"
+            )
 
     def am_share(self, text: str) -> None:
         value = self.number(text, parse_float)
         if value is not None and not (0 <= value <= 1 or abs(value + 1) < 1e-4):
             effect = "it is cut to 1" if value > 1 else "no application master ever starts"
-            self.error(f"<{self.element.tag}> {trim(text)} is not between 0 and 1: {effect}", "write -1 for no limit")
+            self.report(
+                "YF510", f"<{self.element.tag}> {trim(text)} is not between 0 and 1: {effect}", "write -1 for no limit"
+            )
         elif value == 0:
-            self.warn(f"<{self.element.tag}> is 0: no application master ever starts", "raise it")
+            self.report("YF611", f"<{self.element.tag}> is 0: no application master ever starts", "raise it")
 
     def threshold(self, text: str) -> None:
         value = self.number(text, parse_float)
         if value is not None and not 0 <= value <= 1:
-            self.error(f"<{self.element.tag}> {trim(text)} is not between 0 and 1", "write a fraction")
+            self.report("YF510", f"<{self.element.tag}> {trim(text)} is not between 0 and 1", "write a fraction")
 
     def timeout(self, text: str) -> None:
         value = self.number(text, parse_long)
         if value is not None and not 0 <= value <= _MAX_TIMEOUT_S:
-            self.error(f"<{self.element.tag}> {trim(text)} is negative or overflows", "write seconds, or remove it")
+            what = f"<{self.element.tag}> {trim(text)} is negative or overflows"
+            self.report("YF510", what, "write seconds, or remove it")
+        elif value is not None and value >= MILLISECONDS_FROM:
+            what = f"<{self.element.tag}> {trim(text)} is in seconds: {_hours(int(value))}"
+            self.report("YF608", what, f"write {value / 1000:g} if milliseconds are meant")
 
     def policy(self, text: str) -> str | None:
         try:
             return parse_policy(trim(text))
         except ValueError as error:
-            self.error(f"<{self.element.tag}>: {error}", "write fair, drf or fifo")
+            self.report("YF401", f"<{self.element.tag}>: {error}", "write fair, drf or fifo")
             return None
 
     def class_name(self, text: str) -> None:
         if not trim(text):
-            self.error(f"<{self.element.tag}> is blank", "write a class name, or remove it")
+            self.report("YF503", f"<{self.element.tag}> is blank", "write a class name, or remove it")
 
-    def acl(self, name: str, text: str) -> None:
-        _, _, groups = text.partition(" ")
+    def acl(self, name: str, text: str, codes: tuple[str, str] = ("YF516", "YF603")) -> None:
+        users, _, groups = text.partition(" ")
+        if trim(text) == "*":
+            return
         if any(char in text for char in "\t\r\n") or " " in groups.strip(" "):
-            self.error(f"{name}: {text[:60]!r} is not 'users groups'", "write 'u1,u2 g1,g2': one space")
+            what = f"{name}: {text[:60]!r} is not 'users groups'"
+            self.report(codes[0], what, "write 'u1,u2 g1,g2': one space")
+        elif users.endswith(",") or (groups.strip(" ").startswith(",") and users):
+            what = f"{name}: {text[:60]!r} means user {users.strip(',')} and group {groups.strip(' ,')}"
+            self.report(codes[1], what, f"write {(users + groups.strip(' ')).replace(',,', ',')!r} for two users")
 
     def resources(self, kind: Amount, text: str) -> ResourceLimit | None:
         text, percent = trim(text), kind.percent
         tag = self.element.tag
+        custom = custom_types(text)
+        if custom and not self.verdict.resource_types_known:
+            what = f"<{tag}>: {', '.join(custom)} must be in yarn.resource-types, or the RM refuses the file"
+            self.report("YF618", what, "check yarn-site.xml (--yarn-site)")
+        types = custom if not self.verdict.resource_types_known else self.verdict.resource_types
         try:
-            limit = parse_resources(text, missing=kind.missing)
+            limit = parse_resources(text, missing=kind.missing, extra_types=types)
         except ValueError as error:
-            self.error(f"<{tag}>: {error}", "write '4096 mb, 4 vcores'" + (" or '50%'" if percent else ""))
+            self.report("YF401", f"<{tag}>: {error}", "write '4096 mb, 4 vcores'" + (" or '50%'" if percent else ""))
             return None
         if limit.absolute is None:
             if not percent:
                 effect = "the minimum is then 0" if kind.missing == 0 else "there is then no limit"
-                self.error(f"<{tag}> in percent is ignored: {effect}", "write '4096 mb, 4 vcores'")
+                self.report("YF511", f"<{tag}> in percent is ignored: {effect}", "write '4096 mb, 4 vcores'")
                 return None
             if max(limit.memory_fraction, limit.vcores_fraction) > 1:
-                self.warn(f"<{tag}> is more than the whole cluster ({text})", "100% is all there is")
+                self.report("YF614", f"<{tag}> is more than the whole cluster ({text})", "100% is all there is")
         elif limit.absolute.vcores < 0:
-            self.error(
+            self.report(
+                "YF515",
                 f"<{tag}> names no vcores, which the ResourceManager reads as -1 vcores: nothing ever runs",
                 f"write vcores too (at most {JAVA_INT_MAX})",
             )
@@ -220,9 +222,22 @@ class Spot:
         else:
             clear = any(pattern.fullmatch(text) for pattern in _CLEAR_RESOURCES)
         if not clear:
-            read = resource_text(limit)
-            self.error(f"<{tag}>: {text[:60]!r} is read as {read}, the rest is dropped", f"write '{read}'")
+            what = f"<{tag}>: {text[:60]!r} is read as {resource_text(limit)}, the rest is dropped"
+            self.report("YF511", what, _meant(text))
         return limit
+
+
+def _hours(seconds: int) -> str:
+    return f"{seconds / 3600:.0f} hours" if seconds < 72 * 3600 else f"{seconds / 86_400:.0f} days"
+
+
+def _meant(text: str) -> str:
+    """What to write for a resource that is read otherwise: without separators in its numbers, without fractions."""
+    plain = _THOUSANDS.sub(lambda number: number[0].replace(",", ""), text)
+    plain = re.sub(r"([0-9]+)\.[0-9]*(?=\s*(?:mb|vcores))", r"\1", plain, flags=re.IGNORECASE)
+    if plain != text and any(pattern.fullmatch(plain) for pattern in _CLEAR_RESOURCES):
+        return f"write '{plain}'"
+    return "write '4096 mb, 4 vcores': whole amounts of both, and nothing else"
 
 
 _CHECKS: dict[Kind, Callable[[Spot, str], Any]] = {
@@ -252,7 +267,7 @@ class Check:
         try:
             root = parse_xml(xml, source=source)
         except InputError as error:
-            self.refused(error, source)
+            self.refused(error, source, "YF001")
             return self.verdict
         return self.verdict_of(root, source, look)
 
@@ -261,14 +276,13 @@ class Check:
         try:
             look(root)
         except InputError as error:
-            self.refused(error, source)
-        self.verdict.errors.sort(key=lambda found: found.line)
-        self.verdict.warnings.sort(key=lambda found: found.line)
+            self.refused(error, source, "YF401")
+        self.verdict.findings.sort(key=lambda found: found.line)
         return self.verdict
 
-    def refused(self, error: InputError, source: str) -> None:
+    def refused(self, error: InputError, source: str, code: str) -> None:
         """A reader's refusal, unless something is found in that line already."""
         match = re.match(r":(\d+)(?:: queue (.*))?$", (error.where or "").removeprefix(source), re.DOTALL)
         line, queue = (int(match[1]), match[2]) if match else (1, None)
-        if line not in {found.line for found in self.verdict.errors}:
-            self.verdict.errors.append(Finding(line, queue, error.what, error.mend or "mend the file"))
+        if not any(found.line == line and found.refused for found in self.verdict.findings):
+            self.verdict.findings.append(Finding(line, queue, error.what, error.mend or "mend the file", code))

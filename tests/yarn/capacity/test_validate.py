@@ -21,10 +21,14 @@ def file(*properties: tuple[str, str]) -> str:
 
 def test_a_good_file_has_none() -> None:
     good = file(
-        ("root.a.user-settings.alice.weight", "2"),
+        ("root.a.user-settings.alice.weight", "0.5"),
+        ("queue-mappings", "u:%user:a"),
+        # Root closed: below an open one an access list has no effect.
+        ("root.acl_submit_applications", " "),
         ("user.alice.max-parallel-apps", "3"),
         ("root.a.acl_submit_applications", "alice,bob ops"),
-        ("root.b.accessible-node-labels.gpu.capacity", "100"),
+        ("root.b.accessible-node-labels.gpu.capacity", "1w"),
+        ("root.a.accessible-node-labels.gpu.capacity", "1w"),
         ("root.b.maximum-capacity", "50"),
         ("root.ordering-policy", "priority-utilization"),
     )

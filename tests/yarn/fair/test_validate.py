@@ -49,6 +49,8 @@ FINE = {
     "policy by its class",
     "containers' maximum from above",
     "empty",
+    # Used as it is written: a hint.
+    "white space in a name",
 }
 
 
@@ -73,7 +75,7 @@ def test_odd_files_are_found_odd(name: str) -> None:
         ('<queue name="a"><weight>NaN</weight></queue>', 1, "root.a", "hangs"),
         ('<queue name="a"><weight>1</weight>\n<weight>2</weight></queue>', 2, "root.a", "appears twice (line 1 too)"),
         ('<queue name="a"/>\n<pool name="a"/>', 2, "root.a", "the queue appears twice (line 1 too)"),
-        ('<queue name="a b"/>', 1, "root.a b", "white space"),
+        ('<queue name=" a"/>', 1, "root.a", "white space at its ends"),
         ('<queue name="a"><maxResources>memory-mb=5</maxResources></queue>', 1, "root.a", "-1 vcores"),
         ('<queue name="a"><minResources>5%</minResources></queue>', 1, "root.a", "in percent is ignored"),
         ('<queue name="a"><maxAMShare>1.2</maxAMShare></queue>', 1, "root.a", "cut to 1"),
@@ -131,12 +133,14 @@ def test_the_command(tmp_path: Path) -> None:
             "queue": "root.a",
             "what": "the ResourceManager ignores the element <wieght>",
             "mend": "write <weight>",
+            "code": "YF501",
+            "level": "error",
         }
     ]
     assert done.stderr == ""
     done = yarnfair("validate", bad)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"yarnfair: {bad}:2: queue root.a: {answer['errors'][0]['what']}; write <weight>\n"
+    assert done.stderr == f"yarnfair: {bad}:2: queue root.a: {answer['errors'][0]['what']}; write <weight> [YF501]\n"
 
 
 def test_rendering_by_the_command(tmp_path: Path) -> None:

@@ -1,0 +1,289 @@
+"""What a Capacity Scheduler's configuration says and the RM does, and what nobody can have meant.
+
+Applications are rejected or wait, or a setting has no effect. Facts are those of Hadoop 3.4.2 and 3.5.0
+(AbstractLeafQueue, AbstractParentQueue, CSMappingPlacementRule, YarnAuthorizationProvider).
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from harness.model.queues import ROOT
+from harness.yarn.capacity.amounts import MEMORY
+from harness.yarn.capacity.loading import Loader, Node
+from harness.yarn.fair.javanum import float32
+from harness.yarn.fair.traps import USUAL_MASTER_MB
+from harness.yarn.fair.values import Spot
+
+_ACLS = ("acl_submit_applications", "acl_administer_queue")
+_DEFAULT_MAX = {"mb": 8192.0, "vcores": 4.0}
+
+
+class _Places(Protocol):
+    """Where findings go: the check of the file."""
+
+    def spot(self, key: str, queue: str | None = None) -> Spot | None:
+        """The property of this name; None where there is none."""
+        ...
+
+
+def find_traps(check: _Places, root: Node, loader: Loader) -> None:
+    """Report the traps of a configuration; of queues whose values could not be read nothing is said."""
+    found = _Traps(check, root, loader)
+    for look in (
+        found.priorities,
+        found.stopped,
+        found.no_default,
+        found.no_capacity,
+        found.no_applications,
+        found.no_weight,
+        found.masters,
+        found.labels,
+        found.access_lists,
+        found.unreachable,
+        found.flexible_sums,
+        found.largest_containers,
+    ):
+        look()
+
+
+class _Traps:
+    def __init__(self, check: _Places, root: Node, loader: Loader) -> None:
+        self.check, self.root, self.loader = check, root, loader
+        self.nodes = list(root.tree())
+        #: Queues of which it is said that they take no application.
+        self.rejecting: set[str] = set()
+
+    def report(
+        self, key: str, queue: str | None, code: str, what: str, mend: str, *, near: str = "root.queues"
+    ) -> None:
+        """A finding at a property; at another one where that is not set."""
+        spot = self.check.spot(key, queue) or self.check.spot(near, queue)
+        if spot is not None:
+            spot.report(code, what, mend)
+
+    def priorities(self) -> None:
+        for node in self.nodes:
+            priority = self.loader.number(f"{node.path}.priority", 0, queue=node.path)
+            if not priority or node.parent is None or node.parent.ordering != "utilization":
+                continue
+            self.report(
+                f"{node.path}.priority",
+                node.path,
+                "YF301",
+                f"its priority {priority:g} has no effect: {node.parent.path} orders its queues by utilization",
+                f"set {node.parent.path}.ordering-policy to priority-utilization, or remove it",
+            )
+
+    def stopped(self) -> None:
+        if self.root.stopped:
+            self.report("root.state", ROOT, "YF302", "root is STOPPED: every submission is rejected", "write RUNNING")
+            return
+        for node in self.nodes:
+            if node.path == f"{ROOT}.default" and node.stopped:
+                self.report(
+                    "root.default.state",
+                    node.path,
+                    "YF316",
+                    "it is STOPPED, and applications that name no queue go there",
+                    "write RUNNING, or map them elsewhere",
+                )
+
+    def no_default(self) -> None:
+        settings = self.loader.settings
+        if self.root.kind != "parent" or len([n for n in self.nodes if n.name == "default" and n.parent]) == 1:
+            return
+        mappings = ("queue-mappings", "mapping-rule-json", "mapping-rule-json-file")
+        rules = ("yarn.scheduler.queue-placement-rules", "yarn.scheduler.queue-placement-rules.app-name")
+        if any(settings.raw(key) for key in (*mappings, *rules)):
+            return
+        self.report(
+            "root.queues",
+            ROOT,
+            "YF303",
+            "there is no root.default and no mapping: applications that name no queue are rejected",
+            "add a queue called default, or queue-mappings for everybody (u:%user:QUEUE)",
+        )
+
+    def no_capacity(self) -> None:
+        for node in self.nodes:
+            if node.parent is None or node.broken or self.loader.settings.raw(f"{node.path}.capacity") is not None:
+                continue
+            self.report(
+                f"{node.path}.capacity",
+                node.path,
+                "YF219",
+                "no capacity: the RM gives it none",
+                "give it one",
+                near=f"{node.parent.path}.queues",
+            )
+
+    # ---- shares
+
+    def _share(self, node: Node, label: str = "") -> float | None:
+        """A queue's share of the cluster; None where it depends on the cluster's size, or could not be read."""
+        share = 1.0
+        at = node
+        while at.parent is not None:
+            if at.broken or at.absolute or at.minimum.get(label):
+                return None
+            weight = at.weight.get(label, -1.0)
+            if weight >= 0:
+                total = sum(max(0.0, other.weight.get(label, -1.0)) for other in at.parent.children)
+                part = weight / total if total > 1e-6 else 0.0
+            else:
+                part = at.percent.get(label, 0.0)
+            share = float32(share * part)
+            at = at.parent
+        return share
+
+    def no_applications(self) -> None:
+        loader = self.loader
+        everywhere = loader.number("global-queue-max-application", -1) or -1
+        most = loader.number("maximum-applications", 10_000)
+        if everywhere > 0 or most is None or not loader.legacy:
+            return
+        for node in self.nodes:
+            key = f"{node.path}.maximum-applications"
+            own = loader.number(key, -1, queue=node.path)
+            if not node.leaf or own is None or own >= 0:
+                continue
+            shares = [self._share(node, label) for label in node.labels]
+            known = [share for share in shares if share is not None]
+            if len(known) < len(shares) or not known or not most * max(known) < 1:
+                continue
+            self.rejecting.add(node.path)
+            self.report(
+                f"{node.path}.capacity",
+                node.path,
+                "YF304",
+                f"its limit of applications is {most:g} x its share of {max(known):.3g} of the cluster: 0, so every "
+                "submission is rejected",
+                f"set {key}, or global-queue-max-application",
+                near=f"{node.parent.path}.queues" if node.parent else "root.queues",
+            )
+
+    def no_weight(self) -> None:
+        for node in self.nodes:
+            if node.parent is None or node.path in self.rejecting or node.broken:
+                continue
+            zero = "" in node.absolute and not node.minimum.get("")
+            if node.weight.get("", -1.0) == 0 or (
+                zero and "memory" in (self.loader.text(f"{node.path}.capacity") or "")
+            ):
+                what = f"{'capacity' if zero else 'weight'} 0: served after all others"
+                self.report(f"{node.path}.capacity", node.path, "YF310", what, "raise it if that is not meant")
+
+    def masters(self) -> None:
+        usual = self.loader.number("maximum-am-resource-percent", 0.1, "float")
+        for node in self.nodes:
+            key = f"{node.path}.maximum-am-resource-percent"
+            part = self.loader.number(key, 0.1 if usual is None else usual, "float", node.path)
+            memory = node.minimum.get("", {}).get(MEMORY, 0)
+            if node.leaf and memory and part and 0 < part * memory < USUAL_MASTER_MB:
+                self.report(
+                    key,
+                    node.path,
+                    "YF306",
+                    f"ApplicationMasters may hold {part:g} of {memory} MB, less than a usual one "
+                    f"({USUAL_MASTER_MB} MB): one runs at a time",
+                    "raise maximum-am-resource-percent",
+                    near=f"{node.path}.capacity",
+                )
+
+    def labels(self) -> None:
+        for node in self.nodes:
+            if "*" in node.accessible:
+                continue
+            for label in sorted(node.labels - {""} - node.accessible):
+                if node.percent.get(label, 0.0) > 0 or node.weight.get(label, -1.0) > 0 or node.minimum.get(label):
+                    self.report(
+                        f"{node.path}.accessible-node-labels.{label}.capacity",
+                        node.path,
+                        "YF307",
+                        f"label {label} is not accessible to it: this capacity has no effect",
+                        f"add {label} to {node.path}.accessible-node-labels",
+                    )
+
+    # ---- access
+
+    def access_lists(self) -> None:
+        for acl in _ACLS:
+            without: dict[str, list[str]] = {}
+            for node in self.nodes:
+                text = self.loader.text(f"{node.path}.{acl}")
+                if node.parent is None or text is None or "*" in text:
+                    continue
+                opened = self._open_above(node, acl)
+                if opened is not None:
+                    without.setdefault(opened, []).append(node.path)
+            for opened, paths in without.items():
+                others = f", and those of {len(paths) - 1} more queues" if len(paths) > 1 else ""
+                self.report(
+                    f"{paths[0]}.{acl}",
+                    paths[0],
+                    "YF308",
+                    f"{acl} has no effect{others}: {opened} is open to everybody",
+                    f"set {opened}.{acl} to those who may use every queue; one space: nobody",
+                )
+
+    def _open_above(self, node: Node, acl: str) -> str | None:
+        at = node.parent
+        while at is not None:
+            text = self.loader.text(f"{at.path}.{acl}")
+            if (text is None and at.parent is None) or (text is not None and "*" in text):
+                return at.path
+            at = at.parent
+        return None
+
+    # ---- limits
+
+    def unreachable(self) -> None:
+        for node in self.nodes:
+            if node.parent is None:
+                continue
+            for name in ("max-parallel-apps",):
+                own_key, above_key = f"{node.path}.{name}", f"{node.parent.path}.{name}"
+                if self.loader.settings.raw(own_key) is None or self.loader.settings.raw(above_key) is None:
+                    continue
+                own = self.loader.number(own_key, 0, "exact", node.path)
+                above = self.loader.number(above_key, 0, "exact", node.parent.path)
+                if own is not None and above is not None and own > above:
+                    self.report(
+                        own_key,
+                        node.path,
+                        "YF311",
+                        f"{name} {own:g} is above the {above:g} of {node.parent.path}",
+                        f"lower it, or raise {above_key}",
+                    )
+
+    def flexible_sums(self) -> None:
+        if self.loader.legacy:
+            return
+        for node in self.nodes:
+            shares = [child.percent.get("", 0.0) for child in node.children]
+            plain = [not child.minimum.get("") and child.weight.get("", -1.0) < 0 for child in node.children]
+            if not shares or not all(plain) or any(child.broken for child in node.children):
+                continue
+            total = 100 * sum(shares)
+            vectors = any((self.loader.text(f"{c.path}.capacity") or "").startswith("[") for c in node.children)
+            if abs(total - 100) > 0.05 and not vectors:
+                what = f"its children's capacities sum to {total:g}"
+                self.report(f"{node.path}.queues", node.path, "YF312", what, "make them sum to 100 if that is meant")
+
+    def largest_containers(self) -> None:
+        if self.loader.site_known:
+            return
+        for node in self.nodes:
+            for ending, usual in _DEFAULT_MAX.items():
+                key = f"{node.path}.maximum-allocation-{ending}"
+                limit = f"yarn.scheduler.maximum-allocation-{ending}"
+                amount = self.loader.number(key, -1, queue=node.path)
+                if amount is not None and amount > usual and self.loader.settings.raw(limit) is None:
+                    self.report(
+                        key,
+                        node.path,
+                        "YF314",
+                        f"maximum-allocation-{ending} {amount:g} is above Hadoop's default for {limit}, {usual:g}",
+                        f"check that {limit} is at least {amount:g} (--yarn-site)",
+                    )

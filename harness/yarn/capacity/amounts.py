@@ -1,0 +1,207 @@
+"""Capacities in absolute resources and as vectors, as Hadoop reads their text.
+
+``[memory=8192,vcores=8]`` is read twice: by ``CapacitySchedulerConfiguration`` as absolute resources, and by
+``QueueCapacityConfigParser`` as a vector, whose parts may be weights and percentages. Both throw on different texts.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping
+
+from harness.model.queues import JAVA_LONG_MAX
+from harness.yarn.fair.javanum import float32, parse_float, parse_long, split, trim, wrap_int
+
+#: Absolute resources -> amount; a missing name is 0.
+Amounts = Mapping[str, int]
+MEMORY, VCORES = "memory-mb", "vcores"
+
+_ABSOLUTE = re.compile(r"\[[\w.,\-_= /]+\]\n?", re.ASCII)
+_VECTOR_PART = re.compile(r"[\w.,\-_% /]+", re.ASCII)
+_UNIFORM = re.compile(r"([0-9.]+)(.*)")
+_THOUSANDS = ("", "k", "M", "G", "T", "P")
+#: Unit -> (numerator, denominator) to the plain number (UnitsConversionUtil).
+UNITS: dict[str, tuple[int, int]] = {
+    "p": (1, 1000**4),
+    "n": (1, 1000**3),
+    "u": (1, 1000**2),
+    "m": (1, 1000),
+    **{unit: (1000**power, 1) for power, unit in enumerate(_THOUSANDS)},
+    **{f"{unit}i": (1024**power, 1) for power, unit in zip(range(1, 6), ("K", "M", "G", "T", "P"), strict=True)},
+}
+
+
+def is_absolute(text: str | None) -> bool:
+    """Whether Hadoop takes a capacity for absolute resources."""
+    return text is not None and _ABSOLUTE.fullmatch(text) is not None
+
+
+def is_vector(text: str | None) -> bool:
+    """Whether Hadoop takes a capacity for a vector, whatever its parts are (``isCapacityVectorFormat``)."""
+    inner = _inside((text or "").replace(" ", ""))
+    if inner is None:
+        return False
+    parts = inner.split("=")
+    if len(parts) < 2 or any(_VECTOR_PART.fullmatch(part) is None for part in parts):
+        return False
+    # Between two equals signs stand the end of one part and the beginning of the next.
+    return all(len(part) > 1 for part in parts[1:-1])
+
+
+def _inside(text: str) -> str | None:
+    """What is between brackets; None where there are none."""
+    text = text.removesuffix("\n")
+    return text[1:-1] if len(text) > 2 and text.startswith("[") and text.endswith("]") else None
+
+
+def convert(value: int, unit: str, target: str) -> int:
+    """``UnitsConversionUtil.convert``. Raises ValueError where a long overflows."""
+    if unit == target:
+        return value
+    (numerator, denominator), (target_numerator, target_denominator) = UNITS[unit], UNITS[target]
+    upper, lower = numerator * target_denominator, denominator * target_numerator
+    limit = JAVA_LONG_MAX // upper if upper <= JAVA_LONG_MAX else 0
+    if upper < lower:
+        if limit < value:
+            raise ValueError(f"{value}{unit} is too large")
+        return _divided(value * upper, lower)
+    if limit > value:
+        return _divided(upper * value, lower)
+    factor = upper // lower
+    if JAVA_LONG_MAX // factor < value:
+        raise ValueError(f"{value}{unit} is too large")
+    return value * factor
+
+
+def _divided(value: int, divisor: int) -> int:
+    """Java's integer division, towards zero."""
+    return -(-value // divisor) if value < 0 else value // divisor
+
+
+def _unit(text: str) -> str:
+    """The letters at a text's end, where it has nothing but letters from some point on (``getUnits``)."""
+    for index, char in enumerate(text):
+        if char.isalpha() and text[index:].isalpha():
+            return text[index:]
+    return ""
+
+
+def parse_absolute(text: str | None, types: Collection[str] = ()) -> dict[str, int]:
+    """Absolute resources; empty where the text has none, or no memory.
+
+    Parameters
+    ----------
+    text : the capacity as written.
+    types : further resource types that the RM knows.
+
+    Raises
+    ------
+    ValueError
+        For a number that Hadoop throws on.
+    """
+    if text is None or not is_absolute(text):
+        return {}
+    found: dict[str, int] = {}
+    for name, written in _pairs(text.removesuffix("\n")[1:-1]):
+        name = trim(name)
+        unit = _unit(written)
+        if name not in ("memory", VCORES, MEMORY, *types) or unit not in UNITS:
+            continue
+        amount = parse_long(written[: len(written) - len(unit)])
+        if unit:
+            amount = convert(amount, unit, "Mi")
+        found[MEMORY if name == "memory" else name] = wrap_int(amount) if name == VCORES else amount
+    return found if found.get(MEMORY) else {}
+
+
+def _pairs(inner: str) -> Iterator[tuple[str, str]]:
+    """``name=value`` parts, as Java's two splits give them; a part without a value is dropped."""
+    for pair in split(trim(inner), ","):
+        pieces = split(pair, "=")
+        if len(pieces) > 1:
+            yield pieces[0], pieces[1]
+
+
+def unread(text: str, types: Collection[str] = ()) -> list[str]:
+    """Parts of absolute resources that Hadoop ignores: of an unknown name or unit, or without a value."""
+    inner = text.strip()[1:-1]
+    found = []
+    for pair in inner.split(","):
+        name, _, written = pair.partition("=")
+        known = trim(name) in ("memory", VCORES, MEMORY, *types)
+        if not known or _unit(written) not in UNITS or not written or pair.count("=") > 1:
+            found.append(pair)
+    return found
+
+
+def vector_kinds(text: str | None, *, root: bool, memory_needed: bool, types: Collection[str] = ()) -> set[str]:
+    """The kinds of a capacity's parts as the vector parser sees them: percentage, absolute, weight.
+
+    Parameters
+    ----------
+    memory_needed : whether a vector without memory counts as none (Hadoop before 3.5).
+
+    Raises
+    ------
+    ValueError
+        For a number that Hadoop throws on.
+    """
+    if root:
+        return {"percentage"}
+    if text is None:
+        return set()
+    text = text.replace(" ", "")
+    if is_vector(text):
+        return _heterogeneous(text, memory_needed, types)
+    uniform = _UNIFORM.match(text)
+    if uniform is None or uniform[2] not in ("", "w"):
+        return set()
+    parse_float(uniform[1])
+    return {"weight" if uniform[2] else "percentage"}
+
+
+def _heterogeneous(text: str, memory_needed: bool, types: Collection[str]) -> set[str]:
+    inner = _inside(text)
+    assert inner is not None, "only vectors come here"
+    kinds = dict.fromkeys((MEMORY, VCORES, *types), "absolute")
+    memory = 0.0
+    for name, written in _pairs(inner):
+        suffix = re.sub(r"[0-9.]", "", written)
+        if not written.endswith(suffix):
+            continue
+        value = parse_float(written[: len(written) - len(suffix)])
+        kind = "absolute"
+        if suffix in UNITS and suffix:
+            whole = int(value) if math.isfinite(value) else JAVA_LONG_MAX
+            value = float32(float(convert(whole, suffix, "Mi")))
+        else:
+            kind = {"%": "percentage", "w": "weight"}.get(suffix, "absolute")
+        name = MEMORY if name == "memory" else name
+        kinds[name] = kind
+        memory = value if name == MEMORY else memory
+    return set() if memory_needed and memory == 0 else set(kinds.values())
+
+
+def compare(
+    left: Amounts, right: Amounts, *, dominant: bool, cluster: Amounts | None = None, types: Collection[str] = ()
+) -> int:
+    """``Resources.lessThan`` and its like under one of Hadoop's calculators: -1, 0 or 1.
+
+    ``cluster``: its resources; None: no node has registered yet, as when the RM starts.
+    """
+    names = (MEMORY, VCORES, *types)
+    ours, theirs = [left.get(name, 0) for name in names], [right.get(name, 0) for name in names]
+    if not dominant:
+        return (ours[0] > theirs[0]) - (ours[0] < theirs[0])
+    if ours == theirs:
+        return 0
+    if cluster is None or not any(cluster.values()):
+        greater = any(a > b for a, b in zip(ours, theirs, strict=True))
+        less = any(a < b for a, b in zip(ours, theirs, strict=True))
+        return 0 if greater and less else 1 if greater else -1
+    shares = []
+    for amounts in (ours, theirs):
+        parts = [a / cluster[name] for a, name in zip(amounts, names, strict=True) if cluster.get(name)]
+        shares.append(sorted(parts, reverse=True))
+    return (shares[0] > shares[1]) - (shares[0] < shares[1])

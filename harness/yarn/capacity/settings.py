@@ -1,0 +1,113 @@
+"""Properties of a Hadoop configuration, read as ``org.apache.hadoop.conf.Configuration`` reads them.
+
+Names may lack the Capacity Scheduler's prefix: `Settings` adds it. Numbers and flags are converted as Hadoop's getters
+do it; what they throw on is a ValueError here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import cached_property
+
+from harness.yarn.capacity.properties import PREFIX
+from harness.yarn.fair.javanum import parse_float, parse_int, parse_long, trim
+
+_VARIABLE = re.compile(r"\$\{([^{}$\s]+)\}")
+_HEXADECIMAL = re.compile(r"[+-]?[0-9a-fA-F]+")
+#: Substitutions after which Hadoop gives up.
+_MOST_SUBSTITUTIONS = 20
+
+
+class Unknown(ValueError):
+    """A value that depends on what is not in the configuration: a system property or an environment variable."""
+
+
+class Settings:
+    """The properties of one configuration.
+
+    Parameters
+    ----------
+    values : full name of each property -> its text, as the file has it.
+    site : properties of yarn-site.xml, which hold where the file says nothing.
+    """
+
+    def __init__(self, values: Mapping[str, str], site: Mapping[str, str] | None = None) -> None:
+        self.values = {**(site or {}), **values}
+
+    @cached_property
+    def own(self) -> dict[str, str]:
+        """The Capacity Scheduler's properties without their prefix -> their text, unsubstituted."""
+        return {name[len(PREFIX) :]: text for name, text in self.values.items() if name.startswith(PREFIX)}
+
+    def raw(self, key: str) -> str | None:
+        """A property's text as written; None where it is not set."""
+        return self.values.get(key if key.startswith("yarn.") else PREFIX + key)
+
+    def get(self, key: str, default: str | None = None) -> str | None:
+        """A property's text with references to other properties replaced (``Configuration.get``)."""
+        text = self.raw(key)
+        return default if text is None else self.substitute(text)
+
+    def substitute(self, text: str) -> str:
+        """The text with ``${name}`` replaced. Raises Unknown where a name is none of the configuration's."""
+        for _ in range(_MOST_SUBSTITUTIONS):
+            found = _VARIABLE.search(text)
+            if found is None:
+                return text
+            value = self.values.get(found[1])
+            if value is None or found[0] in value:
+                raise Unknown(f"{found[0]} is not in this file")
+            text = text[: found.start()] + value + text[found.end() :]
+        raise ValueError(f"{text[:60]!r} refers to other properties too deeply")
+
+    def trimmed(self, key: str) -> str | None:
+        """A property's text without white space at its ends; None where it is not set."""
+        text = self.get(key)
+        return None if text is None else trim(text)
+
+    def integer(self, key: str, default: int) -> int:
+        """``Configuration.getInt``."""
+        text = self.trimmed(key)
+        return default if text is None else _integer(text, parse_int)
+
+    def long(self, key: str, default: int) -> int:
+        """``Configuration.getLong``."""
+        text = self.trimmed(key)
+        return default if text is None else _integer(text, parse_long)
+
+    def real(self, key: str, default: float) -> float:
+        """``Configuration.getFloat``."""
+        text = self.trimmed(key)
+        return default if text is None else parse_float(text)
+
+    def flag(self, key: str, default: bool = False) -> bool:
+        """``Configuration.getBoolean``: any other text than true and false is the default."""
+        try:
+            text = (self.trimmed(key) or "").lower()
+        except ValueError:
+            return default
+        return text == "true" if text in ("true", "false") else default
+
+    def names(self, key: str) -> list[str]:
+        """``Configuration.getStrings``, each name trimmed: parts between commas; empty parts are dropped."""
+        try:
+            text = self.get(key) or ""
+        except ValueError:
+            return []
+        return [trim(part) for part in text.split(",") if part]
+
+    def collection(self, key: str) -> list[str]:
+        """``Configuration.getTrimmedStringCollection``: trimmed parts between commas, each once, no empty ones."""
+        text = self.get(key) or ""
+        return [part for part in dict.fromkeys(trim(part) for part in re.split(r"\s*[,\n]\s*", trim(text))) if part]
+
+
+def _integer(text: str, parse: Callable[[str], int]) -> int:
+    """An integer as Hadoop's getters read it: hexadecimal behind 0x, else as Java reads it."""
+    sign, body = ("-", text[1:]) if text.startswith("-") else ("", text)
+    if body[:2] in ("0x", "0X"):
+        if not _HEXADECIMAL.fullmatch(sign + body[2:]):
+            raise ValueError(f"{text!r} is not an integer")
+        return parse(str(int(sign + body[2:], 16)))
+    return parse(text)
