@@ -138,9 +138,10 @@ class Loaded:
         return {"experiment": self.spec.model_dump(mode="json")}
 
 
-def hash_of(resolved: Mapping[str, Any]) -> str:
-    """The hash of an experiment, by everything that its figures depend on."""
-    return hashlib.sha256(json.dumps(resolved, sort_keys=True).encode()).hexdigest()
+def hash_of(resolved: Mapping[str, Any], *, ensure_ascii: bool = True) -> str:
+    """Return the hash of an experiment: of everything that its figures depend on, so not of ``about``."""
+    counted = {key: value for key, value in resolved.items() if key != "about"}
+    return hashlib.sha256(json.dumps(counted, sort_keys=True, ensure_ascii=ensure_ascii).encode()).hexdigest()
 
 
 #: Carries one run out, into its directory.

@@ -5,9 +5,7 @@ Everything a user can get wrong is found here, before anything runs. Running is 
 
 from __future__ import annotations
 
-import hashlib
 import heapq
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +13,7 @@ from typing import Any
 
 from harness.base.documents import YamlDocument, read_yaml, validated
 from harness.base.errors import CallError, InputError, nearest
-from harness.experiments.kind import KindVariant, Loaded, kind_of
+from harness.experiments.kind import KindVariant, Loaded, hash_of, kind_of
 from harness.experiments.loads import QueueLoad, resolved_document, sizes_of
 from harness.experiments.policy_file import is_policy_file, read_policy_file
 from harness.experiments.selection import check_given, check_names, chosen, first_repeated, times_seeds, with_given
@@ -102,7 +100,7 @@ def load_experiment(name: str, document: YamlDocument | None = None) -> LoadedEx
         raise InputError(f"queue {twice} has two workloads", where=document.where(("workloads",)), mend="keep one")
     _check_demands(spec, document, loads)
     resolved = resolved_document(spec, loads)
-    digest = hashlib.sha256(json.dumps(resolved, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+    digest = hash_of(resolved, ensure_ascii=False)
     return LoadedExperiment(spec, document, digest, loads, weights, tuple(leaves), resolved)
 
 

@@ -76,6 +76,13 @@ def policy_class(name: str) -> type[Policy]:
     raise CallError(f"no policy {shown!r}", where="--policy", mend=mend)
 
 
+def installed_policy(name: str) -> str | None:
+    """Return the module of a policy that an installed package brings; None for any other policy."""
+    if name in POLICIES:
+        return None
+    return next((point.module for point in entry_points(group=ENTRY_POINT_GROUP) if point.name == name), None)
+
+
 def about(name: str) -> str:
     """What a policy does, in one sentence: the first of its class' docstring, without marks of code."""
     return first_sentence((policy_class(name).__doc__ or "").replace("``", ""))

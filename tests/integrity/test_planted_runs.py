@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -177,3 +178,44 @@ def test_a_users_policy_whose_every_plan_is_refused_is_not_valid(
     assert code == 4, err
     assert "the policy never acted" in err
     assert "weight -1.0 of root" in err
+
+
+def test_a_helper_that_a_policy_imports_was_edited_since(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import yaml
+
+    policy = f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\nimport planted_helper as helper\n"
+    policy += POLICY.replace("-1.0", "helper.weight(queue)")
+    (tmp_path / "mine.py").write_text(policy)
+    (tmp_path / "planted_helper.py").write_text("def weight(queue):\n    return 2.0\n")
+    document = {**EXPERIMENT, "policies": [{"policy": f"{tmp_path}/mine.py:Broken", "mode": "outside"}]}
+    (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(document))
+    campaign = tmp_path / "c.yaml"
+    campaign.write_text(yaml.safe_dump({"campaign": "c", "experiments": ["tiny.yaml"], "seeds": [1, 2]}))
+    arguments = ("campaign", "status", campaign, "--out", tmp_path / "out", "--json")
+    assert call(capsys, "campaign", "run", campaign, "--out", tmp_path / "out", "--jobs", "1")[0] == 0
+    assert json.loads(call(capsys, *arguments)[1])["counts"]["done"] == 2
+    (tmp_path / "planted_helper.py").write_text("# A comment.\ndef weight(queue):\n    return 2.0\n")
+    assert json.loads(call(capsys, *arguments)[1])["counts"]["done"] == 2
+    (tmp_path / "planted_helper.py").write_text("def weight(queue):\n    return 3.0\n")
+    assert json.loads(call(capsys, *arguments)[1])["counts"] == {"done": 0, "failed": 0, "running": 0, "waiting": 2}
+
+
+def test_code_that_resolves_an_experiment_was_edited_since(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Results of an older version do not count, whichever module changed."""
+    import shutil
+
+    import harness
+    from harness.experiments.campaign import code, spec
+
+    copy = tmp_path / "harness"
+    shutil.copytree(Path(harness.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    before = code.package_hash(copy)
+    for module in ("experiments/resolve.py", "yarn/fair/parse.py", "base/stats.py"):
+        source = copy / module
+        source.write_text(source.read_text() + "\n\nPLANTED = 1\n")
+        code.package_hash.cache_clear()
+        assert code.package_hash(copy) != before, module
+        source.write_text(source.read_text().removesuffix("\n\nPLANTED = 1\n"))
+    assert spec.package_hash is code.package_hash

@@ -18,19 +18,17 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-import harness
 from harness.base.documents import Strict
 from harness.base.errors import InputError
 from harness.base.files import locked, writing
 from harness.clusters.backends import BACKENDS, backend_class
 from harness.clusters.inventory import read_inventory
 from harness.clusters.state import default_folder
+from harness.experiments.campaign.code import data_hash
 from harness.experiments.kind import Loaded, Runner, Target
 from harness.model.data import data_path
 
 Says = Callable[[str], None]
-#: Rooms and files whose code a real run depends on, besides what a simulated one does.
-REAL_CODE = ("clusters/**/*.py", "yarn/**/*.py", "experiments/real/**/*.py")
 
 
 def backends() -> tuple[str, ...]:
@@ -110,15 +108,6 @@ def place_of(name: str, use: ClusterUse | None, folder: Path) -> Place:
 # --- identity ---------------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=4)
-def code_hash(*patterns: str, folder: Path | None = None) -> str:
-    """Hash of the files that the patterns name, of the package or of another folder."""
-    folder, digest = folder or Path(harness.__file__).resolve().parent, hashlib.sha256()
-    for path in sorted({path for pattern in patterns for path in folder.glob(pattern)}):
-        digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()
-
-
 @lru_cache(maxsize=1)
 def _software() -> str:
     """Which Hadoop: the list of artefacts that local, Docker and SSH clusters are made of, or the folder given."""
@@ -130,6 +119,17 @@ def _software() -> str:
     return digest.hexdigest()
 
 
+@lru_cache(maxsize=1)
+def _brought() -> tuple[str, ...]:
+    """What runs in the containers, the scheduler's and the site's files, and the policies for inside the RM."""
+    return (
+        data_hash(data_path("workloads"), "**/*.py", "**/*.sql"),
+        data_hash(data_path("templates"), "*.xml.j2"),
+        data_hash(data_path("docker"), "conf/**/*", "scheduler/**/*"),
+        data_hash(data_path("yarn-policy"), "**/*.java", "**/*.xml"),
+    )
+
+
 def identity_of(place: Place) -> Mapping[str, Any]:
     """What a cell's identity has of its place: which cluster, of what; empty for the simulator.
 
@@ -139,9 +139,7 @@ def identity_of(place: Place) -> Mapping[str, Any]:
     """
     if not place.real:
         return {}
-    # The latter: what runs in the containers.
-    code = code_hash(*REAL_CODE), code_hash("**/*.py", "**/*.sql", folder=data_path("workloads"))
-    document: dict[str, Any] = {"kind": place.kind, "real_code": code}
+    document: dict[str, Any] = {"kind": place.kind, "real_code": _brought()}
     target = place.target
     if target.rm is not None:
         return {**document, "rm": target.rm, "allocations": target.allocations}

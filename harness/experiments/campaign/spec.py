@@ -1,7 +1,7 @@
 """Campaign files, and the cells that they stand for: experiments x policies x settings x backends x seeds x repeats.
 
 A cell's identity is the hash of everything that its figures depend on: the experiment resolved in full, policy and
-settings, seed, backend, repeat, versions and the code of the rooms that compute. Nothing is run here.
+settings, seed, backend, repeat, versions and the code that computes. Nothing is run here.
 """
 
 from __future__ import annotations
@@ -20,19 +20,16 @@ from pydantic import Field
 
 from harness.base.documents import Positive, Strict, YamlDocument, read_yaml, validated
 from harness.base.errors import CallError, InputError
-from harness.experiments.campaign.clusters import ClusterUse, Place, backends, code_hash, identity_of, place_of
+from harness.experiments.campaign.clusters import ClusterUse, Place, backends, identity_of, place_of
+from harness.experiments.campaign.code import installed_hash, package_hash, user_file_hash
 from harness.experiments.kind import Loaded, kind_of
 from harness.experiments.resolve import experiment_path
 from harness.experiments.selection import Selection
 from harness.experiments.spec import Scalar, Seed, Slug, combinations
+from harness.policies.registry import installed_policy
 from harness.results.store import versions
 
 MOST_CELLS = 100_000
-#: Rooms and files whose code a run's figures depend on.
-SIMULATED_CODE = (
-    *(f"{room}/**/*.py" for room in ("model", "ledger", "policies", "control", "sim", "jobs", "kinds")),
-    *("experiments/simulated.py", "results/metrics.py", "results/summary.py"),
-)
 Order = Literal["interleave", "shuffle", "listed"]
 #: What a condition may name besides a policy's settings.
 PLACES = ("experiment", "policy", "mode", "variant", "backend", "seed", "repeat")
@@ -131,15 +128,14 @@ class LoadedCampaign:
     remarks: tuple[str, ...]
 
 
-def _policy_code(policy: str) -> str | None:
-    """Hash of a user's policy (``file.py:Class``); None for one of ours."""
-    path, colon, _ = policy.rpartition(":")
-    if not colon:
-        return None
-    try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    except OSError:
-        return None
+def _policy_code(variant: Any) -> list[str | None] | None:
+    """Hashes of the code of a variant's policy, and of user files that its settings name; None for one of ours."""
+    names = [variant.policy, *(text for text in variant.settings.values() if isinstance(text, str))]
+    files = [Path(path) for path, colon, _ in (name.rpartition(":") for name in names) if colon]
+    found = [user_file_hash(path) for path in files if path.suffix == ".py"]
+    if (module := installed_policy(variant.policy)) is not None:
+        found.append(installed_hash(module))
+    return found or None
 
 
 def identity(experiment: Loaded, variant: Any, place: Place, repeat: int) -> str:
@@ -147,11 +143,11 @@ def identity(experiment: Loaded, variant: Any, place: Place, repeat: int) -> str
     document = {
         "experiment": experiment.hash,
         **variant.identity(),
-        "policy_code": _policy_code(variant.policy),
+        "policy_code": _policy_code(variant),
         "backend": place.name,
         "repeat": repeat,
         "versions": versions(),
-        "code": code_hash(*SIMULATED_CODE),
+        "code": package_hash(),
         **({"place": identity_of(place)} if place.real else {}),
     }
     return hashlib.sha256(json.dumps(document, sort_keys=True, default=str).encode()).hexdigest()

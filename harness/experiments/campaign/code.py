@@ -1,0 +1,229 @@
+"""Which code the figures of a run depend on, as hashes: of the package, and of a user's Python file.
+
+Code counts as it is compiled. Comments, docstrings, formatting and assertions do not change a hash. A hash depends on
+the version of Python, which is part of the identity of a cell anyway.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import hashlib
+import importlib.util
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from importlib.machinery import PathFinder
+from pathlib import Path
+from types import CodeType
+
+import harness
+from harness.base.files import write_text
+
+__all__ = ["data_hash", "installed_hash", "package_hash", "user_file_hash"]
+
+#: What only prints: folders of the package, and files by their name.
+PRINTS, PAGES = ("cli", "report"), ("page.py", "__main__.py")
+#: Files of those folders that what computes reads results with.
+COMPUTES = ("report/reading.py",)
+
+
+def computing_files(root: Path) -> list[Path]:
+    """Return the files of the package that the figures of a run may depend on: all but those that only print."""
+    found = []
+    for path in root.rglob("*.py"):
+        parts = path.relative_to(root).parts
+        prints = parts[0] in PRINTS or parts[-1] in PAGES
+        if parts[0] != "_data" and (not prints or "/".join(parts) in COMPUTES):
+            found.append(path)
+    return sorted(found)
+
+
+@lru_cache(maxsize=4)
+def package_hash(root: Path | None = None) -> str:
+    """Return the hash of all code of the package (or of another folder) but what only prints.
+
+    Compiling it takes seconds, so the hash is kept in the user's cache by the bytes of the same files.
+    """
+    root = root or Path(harness.__file__).resolve().parent
+    files = computing_files(root)
+    sources = [(path.relative_to(root).as_posix(), path.read_bytes()) for path in files]
+    raw = hashlib.sha256(f"1 {sys.version}".encode())
+    for name, source in sources:
+        raw.update(f"\0{name}\0{len(source)}\0".encode() + source)
+    kept = _cache() / f"code-{raw.hexdigest()[:32]}"
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        found = kept.read_text(encoding="ascii")
+        if re.fullmatch("[0-9a-f]{64}", found):
+            return found
+    digest = hashlib.sha256()
+    for name, source in sources:
+        digest.update(f"\0{name}\0{source_hash(source, name)}".encode())
+    # Without a cache it takes seconds at each start, that is all.
+    with contextlib.suppress(OSError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        _forget_old(kept.parent)
+        write_text(kept, digest.hexdigest())
+    return digest.hexdigest()
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")) / "yarnfair"
+
+
+def _forget_old(folder: Path, most: int = 20) -> None:
+    """Leave the newest hashes of other versions of the code."""
+    kept = sorted(folder.glob("code-*"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in kept[most:]:
+        path.unlink(missing_ok=True)
+
+
+def source_hash(source: bytes, name: str = "<source>") -> str:
+    """Return the hash of Python source as it is compiled, or of its bytes where it does not compile."""
+    try:
+        code = compile(_without_docstrings(ast.parse(source)), name, "exec", dont_inherit=True, optimize=2)
+    except (SyntaxError, ValueError, RecursionError):
+        return hashlib.sha256(source).hexdigest()
+    digest = hashlib.sha256()
+    for part in _parts(code):
+        digest.update(part.encode() + b"\0")
+    return digest.hexdigest()
+
+
+def _without_docstrings(tree: ast.Module) -> ast.Module:
+    """Remove all docstrings. The compiler's own removal leaves an instruction that does nothing in their place."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) or not node.body:
+            continue
+        first = node.body[0]
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+            node.body[0:1] = [] if len(node.body) > 1 else [ast.copy_location(ast.Pass(), first)]
+    return tree
+
+
+def _parts(code: CodeType) -> Iterator[str]:
+    """Yield what a code object does, without where it stands: no file, lines or columns."""
+    yield f"{code.co_name} {code.co_flags} {code.co_argcount} {code.co_posonlyargcount} {code.co_kwonlyargcount}"
+    yield f"{code.co_names} {code.co_varnames} {code.co_freevars} {code.co_cellvars}"
+    yield code.co_code.hex()
+    yield code.co_exceptiontable.hex()
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _parts(constant)
+        else:
+            yield _text(constant)
+
+
+def _text(constant: object) -> str:
+    """Return a constant as text that tells types apart (1, 1.0 and True are equal, -0.0 and 0.0 too)."""
+    if isinstance(constant, tuple):
+        return f"({','.join(map(_text, constant))})"
+    if isinstance(constant, frozenset):
+        return f"{{{','.join(sorted(map(_text, constant)))}}}"
+    return f"{type(constant).__name__} {constant!r}"
+
+
+def data_hash(folder: Path, *patterns: str) -> str:
+    """Return the hash of the files that the patterns name below a folder, byte for byte."""
+    digest = hashlib.sha256()
+    for path in sorted({path for pattern in patterns for path in folder.glob(pattern) if path.is_file()}):
+        digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+# --- a user's file ----------------------------------------------------------------------------------------------------
+
+
+def installed_hash(module: str) -> str | None:
+    """Return the hash of all code of the top package of an installed module; None where there is no source."""
+    top = module.partition(".")[0]
+    spec = importlib.util.find_spec(top)
+    if spec is None or spec.origin is None:
+        return None
+    origin = Path(spec.origin)
+    files = sorted(origin.parent.rglob("*.py")) if spec.submodule_search_locations else [origin]
+    digest = hashlib.sha256()
+    try:
+        for file in files:
+            digest.update(f"\0{file.relative_to(origin.parent)}\0{source_hash(file.read_bytes())}".encode())
+    except OSError:
+        return None
+    return digest.hexdigest()
+
+
+def user_file_hash(path: Path) -> str | None:
+    """Return the hash of a user's Python file and of all it imports from beside it; None where it cannot be read.
+
+    What it imports from elsewhere is followed too, but not the standard library, installed packages and yarnfair.
+    Modules that it imports by a name that it computes, and files that it reads, are not known here.
+    """
+    waiting, seen, digest = [path], dict[str, str](), hashlib.sha256()
+    try:
+        while waiting:
+            file = waiting.pop().resolve()
+            if str(file) in seen:
+                continue
+            source = file.read_bytes()
+            seen[str(file)] = source_hash(source)
+            waiting += _imported(source, file, path.resolve().parent)
+    except OSError:
+        return None
+    base = path.resolve().parent
+    # By where they lie beside the file: a copy of the folder is the same policy.
+    for name, found in sorted((os.path.relpath(file, base), found) for file, found in seen.items()):
+        digest.update(f"\0{name}\0{found}".encode())
+    return digest.hexdigest()
+
+
+def _imported(source: bytes, file: Path, folder: Path) -> Iterator[Path]:
+    """Yield the files of the modules that a source imports, anywhere in it."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    for node in ast.walk(tree):
+        names: Iterable[str] = ()
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.ImportFrom) and node.level:
+            above = file.parents[node.level - 1] if node.level <= len(file.parents) else file.parent
+            start = [*(node.module.split(".") if node.module else [])]
+            for parts in (start, *([*start, alias.name] for alias in node.names)):
+                yield from _files_at(above, parts)
+        for name in names:
+            yield from _files_of(name, folder)
+
+
+def _files_of(name: str, folder: Path) -> Iterator[Path]:
+    """Yield the files that importing a dotted name may run, where they are the user's own.
+
+    Which folders are on Python's path when the file is imported is not known here: all candidates count.
+    """
+    parts = name.split(".")
+    for place in (folder, *map(Path, sys.path)):
+        yield from (file for file in _files_at(place, parts) if _is_users(file))
+
+
+def _files_at(place: Path, parts: list[str]) -> Iterator[Path]:
+    """Yield the files of a dotted name below a folder: those of its packages, and its own."""
+    for depth in range(1, len(parts) + 1):
+        spec = PathFinder.find_spec(parts[depth - 1], [str(place.joinpath(*parts[: depth - 1]))])
+        if spec is None or spec.origin is None:
+            if spec is None or spec.submodule_search_locations is None:
+                return
+            continue  # a folder without an __init__.py
+        if spec.origin.endswith(".py"):
+            yield Path(spec.origin)
+
+
+def _is_users(file: Path) -> bool:
+    """Whether a file is neither Python's, nor an installed package's, nor ours."""
+    resolved = file.resolve()
+    if resolved.is_relative_to(Path(harness.__file__).resolve().parent):
+        return False
+    installed = "site-packages" in resolved.parts or "dist-packages" in resolved.parts
+    return not installed and not resolved.is_relative_to(Path(os.__file__).resolve().parent)
