@@ -13,10 +13,10 @@ from typing import Any
 import click
 
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of, load_experiment, variants_of
-from harness.kinds.slots.run import slot_run
 from harness.model.jobs import JobSpec, Stage
-from harness.sim.slots.engine import run_slots
-from harness.sim.slots.model import SlotResult, SlotRun
+from harness.systems.dynamicmr.experiment import slot_run
+from harness.systems.dynamicmr.simulator.engine import run_slots
+from harness.systems.dynamicmr.simulator.model import SlotResult, SlotRun
 from studies.result import write
 from studies.seeds import over_seeds
 

@@ -25,16 +25,16 @@ import pandas as pd
 
 from harness.base.errors import InputError
 from harness.base.files import read_json
-from harness.experiments.earlier_runs import EarlierRuns, earlier_runs
 from harness.experiments.kind import Target
-from harness.experiments.mrorder import as_mapreduce, slots_of
 from harness.experiments.real.runner import real_runner
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of, load_experiment
 from harness.experiments.run import run_experiment
 from harness.experiments.simulated import node_sizes
 from harness.model.jobs import JobSpec
-from harness.policies.ordering import Estimate, Slots, estimate, estimate_tasks
-from harness.policies.registry import make_policy
+from harness.systems.mrorder.earlier_runs import EarlierRuns, earlier_runs
+from harness.systems.mrorder.ordering import Estimate, Slots, estimate, estimate_tasks
+from harness.systems.mrorder.policy import MROrder
+from harness.systems.mrorder.submissions import as_mapreduce, slots_of
 from studies.result import write
 
 EXPERIMENT = "estimator"
@@ -140,8 +140,7 @@ def compare(experiment: LoadedExperiment, folder: Path) -> dict[str, Any]:
     Raises InputError for a folder without runs of this experiment that ended well.
     """
     jobs = _listed(experiment)
-    queue = make_policy("mrorder", {}).dispatching_queue()
-    assert queue is not None
+    queue = MROrder().dispatching_queue()
     slots = slots_of(queue, jobs, node_sizes(experiment))
     names = [order_name(order) for order in permutations(range(len(jobs)))]
     ran = [name for name in names if (folder / name / "run.json").is_file() and _well(folder / name, experiment)]

@@ -2,7 +2,7 @@
 
 ``python -m studies.ordering workloads DIR`` writes the job files; ``search``, ``greedy`` and ``variation``
 measure and print one JSON record each (command, version, values); ``tables`` fills in the page that shows them. The
-algorithms are in harness.policies.ordering.
+algorithms are in harness.systems.mrorder.ordering.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 import click
 
-from harness.policies.ordering import (
+from harness.systems.mrorder.ordering import (
     GREEDY,
     Estimate,
     MapReduceJob,
@@ -122,7 +122,7 @@ def _sums(found: Estimate) -> dict[str, float]:
 
 
 def _search(jobs: Sequence[MapReduceJob], objective: str, limit_s: float) -> dict[str, Any]:
-    from harness.policies.ordering.search import optimal
+    from harness.systems.mrorder.ordering.search import optimal
 
     begun = time.monotonic()
     found = optimal(

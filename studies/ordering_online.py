@@ -1,7 +1,7 @@
 """MROrder studied online (tang-thesis section 3.4.3): Table 3.4 and Fig. 3.9 on the estimator, as in the thesis.
 
 ``python -m studies.ordering_online intervals`` and ``... online`` measure and print one JSON record each.
-The dispatching queue is harness.policies.ordering.online's.
+The dispatching queue is harness.systems.mrorder.ordering.online's.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import click
 
 from harness.jobs.swim import read_swim
 from harness.model.data import data_path
-from harness.policies.ordering import MapReduceJob, estimate
-from harness.policies.ordering.engines import engine
-from harness.policies.ordering.online import Dispatching, Submission, When, dispatch
+from harness.systems.mrorder.ordering import MapReduceJob, estimate
+from harness.systems.mrorder.ordering.engines import engine
+from harness.systems.mrorder.ordering.online import Dispatching, Submission, When, dispatch
 from studies.ordering import EC2, MAP_MS, REDUCE_MS, testbed
 from studies.result import write
 from studies.seeds import mean_of, spread

@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from harness.jobs.google import synthetic
-from harness.policies.packing import pack
-from harness.policies.two_resources import two_stages
 from harness.policies.vectors import fair_level
-from harness.sim.vector import simulate
+from harness.systems.qknober.google import synthetic
+from harness.systems.qknober.packing import pack
+from harness.systems.qknober.simulator import simulate
+from harness.systems.qknober.two_resources import two_stages
 from studies.result import write
 
 USERS = (4, 100, 1_000, 10_000)

@@ -34,14 +34,14 @@ from harness.jobs.workloads import workload_class
 from harness.jobs.workloads.base import MapReduceWorkload, Workload
 from harness.jobs.workloads.bins import BinSpec
 from harness.jobs.workloads.sequence import JobTemplate
-from harness.kinds.mrclusters import spec as mrclusters
-from harness.kinds.pools import spec as pools
-from harness.kinds.rates import spec as rates
-from harness.kinds.vectors import run as vectors
 from harness.policies.base import describe_settings
 from harness.policies.registry import POLICIES, policy_class
 from harness.results.catalogue import METRICS
 from harness.sim.setup import Delays
+from harness.systems.fawkes import spec as mrclusters
+from harness.systems.progress_share import spec as rates
+from harness.systems.progress_share.cloud import spec as pools
+from harness.systems.qknober import experiment as vectors
 from harness.yarn.fair import spec as allocation
 from harness.yarn.findings import RULES
 from studies.generated import write_pages

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.jobs.google import synthetic
-from harness.sim.vector import VectorRun, simulate
+from harness.systems.qknober.google import synthetic
+from harness.systems.qknober.simulator import VectorRun, simulate
 from studies.result import write
 
 #: (policy, knob) of each run; the first is what speed-ups are over.

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from harness.model.data import data_path
-from harness.paper.rates import play_rates, read_rates
 from harness.paper.reader import read_top
 from harness.paper.steps import read_scenario
 from harness.paper.units import allocate
 from harness.policies import make_policy
+from harness.systems.progress_share.scenarios import play_rates, read_rates
 from studies.result import write
 
 #: Worked examples of the papers: name, scenario in workloads/scenarios, policy, settings.

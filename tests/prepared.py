@@ -11,15 +11,15 @@ import numpy as np
 
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
-from harness.policies.ordering.jobs import MapReduceJob, Slots
 from harness.policies.tree import tree_of
 from harness.policies.weights import Basis, compiled_shares
-from harness.sim.vector import VectorLoad, simulate
+from harness.systems.mrorder.ordering.jobs import MapReduceJob, Slots
+from harness.systems.qknober.simulator import VectorLoad, simulate
 
 
 def main() -> None:
     # After the simulator, which says where compiled code is kept.
-    from harness.policies.ordering.search import optimal
+    from harness.systems.mrorder.ordering.search import optimal
 
     jobs = [MapReduceJob(str(i), 3 + i, Fraction(2 + i % 3), 1 + i % 2, Fraction(3)) for i in range(8)]
     optimal(jobs, Slots(2, 2), "makespan")

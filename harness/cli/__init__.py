@@ -19,6 +19,7 @@ import click
 
 import harness
 from harness.base.errors import YarnfairError, nearest, without_secrets
+from harness.base.extensions import extensions
 from harness.base.quick import collect_rarely
 from harness.cli.output import outlive_readers
 
@@ -45,7 +46,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Research": {
         "allocate": ("harness.cli.allocate:allocate", "A scenario on paper: who gets what, step by step."),
-        "order": ("harness.cli.order:order", "An execution order for MapReduce jobs, and what it costs."),
         "campaign": ("harness.cli.campaign:campaign", "A grid of experiments: plan, run, status."),
         "compare": ("harness.cli.compare:compare", "Groups of runs compared, with intervals and tests."),
         "plot": ("harness.cli.plot:plot", "A figure of the report for print, and its data as CSV."),
@@ -67,6 +67,9 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "job": ("harness.cli.job:job", "The papers' applications as programs: list, run."),
     },
 }
+for _extension in extensions():
+    for _verb, _command in _extension.commands.items():
+        GROUPS.setdefault(_command.group, {}).setdefault(_verb, (_command.place, _command.help))
 COMMANDS = {verb: place for group in GROUPS.values() for verb, place in group.items()}
 
 

@@ -72,7 +72,7 @@ def table(figures: dict[str, Any]) -> str:
         lines += ["", title + "".join(f"{size:>10,}" for size in sizes)]
         for name, series in figures[what].items():
             lines.append(f"  {name:<{len(title) - 2}}" + "".join(f"{row['ms']:>10.3f}" for row in series))
-    order = figures["order"]
+    order = figures.get("order")
     if order:
         lines += ["", f"Job ordering: 9 jobs in {order['jobs_9_s']:.2f} s; {order['jobs_in_60_s']} jobs within 60 s"]
     return "\n".join([*lines, took])

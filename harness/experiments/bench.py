@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from harness.base.errors import YarnfairError
+from harness.base.extensions import extensions, load
 from harness.experiments.bench_calibration import CORE, SHARED, Calibration, calibrate, ratios
 from harness.experiments.bench_control import measure_control, measure_decisions
 from harness.experiments.bench_scale import in_python, measure_cells, measure_first, memory_of
@@ -333,33 +334,6 @@ def measure_nodes(nodes: int, seconds: float) -> dict[str, Any]:
     return {"days": round(seconds / 86400.0, 4), **_run(_four(nodes, _steady(nodes, seconds), "ltrf"))}
 
 
-# --- job ordering ---
-
-
-def measure_order(limit_s: float) -> dict[str, float | int]:
-    """Job ordering on the thesis' testbed (section 3.3.6): seconds for the best orders of Table 3.2's nine jobs, both
-    objectives together (the thesis: 97 s), and for how many of the testbed's first jobs the best total completion time
-    is proven within `limit_s`, counting up until one count is not.
-    """
-    from harness.policies.ordering import Slots, parse_jobs
-    from harness.policies.ordering.search import Objective, optimal
-
-    path = data_path("workloads", "ordering", "testbed-100.csv")
-    jobs = parse_jobs(path.read_text(encoding="utf-8"), path.name)
-
-    def searched(count: int, objective: Objective) -> tuple[float, bool]:
-        begun = time.monotonic()
-        found = optimal(jobs[:count], Slots(57, 19), objective, stop=lambda: time.monotonic() - begun > limit_s)
-        return time.monotonic() - begun, found.proven
-
-    searched(4, "makespan")  # compiled before anything is timed
-    nine_s = searched(9, "makespan")[0] + searched(9, "tct")[0]
-    count = 1
-    while searched(count + 1, "tct")[1]:
-        count += 1
-    return {"jobs_9_s": round(nine_s, 3), "jobs_in_60_s": count}
-
-
 # --- all of it ---
 
 _PARTS: dict[str, Callable[..., Any]] = {
@@ -370,10 +344,19 @@ _PARTS: dict[str, Callable[..., Any]] = {
     "nodes": measure_nodes,
     "decisions": measure_decisions,
     "control": measure_control,
-    "order": measure_order,
     "first": measure_first,
     "cells": measure_cells,
 }
+
+
+def part(name: str) -> Callable[..., Any]:
+    """The function that measures one part, of the core or of an extension (`harness.base.extensions`)."""
+    for extension in extensions():
+        if name in extension.benchmarks:
+            measured: Callable[..., Any] = load(extension.benchmarks[name])
+            return measured
+    return _PARTS[name]
+
 
 #: Nodes and applications of the rows of `scale`; the first is what the others are compared with.
 SCALE = ((100, 160), (1000, 160), (10_000, 160), (1000, 10_000), (10_000, 10_000), (50_000, 10_000))
@@ -382,8 +365,8 @@ SCALE = ((100, 160), (1000, 160), (10_000, 160), (1000, 10_000), (10_000, 10_000
 def in_own_process(part: str, *args: Any, timeout_s: float) -> Any:
     """One measurement in a new Python process; YarnfairError if it fails or takes too long."""
     code = (
-        "import json,sys; from harness.experiments.bench import _PARTS; "
-        "print(json.dumps(_PARTS[sys.argv[1]](*json.loads(sys.argv[2]))))"
+        "import json,sys; from harness.experiments.bench import part; "
+        "print(json.dumps(part(sys.argv[1])(*json.loads(sys.argv[2]))))"
     )
     return json.loads(in_python(part, "-c", code, part, json.dumps(args), timeout_s=timeout_s))
 
@@ -449,12 +432,14 @@ def bench(full: bool, say: Callable[[str], None], *, engine_only: bool = False) 
             if row["queues"] == 1000
         }
     )
-    try:
-        order = measure("job ordering", "order", 60.0, timeout_s=240.0)
-    except YarnfairError as error:
-        # The other figures stand without it.
-        say(f"job ordering: none ({error.what})")
-        order = None
+    added: dict[str, Any] = {}
+    for name in (name for extension in extensions() for name in extension.benchmarks):
+        try:
+            added[name] = measure(name, name, 60.0, timeout_s=240.0)
+        except YarnfairError as error:
+            # The other figures stand without it.
+            say(f"{name}: none ({error.what})")
+            added[name] = None
     return {
         "engine": engine,
         "fb_day": fb_day,
@@ -465,6 +450,6 @@ def bench(full: bool, say: Callable[[str], None], *, engine_only: bool = False) 
         "decision": decision,
         "control": control,
         "cost": cost,
-        "order": order,
+        **added,
         "wall_s": round(time.perf_counter() - began, 1),
     }

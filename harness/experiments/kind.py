@@ -22,7 +22,7 @@ from harness.experiments.selection import EVERYTHING, Selection
 from harness.results import runs
 from harness.results.comparison import YARN as YARN_MEASURES
 from harness.results.comparison import Measure, comparison, over_seeds
-from harness.results.kinds import KINDS, loaded
+from harness.results.kinds import BY_KEY, KINDS, load
 from harness.results.store import RunDirectory
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from harness.report.page import Content
     from harness.yarn.http import HttpOptions
 
-#: Those of files without ``kind:``.
-YARN, SLOTS = "harness.kinds.yarn.run:KIND", "harness.kinds.slots.run:KIND"
+#: The experiment type of a file without ``kind:`` and without a key of another type.
+YARN = "harness.kinds.yarn.run:KIND"
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +279,7 @@ class Kind:
     def content(self, runs: Sequence[Run]) -> Content:
         """What the page of these runs holds: of a kind without one, every number of the summaries, a row a variant."""
         if self.page:
-            found: Content = loaded(self.page)(runs)
+            found: Content = load(self.page)(runs)
             return found
         from harness.report.page import Content
         from harness.report.tools import every_number, variants_of
@@ -288,13 +288,13 @@ class Kind:
 
     def findings(self, runs: Sequence[Run]) -> Sequence[Finding]:
         """What these runs, which ended well, say about the findings of a paper."""
-        found: Sequence[Finding] = loaded(self.finding)(runs) if self.finding else []
+        found: Sequence[Finding] = load(self.finding)(runs) if self.finding else []
         return found
 
 
 def kind_named(place: str) -> Kind:
     """The kind at ``module:NAME``."""
-    found = loaded(place)
+    found = load(place)
     assert isinstance(found, Kind)
     return found
 
@@ -307,7 +307,7 @@ def kind_of(document: YamlDocument) -> Kind:
     data = document.data if isinstance(document.data, dict) else {}
     name = data.get("kind")
     if name is None:
-        return kind_named(SLOTS if data.get("slots") is not None else YARN)
+        return kind_named(next((place for key, place in BY_KEY.items() if data.get(key) is not None), YARN))
     if not isinstance(name, str) or name not in KINDS:
         mend = f"one of {', '.join(KINDS)}, or leave it out for a YARN cluster"
         raise InputError(f"no kind {str(name)[:60]!r}", where=document.where(("kind",)), mend=mend)

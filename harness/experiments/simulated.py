@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from harness.experiments.orders import queue_orders
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, jobs_of, nodes_of
+from harness.experiments.submissions import submission_queue
 from harness.model.jobs import JobSpec, TaskFaults
 from harness.model.resources import Resource
 from harness.policies.registry import make_policy
@@ -95,28 +95,22 @@ def of_papers(
 def held(
     experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobSpec]
 ) -> tuple[Iterable[JobSpec], dict[str, float]]:
-    """The jobs as ``mrorder`` submits them, and when each came; under other policies as they are.
+    """The jobs as a policy that holds them back submits them, and when each came; under other policies as they are.
 
     Raises InputError, CallError for jobs and settings of which it cannot plan the submissions beforehand.
     """
-    queue = make_policy(variant.policy, variant.settings).dispatching_queue()
+    queue = submission_queue(make_policy(variant.policy, variant.settings))
     if queue is None:
         return jobs, {}
-    from harness.experiments.mrorder import hold
-
     nodes = node_sizes(experiment)
     slots = experiment.spec.slots
-    if slots is None:
-        return hold(queue, jobs, nodes)
-    # MRv1 says itself how many tasks of a kind run at once.
-    maps, reduces = queue.map_slots or slots.map * len(nodes), queue.reduce_slots or slots.reduce * len(nodes)
-    return hold(replace(queue, map_slots=maps, reduce_slots=reduces), jobs, nodes)
+    return queue.plan(jobs, nodes, None if slots is None else (slots.map * len(nodes), slots.reduce * len(nodes)))
 
 
 def check_held(experiment: LoadedExperiment, variants: Iterable[Variant]) -> None:
     """Raises what `held` would, before anything runs."""
     for variant in variants:
-        if make_policy(variant.policy, variant.settings).dispatching_queue() is not None:
+        if submission_queue(make_policy(variant.policy, variant.settings)) is not None:
             held(experiment, variant, jobs_of(experiment, variant.seed)[0])
 
 

@@ -238,7 +238,7 @@ class ShuffleSpec(Strict):
 
 
 class SlotsSpec(Strict):
-    """The cluster as MRv1 has it: every node has this many map and reduce slots (harness.sim.slots)."""
+    """The cluster as MRv1 has it: every node has this many map and reduce slots."""
 
     map: int = Field(ge=0, le=10_000)
     """Map slots of a node."""

@@ -1,16 +1,18 @@
 """Scenarios on paper: one module a family reads its YAML and plays it, exactly, under a policy.
 
-A new family is a module with what `Family` names, and its line in `FAMILIES`.
+A new family is an instance of `Family` that an extension names under ``scenarios`` (`harness.base.extensions`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol
 
 from harness.base.errors import InputError
-from harness.paper import clusters, rates, slots, steps, units, vectors
+from harness.base.extensions import extensions, load
+from harness.paper import steps, units, vectors
 from harness.paper.reader import Fields, read_top
 from harness.policies.base import Policy
 
@@ -34,14 +36,15 @@ class Family:
     play: Callable[[Any, Policy], Answer]
 
 
-#: The first that a scenario is of reads it; the last one takes what is left, and says what is wrong with it.
-FAMILIES = (
-    Family(slots.is_slots, slots.read_slots, slots.allocate_slots),
-    Family(rates.is_rates, rates.read_rates, rates.play_rates),
-    Family(clusters.is_clusters, clusters.read_clusters, clusters.allocate_clusters),
-    Family(vectors.is_vectors, vectors.read_vectors, vectors.divide),
-    Family(lambda _: True, steps.read_steps, units.allocate),
-)
+@cache
+def families() -> tuple[Family, ...]:
+    """All families, those of extensions first. The first that recognises a scenario reads it; the last takes any."""
+    added = [load(place) for extension in extensions() for place in extension.scenarios]
+    return (
+        *added,
+        Family(vectors.is_vectors, vectors.read_vectors, vectors.divide),
+        Family(lambda _: True, steps.read_steps, units.allocate),
+    )
 
 
 def play(text: str, source: str, policy: Policy) -> Answer:
@@ -50,7 +53,7 @@ def play(text: str, source: str, policy: Policy) -> Answer:
     Raises InputError for whatever is wrong with the scenario, CallError where the policy has no rule for its family.
     """
     top = read_top(text, source)
-    family = next(family for family in FAMILIES if family.is_one(top))
+    family = next(family for family in families() if family.is_one(top))
     scenario = family.read(top)
     try:
         return family.play(scenario, policy)

@@ -19,10 +19,6 @@ from harness.model.snapshot import Figures, QueueView, Snapshot
 
 if TYPE_CHECKING:
     from harness.ledger.ledger import Ledger
-    from harness.policies.fawkes_shares import Weighting
-    from harness.policies.ordering.online import DispatchingQueue
-    from harness.policies.rates import Choose
-    from harness.policies.slots import Rules
     from harness.policies.vectors import Division, VectorScenario
 
 #: Longer decimals are refused: nobody writes them, and exact arithmetic on them never ends.
@@ -185,32 +181,6 @@ class Policy(ABC):
             where="--policy",
             mend="static, drf, tetris and qknober do; or give capacity as a number of units",
         )
-
-    def weighting(self) -> Weighting:
-        """How nodes are divided among MR-clusters: FAWKES' policies answer this."""
-        raise CallError(
-            f"{self.name} does not divide nodes among MR-clusters", where="--policy", mend="give a fawkes-... policy"
-        )
-
-    def dispatching_queue(self) -> DispatchingQueue | None:
-        """What holds arriving jobs back and hands them on in another order. None: jobs are submitted as they come."""
-        return None
-
-    def slot_rules(self, *, speculation: bool) -> Rules | None:
-        """How MRv1's map and reduce slots are given out. None: the policy has no rule for them.
-
-        ``speculation``: whether the experiment asks for LATE's copies.
-        """
-        return None
-
-    def slot_choice(self) -> Choose | None:
-        """Who gets a free slot where slots have types with computing rates. None: the policy has no rule for them."""
-        return None
-
-    @property
-    def calibrates(self) -> bool:
-        """Whether computing rates are measured first, with a task of each job on each node type."""
-        return False
 
     @property
     def replans(self) -> bool:

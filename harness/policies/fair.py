@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Order, Plan
 from harness.model.snapshot import Snapshot
 from harness.policies.base import LedgerView, Policy
-from harness.policies.rates import Choose, fewest_slots
-from harness.policies.slots import Late, Rules
 
 
 class Fair(Policy):
@@ -22,13 +20,6 @@ class Fair(Policy):
 
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
         return Plan(order=Order(measure="stock"), weights=entitlement_weights(snapshot))
-
-    def slot_rules(self, *, speculation: bool) -> Rules:
-        return Rules(late=Late(on=speculation))
-
-    def slot_choice(self) -> Choose:
-        """Equal numbers of slots, whatever their types."""
-        return lambda _slot, jobs, _types, _free: fewest_slots(jobs)
 
 
 class Capacity(Fair):

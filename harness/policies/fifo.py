@@ -7,7 +7,6 @@ import math
 from harness.model.plan import Order, Plan
 from harness.model.snapshot import Snapshot
 from harness.policies.base import LedgerView, Policy
-from harness.policies.slots import Late, Rules
 from harness.policies.tree import tree_of
 from harness.policies.weights import RANKS, rank_weight
 
@@ -45,6 +44,3 @@ class Fifo(Policy):
             weights=weights,
             scheduling_policies={tree.names[q]: "fifo" for q in tree.leaves},
         )
-
-    def slot_rules(self, *, speculation: bool) -> Rules:
-        return Rules(late=Late(on=speculation), fifo=True)

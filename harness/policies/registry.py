@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import CallError, InputError, first_sentence, nearest
+from harness.base.extensions import merged
 from harness.policies.base import Policy, parse_settings
 from harness.policies.user_file import from_user_file
 
-#: name -> "module:class", in the order in which they are listed and reported. Imported when asked for.
-POLICIES: dict[str, str] = {
+#: The policies of the core: name -> "module:class", in the order in which they are listed.
+_CORE: dict[str, str] = {
     "static": "harness.policies.static:Static",
     "fair": "harness.policies.fair:Fair",
     "capacity": "harness.policies.fair:Capacity",
@@ -25,29 +26,13 @@ POLICIES: dict[str, str] = {
     "ltrf": "harness.policies.ltrf:Ltrf",
     "naive-hltrf": "harness.policies.naive_hltrf:NaiveHltrf",
     "hltrf": "harness.policies.hltrf:Hltrf",
-    "tetris": "harness.policies.tetris:Tetris",
-    "qknober": "harness.policies.qknober:Qknober",
-    "progress-share": "harness.policies.progress_share:ProgressShare",
     "decay-htcondor": "harness.policies.decay_htcondor:DecayHtcondor",
     "decay-slurm": "harness.policies.decay_slurm:DecaySlurm",
     "decay-kueue": "harness.policies.decay_kueue:DecayKueue",
     "decay-kai": "harness.policies.decay_kai:DecayKai",
-    "mrorder": "harness.policies.mrorder:MROrder",
-    "pi-dhsa": "harness.policies.dynamicmr:PiDhsa",
-    "pd-dhsa": "harness.policies.dynamicmr:PdDhsa",
-    "dynamicmr": "harness.policies.dynamicmr:DynamicMR",
-    "fawkes-none": "harness.policies.fawkes:NoPolicy",
-    "fawkes-eq": "harness.policies.fawkes:EqualShares",
-    "fawkes-jd": "harness.policies.fawkes:JobDemand",
-    "fawkes-dd": "harness.policies.fawkes:DataDemand",
-    "fawkes-td": "harness.policies.fawkes:TaskDemand",
-    "fawkes-pu": "harness.policies.fawkes:ProcessorUsage",
-    "fawkes-du": "harness.policies.fawkes:DiskUsage",
-    "fawkes-ru": "harness.policies.fawkes:ResourceUsage",
-    "fawkes-js": "harness.policies.fawkes:JobSlowdown",
-    "fawkes-jt": "harness.policies.fawkes:JobThroughput",
-    "fawkes-tt": "harness.policies.fawkes:TaskThroughput",
 }
+#: All policies, those of extensions (`harness.base.extensions`) last. A class is imported when it is asked for.
+POLICIES: dict[str, str] = merged(_CORE, "policies")
 ENTRY_POINT_GROUP = "yarnfair.policies"
 
 

@@ -9,7 +9,7 @@ from harness.base.errors import InputError
 from harness.report.data import Run
 from harness.report.findings import Finding, find
 from harness.report.page import Content, yarn_content
-from harness.results.kinds import KINDS, loaded
+from harness.results.kinds import KINDS, load
 
 
 def kind_of(runs: Sequence[Run]) -> Any:
@@ -24,7 +24,7 @@ def kind_of(runs: Sequence[Run]) -> Any:
     if kinds[0] not in KINDS:
         mend = "`yarnfair compare` knows every run directory"
         raise InputError(f"no report for runs of kind {kinds[0][:60]}", where=str(runs[0].path), mend=mend)
-    return loaded(KINDS[kinds[0]])
+    return load(KINDS[kinds[0]])
 
 
 def content_of(runs: Sequence[Run]) -> Content:

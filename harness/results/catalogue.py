@@ -1,8 +1,8 @@
 """Every metric that a summary may hold: its words, unit, direction, and what counts as a difference that matters.
 
-A policy family that writes further numbers into ``summary.json`` (for the whole run, or below ``queues``) adds one line
-each to `METRICS`; comparison, baselines, checks, reports and SQL then know them. A number without a line is still
-compared and recorded, as one of which neither direction is better.
+A metric that the core writes into ``summary.json`` (for the whole run, or below ``queues``) has one line here; those of
+an extension are named by it (`harness.base.extensions`). Comparison, baselines, checks, reports and SQL then know them.
+A number without an entry is still compared and recorded, as one of which neither direction is better.
 """
 
 from __future__ import annotations
@@ -10,48 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
-Better = Literal["lower", "higher", "neither"]
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """One number of ``summary.json``.
-
-    ``key`` is its path there, levels joined by dots (``utilisation.memory``); for a metric of a queue without
-    ``queues.NAME``. A ``*`` stands for any name at its place, as the last part for all that follows.
-    ``matters`` is the smallest difference worth an alarm, in the metric's unit: below it two runs count as alike
-    however steady both are.
-    """
-
-    key: str
-    title: str
-    unit: str
-    better: Better
-    digits: int
-    #: The smallest difference that matters, in the metric's own unit.
-    matters: float = 0.0
-    #: False: it depends on the machine's clock, and differs between two runs of the same seed.
-    deterministic: bool = True
-    #: Counts of what was asked for: they never vary by chance, so a difference is a fault (a lost job).
-    count: bool = False
-    #: It is taken from another run (speed-ups over static), and may lack in a run that stands alone.
-    other_run: bool = False
-
-    def name(self, queue: str | None) -> str:
-        """As it stands in a table: the title, and whose it is."""
-        return self.title if queue is None else f"{self.title}, {queue.removeprefix('root.')}"
-
-    def is_worse(self, value: float, before: float) -> bool | None:
-        """Whether a value that differs is worse than one before it; None where neither direction is better."""
-        return None if self.better == "neither" else (value > before) == (self.better == "lower")
-
+from harness.base.extensions import extensions, load
+from harness.results.metric import Metric
 
 #: In the order in which tables show them. Units: s, MiB·s, "" for ratios and counts.
 #: What `matters` is: 1 s for times from samples (one sample), 0.01 for degrees (the threshold of a loss in
 #: `last_loss_s`), a thousandth of the whole for utilisations.
-METRICS: tuple[Metric, ...] = (
+_MEASURES: tuple[Metric, ...] = (
     # key, title, unit, better, digits[, smallest difference that matters]
     Metric("makespan_s", "makespan", "s", "lower", 1, 1.0),
     Metric("sharing_loss_integral", "sharing loss integral", "s", "lower", 2, 1.0),
@@ -71,30 +38,8 @@ METRICS: tuple[Metric, ...] = (
     Metric("queues.workload_s", "whole workload", "s", "lower", 0, 1.0),
     Metric("mean_slowdown", "job slowdown, mean", "", "lower", 2, 0.01),
     Metric("median_slowdown", "job slowdown, median", "", "lower", 2, 0.01),
-    Metric("reconfigurations", "reconfigurations", "", "neither", 0),
-    Metric("nodes_moved", "nodes that changed hands", "", "neither", 0),
-    Metric("killed_tasks", "tasks killed", "", "lower", 0, 1.0),
-    Metric("replicated_gb", "data replicated", "GB", "neither", 1),
-    Metric("global_discrimination.*", "global discrimination", "s²", "neither", 1),
-    Metric("overall_discrimination_variance", "variance of the overall discrimination", "s²", "neither", 0),
-    Metric("queues.overall_discrimination_s", "overall discrimination", "s", "neither", 1),
-    Metric("queues.last_end_s", "end of the last job", "s", "lower", 0, 1.0),
-    Metric("queues.max_nodes", "most nodes", "", "neither", 0),
-    Metric("applications.*.runtime_s", "time alone", "s", "lower", 0, 1.0),
-    Metric("applications.*.over_reference", "time over the reference", "", "lower", 3, 0.001, other_run=True),
-    Metric("applications.*.speedup", "speed-up over the reference", "", "higher", 3, 0.001, other_run=True),
-    Metric("applications.*.left_after_s", "nodes have left after", "s", "lower", 1, 1.0),
-    Metric("idle.per_node_s", "a node leaves in, without a job", "s", "lower", 1, 1.0),
-    Metric("soft_fairness", "soft fairness degree", "", "lower", 3, 0.1),
     Metric("fairness_error", "fairness error", "", "lower", 3, 0.02),
-    Metric("theta", "soft fairness by Theorem 1", "", "lower", 3, 0.1),
     Metric("speedup_over_static", "speed-up over static", "", "higher", 3, 0.01, other_run=True),
-    Metric("sum_progress_share", "sum of the progress shares", "", "higher", 3, 0.01),
-    Metric("queues.progress_share.mean", "progress share, mean", "", "neither", 3),
-    Metric("queues.progress_share.min", "progress share, least", "", "higher", 3, 0.01),
-    Metric("queues.progress_share.below_share", "part of its waiting time below its share", "", "lower", 3, 0.02),
-    Metric("cost_dollars", "cost", "$", "lower", 2, 0.01),
-    Metric("accelerator_billed_h", "accelerators billed", "h", "neither", 0),
     Metric("queues.max_wait_s", "longest wait for a container", "s", "lower", 1, 1.0),
     Metric("queues.speedup_over_static", "speed-up over static", "", "higher", 2, 0.01, other_run=True),
     Metric(
@@ -106,6 +51,10 @@ METRICS: tuple[Metric, ...] = (
         0.01,
         other_run=True,
     ),
+)
+
+#: Counts, times of the machine and the parts of `yarnfair bench`, which tables show last.
+_COUNTS: tuple[Metric, ...] = (
     Metric("queues.ended", "jobs that ended", "", "higher", 0),
     Metric("queues.failed", "failed jobs", "", "lower", 0, count=True),
     Metric("queues.jobs", "jobs", "", "neither", 0, count=True),
@@ -124,6 +73,13 @@ METRICS: tuple[Metric, ...] = (
     Metric("cells.*.busy", "workers' time that cells have", "", "higher", 3, deterministic=False),
 )
 
+
+#: All metrics, with those of extensions (`harness.base.extensions`) before the counts.
+METRICS: tuple[Metric, ...] = (
+    *_MEASURES,
+    *(metric for extension in extensions() for place in extension.metrics for metric in load(place)),
+    *_COUNTS,
+)
 
 #: The parts of `yarnfair bench` that hold ratios: they have bounds although they are times.
 BENCH = ("engine", "scale", "cells", "cost")

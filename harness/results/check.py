@@ -18,8 +18,9 @@ from harness.base.errors import InputError
 from harness.base.stats import LONGEST, SHORTEST, change_points, least_change_p, level_of_each, rank_sum
 from harness.results.acknowledge import Acknowledgement, find
 from harness.results.baseline import FEWEST, Baseline, Entry, Spread, bound, floor, held_by_spread, spread_of
-from harness.results.catalogue import Key, Metric
+from harness.results.catalogue import Key
 from harness.results.compare import amount_text, number_text
+from harness.results.metric import Metric
 from harness.results.runs import RunRecord
 from harness.results.together import Of, together
 

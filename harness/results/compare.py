@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 from harness.base.stats import Correction, adjusted, interval_paired, interval_unpaired, rank_sum, signed_rank
 from harness.base.words import counted
-from harness.results.catalogue import Key, Metric
+from harness.results.catalogue import Key
+from harness.results.metric import Metric
 from harness.results.runs import Contest, Group, RunRecord
 
 Verdict = Literal["better", "worse", "higher", "lower", "equal", "no difference shown", "too few repeats", "not tested"]

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from harness.results.catalogue import Metric, metric_of, number
+from harness.results.catalogue import metric_of, number
+from harness.results.metric import Metric
 from harness.results.sentences import SAME, percent
 
 WIDTH = 80

@@ -1,21 +1,14 @@
-"""Which kinds of experiment there are: by what stands under ``kind:`` in a file, and so in its runs' ``run.json``."""
+"""The experiment types: by the value of ``kind:`` in an experiment file, which is stored in each run's ``run.json``."""
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from harness.base.extensions import load, merged
 
-#: Where the `harness.experiments.kind.Kind` of each is (module:NAME). A file without ``kind:`` is of a YARN cluster.
-KINDS: dict[str, str] = {
-    "mr-clusters": "harness.kinds.mrclusters.run:MR_CLUSTERS",
-    "mr-layouts": "harness.kinds.mrclusters.run:MR_LAYOUTS",
-    "computing-rates": "harness.kinds.rates.run:KIND",
-    "cloud": "harness.kinds.pools.run:KIND",
-    "vectors": "harness.kinds.vectors.run:KIND",
-}
+__all__ = ["BY_KEY", "KINDS", "load"]
 
+#: ``kind:`` -> where its `harness.experiments.kind.Kind` is (module:NAME). All are of extensions: a file without
+#: ``kind:`` is an experiment on a YARN cluster, unless it has one of the keys in `BY_KEY`.
+KINDS: dict[str, str] = merged({}, "experiment_types")
 
-def loaded(place: str) -> Any:
-    """What is at ``module:NAME``. A kind is imported when it is asked for: they stand above everything but the CLI."""
-    module, _, name = place.partition(":")
-    return getattr(importlib.import_module(module), name)
+#: A top-level key of a file without ``kind:`` -> where the experiment type of files that have the key is.
+BY_KEY: dict[str, str] = merged({}, "experiment_keys")

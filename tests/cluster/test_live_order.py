@@ -16,15 +16,15 @@ import pytest
 
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import StateFolder
-from harness.experiments.earlier_runs import earlier_runs
 from harness.experiments.kind import Target
-from harness.experiments.mrorder import slots_of
 from harness.experiments.real.cluster import cluster_spec, file_text
 from harness.experiments.resolve import allocation_file, experiment_path, jobs_of, load_experiment
 from harness.experiments.run import run_experiment
 from harness.experiments.simulated import node_sizes
 from harness.policies import make_policy
-from harness.policies.ordering.engines import engine
+from harness.systems.mrorder.earlier_runs import earlier_runs
+from harness.systems.mrorder.ordering.engines import engine
+from harness.systems.mrorder.submissions import slots_of
 from studies import estimator
 
 pytestmark = [pytest.mark.java, pytest.mark.live, pytest.mark.xdist_group("live-order")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from importlib import metadata
@@ -12,8 +11,6 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-
-from tests.lines import by_room
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -186,10 +183,3 @@ def test_the_wheel_works_as_the_checkout_does(tmp_path: Path) -> None:
     run = installed("run", "no-such-experiment")
     assert run.returncode == 1
     assert run.stderr.count("\n") == 1
-
-
-def test_the_contributors_page_says_how_large_each_room_is() -> None:
-    page = (ROOT / "docs" / "contributing.md").read_text()
-    said = {name: int(lines.replace(",", "")) for name, lines in re.findall(r"^([a-z]+) +([\d,]+)  \w", page, re.M)}
-    found = {name: count for name, count in by_room(ROOT / "harness").items() if not name.endswith(".py")}
-    assert said == {name: pytest.approx(count, rel=0.1, abs=60) for name, count in found.items()}

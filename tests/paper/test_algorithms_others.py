@@ -12,14 +12,14 @@ from fractions import Fraction
 
 import pytest
 
-from harness.paper.clusters import ClustersScenario, PaperCluster, allocate_clusters
-from harness.policies.fawkes_shares import Metrics
-from harness.policies.progress_share import ProgressShare
-from harness.policies.qknober_paper import divide
-from harness.policies.rates import NodeType, RateJob, RatesScenario
 from harness.policies.registry import make_policy
 from harness.policies.vectors import VectorScenario, VectorUser
-from harness.sim.rates import simulate_rates
+from harness.systems.fawkes.scenarios import ClustersScenario, PaperCluster, allocate_clusters
+from harness.systems.fawkes.shares import Metrics
+from harness.systems.progress_share.policy import ProgressShare
+from harness.systems.progress_share.rates import NodeType, RateJob, RatesScenario
+from harness.systems.progress_share.simulator import simulate_rates
+from harness.systems.qknober.division import divide
 
 Amounts = dict[str, Fraction]
 

@@ -12,12 +12,12 @@ from fractions import Fraction
 
 import pytest
 
-from harness.policies.ordering import GREEDY, MapReduceJob, Slots, estimate
-from harness.policies.ordering.engines import engine
-from harness.policies.ordering.online import Dispatching, dispatch
-from harness.policies.slots import Rules
-from harness.sim.slots.engine import run_slots
-from harness.sim.slots.model import SlotCluster, SlotJob, SlotNode, SlotRun
+from harness.systems.dynamicmr.rules import Rules
+from harness.systems.dynamicmr.simulator.engine import run_slots
+from harness.systems.dynamicmr.simulator.model import SlotCluster, SlotJob, SlotNode, SlotRun
+from harness.systems.mrorder.ordering import GREEDY, MapReduceJob, Slots, estimate
+from harness.systems.mrorder.ordering.engines import engine
+from harness.systems.mrorder.ordering.online import Dispatching, dispatch
 
 
 def random_jobs(draw: random.Random, most: int) -> list[MapReduceJob]:

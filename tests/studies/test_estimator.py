@@ -13,12 +13,12 @@ import pandas as pd
 import pytest
 
 from harness.base.errors import InputError
-from harness.experiments.mrorder import as_mapreduce, slots_of
 from harness.experiments.resolve import jobs_of, load_experiment
 from harness.experiments.simulated import node_sizes
 from harness.model.jobs import JobSpec
-from harness.policies.mrorder import MROrder
-from harness.policies.ordering import Slots, estimate
+from harness.systems.mrorder.ordering import Slots, estimate
+from harness.systems.mrorder.policy import MROrder
+from harness.systems.mrorder.submissions import as_mapreduce, slots_of
 from studies import estimator
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from harness.policies.ordering import GREEDY, estimate, parse_jobs
+from harness.systems.mrorder.ordering import GREEDY, estimate, parse_jobs
 from studies import ordering_online
 from studies.ordering import EC2, FILES, as_csv, facebook, measure_variation, study
 from studies.ordering import testbed as table_3_2

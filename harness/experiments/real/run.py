@@ -25,7 +25,6 @@ from harness.control.kept import decision_document
 from harness.control.reports import TickReport
 from harness.control.wall import Controller
 from harness.experiments.kind import Outcome, Step
-from harness.experiments.mrorder import Holding
 from harness.experiments.real.cluster import RealCluster
 from harness.experiments.real.curves import JobRun, QueueCurves, latencies, result_of, settle, tasks_table
 from harness.experiments.real.programs import ProgramLoad, Programs
@@ -35,6 +34,7 @@ from harness.experiments.real.trace import node_heartbeat_ms, run_header, run_jo
 from harness.experiments.recording import nodes_of
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of
 from harness.experiments.simulated import node_sizes, put_arrivals
+from harness.experiments.submissions import submission_queue
 from harness.jobs.recorded import trace_text
 from harness.jobs.replay import JobRecord
 from harness.jobs.submit import Replayer, scheduler_address
@@ -81,8 +81,8 @@ class RealRun:
         self.load: ProgramLoad | None = None
         self.experiment, self.variant, self.directory, self.cluster = experiment, variant, directory, cluster
         jobs = list(jobs_of(experiment, variant.seed)[0])
-        queue = make_policy(variant.policy, variant.settings).dispatching_queue()
-        self.holding = Holding(queue, jobs, node_sizes(experiment)) if queue is not None else None
+        queue = submission_queue(make_policy(variant.policy, variant.settings))
+        self.holding = queue.live(jobs, node_sizes(experiment)) if queue is not None else None
         self.jobs = [JobRun(spec, None if spec.after_job else spec.submit_s) for spec in jobs]
         self.by_id = {job.spec.id: job for job in self.jobs}
         self.followers: dict[str, list[JobRun]] = {}

@@ -1,0 +1,133 @@
+"""Extension points: how a package adds policies, experiment types, scenario families, commands, metrics, benchmarks.
+
+An extension is a package with a constant ``EXTENSION`` of type `Extension`. Two sources are searched:
+
+- every package below ``harness.systems`` (the systems of the papers, which the core never imports by name);
+- the entry points of the group ``yarnfair.systems``, each of which names an `Extension` of an installed package, as
+  ``my_system = "my_package:EXTENSION"``.
+
+Everything in an `Extension` is named as ``module:attribute`` and is imported when it is first used, so an extension
+costs nothing at start-up.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any
+
+from harness.base.errors import InputError
+
+#: The entry points of installed packages, each of which names an `Extension`.
+ENTRY_POINT_GROUP = "yarnfair.systems"
+#: The namespace whose packages are extensions without an entry point.
+BUILT_IN = "harness.systems"
+
+
+@dataclass(frozen=True, slots=True)
+class CommandEntry:
+    """A verb of the command line: where its click command is (``module:attribute``), its one-line help, its group."""
+
+    place: str
+    help: str
+    group: str = "Research"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extension:
+    """What one package adds. All places are written ``module:attribute``.
+
+    Parameters
+    ----------
+    name
+        The extension's name, for messages.
+    policies
+        Policy name -> class (`harness.policies.base.Policy`).
+    experiment_types
+        The value of ``kind:`` in an experiment file -> instance of `harness.experiments.kind.Kind`.
+    experiment_keys
+        A top-level key of an experiment file without ``kind:`` -> the experiment type of files that have it.
+    scenarios
+        Families of scenarios on paper (`harness.paper.Family`), tried before the core's own.
+    commands
+        Verb -> command.
+    metrics
+        Sequences of `harness.results.metric.Metric`, listed after the core's.
+    benchmarks
+        Name of a part of ``yarnfair bench`` -> function that measures it.
+    """
+
+    name: str
+    policies: Mapping[str, str] = field(default_factory=dict)
+    experiment_types: Mapping[str, str] = field(default_factory=dict)
+    experiment_keys: Mapping[str, str] = field(default_factory=dict)
+    scenarios: Sequence[str] = ()
+    commands: Mapping[str, CommandEntry] = field(default_factory=dict)
+    metrics: Sequence[str] = ()
+    benchmarks: Mapping[str, str] = field(default_factory=dict)
+
+
+def load(place: str) -> Any:
+    """Import the object at ``module:attribute``."""
+    module, _, attribute = place.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+@cache
+def extensions() -> tuple[Extension, ...]:
+    """All extensions, the built-in ones first, each source in order of name.
+
+    An installed package that cannot be loaded is reported on standard error and left out, so that it does not take
+    every command down with it.
+    """
+    return (*_built_in(), *_installed())
+
+
+def merged(core: Mapping[str, str], attribute: str) -> dict[str, str]:
+    """The core's table with what each extension's mapping ``attribute`` adds.
+
+    A name that is already taken keeps its first meaning; the extension that repeats it is reported on standard error.
+    """
+    table = dict(core)
+    for extension in extensions():
+        for name, place in getattr(extension, attribute).items():
+            if table.setdefault(name, place) != place:
+                _report(f"the extension {extension.name} repeats {name!r} ({attribute}); its own is not used")
+    return table
+
+
+def _built_in() -> list[Extension]:
+    try:
+        spec = importlib.util.find_spec(BUILT_IN)
+    except ModuleNotFoundError:
+        return []
+    if spec is None or not spec.submodule_search_locations:
+        return []
+    names = sorted(found.name for found in pkgutil.iter_modules(spec.submodule_search_locations) if found.ispkg)
+    return [_checked(load(f"{BUILT_IN}.{name}:EXTENSION"), name) for name in names]
+
+
+def _installed() -> list[Extension]:
+    found = []
+    for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: point.name):
+        try:
+            found.append(_checked(point.load(), point.value))
+        except Exception as error:  # whatever an installed package raises while it is imported
+            _report(f"the extension {point.name} ({point.value}) is left out: {type(error).__name__}: {error}")
+    return found
+
+
+def _checked(found: Any, where: str) -> Extension:
+    if not isinstance(found, Extension):
+        raise InputError("is not a harness.base.extensions.Extension", where=where)
+    return found
+
+
+def _report(what: str) -> None:
+    print(f"yarnfair: {what}", file=sys.stderr)

@@ -1,1 +1,0 @@
-"""MR-clusters and layouts of nodes (FAWKES; docs/reference/fawkes.md)."""

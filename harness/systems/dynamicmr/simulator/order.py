@@ -1,0 +1,53 @@
+"""In which order pools and jobs are given free slots: the Fair Scheduler of MRv1, or submission under FIFO."""
+
+from __future__ import annotations
+
+from harness.systems.dynamicmr.simulator.running import MAP, REDUCE, Running
+from harness.systems.dynamicmr.simulator.state import Job, Pool
+
+
+def pools_in_order(e: Running, kind: int | None) -> list[Pool]:
+    """The pools with jobs: below their minimum first, then the poorest: tasks of the kind over weight, or (None) units
+    held; then by name (FairShareComparator of Hadoop 1.2.1, which breaks ties by start time before names).
+
+    Under FIFO pools mean nothing: one list of all jobs, by submission.
+    """
+    if e.rules.fifo:
+        return e.everyone
+    return sorted([pool for pool in e.pools if pool.jobs], key=lambda pool: _place(e, pool, kind))
+
+
+def _place(e: Running, pool: Pool, kind: int | None) -> tuple[bool, float, str]:
+    """By what a pool is sorted. Below its minimum: by the part of the minimum that it has."""
+    runs = pool.held if kind is None else pool.running[kind]
+    if any(pool.least):
+        least = _least(e, pool, kind)
+        if runs < least:
+            return False, runs / least, pool.name
+    return True, runs / pool.weight, pool.name
+
+
+def _least(e: Running, pool: Pool, kind: int | None) -> int:
+    """A pool's minimum, no more than it asks for: tasks of the kind, or (None) units of both."""
+    maps = min(pool.least[MAP], sum(job.running[MAP] + job.maps_waiting for job in pool.jobs))
+    reduces = min(pool.least[REDUCE], sum(job.running[REDUCE] + job.reduces_waiting for job in pool.jobs))
+    if kind is None:
+        return maps * e.weight[MAP] + reduces * e.weight[REDUCE]
+    return maps if kind == MAP else reduces
+
+
+def jobs_of(e: Running, pool: Pool, kind: int | None) -> list[Job]:
+    """The pool's jobs: the one that runs least of the kind first, in a FIFO pool (or under FIFO) by submission."""
+    if e.rules.fifo:
+        return e.active
+    if pool.fifo or len(pool.jobs) < 2:
+        return pool.jobs
+    if kind is None:
+        maps, reduces = e.weight
+        return sorted(pool.jobs, key=lambda job: (job.running[MAP] * maps + job.running[REDUCE] * reduces, job.index))
+    return sorted(pool.jobs, key=lambda job: (job.running[kind], job.index))
+
+
+def jobs_in_order(e: Running, kind: int | None) -> list[Job]:
+    """All jobs, pool by pool."""
+    return [job for pool in pools_in_order(e, kind) for job in jobs_of(e, pool, kind)]

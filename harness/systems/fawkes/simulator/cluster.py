@@ -1,0 +1,272 @@
+"""One MR-cluster in virtual time: its nodes and slots, its FIFO queue of jobs, what its tasks take, its metrics.
+
+A task's time is fixed when it starts, from how many tasks then share the disks that serve it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from harness.systems.fawkes.shares import Metrics
+from harness.systems.fawkes.simulator.model import ClusterSetup, Constants, MRJob, NodeKind
+
+MAP, REDUCE = 0, 1
+#: Slots are filled on core nodes first: that is where the input is.
+_ORDER: dict[NodeKind, int] = {"core": 0, "transient-core": 1, "transient": 2}
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """A node while an MR-cluster has it. ``own_gb``: output first written here; ``spread_at`` see `Cluster`."""
+
+    id: int
+    kind: NodeKind
+    free: list[int]
+    running: dict[int, Task] = field(default_factory=dict)
+    own_gb: float = 0.0
+    spread_at: float = 0.0
+    leaving: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Task:
+    """One running attempt."""
+
+    id: int
+    job: JobRun
+    kind: int
+    index: int
+    node: Node
+    alive: bool = True
+
+
+@dataclass(slots=True, eq=False)
+class JobRun:
+    """A submitted job. ``todo``: indices of maps and reduces not started (again); ``left``: not ended."""
+
+    spec: MRJob
+    number: int
+    submitted_s: float
+    ready_s: float
+    todo: list[list[int]]
+    left: list[int]
+    reduce_s: float
+    started_s: float | None = None
+    finished_s: float | None = None
+
+    @property
+    def tasks_waiting(self) -> int:
+        return len(self.todo[MAP]) + len(self.todo[REDUCE])
+
+
+class Cluster:
+    """The state of one MR-cluster between events."""
+
+    def __init__(self, setup: ClusterSetup, constants: Constants, seed: int) -> None:
+        self.setup, self.constants, self.seed = setup, constants, seed
+        self.nodes: dict[int, Node] = {}
+        self.queue: list[JobRun] = []  # submitted and not ended, in order of submission
+        self.active = False
+        self.running = [0, 0]
+        self.output_gb = 0.0
+        #: GB that every storage node has been sent as a second or third replica so far.
+        self.spread_gb = 0.0
+        self.done_jobs: deque[float] = deque()
+        self.done_tasks: deque[float] = deque()
+        self.replicating_until = -1.0
+        self.replicating = 0
+        self.numbers = 0
+        self.killed = 0
+
+    # --- nodes ---
+
+    def add(self, node_id: int, kind: NodeKind) -> None:
+        slots = [self.constants.map_slots, self.constants.reduce_slots]
+        self.nodes[node_id] = Node(node_id, kind, slots, spread_at=self.spread_gb)
+
+    def usable(self) -> list[Node]:
+        return [node for node in self.nodes.values() if not node.leaving]
+
+    def storage(self) -> list[Node]:
+        """Nodes that take output and stay."""
+        return [node for node in self.nodes.values() if node.kind != "transient" and not node.leaving]
+
+    def stored_gb(self, node: Node) -> float:
+        return node.own_gb + self.spread_gb - node.spread_at if node.kind != "transient" else 0.0
+
+    def to_release(self, count: int) -> list[Node]:
+        """The nodes that leave: transient ones first, then transient-core ones by what they store; never core nodes."""
+        found = [node for node in self.usable() if node.kind != "core"]
+        found.sort(key=lambda node: (node.kind != "transient", self.stored_gb(node), -node.id))
+        return found[:count]
+
+    def kill(self, node: Node) -> None:
+        """Its running tasks are killed and wait again."""
+        for task in node.running.values():
+            task.alive = False
+            self.running[task.kind] -= 1
+            task.job.todo[task.kind].append(task.index)
+            self.killed += 1
+        node.running.clear()
+
+    def leave_s(self, leaving: list[Node], now_s: float) -> list[float]:
+        """When each of the nodes has handed its data on; they go one after the other, in the given order."""
+        staying = len(self.storage())
+        pairs = max(min((staying + len(leaving)) / 2, staying), 1.0)
+        moved, times = 0.0, []
+        for node in leaving:
+            moved += self.stored_gb(node)
+            times.append(now_s + moved / (pairs * self.constants.replication_gb_s))
+        if moved > 0:
+            self.replicating_until = max(self.replicating_until, times[-1])
+            self.replicating = min(len(leaving), staying)
+        return times
+
+    # --- jobs and tasks ---
+
+    def submit(self, job: MRJob, submitted_s: float, now_s: float) -> JobRun:
+        maps = job.profile.maps(job.input_gb, self.constants)
+        reduces = job.profile.reduces(job.input_gb)
+        # Taken from the end: reversed, so that the first task goes first.
+        todo = [list(range(maps - 1, -1, -1)), list(range(reduces - 1, -1, -1))]
+        ready_s = now_s + self.constants.job_setup_s
+        run = JobRun(
+            job, self.numbers, submitted_s, ready_s, todo, [maps, reduces], job.profile.one_reduce_s(job.input_gb)
+        )
+        self.numbers += 1
+        self.queue.append(run)
+        return run
+
+    def start(self, now_s: float, first_id: int) -> Iterator[tuple[float, Task]]:
+        """Fills free slots in FIFO order (FIFO scheduler of Hadoop 1); yields when each started task ends.
+
+        Reduces start when the job's last map has ended. Times are set when all that start now have started, so that
+        the first of a wave does not look as if it were alone.
+        """
+        started: list[Task] = []
+        for kind in (MAP, REDUCE):
+            waiting = [
+                job
+                for job in self.queue
+                if job.todo[kind] and job.ready_s <= now_s and (kind == MAP or job.left[MAP] == 0)
+            ]
+            if not waiting:
+                continue
+            open_nodes = sorted(
+                (node for node in self.nodes.values() if node.free[kind] and not node.leaving),
+                key=lambda node: (_ORDER[node.kind], node.id),
+            )
+            at = 0
+            for job in waiting:
+                todo = job.todo[kind]
+                while todo and at < len(open_nodes):
+                    node = open_nodes[at]
+                    if not node.free[kind]:
+                        at += 1
+                        continue
+                    node.free[kind] -= 1
+                    task = Task(first_id + len(started), job, kind, todo.pop(), node)
+                    node.running[task.id] = task
+                    self.running[kind] += 1
+                    if job.started_s is None:
+                        job.started_s = now_s
+                    started.append(task)
+                if at >= len(open_nodes):
+                    break
+        if started:
+            pace = self._pace(now_s)
+            for task in started:
+                yield now_s + self._task_s(task, pace), task
+
+    def _pace(self, now_s: float) -> tuple[float, float, float]:
+        """How much longer reading input, writing output and crossing the network take.
+
+        Disks are at their reference pace while no more tasks use them than the slots of the nodes that have them.
+        Nodes that move their data slow the disks of those that take them.
+        """
+        c = self.constants
+        kinds = [node.kind for node in self.usable()]
+        core = max(kinds.count("core"), 1)
+        storage = max(core + kinds.count("transient-core"), 1)
+        busy = 1.0 + (self.replicating / storage if now_s < self.replicating_until else 0.0)
+        inputs = storage if self.setup.everywhere else core
+        read = max(1.0, self.running[MAP] / (inputs * c.map_slots)) * busy
+        write = max(1.0, self.running[REDUCE] / (storage * c.reduce_slots)) * busy
+        far = 1.0 + c.wan * (1.0 - 1.0 / self.setup.sites)
+        # Replicas of the output cross the network too.
+        return read, write * far, far
+
+    def _task_s(self, task: Task, pace: tuple[float, float, float]) -> float:
+        profile = task.job.spec.profile
+        read, write, far = pace
+        if task.kind == MAP:
+            own = profile.map_s * (1.0 - profile.read + profile.read * read)
+        else:
+            still = 1.0 - profile.shuffle - profile.write
+            own = task.job.reduce_s * (still + profile.shuffle * far + profile.write * write)
+        return round(own * (1.0 + self.constants.spread * self._draw(task)), 3)
+
+    def _draw(self, task: Task) -> float:
+        """Evenly from -1 to 1, by seed, MR-cluster, job and task: every policy sees the same tasks."""
+        x = (self.seed * 0x9E3779B97F4A7C15 + task.job.number * 0xBF58476D1CE4E5B9) & _MASK
+        x = (x ^ (task.index * 2 + task.kind + 1) * 0x94D049BB133111EB) & _MASK
+        x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+        x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK
+        return 2.0 * ((x ^ (x >> 31)) >> 11) / (1 << 53) - 1.0
+
+    def end(self, task: Task, now_s: float) -> bool:
+        """A task ended. Whether its job has ended with it."""
+        job = task.job
+        node = task.node
+        del node.running[task.id]
+        node.free[task.kind] += 1
+        self.running[task.kind] -= 1
+        job.left[task.kind] -= 1
+        self.done_tasks.append(now_s)
+        if task.kind == REDUCE:
+            profile = job.spec.profile
+            out = profile.output * job.spec.input_gb / profile.reduces(job.spec.input_gb)
+            self.output_gb += out
+            if node.kind != "transient":
+                node.own_gb += out
+            copies = self.constants.replicas - (node.kind != "transient")
+            self.spread_gb += copies * out / max(len(self.storage()), 1)
+        if job.left[REDUCE] == 0 and job.left[MAP] == 0:
+            job.finished_s = now_s
+            self.queue.remove(job)
+            self.done_jobs.append(now_s)
+            return True
+        return False
+
+    # --- metrics ---
+
+    def metrics(self, now_s: float, period_s: float, reference_s: Mapping[tuple[str, float], float]) -> Metrics:
+        """What FAWKES samples (section 4.3). Completions are those of the last `period_s`."""
+        for done in (self.done_jobs, self.done_tasks):
+            while done and done[0] <= now_s - period_s:
+                done.popleft()
+        waiting = [job for job in self.queue if job.started_s is None]
+        nodes = len(self.usable())
+        slots = nodes * (self.constants.map_slots + self.constants.reduce_slots)
+        storage = len(self.storage()) * self.constants.storage_gb
+        slowdowns = [
+            (now_s - job.submitted_s) / reference_s.get((job.spec.profile.name, job.spec.input_gb), 1.0)
+            for job in self.queue
+        ]
+        return Metrics(
+            waiting_jobs=len(waiting),
+            waiting_gb=sum(job.spec.input_gb for job in waiting),
+            waiting_tasks=sum(job.tasks_waiting for job in self.queue),
+            running_jobs=len(self.queue) - len(waiting),
+            running_tasks=sum(self.running),
+            processor=sum(self.running) / slots if slots else 0.0,
+            disk=min(self.output_gb / storage, 1.0) if storage else 0.0,
+            slowdown=sum(slowdowns) / len(slowdowns) if slowdowns else 0.0,
+            completed_jobs=len(self.done_jobs),
+            completed_tasks=len(self.done_tasks),
+        )
+
+
+_MASK = (1 << 64) - 1

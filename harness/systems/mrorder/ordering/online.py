@@ -1,0 +1,174 @@
+"""MROrder's dispatching queue and policy module (tang-thesis section 3.4.2): a state machine without a clock.
+
+Events come in (`arrive`, `finish`, `clock`, `close`), submissions go out, in the order in which a FIFO queue is to get
+them. `next_s` is when `clock` wants to be called. The simulator, the studies of chapter 3 and a real cluster's
+driver use it alike; time is seconds of whatever clock they have, never going back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor, inf
+from typing import Literal
+
+from harness.systems.mrorder.ordering.bounds import flow_shop_makespan
+from harness.systems.mrorder.ordering.engines import Ordering, engine
+from harness.systems.mrorder.ordering.greedy import processing_times
+from harness.systems.mrorder.ordering.jobs import MapReduceJob, Slots
+
+#: pnj: a number of jobs. tp-fti: a fixed interval (Algorithm 3). tp-ati: an adaptive one (Algorithm 4).
+When = Literal["pnj", "tp-fti", "tp-ati"]
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchingQueue:
+    """Jobs are held back and handed on as `when` says, each round in the order of `ordering`.
+
+    history
+        Earlier runs or traces that the estimates come from, commas between them; empty: the declared mean times.
+    map_slots, reduce_slots
+        Of the estimates; 0: what fits the cluster at once.
+    """
+
+    when: Dispatching
+    ordering: Ordering
+    history: str = ""
+    map_slots: int = 0
+    reduce_slots: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatching:
+    """How the policy module decides.
+
+    when
+        ``pnj``: order as soon as `jobs` wait. ``tp-fti``: every `interval_s`. ``tp-ati`` (the thesis' default): after
+        `interval_s` first, then after as long as the round before is estimated to take, `interval_s` at least.
+    most
+        At most so many jobs a round; the others wait for the next.
+    eager
+        Not in the thesis: a round begins at once when all that was submitted has finished (`finish` has to be told).
+    """
+
+    when: When = "tp-ati"
+    interval_s: float = 10.0
+    jobs: int = 7
+    most: float = inf
+    eager: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """One job to be submitted now; `round` counts the ordering rounds from 1."""
+
+    job: MapReduceJob
+    arrived_s: Fraction
+    submitted_s: Fraction
+    round: int
+
+
+class Dispatcher:
+    """The JobDispatchingQueue with its policy module. Jobs are told apart by name."""
+
+    def __init__(
+        self, slots: Slots, how: Dispatching | None = None, order: Ordering | None = None, start_s: float = 0
+    ) -> None:
+        self.slots, self.how = slots, how or Dispatching()
+        self.order = order if order is not None else engine("makespan")
+        self.waiting: list[tuple[MapReduceJob, Fraction]] = []
+        self.submitted: dict[str, bool] = {}  # name -> finished
+        self.rounds = 0
+        self._next: Fraction | None = None
+        if self.how.when != "pnj":
+            self._next = Fraction(start_s) + Fraction(self.how.interval_s)
+
+    @property
+    def next_s(self) -> Fraction | None:
+        """When `clock` is to be called; None: nothing happens until the next event."""
+        return self._next
+
+    def arrive(self, job: MapReduceJob, now_s: Fraction | float) -> list[Submission]:
+        """A job was handed in."""
+        now = Fraction(now_s)
+        out = self.clock(now, before=True)
+        self.waiting.append((job, now))
+        if self.how.when == "pnj":
+            while len(self.waiting) >= self.how.jobs:
+                out += self._round(now)
+        elif self.how.eager and self.submitted and all(self.submitted.values()):
+            out += self._round(now)
+        return out
+
+    def finish(self, name: str, now_s: Fraction | float) -> list[Submission]:
+        """A submitted job has ended."""
+        now = Fraction(now_s)
+        out = self.clock(now)
+        if name in self.submitted:
+            self.submitted[name] = True
+        if self.how.eager and self.waiting and all(self.submitted.values()):
+            out += self._round(now)
+        return out
+
+    def clock(self, now_s: Fraction | float, *, before: bool = False) -> list[Submission]:
+        """Time has passed: every round that was due by now. ``before``: those due at this very instant wait."""
+        now, out = Fraction(now_s), []
+        while self._next is not None and (self._next < now if before else self._next <= now):
+            if not self.waiting:
+                # Rounds without jobs, an interval apart each, are passed over together: an interval may be short.
+                late, interval = now - self._next, Fraction(self.how.interval_s)
+                self._next += interval * (ceil(late / interval) if before else floor(late / interval) + 1)
+                break
+            out += self._round(self._next)
+        return out
+
+    def close(self, now_s: Fraction | float) -> list[Submission]:
+        """No further job will come: what waits for a number of jobs that is never reached goes now."""
+        out = self.clock(now_s)
+        while self.waiting and self.how.when == "pnj":
+            out += self._round(Fraction(now_s))
+        return out
+
+    def _round(self, now: Fraction) -> list[Submission]:
+        """Orders and hands out what waits (steps 2 to 5 of Algorithms 3 and 4)."""
+        count = len(self.waiting) if self.how.most == inf else min(len(self.waiting), max(1, int(self.how.most)))
+        if self.how.when == "pnj":
+            count = min(len(self.waiting), max(count, 1))
+        chosen, self.waiting = self.waiting[:count], self.waiting[count:]
+        jobs = [job for job, _ in chosen]
+        ordered = [chosen[index] for index in self.order(jobs, self.slots)] if len(jobs) > 1 else chosen
+        wait = Fraction(self.how.interval_s)
+        if self.how.when == "tp-ati":
+            wait = max(wait, self._round_s([job for job, _ in ordered]))
+        if self.how.when != "pnj":
+            self._next = now + wait
+        if not ordered:
+            return []
+        self.rounds += 1
+        for job, _ in ordered:
+            self.submitted[job.name] = False
+        return [Submission(job, arrived, now, self.rounds) for job, arrived in ordered]
+
+    def _round_s(self, jobs: Sequence[MapReduceJob]) -> Fraction:
+        """T_A of Algorithm 4, step 5: how long the round is estimated to take."""
+        return flow_shop_makespan([processing_times(job, self.slots) for job in jobs])
+
+
+def dispatch(
+    arrivals: Sequence[tuple[MapReduceJob, Fraction | float]],
+    slots: Slots,
+    how: Dispatching | None = None,
+    order: Ordering | None = None,
+) -> list[Submission]:
+    """All submissions for arrivals that are known beforehand, in ascending order of time; no finish is waited for."""
+    machine = Dispatcher(slots, how, order)
+    out: list[Submission] = []
+    for job, arrived in arrivals:
+        out += machine.arrive(job, arrived)
+    last = Fraction(arrivals[-1][1]) if arrivals else Fraction(0)
+    out += machine.close(last)
+    while machine.waiting:
+        assert machine.next_s is not None
+        out += machine.clock(machine.next_s)
+    return out

@@ -1,0 +1,222 @@
+"""The best order of a set of jobs: greedy orders, local search, then branch and bound until nothing better is left.
+
+Anytime: stopped early, it returns the best order found and a bound that no order beats. The inner loops are in
+slot_kernel.py and search_kernel.py. No clock here: the caller says when to stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd
+from typing import Any, Literal
+
+import numpy as np
+
+from harness.base.errors import CallError
+from harness.systems.mrorder.ordering.greedy import GREEDY, Order, mk_jr
+from harness.systems.mrorder.ordering.jobs import MapReduceJob, Slots, scaled
+from harness.systems.mrorder.ordering.search_kernel import kernel
+
+Objective = Literal["makespan", "tct"]
+
+#: Where the search begins; the first of equals is kept, so a greedy order that is optimal is the answer.
+STARTS: dict[Objective, tuple[str, ...]] = {
+    "makespan": ("mk_jr", "mk_tct_jr", "tct", "given", "worst"),
+    "tct": ("tct", "mk_tct_jr", "mk_jr", "given", "worst"),
+}
+
+#: Bounds taken, and local moves tried, between two looks at `stop`: well below a second of compiled work each.
+CHUNK = 20_000
+#: Uncompiled code is some hundred times slower.
+PLAIN_CHUNK = 200
+
+#: The search's memory grows with the square of the number of jobs.
+MAX_JOBS = 1000
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The best order found (indices into the jobs), its value and a bound no order beats, in seconds.
+
+    `proven`: value and bound meet, the order is optimal. `nodes`: how many partial orders were looked at.
+    """
+
+    order: Order
+    value: Fraction
+    bound: Fraction
+    nodes: int
+
+    @property
+    def proven(self) -> bool:
+        return self.value == self.bound
+
+
+def optimal(
+    jobs: Sequence[MapReduceJob],
+    slots: Slots,
+    objective: Objective = "makespan",
+    stop: Callable[[], bool] = lambda: False,
+) -> Optimum:
+    """Search for the order with the least makespan or total completion time; `stop` is asked several times a second.
+
+    The same jobs give the same order, unless `stop` ends the search. Raises CallError where tasks have no slot, or for
+    more than MAX_JOBS jobs.
+    """
+    jobs = tuple(jobs)
+    slots.check(jobs)
+    if len(jobs) > MAX_JOBS:
+        raise CallError(
+            f"{len(jobs)} jobs are too many to search for the best order",
+            mend=f"give at most {MAX_JOBS}, or take mk_jr, mk_tct_jr or tct",
+        )
+    search = _Search(jobs, slots, objective)
+    search.begin()
+    # Few jobs are done before a local search pays; with many it is what finds good orders.
+    done = search.bound_met() or search.branch(search.chunk)
+    while not done and not search.bound_met() and not stop():
+        search.improve()
+        done = search.bound_met() or search.branch(4 * search.chunk)
+    return search.result()
+
+
+class _Search:
+    """The arrays that the kernel works on, and the search's state between two calls of it."""
+
+    def __init__(self, jobs: tuple[MapReduceJob, ...], slots: Slots, objective: Objective) -> None:
+        self._jobs, self._slots, self._objective = jobs, slots, objective
+        n = len(jobs)
+        times = scaled(jobs)
+        # Every start is a sum of task times: counted in their greatest common divisor, all times are integers still.
+        unit = gcd(*times.map_times, *times.reduce_times) or 1
+        self._unit_s = Fraction(unit, times.per_second)
+        m, r = [job.maps for job in jobs], [job.reduces for job in jobs]
+        a = [time // unit for time in times.map_times]
+        b = [time // unit for time in times.reduce_times]
+        map_slots, reduce_slots = max(1, slots.maps), max(1, slots.reduces)
+        tails = [-(-r[j] // reduce_slots) * b[j] for j in range(n)]
+        last = sum(-(-m[j] // map_slots) * a[j] + tails[j] for j in range(n)) + max([0, *a, *b])
+        # No product or sum in the kernel exceeds this.
+        largest = (
+            4 * max(last, 1) * max(map_slots * reduce_slots, n, map_slots * max([1, *m]), reduce_slots * max([1, *r]))
+        )
+        small = largest < 2**62
+        self._kernel: Any = kernel(compiled=small)
+        self.chunk = CHUNK if small else PLAIN_CHUNK
+        kind: Any = np.int64 if small else object
+
+        def zeros(*shape: int) -> Any:
+            return np.zeros(shape, dtype=kind)
+
+        def array(values: Sequence[Any]) -> Any:
+            return np.array(values, dtype=kind)
+
+        width = n + 3
+        seen: dict[tuple[int, int, int, int], int] = {}
+        twins = []
+        for j, same in enumerate(zip(m, a, r, b, strict=True)):
+            twins.append(seen.get(same, -1))
+            seen[same] = j
+        everyone = range(n)
+        #: what the kernel reads
+        self._instance = (
+            array([m, a, r, b]),
+            array([slots.maps, slots.reduces]),
+            # Job sequences: Johnson's, own reduces longest first, least map work first, least reduce work first.
+            np.array(
+                [
+                    mk_jr(jobs, slots),
+                    sorted(everyone, key=lambda j: -tails[j]),
+                    sorted(everyone, key=lambda j: m[j] * a[j]),
+                    sorted(everyone, key=lambda j: r[j] * b[j]),
+                ],
+                dtype=np.int64,
+            ),
+            # How long each job's own reduces take on all slots.
+            array(tails),
+            # The job before it in the file that is equal to it, or -1: of equal jobs the first goes first.
+            np.array(twins, dtype=np.int64),
+            objective == "tct",
+            2**62 if small else 4 * largest,
+        )
+        #: what the kernel writes
+        self._memory = (
+            # The partial order, and which jobs are in it.
+            np.zeros(n, dtype=np.int64),
+            np.zeros(n, dtype=np.int64),
+            # For each depth: free-at and count of the map slots' groups, and how many groups there are.
+            zeros(n + 1, 3, width),
+            # For each depth: the same two of the reduce slots, each job's reduces not started and its end so far, and
+            # how many groups there are.
+            zeros(n + 1, 5, width),
+            # When each job's maps end where it is placed; when they would if it were placed next; and when it would
+            # end if no other reduces came.
+            zeros(n),
+            zeros(n),
+            zeros(n),
+            # For each depth: the jobs to try there, their bounds, and in [2, 0:2] how many and the next one.
+            zeros(n, 3, max(2, n)),
+            zeros(4, width),
+        )
+        self._memory[2][0, 1, 0] = slots.maps
+        self._memory[2][0, 2, 0] = 1
+        #: depth, best value, bounds taken
+        self._state = zeros(3)
+        self._best_order = np.zeros(n, dtype=np.int64)
+        self._row = zeros(5, width)
+        self._moves = np.zeros((2, width), dtype=np.int64)
+        self._seed = 1
+        self._complete = False
+
+    def begin(self) -> None:
+        """The best greedy order, the bound at the root, and its children."""
+        found: list[tuple[int, Order]] = []
+        for name in STARTS[self._objective]:
+            order = GREEDY[name](self._jobs, self._slots)
+            found.append((int(self._kernel.value_of(np.array(order, dtype=np.int64), *self._valuation())), order))
+        self._state[1], best = min(found, key=lambda item: item[0])
+        self._best_order[:] = best
+        self._root = int(self._kernel.settle(0, self._instance, self._memory))
+        self._kernel.expand(0, self._state, self._instance, self._memory)
+
+    def _valuation(self) -> tuple[Any, ...]:
+        jobs, slots, _, _, _, total, far = self._instance
+        return jobs, slots, total, far, self._row, self._memory[8]
+
+    def branch(self, bounds: int) -> bool:
+        """Search on for so many bounds; True when every order has been looked at or excluded."""
+        until = int(self._state[2]) + bounds
+        self._complete = bool(self._kernel.branch(self._state, self._best_order, self._instance, self._memory, until))
+        return self._complete
+
+    def improve(self) -> None:
+        """A spell of local search around the best order."""
+        # A value costs more the more jobs there are, a bound hardly does.
+        trials = max(1, self.chunk // max(1, len(self._jobs) // 8))
+        self._state[1], self._seed = self._kernel.improve(
+            self._best_order, self._state[1], *self._valuation(), self._moves, self._seed, trials
+        )
+
+    def _bound(self) -> int:
+        """What no order beats: the least bound among the orders not looked at, or the best value."""
+        best = int(self._state[1])
+        if self._complete:
+            return best
+        open_bounds = [
+            int(self._memory[7][depth, 1, at])
+            for depth in range(int(self._state[0]) + 1)
+            for at in range(int(self._memory[7][depth, 2, 1]), int(self._memory[7][depth, 2, 0]))
+        ]
+        return min([best, max(self._root, min(open_bounds, default=best))])
+
+    def bound_met(self) -> bool:
+        return self._bound() >= int(self._state[1])
+
+    def result(self) -> Optimum:
+        return Optimum(
+            tuple(int(job) for job in self._best_order),
+            int(self._state[1]) * self._unit_s,
+            self._bound() * self._unit_s,
+            int(self._state[2]),
+        )

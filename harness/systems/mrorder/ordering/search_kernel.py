@@ -1,0 +1,330 @@
+"""Depth-first branch and bound over job orders, compiled.
+
+Also runs uncompiled on object arrays (`kernel`), for times that do not fit 64 bits. The arguments are the two
+tuples that search.py makes and explains: `instance`, which stays, and `memory`, which the search writes. Why the bounds
+hold is in docs/decisions/ordering-search.md.
+"""
+
+from __future__ import annotations
+
+from types import FunctionType, SimpleNamespace
+from typing import Any
+
+from numba import njit
+from numba.core.registry import CPUDispatcher
+
+from harness.systems.mrorder.ordering import slot_kernel
+from harness.systems.mrorder.ordering.slot_kernel import idle_until, last_start, run_reduces, start
+
+
+@njit(cache=True)
+def place(j, depth, instance, memory):  # type: ignore[no-untyped-def]
+    """Put job `j` at position `depth` of `order`: fills level depth + 1 of `maps` and `reduces`.
+
+    Returns a lower bound on the value of every order that begins so; the value itself when the order is complete.
+    """
+    jobs, _, _, _, _, _, far = instance
+    order, used, maps, _, released, _, _, _, work = memory
+    m, a = jobs[0], jobs[1]
+    t, c = maps[depth + 1, 0], maps[depth + 1, 1]
+    groups = maps[depth, 2, 0]
+    for g in range(groups):
+        t[g] = maps[depth, 0, g]
+        c[g] = maps[depth, 1, g]
+    released[j] = 0
+    if m[j] > 0:
+        groups, _, last = start(t, c, groups, m[j], a[j], far, work)
+        released[j] = last + a[j]
+    maps[depth + 1, 2, 0] = groups
+    order[depth] = j
+    used[j] = 1
+    return settle(depth + 1, instance, memory)
+
+
+@njit(cache=True)
+def settle(placed, instance, memory):  # type: ignore[no-untyped-def]
+    """The reduces of the `placed` jobs as far as no later job can interfere, then the bounds. See `place`."""
+    jobs, slots, _, tails, _, total, far = instance
+    order, used, maps, reduces, released, nexts, soonest, _, work = memory
+    n = len(order)
+    m, a, r, b = jobs[0], jobs[1], jobs[2], jobs[3]
+    t, c = maps[placed, 0], maps[placed, 1]
+    groups = maps[placed, 2, 0]
+    # No job that is still to be placed ends its maps before `horizon`, wherever it is placed.
+    horizon = far
+    for j in range(n):
+        if used[j] == 0:
+            nexts[j] = 0
+            if m[j] > 0:
+                nexts[j] = last_start(t, c, groups, m[j], a[j], work) + a[j]
+            horizon = min(horizon, nexts[j])
+    rt, rc, left, ends = reduces[placed, 0], reduces[placed, 1], reduces[placed, 2], reduces[placed, 3]
+    r_groups = 1
+    if placed == 0:
+        rt[0] = 0
+        rc[0] = slots[1]
+    else:
+        before = reduces[placed - 1]
+        r_groups = before[4, 0]
+        for g in range(r_groups):
+            rt[g] = before[0, g]
+            rc[g] = before[1, g]
+        for k in range(placed - 1):
+            left[order[k]] = before[2, order[k]]
+            ends[order[k]] = before[3, order[k]]
+        j = order[placed - 1]
+        left[j] = r[j]
+        ends[j] = released[j]
+    r_groups = run_reduces(rt, rc, r_groups, order, placed, left, released, ends, b, horizon, far, work)
+    if horizon < far:
+        # Nothing starts any more before the horizon.
+        r_groups = idle_until(rt, rc, r_groups, horizon)
+        for j in range(n):
+            if used[j] == 0:
+                soonest[j] = nexts[j]
+                if r[j] > 0:
+                    alone = last_start(rt, rc, r_groups, r[j], b[j], work) + b[j]
+                    soonest[j] = max(nexts[j] + tails[j], alone)
+    reduces[placed, 4, 0] = r_groups
+    if total:
+        return bound_total(placed, horizon, instance, memory)
+    return bound_makespan(placed, horizon, instance, memory)
+
+
+@njit(cache=True)
+def bound_makespan(placed, horizon, instance, memory):  # type: ignore[no-untyped-def]
+    """A lower bound on the makespan of every order that begins with the placed jobs."""
+    jobs, slots, by, tails, _, _, _ = instance
+    order, used, maps, reduces, released, _, soonest, _, _ = memory
+    n = len(order)
+    m, a, r, b = jobs[0], jobs[1], jobs[2], jobs[3]
+    bound = 0
+    work_left = 0
+    for k in range(placed):
+        j = order[k]
+        end = reduces[placed, 3, j]
+        if reduces[placed, 2, j] > 0:
+            work_left += reduces[placed, 2, j] * b[j]
+            end = max(end, max(released[j], horizon) - (-reduces[placed, 2, j] // slots[1]) * b[j])
+        bound = max(bound, end)
+    if placed == n:
+        return bound
+    reduce_work = 0
+    for j in range(n):
+        if used[j] == 0:
+            reduce_work += r[j] * b[j]
+            bound = max(bound, soonest[j])
+    # All reduce work that is left.
+    if slots[1] > 0:
+        free = 0
+        for g in range(reduces[placed, 4, 0]):
+            free += reduces[placed, 1, g] * reduces[placed, 0, g]
+        bound = max(bound, -(-(free + work_left + reduce_work) // slots[1]))
+    if slots[0] == 0:
+        return bound
+    # Map slots give the jobs to come at most slots * time - base by any time from the horizon on.
+    t, c = maps[placed, 0], maps[placed, 1]
+    groups = maps[placed, 2, 0]
+    base = 0
+    for g in range(groups):
+        base += c[g] * min(t[g], horizon)
+    # Lemma 3.3 on the jobs to come: Johnson's order of their fluid times.
+    if slots[1] > 0:
+        done = base
+        later = reduce_work
+        for k in range(n):
+            j = by[0, k]
+            if used[j] == 0:
+                done += m[j] * a[j]
+                path = slots[1] * max(done, horizon * slots[0]) + slots[0] * later
+                bound = max(bound, -(-path // (slots[0] * slots[1])))
+                later -= r[j] * b[j]
+    # Each job's own reduces after its maps: the longest ones first is the best for the worst of them.
+    done = base
+    for k in range(n):
+        j = by[1, k]
+        if used[j] == 0:
+            done += m[j] * a[j]
+            bound = max(bound, -(-done // slots[0]) + tails[j])
+    return bound
+
+
+@njit(cache=True)
+def bound_total(placed, horizon, instance, memory):  # type: ignore[no-untyped-def]
+    """A lower bound on the total completion time of every order that begins with the placed jobs."""
+    jobs, slots, by, tails, _, _, _ = instance
+    order, used, maps, reduces, released, nexts, soonest, _, work = memory
+    n = len(order)
+    m, a, r, b = jobs[0], jobs[1], jobs[2], jobs[3]
+    ended = 0
+    alone = 0
+    size = 0
+    for k in range(placed):
+        j = order[k]
+        if reduces[placed, 2, j] > 0:
+            end = max(released[j], horizon) - (-reduces[placed, 2, j] // slots[1]) * b[j]
+            end = max(end, reduces[placed, 3, j])
+            alone += end
+            work[0, size] = end
+            size += 1
+        else:
+            ended += reduces[placed, 3, j]
+    if placed == n:
+        return ended
+    # Maps: the k-th job to end its maps does so when the k smallest could have been done; its own reduces follow, when
+    # the first reduce slot is free.
+    ready = reduces[placed, 0, 0] if slots[1] > 0 else 0
+    for j in range(n):
+        if used[j] == 0 and r[j] == 0:
+            ready = 0
+    t, c = maps[placed, 0], maps[placed, 1]
+    groups = maps[placed, 2, 0]
+    pending = size
+    for j in range(n):
+        if used[j] == 0:
+            k = size
+            while k > pending and work[1, k - 1] > nexts[j]:
+                work[1, k] = work[1, k - 1]
+                k -= 1
+            work[1, k] = nexts[j]
+            work[0, size] = soonest[j]
+            size += 1
+    by_maps = alone
+    done = 0
+    slots_in = 0
+    moment = 0
+    g = 0
+    at = pending
+    for k in range(n):
+        j = by[2, k]
+        if used[j] == 0:
+            done += m[j] * a[j]
+            level = 0
+            if done > 0:
+                while g < groups and (slots_in == 0 or slots_in * t[g] - moment < done):
+                    slots_in += c[g]
+                    moment += c[g] * t[g]
+                    g += 1
+                level = -(-(done + moment) // slots_in)
+            by_maps += max(level, work[1, at], ready) + tails[j]
+            at += 1
+    # Reduces: the k-th job of those not ended ends when the k smallest rests could have been done.
+    for i in range(1, size):
+        end = work[0, i]
+        k = i
+        while k > 0 and work[0, k - 1] > end:
+            work[0, k] = work[0, k - 1]
+            k -= 1
+        work[0, k] = end
+    for i in range(size):
+        work[2, i] = 0
+    filled = 0
+    for k in range(n):
+        j = by[3, k]
+        if used[j] == 0:
+            work[2, filled] = r[j] * b[j]
+            filled += 1
+    for k in range(placed):
+        j = order[k]
+        if reduces[placed, 2, j] > 0:
+            rest = reduces[placed, 2, j] * b[j]
+            i = filled
+            while i > 0 and work[2, i - 1] > rest:
+                work[2, i] = work[2, i - 1]
+                i -= 1
+            work[2, i] = rest
+            filled += 1
+    by_reduces = 0
+    done = 0
+    slots_in = 0
+    moment = 0
+    g = 0
+    groups = reduces[placed, 4, 0]
+    for i in range(size):
+        done += work[2, i]
+        level = 0
+        if done > 0:
+            while g < groups:
+                free = reduces[placed, 0, g]
+                if slots_in > 0 and slots_in * free - moment >= done:
+                    break
+                slots_in += reduces[placed, 1, g]
+                moment += reduces[placed, 1, g] * free
+                g += 1
+            level = -(-(done + moment) // slots_in)
+        by_reduces += max(level, work[0, i])
+    return ended + max(by_maps, by_reduces)
+
+
+@njit(cache=True)
+def expand(depth, state, instance, memory):  # type: ignore[no-untyped-def]
+    """The jobs to try at position `depth` that may beat the best value, lowest bound first (ties: Johnson's order)."""
+    _, _, by, _, twins, _, _ = instance
+    order, used, _, _, _, _, _, stack, _ = memory
+    size = 0
+    for i in range(len(order)):
+        j = by[0, i]
+        if used[j] == 1 or (twins[j] >= 0 and used[twins[j]] == 0):
+            continue
+        bound = place(j, depth, instance, memory)
+        used[j] = 0
+        state[2] += 1
+        if bound >= state[1]:
+            continue
+        k = size
+        while k > 0 and stack[depth, 1, k - 1] > bound:
+            stack[depth, 0, k] = stack[depth, 0, k - 1]
+            stack[depth, 1, k] = stack[depth, 1, k - 1]
+            k -= 1
+        stack[depth, 0, k] = j
+        stack[depth, 1, k] = bound
+        size += 1
+    stack[depth, 2, 0] = size
+    stack[depth, 2, 1] = 0
+
+
+@njit(cache=True)
+def branch(state, best_order, instance, memory, until):  # type: ignore[no-untyped-def]
+    """Depth-first search on from `state` (depth, best value, bounds taken) until about `until` bounds are taken.
+
+    Returns whether the search is complete.
+    """
+    order, used, _, _, _, _, _, stack, _ = memory
+    n = len(order)
+    depth = state[0]
+    while depth >= 0:
+        count, at = stack[depth, 2, 0], stack[depth, 2, 1]
+        if at > 0:
+            used[order[depth]] = 0
+        if at == count or stack[depth, 1, at] >= state[1]:
+            # The bounds increase along the row: nothing behind can be better either.
+            stack[depth, 2, 0] = 0
+            stack[depth, 2, 1] = 0
+            depth -= 1
+            continue
+        if state[2] >= until:
+            state[0] = depth
+            return False
+        j = stack[depth, 0, at]
+        stack[depth, 2, 1] = at + 1
+        bound = place(j, depth, instance, memory)
+        if depth + 1 < n:
+            depth += 1
+            expand(depth, state, instance, memory)
+        elif bound < state[1]:
+            state[1] = bound
+            for k in range(n):
+                best_order[k] = order[k]
+    state[0] = depth
+    return True
+
+
+def kernel(*, compiled: bool) -> Any:
+    """The functions of both kernel modules: compiled for int64 arrays, or plain for Python integers of any size."""
+    names: dict[str, Any] = {**vars(slot_kernel), **globals()}
+    if not compiled:
+        for name, function in list(names.items()):
+            if isinstance(function, CPUDispatcher):
+                # The plain functions call one another, not the compiled ones: they get a namespace of their own.
+                names[name] = FunctionType(function.py_func.__code__, names, name)
+    return SimpleNamespace(**names)

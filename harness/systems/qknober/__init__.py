@@ -1,0 +1,13 @@
+"""QKnober: a knob between fairness and efficiency with several resources (Tang et al.), and Tetris beside it."""
+
+from harness.base.extensions import Extension
+
+EXTENSION = Extension(
+    name="qknober",
+    policies={
+        "tetris": "harness.systems.qknober.tetris:Tetris",
+        "qknober": "harness.systems.qknober.policy:Qknober",
+    },
+    experiment_types={"vectors": "harness.systems.qknober.experiment:KIND"},
+    metrics=("harness.systems.qknober.metrics:METRICS",),
+)

@@ -1,0 +1,326 @@
+"""Experiments of ``kind: vectors``: users with tasks of several resources on servers, over knobs and numbers of users.
+
+QKnober's trace-driven simulation (section 7.3, Figs. 8 and 9) as run directories. The keys: docs/reference/vectors.md;
+what runs is harness.systems.qknober.simulator. Nothing here depends on the wall clock but ``wall_s`` and ``run.json``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+import pandas as pd
+from pydantic import Field, model_validator
+
+from harness.base.documents import Positive, Strict, YamlDocument, validated
+from harness.base.errors import CallError, InputError
+from harness.experiments.kind import Computed, Ended, Kind, KindVariant, Loaded, hash_of
+from harness.experiments.selection import EVERYTHING, Selection, check_given, chosen, times_seeds, with_given
+from harness.experiments.spec import PolicySpec, Scalar, Seeds, Slug, combinations, short_for
+from harness.results.comparison import Measure
+from harness.systems.qknober.google import WHOLE, Part, read_trace, synthetic
+from harness.systems.qknober.simulator import RULES, UPDATE_S, WINDOW, VectorLoad, VectorRun, simulate
+
+#: The setting that is the knob of each policy that has one.
+KNOBS = {"tetris": "f", "qknober": "rho"}
+#: Tetris' setting besides its knob: how much it minds the work that is left of a job (0: QKnober's short form).
+REMAINING = "remaining"
+#: Rule -> its settings: their values when nobody gives them, the most that they may be.
+SETTINGS: dict[str, dict[str, tuple[float, int]]] = {
+    "tetris": {KNOBS["tetris"]: (0.5, 1), REMAINING: (0.0, 1000)},
+    "qknober": {KNOBS["qknober"]: (0.5, 1)},
+}
+RESOURCES = ("cpu", "memory", "disk")
+Users = Annotated[int, Field(ge=1, le=10_000)]
+Window = Annotated[int, Field(ge=1, le=1_000_000)] | Literal["all"]
+
+
+#: What is shown of runs, over the whole run and of each resource.
+MEASURES = (
+    Measure("makespan", "s", 0, "makespan_s"),
+    Measure("speed-up over static", "", 3, "speedup_over_static"),
+    Measure("mean completion", "s", 0, "mean_completion_s"),
+    Measure("mean wait", "s", 0, "mean_wait_s"),
+    Measure("mean slowdown", "", 2, "mean_slowdown"),
+    Measure("soft fairness degree", "", 2, "soft_fairness"),
+    Measure("by Theorem 1", "", 2, "theta"),
+    Measure("decisions", "", 0, "decisions"),
+    Measure("Utilisation until the end", "%", 1, "utilisation.*", 100.0),
+    Measure("Utilisation until the last submission", "%", 1, "utilisation_while_submitted.*", 100.0),
+)
+
+
+class VectorPolicySpec(PolicySpec):
+    """A rule with its knob, or with ``vary`` one for each of the listed knobs."""
+
+    vary: dict[str, Annotated[list[Scalar], Field(min_length=1, max_length=1000)]] = Field(default_factory=dict)
+
+
+class VectorExperiment(Strict):
+    """A synthetic load of the shape of Google's trace (or the ``trace`` itself), rule by rule."""
+
+    kind: Literal["vectors"]
+    """`vectors`."""
+    experiment: Slug
+    """Its name."""
+    about: str = ""
+    """A line for the report."""
+    trace: str | None = None
+    """Folder of Google's tables (relative to the file), instead of a synthetic load."""
+    users: Users | Annotated[list[Users], Field(min_length=1, max_length=100)] = 100
+    """Number of users, or a list."""
+    machines: Annotated[int, Field(ge=1, le=100_000)] = 1000
+    """Servers; of a `trace` this many of its machines, drawn by the seed (none given: all)."""
+    hours: Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)] = 24.0
+    """Length of the load; of a `trace` the length of its window (none given: all)."""
+    start_h: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = 0.0
+    """Where the window of a `trace` begins."""
+    load: Annotated[float, Field(gt=0, le=10, allow_inf_nan=False)] = 1.2
+    """Work over capacity of a synthetic load."""
+    uneven: Annotated[float, Field(ge=0, le=3, allow_inf_nan=False)] = 0.5
+    """Sigma of the users' work; 0: all the same."""
+    policies: list[Annotated[VectorPolicySpec, short_for("policy")]] = Field(min_length=1, max_length=1000)
+    """`static`, `drf`, `{policy: tetris, settings: {f: 0.2, remaining: 1}}`, `{policy: qknober, vary: {rho: [0, 0.5,
+    1]}}`."""
+    window: Window | Annotated[list[Window], Field(min_length=1, max_length=100)] = WINDOW
+    """How many pending tasks each user shows, the oldest first; `all` as QKnober's C3 has it, or a list of these."""
+    update_s: Annotated[float, Field(ge=0.001, le=1e6, allow_inf_nan=False)] = UPDATE_S
+    """How often `qknober` finds s^max anew (the MDRS updater's interval), virtual seconds."""
+    sample_s: Positive = 600.0
+    """How often the state is noted, virtual seconds."""
+    seed: Seeds = 1
+    """Of the load; a list for several."""
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Self:
+        if isinstance(self.users, list) and len(set(self.users)) < len(self.users):
+            raise ValueError("a number of users is listed twice")
+        if isinstance(self.window, list) and len(set(self.window)) < len(self.window):
+            raise ValueError("a window is listed twice")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class VectorVariant(KindVariant):
+    """One run: a rule, its settings, the number of users, the window of pending tasks, the seed of the load."""
+
+    users: int
+    window: int | Literal["all"] = WINDOW
+
+    def own(self) -> dict[str, Any]:
+        return {"users": self.users, **({"window": self.window} if self.window != WINDOW else {})}
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedVectors(Loaded):
+    """An experiment of vectors; ``trace``: the folder of Google's, None for a synthetic load."""
+
+    trace: Path | None
+
+
+#: A rule, and its settings: the knob always, what is left only where it counts.
+Use = tuple[str, tuple[tuple[str, float], ...]]
+
+
+def _use(policy: str, settings: Mapping[str, Any]) -> Use:
+    """A rule with its settings. CallError for a setting that it has not, or a value that is none."""
+    if policy not in RULES:
+        raise CallError(f"no rule {policy[:60]!r} for vectors", where="policy", mend=f"one of {', '.join(RULES)}")
+    known = SETTINGS.get(policy, {})
+    for key in settings:
+        if key not in known:
+            mend = f"it has {' and '.join(known)}" if known else "leave settings out"
+            raise CallError(f"{policy} has no setting {key[:60]!r} here", where="policy", mend=mend)
+    found = [(key, _number(key, settings.get(key, usual), most)) for key, (usual, most) in known.items()]
+    return policy, tuple((key, value) for key, value in found if value or key != REMAINING)
+
+
+def _number(key: str, value: Any, most: int) -> float:
+    """A setting's value, from 0 to ``most``."""
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        found = -1.0
+    if not 0 <= found <= most or isinstance(value, bool):
+        raise CallError(
+            f"{key} is {str(value)[:40]!r}, not a number from 0 to {most}", where="policy", mend="correct it"
+        )
+    return found
+
+
+def _uses(spec: VectorExperiment, document: YamlDocument) -> list[Use]:
+    found: list[Use] = []
+    for at, use in enumerate(spec.policies):
+        try:
+            found += [_use(use.policy, {**use.settings, **varied}) for varied in combinations(use.vary)]
+        except CallError as error:
+            raise InputError(error.what, where=document.where(("policies", at)), mend=error.mend) from None
+    return found
+
+
+def _called(name: str) -> Use:
+    """What ``--policy`` names that the file lacks: a rule by itself, or with a knob (``tetris,f=0.2``)."""
+    policy, *given = name.split(",")
+    return _use(policy, {key: value for key, _, value in (setting.partition("=") for setting in given)})
+
+
+def load_trace(folder: Path, users: int, part: Part = WHOLE) -> VectorLoad:
+    """A part of the 2011 trace below a folder: tables ``machine_events``, ``task_events`` and ``task_usage``, each with
+    its parts ``*.csv`` or ``*.csv.gz``. InputError where one is missing."""
+    parts: dict[str, list[Path]] = {}
+    for table in ("machine_events", "task_events", "task_usage"):
+        below = folder / table
+        parts[table] = sorted([*below.glob("*.csv"), *below.glob("*.csv.gz")]) if below.is_dir() else []
+        if not parts[table]:
+            raise InputError(f"has no {table}/*.csv", where=str(folder), mend="give the folder of the 2011 trace")
+    return read_trace(parts["machine_events"][0], parts["task_events"], parts["task_usage"], users=users, part=part)
+
+
+#: Both kinds of load, kept for the next run of the same one.
+_trace_of, _synthetic_of = lru_cache(maxsize=1)(load_trace), lru_cache(maxsize=1)(synthetic)
+
+
+def _load_of(experiment: LoadedVectors, users: int, seed: int) -> VectorLoad:
+    spec = experiment.spec
+    if experiment.trace is None:
+        shape = {"machines": spec.machines, "hours": spec.hours, "load": spec.load, "uneven": spec.uneven}
+        return _synthetic_of(users=users, seed=seed, **shape)
+    # The defaults are the synthetic load's: of a trace, all that the file does not cut.
+    given = spec.model_fields_set
+    machines = spec.machines if "machines" in given else None
+    hours = spec.hours if "hours" in given else None
+    return _trace_of(experiment.trace, users, Part(machines, spec.start_h, hours, seed))
+
+
+def summarised(load: VectorLoad, variant: VectorVariant, run: VectorRun) -> dict[str, Any]:
+    """One run's summary (``speedup_over_static`` comes when all have run)."""
+    names = RESOURCES[: load.demand.shape[1]]
+    took = (run.wait_ms + load.duration_ms) / 1000
+    return {
+        "makespan_s": round(run.makespan_s, 3),
+        "mean_completion_s": round(run.mean_completion_s, 3),
+        "mean_wait_s": round(float(run.wait_ms.mean()) / 1000, 3) if len(run.wait_ms) else 0.0,
+        "mean_slowdown": round(float(np.mean(took * 1000 / load.duration_ms)), 6) if len(took) else None,
+        "utilisation": {name: round(x, 6) for name, x in zip(names, run.utilisation, strict=True)},
+        "utilisation_while_submitted": {name: round(x, 6) for name, x in zip(names, run.busy, strict=True)},
+        "soft_fairness": round(run.soft_fairness, 6),
+        **({"theta": round(run.estimated_soft_fairness, 6)} if variant.policy == "qknober" else {}),
+        "users": len(load.weights),
+        "tasks": len(load.user),
+        "servers": len(load.servers),
+        "decisions": run.decisions,
+        "finished": True,
+        "events": 2 * len(load.user),
+    }
+
+
+def _tables(load: VectorLoad, run: VectorRun) -> dict[str, pd.DataFrame]:
+    """``allocations.parquet``: the whole by sample; ``users.parquet``: each user's tasks."""
+    m = load.demand.shape[1]
+    table = pd.DataFrame({"time_s": run.sample_s})
+    for k, name in enumerate(RESOURCES[:m]):
+        table[f"used_{name}"] = run.samples[:, k]
+    for k, name in enumerate(("soft_fairness", "theta", "waiting_tasks")):
+        table[name] = run.samples[:, m + k]
+    for percent in (0, 25, 50, 75, 100):
+        table[f"share_p{percent}"] = np.percentile(run.shares, percent, axis=1) if len(run.shares) else []
+    work = pd.DataFrame(
+        {
+            "user": load.user,
+            "tasks": 1,
+            "completion_s": (run.wait_ms + load.duration_ms) / 1000,
+            "wait_s": run.wait_ms / 1000,
+            "dominant_s": (load.demand / load.servers.sum(axis=0)).max(axis=1) * load.duration_ms / 1000,
+        }
+    )
+    users = work.groupby("user", as_index=False).agg(
+        tasks=("tasks", "sum"),
+        mean_completion_s=("completion_s", "mean"),
+        mean_wait_s=("wait_s", "mean"),
+        dominant_s=("dominant_s", "sum"),
+    )
+    return {"allocations.parquet": table, "users.parquet": users}
+
+
+class Vectors(Kind):
+    """Several resources on servers (QKnober; docs/reference/vectors.md)."""
+
+    name = "vectors"
+    compiles = True
+    measures = MEASURES
+    page = "harness.systems.qknober.page:content"
+    finding = "harness.systems.qknober.page:findings"
+
+    def load(self, document: YamlDocument) -> LoadedVectors:
+        spec = validated(VectorExperiment, document)
+        trace = None
+        if spec.trace is not None:
+            trace = (Path(document.file).parent / spec.trace).resolve()
+            if not trace.is_dir():
+                mend = "give the 2011 trace's folder"
+                raise InputError("no such folder", where=document.where(("trace",)), mend=mend)
+        for key, wrong in (("load", trace is not None), ("uneven", trace is not None), ("start_h", trace is None)):
+            if wrong and key in spec.model_fields_set:
+                says = "is of a trace" if key == "start_h" else "is of a synthetic load"
+                raise InputError(f"{key} {says}", where=document.where((key,)), mend=f"drop {key}, or trace")
+        _uses(spec, document)
+        # With what there was before it could be chosen, an experiment is what it was.
+        usual = {"window": WINDOW, "update_s": UPDATE_S}
+        left_out = {"seed", "policies", *(key for key, value in usual.items() if getattr(spec, key) == value)}
+        digest = hash_of(spec.model_dump(mode="json", exclude=left_out))
+        return LoadedVectors(spec, document, digest, trace)
+
+    def variants(self, experiment: LoadedVectors, asked: Selection = EVERYTHING) -> list[VectorVariant]:
+        spec, given = experiment.spec, asked.settings
+        uses = chosen(_uses(spec, experiment.document), asked.policies, lambda use, name: use[0] == name, _called)
+        check_given(given, [key for policy, _ in uses for key in SETTINGS.get(policy, ())], "f, remaining or rho")
+        found = [_use(policy, with_given(dict(own), given, SETTINGS.get(policy, ()))) for policy, own in uses]
+        counts = spec.users if isinstance(spec.users, list) else [spec.users]
+        windows = spec.window if isinstance(spec.window, list) else [spec.window]
+        variants = []
+        for users, window, (policy, own) in itertools.product(counts, windows, dict.fromkeys(found)):
+            parts = [policy, *(f"{key}={value:g}" for key, value in own)]
+            parts += [f"users={users}"] if len(counts) > 1 else []
+            parts += [f"window={window}"] if len(windows) > 1 else []
+            variants.append(VectorVariant(",".join(parts), policy, self.name, dict(own), 0, users, window))
+        return times_seeds(variants, asked.seeds, spec.seed)
+
+    def compute(self, experiment: LoadedVectors, variant: VectorVariant) -> Computed:
+        load = _load_of(experiment, variant.users, variant.seed)
+        window = None if variant.window == "all" else variant.window
+        spec = experiment.spec
+        result = simulate(
+            load,
+            variant.policy,
+            variant.settings.get(KNOBS.get(variant.policy, ""), 0.0),
+            update_s=spec.update_s,
+            sample_s=spec.sample_s,
+            window=window,
+            remaining=variant.settings.get(REMAINING, 0.0),
+        )
+        return Computed(summarised(load, variant, result), _tables(load, result))
+
+    def beside(self, experiment: LoadedVectors, ended: Sequence[Ended]) -> None:
+        """Makespans over that of static partitioning with the same users, window and seed (Figs. 7a and 9)."""
+        static = {
+            (run.variant.users, run.variant.window, run.variant.seed): run.summary["makespan_s"]
+            for run in ended
+            if run.variant.policy == "static"
+        }
+        for run in ended:
+            alone = static.get((run.variant.users, run.variant.window, run.variant.seed))
+            if alone is not None and run.summary["makespan_s"]:
+                run.summary["speedup_over_static"] = round(alone / run.summary["makespan_s"], 6)
+
+    def comparison(self, experiment: LoadedVectors, ended: Sequence[Ended]) -> list[str]:
+        load = "synthetic load" if experiment.trace is None else "trace"
+        above = [f"{load}, {ended[0].summary['servers']:,} servers", experiment.spec.about]
+        return [*filter(None, above), "", *super().comparison(experiment, ended)]
+
+
+KIND = Vectors()

@@ -1,0 +1,245 @@
+"""Loads for the vector simulator: Google's 2011 cluster trace, read strictly, and a synthetic one of the same shape.
+
+The trace (clusterdata-2011-2) has no header; columns as its schema.csv names them. Times are microseconds, requests
+are fractions of the largest machine. QKnober section 7.3 takes the first users by name, a task's length from its
+first to its last interval in task_usage, and its start as its submission.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import math
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from harness.base.errors import InputError, reason
+from harness.base.files import open_whole
+from harness.systems.qknober.simulator import VectorLoad
+
+TASK_EVENTS, TASK_USAGE, MACHINE_EVENTS = 13, 20, 6
+_SUBMIT = 0
+_ADD, _REMOVE = 0, 1
+#: Times of the trace: before its beginning, and after its end.
+_OUTSIDE_US = 2**63 - 1
+
+
+def rows(path: Path, columns: int) -> Iterator[tuple[int, list[str]]]:
+    """(line, fields) of a table of the trace (``.csv`` or ``.csv.gz``). InputError for a line with other columns."""
+    try:
+        with (
+            open_whole(path) as stored,
+            gzip.open(stored) if path.suffix == ".gz" else stored as table,
+            io.TextIOWrapper(table, newline="", encoding="utf-8") as file,
+        ):
+            for number, fields in enumerate(csv.reader(file), start=1):
+                if len(fields) != columns:
+                    raise InputError(
+                        f"has {len(fields)} columns, not {columns}",
+                        where=f"{path}:{number}",
+                        mend="give a table of the 2011 trace as it is, without header",
+                    )
+                yield number, fields
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error) as error:
+        what = f"cannot be read: {reason(error)}"
+        raise InputError(what, where=str(path), mend="give a table of the 2011 trace (.csv or .csv.gz)") from error
+
+
+def _figure(path: Path, line: int, text: str, what: str, *, optional: bool = False) -> float:
+    if optional and not text:
+        return 0.0
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value) or value < 0:
+        raise InputError(f"{what} is {text[:40]!r}", where=f"{path}:{line}", mend="a number of at least 0")
+    return value
+
+
+def _whole(path: Path, line: int, text: str, what: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 20):
+        raise InputError(f"{what} is {text[:40]!r}", where=f"{path}:{line}", mend="a whole number")
+    return int(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Which part of a trace: so many of its machines, drawn by the seed, and the tasks that begin in a window.
+
+    ``machines``: None for all. ``start_h``: hours after the first user's first task; ``hours``: None until the end.
+    """
+
+    machines: int | None = None
+    start_h: float = 0.0
+    hours: float | None = None
+    seed: int = 1
+
+
+WHOLE = Part()
+
+
+def read_trace(
+    machine_events: Path,
+    task_events: Iterable[Path],
+    task_usage: Iterable[Path],
+    *,
+    users: int,
+    disk: float = 0.52,
+    part: Part = WHOLE,
+) -> VectorLoad:
+    """The tasks of the first ``users`` users (by name, as the paper sorts them) with CPU, memory and disk.
+
+    Machines are those that the trace adds at its beginning. Its machine_events have no disk capacity: every machine
+    gets ``disk`` (the paper's 520.0 units over 1,000 machines). Tasks that ask for nothing, or for more than any has,
+    are left out; so are those without usage and those outside the ``part``.
+    """
+    machines: dict[str, tuple[float, float]] = {}
+    for line, fields in rows(machine_events, MACHINE_EVENTS):
+        if _whole(machine_events, line, fields[0], "the time") == 0 and fields[2] == str(_ADD):
+            cpu = _figure(machine_events, line, fields[4], "the CPU capacity", optional=True)
+            memory = _figure(machine_events, line, fields[5], "the memory capacity", optional=True)
+            if cpu > 0 and memory > 0:
+                machines[fields[1]] = (cpu, memory)
+    if not machines:
+        what = "adds no machine at its beginning"
+        raise InputError(what, where=str(machine_events), mend="give the trace's first part of machine_events")
+    servers = np.array([(cpu, memory, disk) for cpu, memory in machines.values()])
+    if part.machines is not None and part.machines > len(servers):
+        raise InputError(
+            f"has {len(servers)} machines at its beginning, not {part.machines}",
+            where=str(machine_events),
+            mend="ask for fewer",
+        )
+    if part.machines is not None:
+        drawn = np.random.default_rng([part.seed]).choice(len(servers), part.machines, replace=False)
+        servers = servers[np.sort(drawn)]
+    wanted: dict[tuple[str, str], tuple[str, tuple[float, float, float]]] = {}
+    for path in task_events:
+        for line, fields in rows(path, TASK_EVENTS):
+            if _whole(path, line, fields[5], "the event type") == _SUBMIT:
+                demand = tuple(
+                    _figure(path, line, fields[at], what, optional=True)
+                    for at, what in ((9, "the CPU request"), (10, "the memory request"), (11, "the disk request"))
+                )
+                wanted.setdefault((fields[2], fields[3]), (fields[6], demand))  # type: ignore[arg-type]
+    chosen = {name: i for i, name in enumerate(sorted({user for user, _ in wanted.values()})[:users])}
+    begins: dict[tuple[str, str], int] = {}
+    ends: dict[tuple[str, str], int] = {}
+    for path in task_usage:
+        for line, fields in rows(path, TASK_USAGE):
+            key = (fields[2], fields[3])
+            if key in wanted and wanted[key][0] in chosen:
+                begin, end = _whole(path, line, fields[0], "the start"), _whole(path, line, fields[1], "the end")
+                if end < begin or end >= _OUTSIDE_US:
+                    raise InputError("ends before it starts", where=f"{path}:{line}", mend="is the file damaged?")
+                begins[key] = min(begin, begins.get(key, begin))
+                ends[key] = max(end, ends.get(key, end))
+    if not begins:
+        raise InputError(
+            f"has no usage of a task of its first {users} users",
+            where=str(next(iter(task_usage), "task_usage")),
+            mend="give the parts of task_events and task_usage that belong together",
+        )
+    from_us = min(begins.values()) + int(part.start_h * 3_600_000_000)
+    until_us = _OUTSIDE_US if part.hours is None else from_us + int(part.hours * 3_600_000_000)
+    begins = {key: begin for key, begin in begins.items() if from_us <= begin < until_us}
+    if not begins:
+        raise InputError(
+            f"no task of its first {users} users begins in that window",
+            where=str(next(iter(task_usage), "task_usage")),
+            mend="begin earlier, or give more hours",
+        )
+    earliest = min(begins.values())
+    found = []
+    for key, begin in begins.items():
+        user, demand = wanted[key]
+        if max(demand) > 0 and (servers >= np.array(demand)).all(axis=1).any():
+            length = max(1, (ends[key] - begin) // 1000)
+            found.append(((begin - earliest) // 1000, key, chosen[user], length, demand))
+    found.sort()
+    jobs = {name: i for i, name in enumerate(dict.fromkeys(row[1][0] for row in found))}
+    return VectorLoad(
+        servers=servers,
+        weights=np.ones(len(chosen)),
+        user=np.array([row[2] for row in found], np.int64),
+        submit_ms=np.array([row[0] for row in found], np.int64),
+        duration_ms=np.array([row[3] for row in found], np.int64),
+        demand=np.array([row[4] for row in found], float).reshape(len(found), 3),
+        job=np.array([jobs[row[1][0]] for row in found], np.int64),
+    )
+
+
+#: Machine shapes (CPU, memory) of the 2011 trace and how many of 12,583 there are (Reiss et al. 2012, Table 1).
+SHAPES = (
+    (0.50, 0.50, 6732),
+    (0.50, 0.25, 3863),
+    (0.50, 0.75, 1001),
+    (1.00, 1.00, 795),
+    (0.25, 0.25, 126),
+    (0.50, 0.12, 52),
+    (0.50, 0.03, 5),
+    (0.50, 0.97, 5),
+    (1.00, 0.50, 3),
+    (0.50, 0.06, 1),
+)
+#: QKnober section 7.3.1: units of 1,000 machines.
+TOTALS = (527.5, 513.2, 520.0)
+
+
+def synthetic(
+    *, users: int, machines: int = 1000, hours: float = 24.0, load: float = 1.2, seed: int = 1, uneven: float = 0.5
+) -> VectorLoad:
+    """SYNTHETIC, not Google's data: a load of the same shape, for where the trace is not at hand.
+
+    Machines have the trace's shapes in its proportions, scaled to the paper's totals (disk: the same on each). Users
+    have equal weights; their work is uneven (log-normal, sigma ``uneven``; 0: all the same), and each is heavy in one
+    resource. Jobs come at random over the hours, of 1 to 200 like tasks; task durations are log-normal, their means up
+    to a factor of 6 apart between users, and scaled so that the scarcest resource is asked for ``load`` times what the
+    machines have in that time. The figures besides the machines and the totals are assumptions.
+    """
+    rng = np.random.default_rng([seed, users])
+    shares = np.array([count for _, _, count in SHAPES], float)
+    counts = np.floor(shares / shares.sum() * machines).astype(int)
+    counts[0] += machines - counts.sum()
+    servers = np.repeat(np.array([(cpu, memory, 0.52) for cpu, memory, _ in SHAPES]), counts, axis=0)
+    servers *= np.array(TOTALS) * machines / 1000 / servers.sum(axis=0)
+    span_ms = int(hours * 3_600_000)
+    parts = rng.lognormal(0.0, uneven, users)
+    parts /= parts.sum()
+    capacity = servers.sum(axis=0)
+    user, submit, duration, demand = [], [], [], []
+    room = servers.max(axis=0) * 0.9
+    for i in range(users):
+        heavy = rng.integers(3)
+        typical = rng.uniform(0.02, 0.10, 3)
+        typical[heavy] *= rng.uniform(1.5, 4.0)
+        mean_s = rng.uniform(600, 3600)
+        work = 0.0
+        while work < parts[i] * load:
+            tasks = min(200, int(rng.lognormal(2.5, 1.0)) + 1)
+            need = np.minimum(typical * rng.lognormal(0.0, 0.3, 3), room)
+            at = int(rng.uniform(0, span_ms))
+            drawn = rng.lognormal(math.log(mean_s), 0.5, tasks) * 1000
+            user += [i] * tasks
+            submit += [at] * tasks
+            duration += drawn.tolist()
+            demand += [need] * tasks
+            work += float(drawn.sum()) / span_ms * float((need / capacity).max())
+    sizes, lengths = np.array(demand), np.array(duration, float)
+    asked = (sizes * lengths[:, None]).sum(axis=0) / (capacity * span_ms)
+    lengths *= load / asked.max()
+    order = np.argsort(np.array(submit), kind="stable")
+    return VectorLoad(
+        servers=servers,
+        weights=np.ones(users),
+        user=np.array(user, np.int64)[order],
+        submit_ms=np.array(submit, np.int64)[order],
+        duration_ms=np.maximum(1000, lengths).astype(np.int64)[order],
+        demand=sizes[order],
+    )

@@ -1,0 +1,155 @@
+"""``qknober``: as efficient as can be while a part rho of fairness is kept (Tang, Yu, Li: QKnober)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from harness.base.errors import CallError
+from harness.model.plan import Order, Plan
+from harness.model.resources import Resource
+from harness.model.snapshot import QueueView, Snapshot
+from harness.policies.base import LedgerView, Policy, flag, number
+from harness.policies.tree import Tree, tree_of
+from harness.policies.vectors import Division, VectorScenario
+from harness.policies.weights import named, share_weights
+from harness.systems.qknober.division import divide
+from harness.systems.qknober.two_resources import Direction, knob_for, targets
+
+RHO_AT_FIRST = Fraction(1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class QknoberSettings:
+    rho: float | None = number(
+        None, at_least=0, at_most=1, doc="the knob: the part of the DRF share that everybody keeps (none: 0.5)"
+    )
+    theta: float | None = number(
+        None,
+        at_least=0,
+        doc="soft fairness that is wanted, instead of rho, which is found from it (in YARN by weights whose sum is 1)",
+    )
+    integral: bool = flag(doc="with several resources on paper: whole tasks")
+
+
+class Qknober(Policy):
+    """QKnober in two stages: rho of everybody's DRF share, then the most efficient division of what is left.
+
+    Inside the scheduler (Algorithm 1): as long as a demanding leaf is below the fair part, the lowest s_i / w_i first;
+    else the leaf that is furthest below what both stages give it. From outside: weights in proportion to what both
+    stages give under ``drf``. Leaves are users; w_i is a leaf's part of the cluster, level by level.
+    """
+
+    name = "qknober"
+    Settings = QknoberSettings
+    settings: QknoberSettings
+
+    def __init__(self, settings: Any = None, exact: Mapping[str, Fraction] | None = None) -> None:
+        super().__init__(settings, exact)
+        if self.settings.rho is not None and self.settings.theta is not None:
+            raise CallError(
+                "rho and theta are both given", where="--set", mend="theta finds the knob: give one of them"
+            )
+
+    def knob(self) -> Fraction | None:
+        return self.exact.get("rho", RHO_AT_FIRST) if self.settings.theta is None else None
+
+    def divide(self, scenario: VectorScenario) -> Division:
+        rho = self.exact.get("rho", RHO_AT_FIRST)
+        return divide(scenario, rho, self.exact.get("theta"), self.settings.integral)
+
+    def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
+        """Divided as if every queue that wants something had tasks without end: a queue whose demand is small now must
+        not lose its weight for what comes before the next plan. The scheduler hands on what it does not use."""
+        tree = tree_of(snapshot)
+        order = Order(measure="keys", flat=True)
+        if not tree.leaves:
+            return Plan(order=order)
+        known, directions, entitled = self._users(tree, snapshot)
+        shares = [0.0] * len(tree.names)
+        # A queue without demand has no direction: the level of the others, by its entitlement.
+        level = 1.0
+        if known:
+            levels, fair = targets(directions, entitled, [math.inf] * len(known), self._knob(directions, entitled))
+            reasons = {}
+            for q, w, s, part in zip(known, entitled, levels, fair, strict=True):
+                shares[q] = s * w
+                reasons[tree.names[q]] = f"fair part {part * w:.4f} of the cluster, efficient part {(s - part) * w:.4f}"
+            level = sum([s * w for s, w in zip(levels, entitled, strict=True)]) / sum(entitled)
+        else:
+            reasons = {}
+        held = set(known)
+        for q in tree.leaves:
+            if q not in held:
+                shares[q] = tree.share[q] * level
+        return Plan(
+            order=order,
+            weights=named(tree, share_weights(tree, tree.sum_up(shares))),
+            scheduling_policies=dict.fromkeys(snapshot.queues, "drf"),
+            reasons=reasons,
+        )
+
+    def keys(self, snapshot: Snapshot, ledger: LedgerView) -> Mapping[str, float]:
+        """Algorithm 1. Below its fair part a leaf's key is s_i / w_i, below 1 times its entitlement's inverse; above it
+        comes after all of those, by s_i over what both stages give it."""
+        tree = tree_of(snapshot)
+        known, directions, entitled = self._users(tree, snapshot)
+        if not known:
+            return {}
+        queues = [snapshot.queues[tree.names[q]] for q in known]
+        capacity = snapshot.capacity
+        demands = [v.demand.dominant_share(capacity) / w for v, w in zip(queues, entitled, strict=True)]
+        wanted, fair = targets(directions, entitled, demands, self._knob(directions, entitled))
+        found = {}
+        for view, w, target, part in zip(queues, entitled, wanted, fair, strict=True):
+            level = view.allocated.dominant_share(capacity) / w
+            # The highest level that can be below a fair part is 1 / w: all of the cluster.
+            after = 2.0 / min(entitled)
+            found[view.name] = level if level < part else after + (level / target if target > 0 else after + level)
+        return found
+
+    def _knob(self, directions: list[Direction], entitled: list[float]) -> float:
+        if self.settings.theta is not None:
+            return knob_for(directions, entitled, self.settings.theta)
+        return float(self.exact.get("rho", RHO_AT_FIRST))
+
+    def _users(self, tree: Tree, snapshot: Snapshot) -> tuple[list[int], list[Direction], list[float]]:
+        """Leaves that hold or want something, by index; their mean directions of demand (C2) and entitlements."""
+        capacity = snapshot.capacity
+        if capacity.memory_mb <= 0 or capacity.vcores <= 0:
+            return [], [], []
+        held = Resource(
+            sum([snapshot.queues[tree.names[q]].allocated.memory_mb for q in tree.leaves]),
+            sum([snapshot.queues[tree.names[q]].allocated.vcores for q in tree.leaves]),
+        )
+        idle = capacity - held
+        known, directions, entitled = [], [], []
+        for q in tree.leaves:
+            mean = mean_demand(snapshot.queues[tree.names[q]], idle)
+            x, y = mean[0] / capacity.memory_mb, mean[1] / capacity.vcores
+            most = max(x, y)
+            if most > 0:
+                known.append(q)
+                directions.append((x / most, y / most))
+                entitled.append(float(tree.share[q]) or 1e-9)
+        return known, directions, entitled
+
+
+def mean_demand(queue: QueueView, idle: Resource) -> tuple[float, float]:
+    """In proportion to a queue's mean demand: what runs, and of what is pending as much as fills the idle space (C2).
+
+    The paper counts pending tasks in their order until the cluster is full; a snapshot has their sum, of which the same
+    part is taken. At least one container's worth, so that a full cluster still learns what a new queue is like.
+    """
+    pending_x = max(0, queue.demand.memory_mb - queue.allocated.memory_mb)
+    pending_y = max(0, queue.demand.vcores - queue.allocated.vcores)
+    part = 1.0
+    if pending_x > 0:
+        part = min(part, max(idle.memory_mb, 0) / pending_x)
+    if pending_y > 0:
+        part = min(part, max(idle.vcores, 0) / pending_y)
+    part = max(part, 1.0 / max(queue.pending_containers, 1))
+    return queue.allocated.memory_mb + part * pending_x, queue.allocated.vcores + part * pending_y

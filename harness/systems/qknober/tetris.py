@@ -1,0 +1,104 @@
+"""``tetris``: the best-packing task among those that fairness puts first (Grandl 2014; QKnober, section 4)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from harness.model.plan import Order, Plan
+from harness.model.snapshot import Snapshot
+from harness.policies.base import LedgerView, Policy, number
+from harness.policies.fair import entitlement_weights
+from harness.policies.tree import tree_of
+from harness.policies.vectors import Division, Filling, VectorScenario
+
+
+@dataclass(frozen=True, slots=True)
+class TetrisSettings:
+    f: float = number(
+        0.25, at_least=0, at_most=1, doc="fairness knob: only the first 1 - f of the sorted tasks compete"
+    )
+
+
+class Tetris(Policy):
+    """Tetris: the fairest tasks first, and among them the one that fits best.
+
+    All pending tasks are sorted by dominant share / weight of their queue; among the first max(1, ceil((1 - f) *
+    pending)) the one with the greatest alignment (dot product of demand and idle resources) is next.
+
+    In the scheduler queues are ordered before a node's idle resources are looked at: alignment is with what is idle in
+    the whole cluster. From outside nothing of this can be said in weights: the plan is DRF, which is Tetris at f = 1
+    (docs/decisions/qknober.md). With servers of their own it runs in `harness.systems.qknober.simulator`.
+    """
+
+    name = "tetris"
+    Settings = TetrisSettings
+
+    def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
+        return Plan(
+            order=Order(measure="keys", flat=True),
+            weights=entitlement_weights(snapshot),
+            scheduling_policies=dict.fromkeys(snapshot.queues, "drf"),
+        )
+
+    def keys(self, snapshot: Snapshot, ledger: LedgerView) -> Mapping[str, float]:
+        """Leaves that have a task among the first come by falling alignment, the others after them by share."""
+        tree = tree_of(snapshot)
+        capacity = snapshot.capacity
+        scale = (max(capacity.memory_mb, 1), max(capacity.vcores, 1))
+        queues = [(q, snapshot.queues[tree.names[q]]) for q in tree.leaves]
+        idle = [
+            1 - sum([view.allocated.memory_mb for _, view in queues]) / scale[0],
+            1 - sum([view.allocated.vcores for _, view in queues]) / scale[1],
+        ]
+        ordered = sorted(
+            (view.allocated.dominant_share(capacity) / (float(tree.share[q]) or 1e-9), view.name, view)
+            for q, view in queues
+            if view.pending_containers > 0
+        )
+        first = max(1, math.ceil((1 - self.settings.f) * sum([view.pending_containers for _, _, view in ordered])))
+        found = {}
+        before = 0
+        for level, name, view in ordered:
+            if before < first:
+                count = view.pending_containers
+                x = (view.demand.memory_mb - view.allocated.memory_mb) / count / scale[0]
+                y = (view.demand.vcores - view.allocated.vcores) / count / scale[1]
+                found[name] = -(x * idle[0] + y * idle[1])
+                before += count
+            else:
+                found[name] = 1.0 + level
+        return found
+
+    def divide(self, scenario: VectorScenario) -> Division:
+        """Whole tasks. Users without end have equally many: beside them, finite ones count for nothing in the cut."""
+        return Division(_fill(scenario, 1 - self.exact["f"]))
+
+
+def _fill(scenario: VectorScenario, share: Fraction) -> tuple[Fraction, ...]:
+    filling = Filling(scenario)
+    users = scenario.users
+    endless = any(user.tasks is None for user in users)
+    while True:
+        pending = {}
+        for i, user in enumerate(users):
+            if user.tasks is None or filling.counts[i] < user.tasks:
+                pending[i] = (1 if user.tasks is None else 0) if endless else (user.tasks or 0) - filling.counts[i]
+        first = max(1, math.ceil(share * sum(pending.values())))
+        ordered = sorted(pending, key=lambda i: (filling.level(i), i))
+        filling.counter.look(25 * len(ordered))
+        best: tuple[int, int] | None = None  # alignment, and minus the position
+        before = 0
+        for position, i in enumerate(ordered):
+            # If nothing that fits is among the first, the first that fits is next: resources are not left idle for it.
+            if before >= first and best is not None:
+                break
+            before += pending[i]
+            if filling.fits(i):
+                candidate = (filling.affinity(i), -position)
+                best = candidate if best is None else max(best, candidate)
+        if best is None:
+            return filling.result()
+        filling.give(ordered[-best[1]])

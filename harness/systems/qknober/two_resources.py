@@ -1,0 +1,110 @@
+"""QKnober's two stages for two resources, in floats and closed form: what a decision for YARN needs.
+
+In two resources the directions of demand span a cone between the most x-heavy and the most y-heavy user. What the
+fairness-oriented stage leaves, h, lies inside that cone or beside it:
+
+- inside, everything can be used. All users rise together by t as long as h - t * S (S: what a unit of t uses) stays
+  in the cone; where it meets an edge, the users of that edge's direction take the rest, the others stay at t. That is
+  the lexicographic max-min among the most efficient divisions.
+- beside it, the users of the nearer edge alone are most efficient.
+
+Two passes over the users; harness.systems.qknober.packing does the same exactly for any number of resources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+#: Directions whose cross product is smaller are one direction.
+_SAME = 1e-12
+
+
+Direction = tuple[float, float]
+
+
+def two_stages(
+    directions: Sequence[Direction], weights: Sequence[float], rho: float, idle: tuple[float, float] = (1.0, 1.0)
+) -> tuple[list[float], float]:
+    """s_i / w_i of users without end who share ``idle`` (fractions of the cluster), and the fair part of all of them.
+
+    ``directions``: use of both resources per unit of dominant share (the larger is 1). At least one user.
+    """
+    used_x = sum([w * b[0] for b, w in zip(directions, weights, strict=True)])
+    used_y = sum([w * b[1] for b, w in zip(directions, weights, strict=True)])
+    drf = min([h / used for h, used in zip(idle, (used_x, used_y), strict=True) if used > 0])
+    fair = rho * drf
+    left_x, left_y = max(0.0, idle[0] - fair * used_x), max(0.0, idle[1] - fair * used_y)
+    # From x-heavy to y-heavy; y / (x + y) grows with the angle, for directions on the axes too.
+    angles = [y / (x + y) for x, y in directions]
+    low_angle, high_angle = min(angles), max(angles)
+    low, high = directions[angles.index(low_angle)], directions[angles.index(high_angle)]
+    from_low = low[0] * left_y - low[1] * left_x
+    to_high = left_x * high[1] - left_y * high[0]
+    t = 0.0
+    if from_low < 0:
+        edge, angle = low, low_angle
+        rest = left_y / low[1]
+    elif to_high < 0:
+        edge, angle = high, high_angle
+        rest = left_x / high[0]
+    else:
+        rise_low = low[0] * used_y - low[1] * used_x
+        rise_high = used_x * high[1] - used_y * high[0]
+        if rise_low <= _SAME or rise_high <= _SAME:
+            # One direction only, and h is along it.
+            return [drf] * len(weights), fair
+        t_low, t_high = from_low / rise_low, to_high / rise_high
+        t = min(t_low, t_high)
+        edge, angle = (low, low_angle) if t_low <= t_high else (high, high_angle)
+        # What remains is a multiple of the edge, whose larger part is 1.
+        rest = max(0.0, left_x - t * used_x if edge[0] == 1.0 else left_y - t * used_y)
+    members = [abs(a - angle) <= _SAME for a in angles]
+    of_edge = sum([w for w, member in zip(weights, members, strict=True) if member])
+    top = fair + t + rest / of_edge
+    return [top if member else fair + t for member in members], fair
+
+
+def targets(
+    directions: Sequence[Direction],
+    weights: Sequence[float],
+    demands: Sequence[float],
+    rho: float,
+) -> tuple[list[float], list[float]]:
+    """s_i / w_i that each user is to have, and the fair part of it; nobody wants more than ``demands`` (s_i / w_i).
+
+    Whoever wants less than its part gets what it wants; the others divide the rest anew (C1 of section 6.1, with all
+    who are satisfied leaving a round together: for a division that is made at each allocation, few rounds count).
+    """
+    found, fair_parts = [0.0] * len(weights), [0.0] * len(weights)
+    active = [i for i, demand in enumerate(demands) if demand > 0]
+    idle = (1.0, 1.0)
+    while active:
+        # Nothing is left of what somebody needs: it has what it has.
+        active = [i for i in active if all(h > _SAME or not b for h, b in zip(idle, directions[i], strict=True))]
+        if not active:
+            break
+        levels, fair = two_stages([directions[i] for i in active], [weights[i] for i in active], rho, idle)
+        rest = []
+        for i, level in zip(active, levels, strict=True):
+            fair_parts[i] = min(fair, demands[i])
+            if demands[i] > level:
+                found[i] = level
+                rest.append(i)
+            else:
+                found[i] = demands[i]
+                held = demands[i] * weights[i]
+                idle = (max(0.0, idle[0] - held * directions[i][0]), max(0.0, idle[1] - held * directions[i][1]))
+        if len(rest) == len(active):
+            break
+        active = rest
+    return found, fair_parts
+
+
+def knob_for(directions: Sequence[Direction], weights: Sequence[float], theta: float) -> float:
+    """The smallest rho whose Theorem 1 bound is at most ``theta``, at most 1 (harness.policies.vectors.knob_for)."""
+    used = [sum([w * b[k] for b, w in zip(directions, weights, strict=True)]) for k in (0, 1)]
+    most = max(used)
+    rho = 0.0
+    for b, w in zip(directions, weights, strict=True):
+        rho = max(rho, min([(1 - theta * w * part) * most / u for part, u in zip(b, used, strict=True) if part > 0]))
+    return min(rho, 1.0)
