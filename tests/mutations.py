@@ -22,7 +22,7 @@ from pathlib import Path
 from tests.planting import ROOT, Planted, read
 
 FILE = ROOT / "tests" / "mutations.toml"
-ROOMS = ("control", "ledger", "policies", "sim", "yarn")
+ROOMS = ("control", "ledger", "policies", "sim", "systems", "yarn")
 #: Most seconds that a mutation's tests may take: one that makes them wait for ever is noticed, too.
 MOST_S = 1800.0
 

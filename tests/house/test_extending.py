@@ -246,9 +246,9 @@ def test_a_metric_is_a_rule_and_a_line(tmp_path: Path) -> None:
         ),
         (
             "harness.results.catalogue",
-            """    Metric("theta",""",
+            """    Metric("fairness_error",""",
             """    Metric("most_held", "most of the cluster held at once", "", "higher", 3, 0.01),
-    Metric("theta",""",
+    Metric("fairness_error",""",
         ),
     )
     write(tmp_path, "half.yaml", HALF)
