@@ -36,7 +36,7 @@ from harness.jobs.workloads.bins import BinSpec
 from harness.jobs.workloads.sequence import JobTemplate
 from harness.policies.base import describe_settings
 from harness.policies.registry import POLICIES, policy_class
-from harness.results.catalogue import METRICS
+from harness.results.catalogue import metrics
 from harness.sim.setup import Delays
 from harness.systems.fawkes import spec as mrclusters
 from harness.systems.progress_share import spec as rates
@@ -386,7 +386,7 @@ def layouts_part() -> str:
 def metrics_part() -> str:
     """The catalogue of metrics."""
     head = ("key", "what", "unit", "better", "smallest difference that matters")
-    return markdown(head, [(f"`{m.key}`", m.title, m.unit or "—", m.better, m.matters or "—") for m in METRICS])
+    return markdown(head, [(f"`{m.key}`", m.title, m.unit or "—", m.better, m.matters or "—") for m in metrics()])
 
 
 #: Name of a part -> what makes it.

@@ -16,9 +16,9 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -89,17 +89,47 @@ def extensions() -> tuple[Extension, ...]:
     return (*_built_in(), *_installed())
 
 
-def merged(core: Mapping[str, str], attribute: str) -> dict[str, str]:
-    """The core's table with what each extension's mapping ``attribute`` adds.
+class Registry(MutableMapping[str, str]):
+    """Name -> place (``module:attribute``): the core's table, and what each extension's mapping ``attribute`` adds.
 
-    A name that is already taken keeps its first meaning; the extension that repeats it is reported on standard error.
+    Extensions are searched when the table is first read, not when the module that defines it is imported: an extension
+    may import that module itself. A name that is already taken keeps its first meaning; the extension that repeats it
+    is reported on standard error.
+
+    Parameters
+    ----------
+    core
+        The core's own entries, which come first.
+    attribute
+        The field of `Extension` that adds to them.
     """
-    table = dict(core)
-    for extension in extensions():
-        for name, place in getattr(extension, attribute).items():
-            if table.setdefault(name, place) != place:
-                _report(f"the extension {extension.name} repeats {name!r} ({attribute}); its own is not used")
-    return table
+
+    def __init__(self, core: Mapping[str, str], attribute: str) -> None:
+        self._core, self._attribute = core, attribute
+
+    @cached_property
+    def _table(self) -> dict[str, str]:
+        table = dict(self._core)
+        for extension in extensions():
+            for name, place in getattr(extension, self._attribute).items():
+                if table.setdefault(name, place) != place:
+                    _report(f"the extension {extension.name} repeats {name!r} ({self._attribute}); its own is not used")
+        return table
+
+    def __getitem__(self, name: str) -> str:
+        return self._table[name]
+
+    def __setitem__(self, name: str, place: str) -> None:
+        self._table[name] = place
+
+    def __delitem__(self, name: str) -> None:
+        del self._table[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._table)
+
+    def __len__(self) -> int:
+        return len(self._table)
 
 
 def _built_in() -> list[Extension]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import CallError, InputError, first_sentence, nearest
-from harness.base.extensions import merged
+from harness.base.extensions import Registry
 from harness.policies.base import Policy, parse_settings
 from harness.policies.user_file import from_user_file
 
@@ -32,7 +32,7 @@ _CORE: dict[str, str] = {
     "decay-kai": "harness.policies.decay_kai:DecayKai",
 }
 #: All policies, those of extensions (`harness.base.extensions`) last. A class is imported when it is asked for.
-POLICIES: dict[str, str] = merged(_CORE, "policies")
+POLICIES = Registry(_CORE, "policies")
 ENTRY_POINT_GROUP = "yarnfair.policies"
 
 

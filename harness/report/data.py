@@ -27,7 +27,6 @@ from harness.results.phases import Phases, read_phases
 from harness.results.runs import RunRecord, decision_lines, find_runs, kind_of, read_run, without_seed
 
 #: In which order the runs of a folder are shown.
-_ORDER = {name: at for at, name in enumerate(POLICIES)}
 #: The first lines of decisions.jsonl are shown; this many.
 SHOWN_DECISIONS = 12
 #: Of so many runs the tables are kept in memory; those of the others are read again when they are asked for.
@@ -380,7 +379,8 @@ def load_runs(paths: Sequence[Path]) -> list[Run]:
 
 
 def _rank(run: Run) -> tuple[int, bool]:
-    return (_ORDER.get(run.policy, len(_ORDER)), run.mode == "outside")
+    names = list(POLICIES)
+    return (names.index(run.policy) if run.policy in POLICIES else len(names), run.mode == "outside")
 
 
 def _natural(label: str) -> tuple[tuple[int, float, str], ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from harness.base.extensions import extensions, load
@@ -74,12 +75,12 @@ _COUNTS: tuple[Metric, ...] = (
 )
 
 
-#: All metrics, with those of extensions (`harness.base.extensions`) before the counts.
-METRICS: tuple[Metric, ...] = (
-    *_MEASURES,
-    *(metric for extension in extensions() for place in extension.metrics for metric in load(place)),
-    *_COUNTS,
-)
+@cache
+def metrics() -> tuple[Metric, ...]:
+    """All metrics in the order in which tables show them, with those of extensions before the counts."""
+    added = (metric for extension in extensions() for place in extension.metrics for metric in load(place))
+    return (*_MEASURES, *added, *_COUNTS)
+
 
 #: The parts of `yarnfair bench` that hold ratios: they have bounds although they are times.
 BENCH = ("engine", "scale", "cells", "cost")
@@ -89,15 +90,24 @@ def _pattern(key: str) -> tuple[str, ...]:
     return tuple(key.split("."))
 
 
-_BY_KEY = {_pattern(metric.key): metric for metric in METRICS}
-_WILD = [(pattern, metric) for pattern, metric in _BY_KEY.items() if "*" in pattern]
+@cache
+def _by_key() -> dict[tuple[str, ...], Metric]:
+    return {_pattern(metric.key): metric for metric in metrics()}
 
-_RANK = {metric.key: rank for rank, metric in enumerate(METRICS)}
+
+@cache
+def _with_stars() -> list[tuple[tuple[str, ...], Metric]]:
+    return [(pattern, metric) for pattern, metric in _by_key().items() if "*" in pattern]
+
+
+@cache
+def _ranks() -> dict[str, int]:
+    return {metric.key: rank for rank, metric in enumerate(metrics())}
 
 
 def _wild(parts: tuple[str, ...]) -> tuple[Metric, str] | None:
     """The metric whose pattern fits, and what its stars stand for. The last star takes all that is left."""
-    for pattern, metric in _WILD:
+    for pattern, metric in _with_stars():
         if pattern[-1] == "*" and len(parts) > len(pattern):
             own = (*parts[: len(pattern) - 1], ".".join(parts[len(pattern) - 1 :]))
         else:
@@ -113,7 +123,7 @@ def metric_of(key: str) -> Metric:
     One that the catalogue lacks gets its key as title, a unit from its ending, and no direction.
     """
     parts = _pattern(key)
-    known = _BY_KEY.get(parts)
+    known = _by_key().get(parts)
     if known is not None:
         return known
     wild = _wild(parts)
@@ -129,10 +139,11 @@ def metric_of(key: str) -> Metric:
 
 def rank(key: str) -> tuple[int, str]:
     """A sort key: the catalogue's order, then what it lacks by name."""
-    if key in _RANK:
-        return _RANK[key], key
+    ranks = _ranks()
+    if key in ranks:
+        return ranks[key], key
     wild = _wild(_pattern(key))
-    return (_RANK[wild[0].key] if wild is not None else len(METRICS)), key
+    return (ranks[wild[0].key] if wild is not None else len(ranks)), key
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from harness.base.extensions import load, merged
+from harness.base.extensions import Registry, load
 
 __all__ = ["BY_KEY", "KINDS", "load"]
 
 #: ``kind:`` -> where its `harness.experiments.kind.Kind` is (module:NAME). All are of extensions: a file without
 #: ``kind:`` is an experiment on a YARN cluster, unless it has one of the keys in `BY_KEY`.
-KINDS: dict[str, str] = merged({}, "experiment_types")
+KINDS = Registry({}, "experiment_types")
 
 #: A top-level key of a file without ``kind:`` -> where the experiment type of files that have the key is.
-BY_KEY: dict[str, str] = merged({}, "experiment_keys")
+BY_KEY = Registry({}, "experiment_keys")
