@@ -1,47 +1,122 @@
-"""Processes that work beside this one: copies of a server, which imports what they need while this one goes on."""
+"""Processes that work beside this one: forks of a server, which imports what they need while this one goes on.
+
+None of them outlives the command. The kernel ends the server when the command ends, however that ends, and each worker
+when the server ends (harness.base.ties). So a command that is killed with SIGKILL leaves nothing behind.
+"""
 
 from __future__ import annotations
 
-import fcntl
 import multiprocessing
 import os
 import signal
-import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from multiprocessing import forkserver, util
 from multiprocessing.context import ForkServerContext
 from typing import Any
 
+from harness.base import server_ties
+from harness.base.ties import end_with
+
 _WARM = "harness.experiments.campaign.warm"
+_starting = threading.Lock()
 
 
-def workers_context() -> ForkServerContext:
-    """What processes are made with. Of what was there before the server began they have nothing but its variables."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([_WARM])
-    return context
+def workers_context(*, simulating: bool = True) -> ForkServerContext:
+    """The context that worker processes are started with; its server runs when this returns.
 
+    Parameters
+    ----------
+    simulating : whether the server imports what simulations need. The first call in a process decides.
 
-def begin_server() -> None:
-    """Begins it before the first process is asked for."""
-    workers_context()
-    forkserver.ensure_running()
-
-
-def end_with_parent(number: signal.Signals) -> None:
-    """In a worker: the kernel sends it this signal when the process that asked for it ends, however that ends.
-
-    That one is not the worker's parent to the kernel. It holds the other end of a pipe, whose closing is an input. On
-    systems other than Linux workers end when they next look for work.
+    Notes
+    -----
+    Of what was there before the server began, workers have nothing but its environment variables.
     """
+    begin_server(simulating=simulating)
+    return multiprocessing.get_context("forkserver")
+
+
+def begin_server(*, simulating: bool = True) -> None:
+    """Start the server, unless it runs: its imports then go on beside what the command does first."""
+    with _starting:
+        if _server_pid() is not None:
+            return
+        preloaded = [server_ties.__name__, *([_WARM] if simulating else [])]
+        multiprocessing.get_context("forkserver").set_forkserver_preload(preloaded)
+        if threading.current_thread() is threading.main_thread():
+            _start()
+            return
+        # The kernel takes the end of the thread that started the server for the end of the command.
+        started = threading.Event()
+
+        def start_and_stay() -> None:
+            _start()
+            started.set()
+            threading.Event().wait()
+
+        threading.Thread(target=start_and_stay, name="starter of workers", daemon=True).start()
+        started.wait()
+
+
+def _start() -> None:
+    os.environ[server_ties.OWNER] = str(os.getpid())
+    try:
+        forkserver.ensure_running()
+    finally:
+        del os.environ[server_ties.OWNER]
+
+
+def _server_pid() -> int | None:
+    server: Any = forkserver._forkserver  # type: ignore[attr-defined]
+    pid: int | None = server._forkserver_pid
+    return pid
+
+
+def end_in_order_with_parent(number: signal.Signals) -> None:
+    """In a worker: get this signal, instead of SIGKILL, when the command or the server ends."""
     parent = multiprocessing.parent_process()
     assert parent is not None
-    if sys.platform == "linux":
-        pipe = parent.sentinel
-        fcntl.fcntl(pipe, fcntl.F_SETOWN, os.getpid())
-        fcntl.fcntl(pipe, fcntl.F_SETSIG, number)
-        fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | os.O_ASYNC)
+    if server_ties.server_pid is not None:
+        end_with(server_ties.server_pid, number)
     if not parent.is_alive():
         os.kill(os.getpid(), number)
+
+
+@contextmanager
+def worker_pool(processes: int, *, simulating: bool = True) -> Iterator[ProcessPoolExecutor]:
+    """A pool of workers. What still runs when the context ends by an exception is killed, not waited for.
+
+    Parameters
+    ----------
+    processes : how many.
+    simulating : as of `workers_context`.
+    """
+    context = workers_context(simulating=simulating)
+    pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_ignore_interrupts)
+    try:
+        yield pool
+    except BaseException:
+        kill_pool(pool)
+        raise
+    pool.shutdown(cancel_futures=True)
+
+
+def kill_pool(pool: ProcessPoolExecutor) -> None:
+    """End a pool at once, with what it works on."""
+    # Public from Python 3.14 on (kill_workers). One that was being started may not be the pool's yet; what is not a
+    # pool's is a daemon.
+    started = [process for process in multiprocessing.active_children() if not process.daemon]
+    for process in [*(pool._processes or {}).values(), *started]:
+        process.kill()
+    pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _ignore_interrupts() -> None:
+    """Ctrl-C goes to all processes of a terminal; the command itself ends its workers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _end_server() -> None:

@@ -125,24 +125,45 @@ def _print_error(line: str) -> None:
 
 @contextlib.contextmanager
 def _terminated_in_order() -> Iterator[None]:
-    """SIGTERM (a time limit) ends a command as Ctrl-C does: what it started goes, what it measured stays.
+    """SIGTERM (a time limit) and SIGHUP (a terminal that goes away) end a command as Ctrl-C does.
 
-    Only the first one: `timeout` sends two, and the second must not break off the cleaning up. Verbs that know better
-    (enforce, sim serve) set their own.
+    What the command started goes, what it measured stays. Only the first of these signals counts: `timeout` sends two,
+    and the second must not break off the cleaning up. Commands that know better (enforce, sim serve) set their own
+    handlers; a signal that is ignored (`nohup`) stays ignored.
     """
 
     def once(*_: object) -> None:
-        signal.signal(signal.SIGTERM, lambda *_: None)
+        for number in handled:
+            signal.signal(number, lambda *_: None)
         raise KeyboardInterrupt
 
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+    def unraisable(lost: Any) -> None:
+        if lost.exc_type is not None and issubclass(lost.exc_type, KeyboardInterrupt):
+            # Raised where Python drops exceptions (a weak reference's callback, for one): raised again, a moment later.
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+        else:
+            reported(lost)
+
+    handled: list[signal.Signals] = []
+    if threading.current_thread() is threading.main_thread():
+        ours = (signal.SIGTERM, signal.SIGHUP)
+        handled = [number for number in ours if signal.getsignal(number) == signal.SIG_DFL]
+    if not handled:
         yield
         return
-    signal.signal(signal.SIGTERM, once)
+    reported = sys.unraisablehook
+    alarm = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    for number in handled:
+        signal.signal(number, once)
+    sys.unraisablehook = unraisable
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        sys.unraisablehook = reported
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, alarm)
+        for number in handled:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _said(error: click.ClickException) -> str:

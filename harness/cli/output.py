@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import math
@@ -31,12 +32,15 @@ MOST_SEEDS = 10_000
 
 
 class _Output(io.FileIO):
-    """A standard output whose reader may go away (``yarnfair ... | head``): what is written then leads nowhere."""
+    """A standard output whose reader may go away (``... | head``, a terminal): what is written then is lost."""
 
     def write(self, data: ReadableBuffer, /) -> int:
         try:
             return super().write(data)
-        except BrokenPipeError:
+        except OSError as error:
+            # EIO: of a terminal that is closed.
+            if error.errno not in (errno.EPIPE, errno.EIO):
+                raise
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self.fileno())
             os.close(nowhere)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import YarnfairError
+from harness.base.ties import ending_with_us
 
 #: Cells that the workers run before anything is measured: they import, and load what is compiled.
 _BEFORE = 6
@@ -54,6 +55,7 @@ def in_python(
             text=True,
             timeout=timeout_s,
             check=False,
+            preexec_fn=ending_with_us(),
         )
     except subprocess.TimeoutExpired:
         raise YarnfairError(f"measuring {what} took more than {timeout_s:g} s", mend="is the machine busy?") from None

@@ -133,25 +133,39 @@ def compile_part(scheduler: str, which: int) -> None:
 
 
 def _compile_all(scheduler: str) -> None:
-    helper = None
-    if len(os.sched_getaffinity(0)) > 1:
-        code = f"from harness.sim.compiled import compile_part; compile_part({scheduler!r}, 1)"
-        # Without a helper the other part is compiled here, later.
-        with contextlib.suppress(OSError):
-            quiet = subprocess.DEVNULL
-            helper = subprocess.Popen([sys.executable, "-c", code], stdin=quiet, stdout=quiet, stderr=quiet)
-    try:
-        compile_part(scheduler, 0)
-    except BaseException:
-        if helper is not None:
-            helper.kill()
-        raise
-    finally:
-        if helper is not None:
-            helper.wait()
-    if helper is None or helper.returncode != 0:
-        compile_part(scheduler, 1)
-    compile_part(scheduler, 2)
+    """Compile all parts, two at once where there are cores for it.
+
+    In programs of their own: a signal that ends the command meanwhile (Ctrl-C, a time limit) is heard by Python only
+    between two steps of the compiler, which may take many seconds.
+    """
+    waves = ((0, 1), (2,)) if len(os.sched_getaffinity(0)) > 1 else ((0,), (1,), (2,))
+    for wave in waves:
+        programs = [_compile_elsewhere(scheduler, part) for part in wave]
+        try:
+            for program in programs:
+                if program is not None:
+                    program.wait()
+        except BaseException:
+            for program in programs:
+                if program is not None:
+                    program.kill()
+                    program.wait()
+            raise
+        for part, program in zip(wave, programs, strict=True):
+            if program is None or program.returncode != 0:
+                compile_part(scheduler, part)
+
+
+def _compile_elsewhere(scheduler: str, part: int) -> subprocess.Popen[bytes] | None:
+    """A program that compiles one part, and ends with this process; None where none can be started."""
+    code = (
+        f"from harness.base.ties import end_with; end_with({os.getpid()});"
+        f"from harness.sim.compiled import compile_part; compile_part({scheduler!r}, {part})"
+    )
+    quiet = subprocess.DEVNULL
+    with contextlib.suppress(OSError):
+        return subprocess.Popen([sys.executable, "-c", code], stdin=quiet, stdout=quiet, stderr=quiet)
+    return None
 
 
 def once(folder: Path, work: Callable[[], None], mark: str = "whole") -> bool:

@@ -12,10 +12,10 @@ from pathlib import Path
 
 ASKED = """
 import os, signal, sys, time
-from harness.base.workers import begin_server, end_with_parent, workers_context
+from harness.base.workers import begin_server, end_in_order_with_parent, workers_context
 
 def work(number, seconds):
-    end_with_parent(number)
+    end_in_order_with_parent(number)
     print(os.getpid(), flush=True)
     end = time.process_time() + seconds
     while time.process_time() < end:

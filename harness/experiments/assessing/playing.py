@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Self
 
-from harness.base.workers import workers_context
+from harness.base.workers import worker_pool
 from harness.control.settings import MAX_RATIO
 from harness.control.virtual_figures import COUNTS_MS
 from harness.experiments.assessing.verdict import Outcome, Played
 
 if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
+
     import pandas as pd
 
     from harness.experiments.resolve import LoadedExperiment, Variant
@@ -157,15 +159,15 @@ class Player:
         self.run_s = 0.0
         self._play = partial(_play, experiment, ended, max_ratio)
         self._pool: ProcessPoolExecutor | None = None
+        self._open = ExitStack()
         self._known: dict[tuple[str, int], Outcome] = {}
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """Ends its processes."""
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
+    def __exit__(self, *error: Any) -> None:
+        """End its processes; what they work on is killed when the context ends by an exception."""
+        self._open.__exit__(*error)
 
     def first(self, variant: Variant) -> None:
         """One run here; how long it took is what others are reckoned by."""
@@ -188,7 +190,7 @@ class Player:
         run: Callable[..., Iterable[Outcome]] = map
         if self.run_s * len(open_) > 6.0 and self.processes > 1:
             if self._pool is None:
-                self._pool = ProcessPoolExecutor(self.processes, mp_context=workers_context())
+                self._pool = self._open.enter_context(worker_pool(self.processes))
             run = self._pool.map
         outcomes = run(self._play, [one for one, _ in open_], [seed for _, seed in open_])
         for (one, seed), outcome in zip(open_, outcomes, strict=True):

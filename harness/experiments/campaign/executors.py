@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from harness.base.errors import CallError, InputError, YarnfairError
-from harness.base.workers import end_with_parent, workers_context
+from harness.base.workers import end_in_order_with_parent, workers_context
 from harness.experiments.campaign.clusters import OpenCluster
 from harness.experiments.campaign.spec import Cell
 from harness.experiments.kind import Loaded, Runner, Step
@@ -198,7 +198,7 @@ def _begin_worker(environment: Mapping[str, str], number: signal.Signals) -> Non
     # The server was begun with what the variables were then.
     os.environ.clear()
     os.environ.update(environment)
-    end_with_parent(number)
+    end_in_order_with_parent(number)
 
 
 def _serve(link: Connection, run: Callable[[Cell, Loaded, Path], Told]) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import CallError, InputError
+from harness.base.ties import ending_with_us
 from harness.jobs.data.kinds import KINDS, PART_BYTES, part_bytes
 from harness.jobs.data.targets import FolderTarget, HdfsTarget, Target, open_target
 
@@ -159,11 +160,11 @@ def _contents(kind: str, seed: int, parts: Sequence[tuple[int, int]], jobs: int)
     if jobs == 1 or len(parts) < 2:
         yield from (part_bytes(kind, seed, number, size) for number, size in parts)
         return
-    import multiprocessing
-    from concurrent.futures import Future, ProcessPoolExecutor
+    from concurrent.futures import Future
 
-    pool = ProcessPoolExecutor(min(jobs, len(parts)), mp_context=multiprocessing.get_context("spawn"))
-    try:
+    from harness.base.workers import worker_pool
+
+    with worker_pool(min(jobs, len(parts)), simulating=False) as pool:
         waiting: deque[Future[bytes]] = deque()
         for number, size in parts:
             waiting.append(pool.submit(part_bytes, kind, seed, number, size))
@@ -171,8 +172,6 @@ def _contents(kind: str, seed: int, parts: Sequence[tuple[int, int]], jobs: int)
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 def generate(
@@ -264,7 +263,9 @@ def _tables(size: int, tables: Sequence[str]) -> Generator[Path]:
     for table in tables:
         with tempfile.TemporaryDirectory(prefix="yarnfair-tpch-") as work:
             command = [_tpchgen(), "parquet", "-s", scale, "--output-dir", work, "--tables", table]
-            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, preexec_fn=ending_with_us()
+            )
             files = sorted(Path(work).rglob("*.parquet"))
             if done.returncode or len(files) != 1:
                 words = (done.stderr or done.stdout).strip().splitlines()
