@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from harness.base.errors import InputError
 from harness.clusters.inventory import Host
 from harness.clusters.remote import Remote
-from harness.clusters.shared import SharedFolder
+from harness.clusters.shared import OPEN_MODE, SharedFolder
 from harness.yarn.errors import Unreachable
 
 _MOST = 64 << 20
@@ -101,8 +101,13 @@ class HostsFolder(SharedFolder):
             try:
                 if not member.made:
                     folder = shlex.quote(self.path)
-                    # The nodes' containers may be another user's, and write their records here.
-                    member.remote.check(f"mkdir -p {folder} && chmod 777 {folder}", "the jobs' folder")
+                    # The nodes' containers may be another user's, and write their records here. A folder that somebody
+                    # else made beforehand is theirs: they could replace the programs in it.
+                    member.remote.check(
+                        f"mkdir -p {folder} && test -O {folder} && chmod {OPEN_MODE:o} {folder}",
+                        "the jobs' folder",
+                        mend="remove what another user has put there",
+                    )
                     member.made = True
                 member.remote.put(member.owed)
                 member.owed.clear()

@@ -86,7 +86,7 @@ def jar(settings: Mapping[str, str], *, progress: Callable[[str], None] = lambda
     digest = hashlib.blake2b(digest_size=6)
     for path in files:
         digest.update(path.read_bytes())
-    digest.update(text.encode())
+    digest.update(f"{jars.identity()}\n{text}".encode())
     target = jars.cache_folder() / f"ltyarn-scheduling-policy-{digest.hexdigest()}.jar"
     if target.exists():
         return target

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -51,6 +52,15 @@ def _target(name: str, pom: Path) -> Path:
 def cached() -> bool:
     """Whether the jars are in the cache already."""
     return not missing(_target(_HADOOP, data_path("docker", "pom.xml")))
+
+
+def identity() -> str:
+    """What tells the Hadoop that clusters are started with from another one, without resolving it."""
+    pom = data_path("docker", "pom.xml")
+    if given := os.environ.get("HADOOP_LIB"):
+        with contextlib.suppress(OSError):
+            return " ".join(sorted(name for name in os.listdir(given) if name.startswith("hadoop-")))
+    return _target(_HADOOP, pom).name
 
 
 def find(*, progress: Callable[[str], None] = lambda _: None) -> Path:

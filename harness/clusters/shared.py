@@ -11,12 +11,16 @@ import shutil
 import tarfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from harness.base.errors import InputError
-from harness.base.files import reading, writing
+from harness.base.files import put_file, reading, writing
+
+#: Of a folder that holds programs and that containers of another user write into. The sticky bit keeps that user, and
+#: any other one of the machine, from replacing or removing what is not theirs, the programs above all.
+OPEN_MODE = 0o1777
 
 
 class SharedFolder(ABC):
@@ -52,10 +56,11 @@ class LocalFolder(SharedFolder):
     def write(self, files: Mapping[str, bytes]) -> None:
         with writing(self.path):
             self.folder.mkdir(parents=True, exist_ok=True)
-            # The nodes' containers may be another user's, and write their records here.
-            self.folder.chmod(0o777)
             for name, content in files.items():
-                (self.folder / name).write_bytes(content)
+                # Replaced, not written into: somebody else may have put a file or a link of that name here.
+                put_file(self.folder / name, _writer(content))
+            # The nodes' containers may be another user's, and write their records here.
+            self.folder.chmod(OPEN_MODE)
 
     def read(self, name: str) -> bytes | None:
         with reading(f"{self.path}/{name}"), contextlib.suppress(FileNotFoundError):
@@ -64,6 +69,13 @@ class LocalFolder(SharedFolder):
 
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _writer(content: bytes) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        path.write_bytes(content)
+
+    return write
 
 
 class ContainerFolder(SharedFolder):
@@ -88,7 +100,7 @@ class ContainerFolder(SharedFolder):
         with tarfile.open(fileobj=packed, mode="w") as archive:
             for at in ["", *sorted(map(str, above))]:
                 entry = tarfile.TarInfo(f"{root}/{at}".rstrip("/"))
-                entry.type, entry.mode, entry.mtime = tarfile.DIRTYPE, 0o777, now
+                entry.type, entry.mode, entry.mtime = tarfile.DIRTYPE, OPEN_MODE, now
                 archive.addfile(entry)
             for name, content in files.items():
                 entry = tarfile.TarInfo(f"{root}/{name}")

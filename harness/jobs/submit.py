@@ -15,7 +15,7 @@ from harness.model.data import data_path
 from harness.model.jobs import JobSpec
 from harness.yarn.answers import AppStatus
 from harness.yarn.discover import told_property
-from harness.yarn.errors import BadAnswer
+from harness.yarn.errors import BadAnswer, Refused
 from harness.yarn.rest import RestClient, Submission
 
 #: Files of the application master.
@@ -55,29 +55,59 @@ class Replayer:
         #: Application id by job id, the latest one of each.
         self.apps: dict[str, str] = {}
         self._tries: dict[str, int] = {}
+        #: By job id: an application's id under which a submission got no answer.
+        self._unanswered: dict[str, str] = {}
         source = data_path("workloads", "replay")
         shared.write({name: (source / name).read_bytes() for name in PROGRAM})
 
     def submit(self, job: JobSpec, *, programs: Mapping[str, str] = NOTHING, hosts: Mapping[str, str] = NOTHING) -> str:
-        """Submits a job (again, if it was before); the application's id. ``programs``, ``hosts``: as for `job_file`."""
-        number = self._tries[job.id] = self._tries.get(job.id, 0) + 1
+        """Submit a job, again if it was submitted before.
+
+        Parameters
+        ----------
+        job : the job.
+        programs, hosts : as for `job_file`.
+
+        Returns
+        -------
+        str
+            The application's id.
+
+        Raises
+        ------
+        YarnfairError
+            The ResourceManager refused it, or did not answer. Where it is not known whether the ResourceManager took
+            the job, the next call submits the same application: under an id that it knows, a ResourceManager starts
+            nothing. Under a new one the job could run twice.
+        """
+        identity = self._unanswered.get(job.id)
+        if identity is None:
+            self._tries[job.id] = self._tries.get(job.id, 0) + 1
+            identity = self.rest.new_application().id
+        number = self._tries[job.id]
         name = self._file_name(job.id, number)
         records = f"{self.shared.path}/{name}.records"
         text = job_file(job, self.options, records, programs=programs, hosts=hosts)
         self.shared.write({f"{name}.job": text.encode()})
         # -S -E: no site packages, no environment of somebody else's.
         command = f"exec {self.python} -S -E {self.shared.path}/am.py {self.shared.path}/{name}.job 2><LOG_DIR>/stderr"
-        identity = self.rest.submit(
-            Submission(
-                name=job.id,
-                queue=job.queue,
-                command=command,
-                resource=job.am,
-                type="REPLAY",
-                tags=[self.tag],
-                max_attempts=1,
-            )
+        submission = Submission(
+            name=job.id,
+            queue=job.queue,
+            command=command,
+            resource=job.am,
+            type="REPLAY",
+            tags=[self.tag],
+            max_attempts=1,
         )
+        self._unanswered[job.id] = identity
+        try:
+            self.rest.submit(submission, identity)
+        except Refused as refused:
+            if 400 <= refused.status < 500:
+                del self._unanswered[job.id]
+            raise
+        del self._unanswered[job.id]
         self.apps[job.id] = identity
         return identity
 

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from harness.base.errors import CallError, InputError
 from harness.base.files import reading, writing
-from harness.clusters.shared import ContainerFolder, LocalFolder, SharedFolder
+from harness.clusters.shared import OPEN_MODE, ContainerFolder, LocalFolder, SharedFolder
 from harness.jobs.data.generate import how_to_make, usable
 from harness.jobs.data.targets import HdfsTarget, Target
 from harness.yarn.errors import Refused
@@ -226,7 +226,7 @@ def _open_folders(root: Path, name: str) -> None:
         at = at / part
         if not at.is_dir():
             at.mkdir(exist_ok=True)
-            os.chmod(at, 0o777)
+            os.chmod(at, OPEN_MODE)
 
 
 class ContainerPlace(StagingPlace):
