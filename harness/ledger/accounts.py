@@ -304,7 +304,9 @@ class RmAccounts:
 
     def _fell(self, account: AppAccount, look: AppLook, now_s: float, recovering: bool) -> bool:
         if not recovering or look.app in self._since_anew:
-            return self._cannot_be(account, look, now_s)
+            # The figure of an application that has ended is final: a lower one is wrong, however long it is shown, and
+            # as a base it would let the true figure count a second time.
+            return not account.final and self._cannot_be(account, look, now_s)
         end_s = _end_s(account, look, now_s)
         rose = Usage(look.memory_mb_s - account.memory_mb_s, look.vcore_s - account.vcore_s)
         beyond = rose if account.lost_from_s is None else _less(rose, account.behind)

@@ -120,6 +120,17 @@ def test_a_figure_that_falls_for_a_moment_is_not_counted_twice() -> None:
     assert accounts.consumed()["root.a"][0] == 400
 
 
+def test_the_figure_of_an_ended_application_never_becomes_a_lower_base() -> None:
+    """It is in few lists: two that are wrong may be far apart, with no right one in between (the soak, seed 920167)."""
+    accounts = RmAccounts()
+    accounts.observe(0.0, [])
+    accounts.observe(1.0, [AppLook("x", "root.a", 5000, 5, ZERO, True)])
+    for second in (100.0, 100.0 + 2 * FALLEN_S, 100.0 + 4 * FALLEN_S):
+        accounts.observe(second, [AppLook("x", "root.a", 0, 5, ZERO, True)])
+    accounts.observe(500.0, [AppLook("x", "root.a", 5000, 5, ZERO, True)])
+    assert accounts.consumed()["root.a"] == (5000, 5)
+
+
 def test_an_application_that_the_rm_forgets_keeps_what_it_was_counted() -> None:
     rm, accounts = RmModel(MemoryPlace(FILE)), RmAccounts()
     looked(rm, accounts)
