@@ -145,6 +145,10 @@ class Owned(ABC):
     def _departed(self, kept: Mapping[str, Any]) -> dict[str, Any]:
         return {name: read(kept[name]) for name, read in self.PARTS.items() if name in kept or name in _ALWAYS}
 
+    def dangers(self) -> tuple[str, ...]:
+        """What stands there, as of the last `read`, and may end a ResourceManager, in words."""
+        return ()
+
     @abstractmethod
     def _stands(self) -> dict[str, Values]:
         """What is there now, read anew: queue -> attribute -> value."""

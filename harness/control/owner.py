@@ -81,12 +81,10 @@ class FileOwner(Owned):
         file = parse_allocations(data, source=self.place.name)
         names = frozenset((*file.configured_leaves, *file.configured_parents))
         found: list[Foreign] = []
-        if ROOT in self._names and ROOT not in names:
-            text = "gone: an RM that has read it may delete its root queue and end, so write it again soon"
-            found.append(Foreign(ROOT, "the element", text))
         self._data, self._file, self._names, self._drafted = data, file, names, None
         self._leaving.clear()
-        for gone in sorted(self.baseline.keys() - names):
+        # That the file once had an element for the root stays known: see `dangers`.
+        for gone in sorted(self.baseline.keys() - names - {ROOT}):
             self._depart(gone)
         older = any(
             values_of(file.settings.get(path))["weight"] not in ours.get("weight", [])
@@ -107,6 +105,18 @@ class FileOwner(Owned):
                 if said[edit.attribute] == known.get(edit.attribute):
                     self.texts.get(path, {}).pop(edit.attribute, None)
         return found
+
+    def dangers(self) -> tuple[str, ...]:
+        """What stands in the file, as of the last `read`, and may end a ResourceManager, in words.
+
+        It is a danger for as long as it stands there, whoever looks: the administrator has to write it again.
+        """
+        if ROOT not in self.baseline or ROOT in self._names or not self._data:
+            return ()
+        return (
+            'the file no longer has the element <queue name="root"> that it had: a ResourceManager that reads it may '
+            "delete its root queue and end, so write the element again soon",
+        )
 
     def _stands(self) -> dict[str, Values]:
         return _said(parse_allocations(self.place.read(), source=self.place.name))

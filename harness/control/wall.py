@@ -230,6 +230,9 @@ class Controller(Tenure):
             more = f" and {len(foreign) - 5} more" if len(foreign) > 5 else ""
             self._alarm("foreign", f"somebody else wrote the allocation file: {shown}{more}")
             self.core.forget_written()
+        if self.holds:
+            for danger in self.owner.dangers():
+                self._alarm("foreign", f"somebody else wrote the allocation file: {danger}")
         try:
             observed = self._look.look(self.owner)
         except ClocksDiffer as error:

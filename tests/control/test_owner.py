@@ -131,18 +131,24 @@ def test_weights_that_others_write_where_the_controller_wrote_none_keep_nothing_
         assert place.data == FILE
 
 
-def test_the_roots_own_element_is_missed() -> None:
+def test_the_roots_own_element_is_missed_for_as_long_as_it_is_missing() -> None:
     wrapped = FILE.replace(b"<allocations>", b'<allocations><queue name="root">').replace(
         b"</allocations>", b"</queue></allocations>"
     )
     own, place = owner(wrapped)
-    assert b'name="root"' in wrapped
+    assert own.dangers() == ()
     place.data = FILE
-    (found,) = own.read()
-    assert (found.queue, found.attribute) == ("root", "the element")
-    assert own.read() == [], "said once"
+    own.read()
+    (danger,) = own.dangers()
+    assert '<queue name="root">' in danger
+    # It is a danger at every look, and to another process with the same ledger, which has never seen the element.
+    assert (own.read(), own.dangers()) == ([], (danger,))
+    again = restart(own)
+    again.read()
+    assert again.dangers() == (danger,)
     place.data = wrapped
-    assert own.read() == []
+    assert (own.read(), own.dangers()) == ([], ())
+    assert (again.read(), again.dangers()) == ([], ())
 
 
 def test_a_limit_that_somebody_else_wrote_is_what_it_goes_back_to() -> None:
