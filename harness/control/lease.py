@@ -88,32 +88,63 @@ class Lease:
         #: That a guard of the holder's has released (harness.control.released), None: none has.
         self.released: dict[str, Any] | None = None
 
-    def hold(self) -> None:
-        """Takes or keeps the lease. HeldByAnother, or what keeps it from being read or written (InputError)."""
+    def hold(self, *, take: bool = True, informed: bool = True) -> None:
+        """Take or keep the lease.
+
+        Parameters
+        ----------
+        take : whether a lease that another controller no longer renews, or that nobody holds, is taken over.
+        informed : whether the caller knows the administrator's values already. A caller that does not waits where
+            something unreadable stands in place of the lease: a holder that lives writes its words there again.
+
+        Raises
+        ------
+        HeldByAnother
+            Another controller holds the lease, or may hold it.
+        InputError
+            The lease cannot be read or written, or nobody holds it and ``take`` is false.
+        """
         now = self._clock()
         if self._renewed_s is not None and now - self._renewed_s < self.lease_s * RENEW_PART:
             return
         data, found = self._read()
         holder = found.get("owner", "")
+        unreadable = self._nonsense and bool(data)
+        if unreadable and self._renewed_s is None and not informed and self._still_s(data, now) < self.lease_s:
+            raise HeldByAnother(
+                "the lease cannot be read: another controller may hold it",
+                where=self.place.name,
+                mend=f"wait: a living holder writes it again, else this one takes it after {self.lease_s:g} s",
+            )
         if self._renewed_s is None or holder not in ("", self.owner):
             self.goes_on = holder == self.owner
             self._take_words(found)
         if holder and holder != self.owner:
             self._renewed_s = None
-            if self._seen is None or self._seen[0] != data:
-                self._seen = (data, now)
-            still = now - self._seen[1]
+            still = self._still_s(data, now)
             allowed = _seconds(found.get("lease_s"), self.lease_s)
-            if still < allowed:
+            if still < allowed or not take:
                 raise HeldByAnother(
                     f"another controller writes this file ({_who(found)})",
                     where=self.place.name,
                     # The same words each time: a spare says this in every period, and a log has one line of it.
                     mend=f"stop it; or wait: {allowed:g} s after its last sign of life this one takes over",
                 )
+        if not holder and not take:
+            raise InputError(
+                "nobody holds the lease, and this controller does not take it: it sees no ResourceManager",
+                where=self.place.name,
+                mend="check the ResourceManager's address",
+            )
         if self._renewed_s is None and self.words_lost:
             self.said, self._silent = {}, True
         self._renew(now, data)
+
+    def _still_s(self, data: bytes, now: float) -> float:
+        """For how long the lease has said this, as far as this controller has looked."""
+        if self._seen is None or self._seen[0] != data:
+            self._seen = (data, now)
+        return now - self._seen[1]
 
     def holder(self) -> str:
         """Who holds the lease, in words; '' for nobody. InputError where it cannot be read."""

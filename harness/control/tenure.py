@@ -58,6 +58,8 @@ class Tenure:
         self._others = None if writes else lease
         #: Whether this controller may write the file.
         self.holds = self._lease is None and settings.mode != "shadow"
+        #: Whether the ledger knows which values in the file are the administrator's.
+        self._informed = bool(owner.baseline)
         #: Whether another controller wrote the file, and nobody knows what it said of it last.
         self._words_lost = False
         #: When a tick last did all that it was to do (the lease's clock).
@@ -100,7 +102,7 @@ class Tenure:
             return f"stopped; {self._take_back_left_over()}"
         if self.settings.mode == "shadow":
             return "stopped; a shadow has written nothing"
-        if not self.holds:
+        if not self.holds and not self._takes_over():
             self.close()
             return "stopped; another controller has the allocation file"
         if self.released.given_back:
@@ -155,9 +157,24 @@ class Tenure:
             what = "what an earlier run of this controller wrote is still in force" if self._left_over else "given back"
             self._alarm("actuation", f"{what}: {error.line()}")
 
+    def _takes_over(self) -> bool:
+        """Take a lease that nobody keeps any more, so that the file can be given back; whether that worked."""
+        if self._lease is None:
+            return False
+        try:
+            self._lease.hold(informed=self._informed)
+            adopt(self.owner, self.store, self._lease)
+        except YarnfairError:
+            return False
+        self.holds = True
+        return True
+
     def _hold(self) -> None:
-        """Keeps the lease, or tries to take it. A holder that has seen nothing, or could write nothing, for a while
-        gives no sign of life, so that another one may do better."""
+        """Keep the lease, or try to take it.
+
+        A controller that has seen nothing, or could write nothing, for a while neither renews nor takes the lease, so
+        that another one may do better.
+        """
         lease = self._lease
         if lease is None:
             self._look_beside()
@@ -166,7 +183,7 @@ class Tenure:
             return
         held = self.holds
         try:
-            lease.hold()
+            lease.hold(take=not self._blind(lease), informed=self._informed)
             if not held:
                 clear(self.owner, lease)
                 if lease.said_by not in ("", self.store.identity):
@@ -204,6 +221,7 @@ class Tenure:
         with self._alarmed("lease"):
             adopt(self.owner, self.store, lease)
             self._adopted = found
+            self._informed |= bool(lease.said)
 
     # --- guards ---
 

@@ -73,6 +73,42 @@ def test_a_lease_that_cannot_be_read_is_nobodys_or_ends(tmp_path: Path, content:
     assert json.loads(one.place.read())["owner"] == "one"
 
 
+def test_who_knows_nothing_of_the_file_waits_where_the_lease_cannot_be_read(tmp_path: Path) -> None:
+    """The holder lives and writes its words there again: the newcomer would take its weights for entitlements."""
+    one, two, time = pair(tmp_path)
+    one.hold()
+    one.keep({"baseline": {}, "ours": {}})
+    one.place.write(b"torn {")
+    with pytest.raises(HeldByAnother, match="another controller may hold it; wait"):
+        two.hold(informed=False)
+    time.now = 11.0
+    one.hold()
+    with pytest.raises(HeldByAnother, match="another controller writes this file"):
+        two.hold(informed=False)
+    assert two.said_by == "one"
+    # Nobody writes it again: it is nobody's.
+    one.place.write(b"torn {")
+    for time.now in (12.0, 41.0):
+        with pytest.raises(HeldByAnother):
+            two.hold(informed=False)
+    time.now = 42.0
+    two.hold(informed=False)
+    assert json.loads(two.place.read())["owner"] == "two"
+
+
+def test_who_may_not_take_it_does_not(tmp_path: Path) -> None:
+    one, two, time = pair(tmp_path)
+    with pytest.raises(InputError, match="nobody holds the lease"):
+        two.hold(take=False)
+    one.hold()
+    for time.now in (0.0, 100.0):
+        with pytest.raises(HeldByAnother):
+            two.hold(take=False)
+    two.hold()
+    time.now = 120.0
+    two.hold(take=False)  # it is its own
+
+
 def test_no_folder_is_told(tmp_path: Path) -> None:
     lease = Lease(lease_place(LocalPlace(tmp_path / "none" / "f.xml")), "one", 30.0, Time())
     with pytest.raises(InputError, match="cannot"):

@@ -87,6 +87,31 @@ def test_a_spare_controller_knows_whose_the_weights_are(tmp_path: Path, clock: l
         assert third.owner.configured_weights()["root.a"] == 1.0
 
 
+def test_a_spare_that_sees_no_resource_manager_takes_over_only_to_give_the_file_back(
+    tmp_path: Path, clock: list[float]
+) -> None:
+    """The lease goes to who can do better (the soak, seed 920378)."""
+    rm, beside = rm_with_load(TWO_TO_ONE), MemoryPlace(b"")
+    with leased(rm, tmp_path / "1", beside, clock) as first, leased(rm, tmp_path / "2", beside, clock) as spare:
+        for _ in range(10):
+            rm.start("x")
+        for _ in range(4):
+            rm.now_s += 20.0
+            clock[0] += 5.0
+            first.tick()
+            spare.tick()
+        assert parse_allocations(rm.place.data).weight("root.a") != 2.0
+        rm.down = silence()
+        for _ in range(20):
+            rm.now_s += 5.0
+            clock[0] += 5.0
+            assert "observation" in kinds(spare.tick())
+        assert not spare.holds
+        assert json.loads(beside.data)["owner"] == first.store.identity
+        assert "the administrator's own weights" in spare.stop("release")
+        assert parse_allocations(rm.place.data).weight("root.a") == 2.0
+
+
 def test_a_new_ledger_beside_an_old_lease_takes_what_has_been_edited_since_for_the_administrators(
     tmp_path: Path, clock: list[float]
 ) -> None:
