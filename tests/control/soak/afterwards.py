@@ -78,7 +78,7 @@ def wind_up(world: World) -> None:
     held_mb = sum(app.held[0] for app in world.cluster.apps.values())
     for app in list(world.cluster.apps.values()):
         world.cluster.finish(app)
-    world.most_assumed_mb_s = max(held_mb, NODE_MB) * (6.0 + 3 * period_s + world.checks.longest_asked_s())
+    world.most_assumed_mb_s = max(held_mb, NODE_MB) * (6.0 + 3 * period_s)
     end_s = world.agenda.now_s + 900.0 + 4 * period_s
     shown_s = max((app.shown_ended_s for app in world.cluster.ended[-60:]), default=0.0)
     world.agenda.run_until(max(shown_s, world.agenda.now_s) + 2.2 * period_s)

@@ -55,6 +55,10 @@ class Checks:
         #: Weights that somebody has written in the midst of a tick.
         self._foreign: dict[str, float] = {}
         self._ticks = Ticks(world)
+        #: Controller -> when it last asked for applications, and what each queue held then, MiB.
+        self._asked: dict[str, tuple[float, dict[str, int]]] = {}
+        #: Controller and queue -> how much the queue may have been told beyond what it has used, MiB-seconds.
+        self.most_assumed: dict[tuple[str, str], float] = {}
 
     def begun(self, process: Process) -> None:
         """A process has begun: its log knows of no alarm."""
@@ -176,6 +180,9 @@ class Checks:
         if report.record is not None and process.settings.mode == "bounded" and not report.released:
             self.apart(process, report.record.attributes.weights)
         self._log(process, report)
+        if not kinds & {"ledger"}:
+            world.wire.kept(process.name)
+        self._assumed(process, report)
         self._accounts(process, report)
         self._ticks.ticked(process, report, kinds, truthful=self.truthful)
         self._foreign.clear()
@@ -271,6 +278,23 @@ class Checks:
         if sure and report.snapshot is not None and accounts._shown_s == accounts.looked_s:
             self._equal(process)
         self._ledger(process, report)
+
+    def _assumed(self, process: Process, report: TickReport) -> None:
+        """How much a queue may have been told beyond what it has used: what it held for as long as nobody asked for
+        applications, which is seldom while answers are slow, and as long as an RM keeps a figure."""
+        if report.snapshot is None:
+            return
+        accounts, now_s, name = process.controller.accounts, self.world.agenda.now_s, process.name
+        holds: dict[str, int] = {}
+        for app in self.world.cluster.apps.values():
+            holds[app.queue] = holds.get(app.queue, 0) + app.held[0]
+        asked_s, before = self._asked.get(name, (process.begun_s, {}))
+        for queue in before.keys() | holds.keys():
+            key = (name, queue)
+            most = max(before.get(queue, 0), holds.get(queue, 0)) * (now_s - asked_s + 2 * _CACHE_S)
+            self.most_assumed[key] = max(self.most_assumed.get(key, 0.0), most)
+        if accounts._shown_s == accounts.looked_s:
+            self._asked[name] = process.begun_s, holds
 
     def _begin_accounts(self, process: Process, *, sure: bool) -> None:
         """What a ledger's first look showed is what it counts from."""
@@ -399,10 +423,6 @@ class Checks:
         gap = self.world.agenda.now_s - self._good_s.get(process.name, 0.0)
         self._gap[process.name] = max(self._gap.get(process.name, 0.0), gap)
         return self._gap[process.name]
-
-    def longest_asked_s(self) -> float:
-        """For how long applications may not have been asked for."""
-        return max(self._gap.values(), default=0.0)
 
     def apart(self, holder: Process, weights: Mapping[str, float]) -> None:
         """Weights of siblings are no further apart than the bound lets them, by their entitlements."""

@@ -116,7 +116,7 @@ class Ending:
                     text = f"{has:.0f} MiB s, it has used {used} ({under:.0f} may miss, {over:.0f} be too much)"
                     raise Violated(f"{process.name}: {queue} has {text}")
                 told = 0.0 if account is None else account.reported[0]
-                most = world.most_assumed_mb_s + over
+                most = max(world.most_assumed_mb_s, world.checks.most_assumed.get((process.name, queue), 0.0)) + over
                 if told - used > most:
                     raise Violated(f"{process.name}: {queue} is told {told:.0f} MiB s, it has used {used}")
 

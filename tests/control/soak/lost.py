@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -152,10 +153,29 @@ class Lost:
         """Of what came back since the look before: beside containers of its application that run on, with all that
         those have used, nobody can tell what others had used that have ended."""
         # A figure may be as old as an RM keeps it when the containers in it are shown.
+        self._masked(window, since_s)
         runs = {app.id for at_s, app, _, ran in window.brought if ran and at_s > since_s - FIGURE_S}
         for one in [one for one in window.brought if not one[3] and one[0] > since_s and one[1].id in runs]:
             self._gone(window, one[1], one[2])
             window.brought.remove(one)
+
+    def _masked(self, window: Window, since_s: float) -> None:
+        """Of what came back running since the look before: an RM shows what an application holds in all. While as much
+        of it ends as comes back, what came back does not show, nor how long it had run unseen."""
+        back: dict[str, int] = {}
+        for at_s, app, container, ran in window.brought:
+            if ran and at_s > since_s - FIGURE_S:
+                back[app.id] = back.get(app.id, 0) + container.memory_mb
+        gone: dict[str, int] = {}
+        for app, container in reversed(self._ended):
+            if (container.ended_s or 0.0) <= since_s - FIGURE_S:
+                break
+            gone[app.id] = gone.get(app.id, 0) + container.memory_mb
+        seconds = self.world.agenda.now_s - window.from_s
+        for app_id, mb in back.items():
+            if hidden_mb := min(mb, gone.get(app_id, 0)):
+                queue = self.world.cluster.by_id[app_id].queue
+                window.gone_mb_s[queue] = window.gone_mb_s.get(queue, 0.0) + hidden_mb * seconds
 
     def looked(self, name: str, begun_s: float) -> None:
         """A controller has taken a look that began then."""
@@ -189,6 +209,13 @@ class Lost:
             self.under[queue] = self.under.get(queue, 0.0) + unknown + held + window.gone_mb_s.get(queue, 0.0)
             guessed = unknown + held + window.ended_mb.get(queue, 0) * seconds
             self.over[queue] = self.over.get(queue, 0.0) + guessed
+
+    def unkept(self, name: str, apps: Sequence[str]) -> None:
+        """A controller was shown figures of these, and was killed before it kept them: what an RM has forgotten by now
+        nobody will show again."""
+        world, now_s = self.world, self.world.agenda.now_s
+        for app in [world.cluster.by_id[app] for app in apps if app in world.active.forgotten]:
+            self.anywhere += app.truth(now_s)[0] + NODE_MB * len(world.cluster.alive) * 10.0
 
     def forget_ended(self) -> None:
         """The RM forgets who has ended: what of it was not shown to each controller is lost."""

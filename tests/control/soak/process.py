@@ -217,6 +217,13 @@ class Process:
                 self._died()
                 return
         self.running, self.turns, self.started_s = True, 0, world.agenda.now_s
+        accounts = self.controller.accounts.apps
+
+        def knows(app: str) -> tuple[int, int] | None:
+            account = accounts.get(app)
+            return None if account is None else (account.memory_mb_s, account.vcore_s)
+
+        world.lost.unkept(self.name, world.wire.forgotten(self.name, knows))
         self.turn()
 
     def _open(self) -> None:

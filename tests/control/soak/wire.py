@@ -96,6 +96,8 @@ class Wire:
         #: Asker -> application -> its figure as an undisturbed list told it last; the same of the last list of all.
         self.shown: dict[str, dict[str, tuple[int, int]]] = {}
         self.last_list: dict[str, Mapping[str, tuple[int, int]]] = {}
+        #: Asker -> application -> the figures that it was shown before, since its ledger was last kept.
+        self.unkept: dict[str, dict[str, list[tuple[int, int] | None]]] = {}
         #: Controllers whose own network is down.
         self.cut_off: set[str] = set()
         #: After so many more pages this happens.
@@ -176,14 +178,17 @@ class Wire:
             met.listless += page == "apps" and fault.kind == "empty-object"
             met.lies += 1
             met.troubled.add(page)
-            return self._wrong(fault, page, document, params, timeout_s)
+            reply = self._wrong(fault, page, document, params, timeout_s)
+            if page == "apps" and fault.kind in LIES:
+                self._told_in_spite(reply.body, figures)
+            return reply
         data = json.dumps(document).encode()
         # A Capacity Scheduler's queues are read back by the same page that a look begins with.
         if page == "apps" or (page == "scheduler" and not met.sources):
             met.sources.add(rm.base)
         met.showed |= page == "scheduler" and bool(rm.cluster.apps)
         if page == "apps":
-            self.shown.setdefault(self.asker(), {}).update(figures)
+            self._told(figures)
             if not params.get("states"):
                 self.last_list[self.asker()] = figures
         key = page + params.get("states", "")
@@ -192,6 +197,46 @@ class Wire:
         del kept[:-3]
         self._answered()
         return Reply(200, data, {"Content-Type": "application/json"})
+
+    def _told(self, figures: Mapping[str, tuple[int, int]]) -> None:
+        """The controller that asks is shown these figures; what it was shown before is kept until its ledger is."""
+        shown, unkept = self.shown.setdefault(self.asker(), {}), self.unkept.setdefault(self.asker(), {})
+        for app, figure in figures.items():
+            if shown.get(app) != figure:
+                unkept.setdefault(app, []).append(shown.get(app))
+                shown[app] = figure
+
+    def _told_in_spite(self, body: bytes, figures: Mapping[str, tuple[int, int]]) -> None:
+        """Of a list that is wrong, what it shows as it is. An application that ended long ago is in few lists: what
+        the controller takes of it here it may not see again for long. Of an old list, whom no other one showed."""
+        shown, told = self.shown.setdefault(self.asker(), {}), {}
+        for said in _apps_in(json.loads(body)):
+            name, figure = said.get("id"), (said.get("memorySeconds"), said.get("vcoreSeconds"))
+            sound = isinstance(said.get("queue"), str) and said.get("state") and name in figures
+            if sound and said["queue"] == self._queue_of(name) and (figure == figures[name] or name not in shown):
+                told[name] = figure
+        self._told({name: figure for name, figure in told.items() if all(isinstance(part, int) for part in figure)})
+
+    def _queue_of(self, app: str) -> str:
+        return self.rms[0].cluster.by_id[app].queue
+
+    def kept(self, name: str) -> None:
+        """A controller has kept its accounts."""
+        self.unkept.pop(name, None)
+
+    def forgotten(self, name: str, knows: Callable[[str], tuple[int, int] | None]) -> list[str]:
+        """A controller that was killed goes on from what its ledger ``knows``: of which applications that is a figure
+        of before, though it had been shown a later one."""
+        shown, lost = self.shown.get(name, {}), []
+        for app, earlier in self.unkept.pop(name, {}).items():
+            figure = knows(app)
+            if figure != shown.get(app) and figure in earlier:
+                lost.append(app)
+                if figure is None:
+                    del shown[app]
+                else:
+                    shown[app] = figure
+        return lost
 
     def _page(self, rm: Rm, page: str, params: Mapping[str, str]) -> tuple[Any, Mapping[str, tuple[int, int]]]:
         match page:
