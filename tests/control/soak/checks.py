@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from harness.control.reports import TickReport
 from tests.control.soak import edits
 from tests.control.soak.process import Process
-from tests.control.soak.ticks import Ticks
+from tests.control.soak.ticks import UNSEEN, Ticks
 from tests.control.soak.violated import Violated
 
 if TYPE_CHECKING:
     from tests.control.soak.world import World
 
 #: Alarms that say that a controller could not see or do something.
-_EXCUSES = frozenset({"not-in-force", "actuation", "observation", "rm", "foreign", "file", "lease", "ledger", "late"})
+_EXCUSES = frozenset({"not-in-force", "actuation", "rm", "foreign", "file", "lease", "ledger", "late"}) | UNSEEN
 #: What an application may have used since its figure was kept.
 _CACHE_S = 3.0
 _WARNING = re.compile(r" (?:warning ([\w-]+): (.*)|info ([\w-]+): mended)\n")
@@ -160,7 +160,7 @@ class Checks:
     def ticked(self, process: Process, report: TickReport) -> None:
         world, met = self.world, self.world.wire.met(process.name)
         kinds = {alarm.kind for alarm in report.alarms}
-        if report.snapshot is None and not kinds & {"observation", "policy"}:
+        if report.snapshot is None and not kinds & (UNSEEN | {"policy"}):
             raise Violated(f"{process.name} saw nothing and raised no alarm")
         if process.controller.owner.baseline and not met.asked and not kinds & {"policy"}:
             raise Violated(f"{process.name} has not looked at the RM: {sorted(kinds)}")
@@ -202,11 +202,11 @@ class Checks:
     def _emptied(self, process: Process, kinds: set[str]) -> None:
         """A list of applications that cannot be empty, or that is for the first time, is doubted aloud."""
         met, accounts = self.world.wire.met(process.name), process.controller.accounts
-        if met.listless and not kinds & {"observation", "rm"}:
+        if met.listless and not kinds & (UNSEEN | {"rm"}):
             raise Violated(f"{process.name} takes an answer without a list for an empty one")
         emptied = 0 < met.lists == met.emptied
         new, self._empty[process.name] = not self._empty.get(process.name, False), emptied
-        if not emptied or kinds & {"observation", "rm"} or not (accounts.apps or self.world.cluster.apps):
+        if not emptied or kinds & (UNSEEN | {"rm"}) or not (accounts.apps or self.world.cluster.apps):
             return
         if met.showed or (new and process.looked and not process.died_since_tick):
             raise Violated(f"{process.name} takes an empty list of applications, and raises no alarm")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from tests.control.soak import edits
 from tests.control.soak.clock import EPOCH_S
-from tests.control.soak.cluster import App, Cluster, Container
+from tests.control.soak.cluster import NODE_MB, NODE_VCORES, App, Cluster, Container
 from tests.control.soak.edits import Queue
 
 #: The RM's own poll of its allocation file, and how long the file has to have been still.
@@ -91,6 +91,8 @@ class Rm:
         self.given: dict[str, list[int]] = {}
         self.forgotten: set[str] = set()
         self._loaded = b""
+        #: What it says of its configuration.
+        self.site: dict[str, str] = {}
         #: Applications that have ended, as they are shown from then on.
         self._over: dict[str, dict[str, Any]] = {}
         self.retained = 400
@@ -332,6 +334,15 @@ class Rm:
             "vcoreSeconds": vcore_s,
         }
 
+    def nodes(self) -> dict[str, Any]:
+        """The nodes that have registered with it."""
+        running = [n for n, alive in enumerate(self.cluster.alive) if alive and self.cluster.registered[n]]
+        return {"nodes": {"node": [_node(n, self.cluster.free_mb[n]) for n in running]}}
+
+    def property(self, name: str) -> dict[str, Any]:
+        """One property of its configuration; the reader takes an answer without one for none."""
+        return {"property": {"name": name, "value": self.site[name]}} if name in self.site else {}
+
     def shows(self, page: str) -> dict[str, Any]:
         """What a Capacity Scheduler's RM has beside these pages."""
         raise AssertionError(f"nobody asks for {page}")
@@ -349,6 +360,24 @@ class Rm:
                 path = path.rpartition(".")[0]
         tree = self._tree()
         return {"beans": [_bean(path, *sums.get(path, (0, 0))) for path in tree]}
+
+
+def _node(number: int, free_mb: int) -> dict[str, Any]:
+    return {
+        "rack": "/default-rack",
+        "state": "RUNNING",
+        "id": f"node{number}:45454",
+        "nodeHostName": f"node{number}",
+        "nodeHTTPAddress": f"node{number}:8042",
+        "lastHealthUpdate": 0,
+        "version": "3.4.2",
+        "healthReport": "",
+        "numContainers": 0,
+        "usedMemoryMB": NODE_MB - free_mb,
+        "availMemoryMB": free_mb,
+        "usedVirtualCores": 0,
+        "availableVirtualCores": NODE_VCORES,
+    }
 
 
 def _bean(path: str, given: int, back: int) -> dict[str, Any]:

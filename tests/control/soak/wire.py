@@ -11,6 +11,7 @@ import random
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,6 +20,7 @@ import requests
 
 from harness.yarn import rpc
 from harness.yarn.errors import NoActiveRm, Unreachable
+from tests.control.soak.clock import EPOCH_S
 from tests.control.soak.rm import Rm, shown_figures
 
 #: Answers that can be read and are wrong. A figure that is wrong for longer than a while is the truth to whoever looks.
@@ -191,12 +193,13 @@ class Wire:
             self._told(figures)
             if not params.get("states"):
                 self.last_list[self.asker()] = figures
-        key = page + params.get("states", "")
+        key = page + params.get("states", "") + params.get("name", "")
         kept = self._served.setdefault(key, [])
         kept.append(data)
         del kept[:-3]
         self._answered()
-        return Reply(200, data, {"Content-Type": "application/json"})
+        date = formatdate(EPOCH_S + rm.cluster.agenda.now_s, usegmt=True)
+        return Reply(200, data, {"Content-Type": "application/json", "Date": date})
 
     def _told(self, figures: Mapping[str, tuple[int, int]]) -> None:
         """The controller that asks is shown these figures; what it was shown before is kept until its ledger is."""
@@ -247,6 +250,10 @@ class Wire:
             case "jmx":
                 return rm.jmx(), {}
             case "nodes":
+                return rm.nodes(), {}
+            case "conf" if "name" in params:
+                return rm.property(params["name"]), {}
+            case "nodes":
                 return {"nodes": None}, {}
             case "conf" if "name" in params:
                 return {}, {}
@@ -286,7 +293,7 @@ class Wire:
         data = json.dumps(document).encode()
         match fault.kind:
             case "stale":
-                kept = self._served.get(page + params.get("states", ""))
+                kept = self._served.get(page + params.get("states", "") + params.get("name", ""))
                 return Reply(200, kept[0] if kept else data)
             case "cut":
                 return Reply(200, data[: fault.rng.randrange(len(data))], broken=fault.rng.random() < 0.5)

@@ -91,6 +91,8 @@ class World:
         )
         kind = CapacityRm if plan.capacity else Rm
         self.rms: list[Rm] = [kind(f"rm{n}", self.cluster, self.file) for n in range(1, 3 if plan.pair else 2)]
+        for rm in self.rms:
+            rm.site = {"yarn.resourcemanager.cluster-id": "cluster"} if plan.pair else {}
         for rm in self.rms[1:]:
             rm.active = False
             rm.load()
