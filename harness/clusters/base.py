@@ -212,6 +212,10 @@ class Cluster(ABC):
         """Where the logs of its parts are, as an instruction."""
         return f"look into the logs below {status.folder}"
 
+    def software(self) -> Mapping[str, Any]:
+        """Return which software runs on this cluster, for ``run.json``; empty where the backend knows nothing of it."""
+        return {}
+
     @classmethod
     def made_of(cls) -> Mapping[str, Any]:
         """What of this machine's software such a cluster runs on, beside Hadoop: another one makes another cluster."""

@@ -37,6 +37,9 @@ _BUILD_TIMEOUT_S = 1_800.0
 _CONF = "/opt/hadoop/conf/yarn-site.xml"
 #: What a build puts before and into a step's own words: its number and the time, colours.
 _NOISE = re.compile(r"^#\d+ [\d.]+ |\x1b\[[0-9;]*m")
+#: The image's label with the hash of the files that it was built from, and these files.
+SOURCES_LABEL = "yarnfair.sources"
+_IMAGE_FILES = ("Dockerfile", "pom.xml", "entrypoint.sh", "conf/**/*", "scheduler/**/*")
 #: Labels of the NodeManagers that harness.clusters.accelerators adds to a running cluster: the service, and its own.
 ACCELERATOR = "accelerator"
 NODE_NAME = "yarnfair.node"
@@ -71,6 +74,14 @@ def docker_client() -> Iterator[Any]:
         raise InputError(f"Docker: {str(error)[:300]}", mend="look into the daemon's log") from None
     finally:
         client.close()
+
+
+def image_sources(folder: Path | None = None) -> str:
+    """Return the hash of the files that the image is built from. A site's own certificates are none of them."""
+    folder, digest = folder or data_path("docker"), hashlib.sha256()
+    for path in sorted({path for pattern in _IMAGE_FILES for path in folder.glob(pattern) if path.is_file()}):
+        digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
 
 
 def why_failed(told: str, *, build: bool) -> tuple[str, str | None]:
@@ -123,6 +134,7 @@ class DockerCluster(Cluster):
                     # Compose says that a container ended, the container's log says why.
                     self._check_exited(state)
                     raise
+                self._check_image(state)
                 info = wait_for_nodes(
                     state.rest,
                     spec.nodes,
@@ -191,8 +203,18 @@ class DockerCluster(Cluster):
 
     @classmethod
     def made_of(cls) -> Mapping[str, Any]:
-        files = [path for path in sorted(data_path("docker").rglob("*")) if path.is_file()]
-        return {"image": hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()}
+        # The image that runs is built from these files: `up` builds it again where its label says otherwise.
+        compose = hashlib.sha256(data_path("docker", "compose.yaml").read_bytes()).hexdigest()
+        return {"image": image_sources(), "compose": compose}
+
+    def software(self) -> Mapping[str, Any]:
+        state = self.known()
+        with docker_client() as client:
+            for container in self.containers(client, state):
+                if container.labels.get("com.docker.compose.service") == "rm":
+                    image = container.image
+                    return {"image": image.id, "image_sources": image.labels.get(SOURCES_LABEL)}
+        return {}
 
     def _check_tools(self) -> None:
         for found in self.examine(running=False):
@@ -218,18 +240,34 @@ class DockerCluster(Cluster):
         site.write(folder.path("override.yaml"), yaml.safe_dump({"services": services}))
 
     def _build(self, state: ClusterState) -> None:
+        """Build the image where there is none, or one that was built from other files."""
+        config = yaml.safe_load(data_path("docker", "compose.yaml").read_text(encoding="utf-8"))
+        image, sources = config["x-image"]["image"], image_sources()
         with docker_client() as client:
-            config = yaml.safe_load(data_path("docker", "compose.yaml").read_text(encoding="utf-8"))
-            image = config["x-image"]["image"]
-            if any(image in (found.tags or []) for found in client.images.list(name=image)):
-                return
-        self._progress(f"building the image {image} (once, some minutes)")
+            known = [found for found in client.images.list(name=image) if image in (found.tags or [])]
+        if any(found.labels.get(SOURCES_LABEL) == sources for found in known):
+            return
+        why = "its files have changed" if known else "once"
+        self._progress(f"building the image {image} ({why}, some minutes)")
         self._compose(state, "build", "rm", timeout_s=_BUILD_TIMEOUT_S)
+
+    def _check_image(self, state: ClusterState) -> None:
+        """Raise InputError when the containers run an image of other files: another checkout has built it meanwhile."""
+        with docker_client() as client:
+            for container in self.containers(client, state):
+                service, label = container.labels.get("com.docker.compose.service"), container.image.labels
+                if service in ("rm", "nm") and label.get(SOURCES_LABEL) != image_sources():
+                    raise InputError(
+                        "its image was built from other files than those of this yarnfair",
+                        where=container.name,
+                        mend="another checkout has built it meanwhile: bring the cluster up again",
+                    )
 
     def _environment(self, state: ClusterState) -> dict[str, str]:
         spec, own_limit = state.spec, "NM_MEM_LIMIT" in os.environ
         return {
             **os.environ,
+            "YARNFAIR_SOURCES": image_sources(),
             "RM_HTTP_PORT": str(state.ports["http"]),
             "RM_CLIENT_PORT": str(state.ports["client"]),
             "RM_ADMIN_PORT": str(state.ports["admin"]),

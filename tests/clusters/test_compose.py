@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 
 from harness.base.errors import InputError
-from harness.clusters import daemon_site, jars, local, site
-from harness.clusters.compose import DockerCluster, why_failed
+from harness.clusters import compose, daemon_site, jars, local, site
+from harness.clusters.compose import SOURCES_LABEL, DockerCluster, image_sources, why_failed
 from harness.clusters.daemons import SCHEDULERS
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
@@ -124,3 +128,76 @@ failed to solve: executor failed running [/bin/sh -c mvn]: exit code: 1
     assert why_failed("", build=True)[0] == "no reason given"
     taken = "Error response from daemon: port is already allocated"
     assert why_failed(taken, build=False) == (taken, "free the port or give another")
+
+
+class Docker:
+    """A Docker daemon with images and one running ResourceManager."""
+
+    def __init__(self, label: str | None, running: str = "") -> None:
+        self.image = SimpleNamespace(id="sha256:1", tags=[IMAGE], labels={SOURCES_LABEL: label} if label else {})
+        self.running = SimpleNamespace(
+            name="x-rm-1",
+            labels={"com.docker.compose.service": "rm"},
+            image=SimpleNamespace(id="sha256:2", labels={SOURCES_LABEL: running}),
+        )
+        self.images = SimpleNamespace(list=lambda name: [self.image])
+        self.containers = SimpleNamespace(list=lambda **_: [self.running])
+
+
+IMAGE: str = yaml.safe_load(COMPOSE.read_text())["x-image"]["image"]
+
+
+def on(docker: Docker, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[DockerCluster, ClusterState, list[str]]:
+    @contextlib.contextmanager
+    def client() -> Iterator[Docker]:
+        yield docker
+
+    monkeypatch.setattr(compose, "docker_client", client)
+    called: list[str] = []
+    monkeypatch.setattr(DockerCluster, "_compose", lambda self, state, *given, **_: called.append(given[0]))
+    return DockerCluster(StateFolder(folder)), ClusterState("docker", "mark", ClusterSpec()), called
+
+
+@pytest.mark.parametrize(("label", "builds"), [("", True), ("of other files", True), (None, True), ("same", False)])
+def test_an_image_of_other_files_is_built_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, label: str | None, builds: bool
+) -> None:
+    label = image_sources() if label == "same" else label
+    cluster, state, called = on(Docker(label), tmp_path, monkeypatch)
+    cluster._build(state)
+    assert called == (["build"] if builds else [])
+    assert (
+        cluster._environment(ClusterState("docker", "m", ClusterSpec(), ports={"http": 1, "client": 2, "admin": 3}))[
+            "YARNFAIR_SOURCES"
+        ]
+        == image_sources()
+    )
+
+
+def test_a_cluster_that_runs_another_image_is_refused_and_its_image_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, state, _ = on(Docker(None, running="of other files"), tmp_path, monkeypatch)
+    with pytest.raises(InputError, match="built from other files"):
+        cluster._check_image(state)
+    cluster, state, _ = on(Docker(None, running=image_sources()), tmp_path, monkeypatch)
+    cluster._check_image(state)
+    monkeypatch.setattr(cluster, "known", lambda: state)
+    assert cluster.software() == {"image": "sha256:2", "image_sources": image_sources()}
+
+
+def test_the_images_hash_is_of_what_it_is_built_from(tmp_path: Path) -> None:
+    copy = tmp_path / "docker"
+    shutil.copytree(COMPOSE.parent, copy)
+    before = image_sources(copy)
+    assert before == image_sources()
+    (copy / "certs" / "site.crt").write_text("x")
+    assert image_sources(copy) == before
+    for name in ("Dockerfile", "pom.xml", "entrypoint.sh", "conf/yarn-site.xml"):
+        text = (copy / name).read_text()
+        (copy / name).write_text(text + "\n")
+        assert image_sources(copy) != before, name
+        (copy / name).write_text(text)
+    copied = re.findall(r"^COPY (?!--from)(?:--chmod=755 )?(\S+)", (copy / "Dockerfile").read_text(), re.M)
+    own = {name.strip("/") for name in copied} - {"certs", "hive-pom.xml", "tez-pom.xml", "hive/conf", "hive/hive.sh"}
+    assert own == {"pom.xml", "conf", "scheduler", "entrypoint.sh"}, "a new file of the image is part of its hash"

@@ -209,6 +209,7 @@ def own_cluster(
             "vcores": spec.vcores,
             "properties": dict(spec.properties),
             "seconds_to_running": status.running_s,
+            **cluster.software(),
         }
         with cluster.share("replay", folder) as (shared, python):
             yield cluster, RealCluster(backend, status.address, cluster.place(), shared, python, document)
