@@ -78,7 +78,7 @@ test-parts: engine
 	$(PYTEST) -m "not long and parts" tests
 
 test-long: lint
-	YARNFAIR_ORACLE_SCRIPTS=$${YARNFAIR_ORACLE_SCRIPTS:-1000} $(PYTEST) -p tests.taken_up $(PART)
+	YARNFAIR_ORACLE_SCRIPTS=$${YARNFAIR_ORACLE_SCRIPTS:-1000} YARNFAIR_ORACLE_FILES=$${YARNFAIR_ORACLE_FILES:-20000} $(PYTEST) -p tests.taken_up $(PART)
 
 bench-check: setup
 	@mkdir -p build

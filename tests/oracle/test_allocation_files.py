@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,18 @@ from harness.yarn.fair.edit import Change, edit_allocations
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.fair.render import render_allocations
 from harness.yarn.fair.tree import read_tree
+from harness.yarn.validation import check_document
+from tests.oracle.allocation_files import random_file
+from tests.oracle.allocation_mutations import mutated
 from tests.oracle.hadoop_allocations import ask, differences, explain, our_answer, random_cases
 from tests.yarn.fair.odd_files import FILES
 from tests.yarn.fair.trees import random_tree
 
 pytestmark = pytest.mark.java
+
+#: As in test_capacity_loading.py.
+MUTATIONS = int(os.environ.get("YARNFAIR_ORACLE_FILES") or 300)
+SEED = int(os.environ.get("YARNFAIR_ORACLE_SEED") or 1)
 
 
 @pytest.fixture(scope="session")
@@ -60,6 +68,24 @@ def test_broken_files_are_refused_by_both(hadoop: Any) -> None:
     answers = hadoop(cases)
     assert 40 <= sum(not answer["loaded"] for answer in answers) <= 180
     compare(cases, answers)
+
+
+def test_mutations_of_files_are_refused_by_both_or_by_none(hadoop: Any) -> None:
+    """`validate` says of a file that the RM refuses it exactly where Hadoop's loader throws."""
+    different, refused = [], 0
+    for first in range(SEED, SEED + MUTATIONS, 500):
+        cases = []
+        for seed in range(first, min(first + 500, SEED + MUTATIONS)):
+            rng = random.Random(seed)
+            xml = random_file(rng, broken=rng.choice([0.0, 0.0, 0.01, 0.03]), depth=rng.choice([1, 2]))
+            cases.append({"xml": mutated(rng, xml), "memory_mb": 100_000, "vcores": 100})
+        for case, answer in zip(cases, hadoop(cases), strict=True):
+            refused += not answer["loaded"]
+            verdict = check_document(case["xml"].encode(), source="file")
+            if verdict.refused == answer["loaded"]:
+                different.append(f"Hadoop: {answer.get('error')}, ours: {verdict.findings}\n{case['xml']}")
+    assert not different, f"{len(different)} of {MUTATIONS} files differ; the first:\n{different[0]}"
+    assert MUTATIONS / 5 <= refused <= MUTATIONS * 4 / 5, "a differential test needs files of both kinds"
 
 
 def test_where_hadoop_hangs_we_say_so(hadoop: Any) -> None:

@@ -1,6 +1,6 @@
 """Whether Hadoop's CapacityScheduler takes a file, and whether `validate` says the same, in two releases of Hadoop.
 
-``YARNFAIR_ORACLE_FILES`` is the number of random files (300 with CI=true or not, 20,000 in `make test-long`),
+``YARNFAIR_ORACLE_FILES`` is the number of random files (300, in `make test-long` 20,000),
 ``YARNFAIR_ORACLE_SEED`` the first seed.
 """
 

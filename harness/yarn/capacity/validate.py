@@ -28,6 +28,10 @@ from harness.yarn.findings import Fix, Verdict
 
 _ACL_CODES = ("YF216", "YF309")
 _HADOOP = "org.apache.hadoop."
+#: Lists that may have nothing in them.
+_MAY_BE_EMPTY = frozenset(
+    {"queue-mappings", "workflow-priority-mappings", "accessible-node-labels", "default-node-label-expression"}
+)
 #: A queue's capacity, in the default partition or in a label's.
 _OWN_CAPACITY = re.compile(r"(?:accessible-node-labels\.[^.]+\.)?capacity")
 #: Settings whose value is the name of a class, or of one of Hadoop's own.
@@ -93,6 +97,13 @@ class _Check(Check):
         self._stray(root, "configuration")
         for item in root.elements():
             self._property(item)
+        if not any(name.startswith(PREFIX) for name in self.values) and any(root.elements()):
+            what = "no property here is the Capacity Scheduler's"
+            mend = "give capacity-scheduler.xml, or the allocation file that yarn.scheduler.fair.allocation.file names"
+            self.verdict.findings = [found for found in self.verdict.findings if found.code != "YF223"]
+            if all(item.tag == "property" for item in root.elements()) and not self.verdict.findings:
+                self.at(root).report("YF002", what, mend)
+                return
         texts = {name: text for name, (text, _) in self.values.items()}
         loader = Loader(Settings(texts, self.site), site_known=self.site is not None)
         tree = loader.load()
@@ -153,6 +164,9 @@ class _Check(Check):
                 self.at(part).report("YF220", f"<{part.tag[:40]}> is ignored", "write <name> and <value>")
             said[part.tag] = part.all_text()
         name = trim(said.get("name", ""))
+        if said.get("value") == "" and name.startswith(PREFIX) and name.rpartition(".")[2] in _MAY_BE_EMPTY:
+            # As good as not set, and Hadoop's own sample file has such: an empty list of mappings.
+            return
         if not name or not said.get("value"):
             what = "a property without name or value is ignored"
             if name and said.get("value") == "":

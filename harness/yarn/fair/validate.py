@@ -6,6 +6,7 @@ what it does as written but hardly as meant. Reading a file as the RM does is `p
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping
 
@@ -64,6 +65,10 @@ def validate_allocations(
             if root.tag == "allocations":
                 check.refused(error, source, "YF407" if "rule" in error.what else "YF401")
             return
+        # What was found unreadable and does not matter is a default that the root queue's own setting hides.
+        check.verdict.findings = [
+            dataclasses.replace(found, code="YF508") if found.refused else found for found in check.verdict.findings
+        ]
         manager = QueueManager(file)
         for queue in manager.refused():
             check.at(check.places.get(queue.path, root), queue.path).report(

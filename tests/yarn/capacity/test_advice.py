@@ -1,0 +1,216 @@
+"""Traps of a capacity-scheduler.xml, and advice that means what was meant; Hadoop takes all of these files."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.yarn.capacity.properties import PREFIX, parse_configuration
+from harness.yarn.findings import Level
+from harness.yarn.validation import check_document
+from tests.yarn.capacity.refused import DEEP, FLEXIBLE, LABELS, MANAGED, PERCENT, changed, configuration
+
+#: A tree in which nothing is to be said: everybody has a queue.
+GOOD = {**PERCENT, "root.queues": "default,b", "root.default.capacity": "60"}
+GOOD.pop("root.a.capacity")
+
+#: What the test calls it, the tree, the changes, the code, the property that the finding is at.
+TRAPS: list[tuple[str, dict[str, str], dict[str, str | None], str, str]] = [
+    ("a priority that nothing asks for", GOOD, {"root.b.priority": "10"}, "YF301", "root.b.priority"),
+    ("root is stopped", GOOD, {"root.state": "STOPPED"}, "YF302", "root.state"),
+    ("no queue for everybody", PERCENT, {}, "YF303", "root.queues"),
+    ("the queue for everybody is stopped", GOOD, {"root.default.state": "STOPPED"}, "YF316", "root.default.state"),
+    (
+        "a share without applications",
+        GOOD,
+        {"root.b.capacity": "0.005", "root.default.capacity": "99.995"},
+        "YF304",
+        "root.b.capacity",
+    ),
+    (
+        "a weight without applications",
+        GOOD,
+        {"root.b.capacity": "0w", "root.default.capacity": "1w"},
+        "YF304",
+        "root.b.capacity",
+    ),
+    (
+        "per cent for masters",
+        GOOD,
+        {"root.b.maximum-am-resource-percent": "20"},
+        "YF305",
+        "root.b.maximum-am-resource-percent",
+    ),
+    (
+        "no part for masters",
+        GOOD,
+        {"root.b.maximum-am-resource-percent": "0"},
+        "YF313",
+        "root.b.maximum-am-resource-percent",
+    ),
+    (
+        "a master larger than its part",
+        {"root.queues": "default", "root.default.capacity": "[memory=4096,vcores=4]"},
+        {},
+        "YF306",
+        "root.default.capacity",
+    ),
+    (
+        "a label without access",
+        {**LABELS, "queue-mappings": "u:%user:a"},
+        {"root.a.accessible-node-labels": "cpu"},
+        "YF307",
+        "root.a.accessible-node-labels.gpu.capacity",
+    ),
+    (
+        "an access list below an open root",
+        GOOD,
+        {"root.b.acl_submit_applications": "alice"},
+        "YF308",
+        "root.b.acl_submit_applications",
+    ),
+    (
+        "a user that is read as a group",
+        GOOD,
+        {"root.acl_submit_applications": " ", "root.b.acl_submit_applications": "alice, bob"},
+        "YF309",
+        "root.b.acl_submit_applications",
+    ),
+    (
+        "a weight of 0",
+        GOOD,
+        {"root.b.capacity": "0w", "root.default.capacity": "1w", "global-queue-max-application": "100"},
+        "YF310",
+        "root.b.capacity",
+    ),
+    (
+        "more applications than the parent's",
+        {**DEEP, "queue-mappings": "u:%user:x"},
+        {"root.a.max-parallel-apps": "5", "root.a.x.max-parallel-apps": "9"},
+        "YF311",
+        "root.a.x.max-parallel-apps",
+    ),
+    (
+        "a sum of 120 in flexible mode",
+        GOOD,
+        {"legacy-queue-mode.enabled": "false", "root.b.capacity": "60"},
+        "YF312",
+        "root.queues",
+    ),
+    ("a large container", GOOD, {"root.b.maximum-allocation-mb": "65536"}, "YF314", "root.b.maximum-allocation-mb"),
+    (
+        "a class of somebody else's",
+        GOOD,
+        {"root.b.ordering-policy": "com.example.Policy"},
+        "YF224",
+        "root.b.ordering-policy",
+    ),
+    (
+        "a further resource type",
+        {"root.queues": "default", "root.default.capacity": "[memory=40960,vcores=4,yarn.io/gpu=2]"},
+        {},
+        "YF226",
+        "root.default.capacity",
+    ),
+]
+
+
+def line_of(settings: dict[str, str], key: str) -> int:
+    return 2 + list(settings).index(key)
+
+
+@pytest.mark.parametrize(("name", "tree", "changes", "code", "key"), TRAPS, ids=[row[0] for row in TRAPS])
+def test_a_trap_is_named_and_is_no_error(
+    name: str, tree: dict[str, str], changes: dict[str, str | None], code: str, key: str
+) -> None:
+    settings = changed(tree, changes)
+    verdict = check_document(configuration(settings), source="c.xml")
+    found = [one for one in verdict.findings if one.code == code]
+    assert [one.line for one in found] == [line_of(settings, key)], verdict.findings
+    assert found[0].level in (Level.WARNING, Level.HINT)
+    assert verdict.errors == []
+
+
+def test_a_good_file_has_no_findings() -> None:
+    assert check_document(configuration(GOOD), source="c.xml").findings == []
+
+
+#: A tree, changes, a part of the advice, the file that it yields as changes of the tree.
+ADVICE: list[tuple[dict[str, str], dict[str, str | None], str, dict[str, str | None] | None]] = [
+    (
+        PERCENT,
+        {"a.maximum-am-resource-percent": "1"},
+        "write root.a.maximum-am-resource-percent",
+        {"root.a.maximum-am-resource-percent": "1"},
+    ),
+    (PERCENT, {"a.capacity": "60"}, "remove it: root.a.capacity says the same", {}),
+    (PERCENT, {"a.capacity": "50"}, "root.a.capacity, which has another value", None),
+    (PERCENT, {"root.a.maximum-capcity": "80"}, "write root.a.maximum-capacity", {"root.a.maximum-capacity": "80"}),
+    (PERCENT, {"node-locallity-delay": "5"}, "write node-locality-delay", {"node-locality-delay": "5"}),
+    (
+        MANAGED,
+        {"root.a.leaf-queue-template.user-limt-factor": "5"},
+        "write root.a.leaf-queue-template.user-limit-factor",
+        None,
+    ),
+    # A queue that would break the sum of 100 is not to be listed without more.
+    (PERCENT, {"root.gold.capacity": "10"}, "name gold in root.queues and fit the capacities", None),
+    (PERCENT, {"root.gold.accessible-node-labels.gpu.capacity": "10"}, "name gold in root.queues", None),
+    # An integer as a queue's policy would be refused: no such advice.
+    (PERCENT, {"root.a.priorty": "high"}, "correct its name", None),
+]
+
+
+@pytest.mark.parametrize(("tree", "changes", "advice", "result"), ADVICE)
+def test_advice_is_given_only_where_it_helps(
+    tree: dict[str, str], changes: dict[str, str | None], advice: str, result: dict[str, str | None] | None
+) -> None:
+    settings = changed(tree, changes)
+    document = configuration(settings)
+    verdict = check_document(document, source="c.xml")
+    found = [one for one in verdict.errors if advice in one.mend]
+    assert found, verdict.findings
+    if result is not None:
+        assert found[0].fix is not None
+        edited = parse_configuration(document, source="c.xml").edited(dict(found[0].fix.properties))
+        expected = {PREFIX + key: text for key, text in changed(tree, result).items()}
+        assert dict(parse_configuration(edited, source="c.xml").values) == expected
+
+
+def test_one_mistake_is_one_message() -> None:
+    settings = {"root.queues": "prod", "root.prod.capacity": "100", "root.prd.queues": "a,b"}
+    for child in "ab":
+        for name in ("capacity", "maximum-capacity", "state", "user-limit-factor"):
+            settings[f"root.prd.{child}.{name}"] = "RUNNING" if name == "state" else "50"
+    verdict = check_document(configuration(settings), source="c.xml")
+    assert [found.code for found in verdict.errors] == ["YF202"]
+    assert verdict.errors[0].queue == "root.prd"
+    assert "and 6 more settings" in verdict.errors[0].what
+
+
+def test_a_final_value_is_kept() -> None:
+    def property_(value: str, final: str = "") -> str:
+        return f"<property><name>{PREFIX}root.a.capacity</name><value>{value}</value>{final}</property>"
+
+    good = configuration({**PERCENT, "queue-mappings": "u:%user:a"}).decode()
+    good = good.replace(property_("60"), property_("60", "<final>true</final>") + property_("10"))
+    verdict = check_document(good.encode(), source="c.xml")
+    assert [found.code for found in verdict.findings] == ["YF225"]
+    assert not check_document(good.replace("<final>true</final>", "").encode(), source="c.xml").valid
+
+
+def test_yarn_site_makes_the_clusters_limits_known() -> None:
+    document = configuration({**GOOD, "root.b.maximum-allocation-mb": "65536"})
+    small, large = ({"yarn.scheduler.maximum-allocation-mb": size} for size in ("8192", "131072"))
+    assert [found.code for found in check_document(document, source="c.xml", site=small).findings] == ["YF119"]
+    assert check_document(document, source="c.xml", site=large).findings == []
+    found = check_document(configuration(GOOD), source="c.xml", site={"yarn.scheduler.minimum-allocation-mb": "0"})
+    assert [one.code for one in found.findings] == ["YF102"]
+    default = "org.apache.hadoop.yarn.util.resource.DefaultResourceCalculator"
+    for values in (GOOD, {**GOOD, "resource-calculator": default}):
+        gpu = check_document(configuration(values), source="c.xml", site={"yarn.resource-types": "yarn.io/gpu"})
+        assert [one.code for one in gpu.findings] == ["YF104"]
+
+
+def test_a_queue_that_makes_queues_needs_no_default() -> None:
+    codes = [found.code for found in check_document(configuration(FLEXIBLE), source="c.xml").findings]
+    assert codes == ["YF303"]
