@@ -30,6 +30,7 @@ def convert(
     from harness.yarn.capacity.convert import Note, convert_allocations, render_properties
     from harness.yarn.fair.parse import parse_allocations, read_bytes
     from harness.yarn.fair.validate import validate_allocations
+    from harness.yarn.validation import check_document
 
     if (memory_mb is None) != (vcores is None):
         raise click.UsageError("give --memory-mb and --vcores, or neither")
@@ -45,6 +46,14 @@ def convert(
         what = counted(mistakes, "mistake")
         done.lost.append(Note(None, f"{what} that the RM made nothing of: see `yarnfair validate`"))
     text = render_properties(done.properties)
+    refused = [found for found in check_document(text.encode(), source="the converted file").findings if found.refused]
+    if refused:
+        queue = f"queue {refused[0].queue}: " if refused[0].queue else ""
+        raise InputError(
+            f"the Capacity Scheduler would refuse what is made of it: {queue}{refused[0].what}",
+            where=allocations,
+            mend=refused[0].mend,
+        )
     if output is not None:
         write_output(output, text, sync=True, hint="give a path that can be written")
     if as_json:

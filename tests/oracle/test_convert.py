@@ -28,6 +28,7 @@ from harness.yarn.fair.manager import queue_tree
 from harness.yarn.fair.parse import parse_allocations
 from tests.oracle.allocation_files import random_file
 from tests.oracle.decisions import compiled, decisions
+from tests.oracle.loading import load
 
 pytestmark = pytest.mark.java
 
@@ -105,6 +106,21 @@ def on_purpose(key: str, ours: str | None, theirs: str | None, file: AllocationF
         if [{**rule, "create": 0} for rule in mine] == [{**rule, "create": 0} for rule in hadoops]:
             return "no queue is made where no rule makes one"
     return None
+
+
+#: Placement policies that Hadoop's Fair Scheduler takes, with targets that may be parents, leaves, or nothing.
+PLACING = [
+    f"<queuePlacementPolicy>{rules}</queuePlacementPolicy>"
+    for rules in (
+        '<rule name="specified" create="false"/><rule name="default" queue="root.a"/>',
+        '<rule name="specified" create="false"/><rule name="default" queue="root.prod"/>',
+        '<rule name="nestedUserQueue"><rule name="default" queue="a"/></rule>',
+        '<rule name="nestedUserQueue" create="false"><rule name="default" queue="b"/></rule><rule name="default"/>',
+        '<rule name="nestedUserQueue"><rule name="primaryGroup" create="false"/></rule><rule name="reject"/>',
+        '<rule name="user" create="false"/><rule name="primaryGroup" create="false"/><rule name="default"/>',
+        '<rule name="secondaryGroupExistingQueue"/><rule name="default" queue="root.no.such"/>',
+    )
+]
 
 
 def without_queues(file: AllocationFile) -> bool:
@@ -212,3 +228,22 @@ def test_hadoops_capacity_scheduler_takes_what_is_made(tmp_path: Path) -> None:
     assert len(scripts) >= 40
     for _, answer in decisions(scripts, tmp_path, timeout_s=180):
         assert not answer["errors"]
+
+
+def test_hadoop_starts_with_what_is_made_placement_rules_included() -> None:
+    rng = random.Random(303)
+    made = []
+    for _ in range(150):
+        xml = random_file(rng, broken=0.0, depth=2)
+        if rng.random() < 0.7:
+            xml = xml.replace("</allocations>", f"{rng.choice(PLACING)}</allocations>")
+        with contextlib.suppress(InputError):
+            # `convert` itself ends with an error for what Hadoop would refuse: none of these is such.
+            made.append(convert_allocations(parse_allocations(xml), fixed_queues=rng.random() < 0.5))
+    assert len(made) >= 80
+    assert any("which the Capacity Scheduler refuses" in note.what for one in made for note in one.lost)
+    documents = [render_properties(one.properties).encode() for one in made]
+    limits = {f"yarn.scheduler.maximum-allocation-{name}": str(2**31 - 1) for name in ("mb", "vcores")}
+    answers = load(documents, conf=limits)
+    refused = [(answer, document) for answer, document in zip(answers, documents, strict=True) if answer.refused]
+    assert not refused, refused[0]

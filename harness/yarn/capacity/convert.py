@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from harness.base.errors import InputError
@@ -30,8 +31,11 @@ from harness.model.queues import (
     ensure_root_prefix,
 )
 from harness.model.resources import UNBOUNDED, ZERO, Resource
-from harness.yarn.capacity.properties import ENOUGH
+from harness.yarn.capacity.loading import Loader
+from harness.yarn.capacity.mapping import QueueNames, Refused, check_json
+from harness.yarn.capacity.properties import ENOUGH, PREFIX
 from harness.yarn.capacity.queues import MOST_WEIGHT
+from harness.yarn.capacity.settings import Settings
 from harness.yarn.fair.javanum import weight_text
 from harness.yarn.fair.manager import queue_tree
 
@@ -329,12 +333,32 @@ class _Converter:
         say = self.out.properties
         if self.file.placement_rules is None:
             self.change(None, "no <queuePlacementPolicy>: the rules that Hadoop has without one are written")
-        rules = [made for rule in self.rules if (made := self._rule(rule)) is not None]
+        rules = [made for rule in self.rules if (made := self._rule(rule)) is not None and self._places(rule, made)]
         say["mapping-rule-format"] = "json"
         say["queue-mappings-override.enable"] = "true"
         say["mapping-rule-json"] = json.dumps({"rules": rules})
         if self.creating:
             self.change(None, "queues that applications make get weight 1, and `yarnfair enforce` does not steer them")
+
+    @cached_property
+    def _names(self) -> QueueNames:
+        """The queues that are made, as mapping rules may name them."""
+        loader = Loader(Settings({PREFIX + key: text for key, text in self.out.properties.items()}))
+        root = loader.load()
+        assert root is not None, "root.queues is written before"
+        return loader.names(root)
+
+    def _places(self, rule: PlacementRule, made: dict[str, Any]) -> bool:
+        """Whether Hadoop takes a rule; one that it refuses would keep the RM from starting, and is left out."""
+        refusals: list[Refused] = []
+        check_json(json.dumps({"rules": [made]}), self._names, report=refusals.append)
+        for refused in refusals:
+            reason = refused.what.removeprefix("mapping rule 1: ")
+            inner = f" with its parent rule {rule.parent.name}" if rule.parent is not None else ""
+            self.lose(None, f"placement rule {rule.name}{inner}, which the Capacity Scheduler refuses: {reason}")
+        if not refusals and made["policy"] == "defaultQueue" and self._names.path("default") is None:
+            self.change(None, "there is no queue root.default: applications that come to the default rule are rejected")
+        return not refusals
 
     def _rule(self, rule: PlacementRule) -> dict[str, Any] | None:
         made: dict[str, Any] = {"type": "user", "matches": "*", "fallbackResult": "skip"}
@@ -407,7 +431,6 @@ def _preemption(queue: Queue) -> tuple[int, int, float]:
 def render_properties(properties: Mapping[str, str]) -> str:
     """``capacity-scheduler.xml`` with these properties, whose names lack the prefix."""
     from harness.model.data import templates
-    from harness.yarn.capacity.properties import PREFIX
 
     full = {name if name.startswith("yarn.") else PREFIX + name: value for name, value in properties.items()}
     return templates(keep_trailing_newline=True).get_template("capacity-scheduler.xml.j2").render(properties=full)

@@ -10,6 +10,7 @@ from harness.sim.capacity.conf import read_conf
 from harness.yarn.capacity.convert import Conversion, convert_allocations, render_properties
 from harness.yarn.capacity.properties import PREFIX, parse_configuration
 from harness.yarn.fair.parse import parse_allocations
+from harness.yarn.validation import check_document
 
 
 def convert(inside: str, **more: object) -> Conversion:
@@ -86,3 +87,28 @@ def test_the_file_comes_back_as_written_and_the_simulator_reads_its_queues() -> 
     assert {name.removeprefix(PREFIX): value for name, value in read.items()} == done.properties
     plain = convert("<queue name='a'/>", fixed_queues=True).properties
     assert [queue.path for queue in read_conf(plain).queues()] == ["root", "root.a"]
+
+
+@pytest.mark.parametrize(
+    ("inside", "lost"),
+    [
+        (
+            '<queue name="users" type="parent"/><queue name="etl"/><queuePlacementPolicy><rule name="specified" '
+            'create="false"/><rule name="nestedUserQueue" create="false"><rule name="default" queue="users"/></rule>'
+            '<rule name="default" queue="root.etl"/></queuePlacementPolicy>',
+            "placement rule nestedUserQueue with its parent rule default, which the Capacity Scheduler refuses",
+        ),
+        (
+            '<queue name="etl"><queue name="a"/></queue><queuePlacementPolicy><rule name="specified" create="false"/>'
+            '<rule name="default" queue="root.etl"/></queuePlacementPolicy>',
+            "placement rule default, which the Capacity Scheduler refuses: queue 'root.etl' is no leaf",
+        ),
+    ],
+)
+def test_a_rule_that_would_keep_the_rm_from_starting_is_left_out_and_named(inside: str, lost: str) -> None:
+    done = convert(inside, fixed_queues=True)
+    assert any(lost in note.what for note in done.lost), done.lost
+    verdict = check_document(render_properties(done.properties).encode(), source="c.xml")
+    assert not verdict.refused
+    # The others are still there.
+    assert '"specified"' in done.properties["mapping-rule-json"]
