@@ -7,11 +7,13 @@ texts, so that they go back as they were.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from harness.base.errors import InputError
+from harness.control.gate import refused, unlike
 from harness.control.owned import Foreign, Owned, Prepared
 from harness.control.owner import FileOwner
 from harness.control.values import Values
@@ -19,13 +21,16 @@ from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Attributes
 from harness.model.queues import ROOT, AllocationFile
 from harness.model.resources import Resource
 from harness.yarn.capacity.properties import PREFIX
-from harness.yarn.capacity.queues import CapacityQueue, queue_tree, read_capacity
+from harness.yarn.capacity.queues import Capacity, CapacityQueue, filled, is_by_hand, queue_tree, read_capacity
 from harness.yarn.capacity.source import Configuration, ConfigurationSource, FileSource
 from harness.yarn.capacity.steering import CAPACITY, MAXIMUM, PRIORITY, WRITTEN, Steering
 from harness.yarn.capacity.traps import Trap, find_traps
 from harness.yarn.errors import Refused
+from harness.yarn.fair.values import Finding
 from harness.yarn.files import AllocationPlace, always
+from harness.yarn.queue_answers import SchedulerStatus
 from harness.yarn.rmclient import RmClient
+from harness.yarn.validation import check_properties
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,8 @@ class CapacityOwner(Owned):
     _now: Configuration | None = field(default=None, init=False)
     _tree: dict[str, CapacityQueue] = field(default_factory=dict, init=False)
     _cluster: Resource = field(default=Resource(), init=False)
+    #: The administrator's own properties that were checked last, and the mistakes in them.
+    _verdict: tuple[dict[str, str], list[Finding]] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         if any(not values.keys() <= set(WRITTEN) for values in self.baseline.values()):
@@ -80,7 +87,8 @@ class CapacityOwner(Owned):
         for gone in sorted(self.baseline.keys() - tree.keys()):
             self._depart(gone)
         found: list[Foreign] = []
-        for path, said in _said(tree, now).items():
+        stands = _said(tree, now)
+        for path, said in stands.items():
             if path not in self.baseline and self._returned(path, said[CAPACITY]) is not None:
                 # The capacity is of the time when it went.
                 found.append(Foreign(path, CAPACITY, str(said[CAPACITY])))
@@ -89,8 +97,57 @@ class CapacityOwner(Owned):
             if unknown and said[CAPACITY] not in (None, known[CAPACITY]):
                 # What differs from the entitlement is found foreign below.
                 self.ours.setdefault(path, {})[CAPACITY] = [known[CAPACITY]]
-            found += self._others_edits(path, said, known, words_lost=words_lost)
+        return found + self._merge(stands, words_lost=words_lost)
+
+    def _by_hand(self, share: Any) -> bool:
+        return share is None or is_by_hand(share)
+
+    def _unite(self, stands: Mapping[str, Values]) -> list[Foreign]:
+        found: list[Foreign] = []
+        wrong = {one.queue for one in self._check_own()}
+        if not wrong:
+            return found
+        wrong -= {one.queue for one in refused(check_properties(self._configuration().values, source="").errors)}
+        concerned = {self._tree[path].parent for path in wrong if path in self._tree} | wrong
+        for parent in [queue for queue in self._tree.values() if queue.path in concerned]:
+            for child in parent.children:
+                share, ours = stands[child][CAPACITY], self.ours.get(child, {})
+                if CAPACITY in ours and share != self.baseline[child][CAPACITY]:
+                    self.baseline[child][CAPACITY] = share
+                    ours[CAPACITY][:] = [share]
+                    found.append(Foreign(child, CAPACITY, str(share), taken=True))
         return found
+
+    def _own_values(self) -> dict[str, str]:
+        """All properties as the administrator has them."""
+        return self._with(
+            {
+                f"{PREFIX}{path}.{key}": value
+                for path, due in self._restored(_said(self._tree, self._configuration())).items()
+                for key, value in due.items()
+            }
+        )
+
+    def _with(self, changes: Mapping[str, str | None]) -> dict[str, str]:
+        """All properties with these changed."""
+        values = {**self._configuration().values, **changes}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def _check_own(self) -> list[Finding]:
+        """What a ResourceManager would refuse of the administrator's own properties."""
+        own = self._own_values()
+        if self._verdict is None or self._verdict[0] != own:
+            self._verdict = own, refused(check_properties(own, source=self.place.name).errors)
+        return self._verdict[1]
+
+    def _own_refusals(self) -> tuple[str, ...]:
+        return _lines(self._check_own())
+
+    def problems_of(self, prepared: Prepared) -> tuple[str, ...]:
+        """Say why a ResourceManager would refuse what is prepared, beside what it refuses in any case."""
+        assert isinstance(prepared, PreparedCapacities)
+        errors = check_properties(self._with(prepared.changes), source="").errors
+        return _lines(unlike(errors, check_properties(self._own_values(), source="").errors) if errors else [])
 
     def _configuration(self) -> Configuration:
         if self._now is None:
@@ -141,11 +198,37 @@ class CapacityOwner(Owned):
 
     def original(self) -> PreparedCapacities:
         """The properties with the administrator's own values wherever the controller had written others."""
+        filled = self._filled() if self.refusals() else {}
+        for path, share in filled.items():
+            self.baseline[path][CAPACITY] = share
         changes = self._changes({})
         before, after = self.place.shown(self._configuration(), changes)
         steering = self._steering()
         in_force = {path: steering.capacity(path).entitlement for path in self.baseline if path in self._tree}
         return PreparedCapacities(before, after, AllocationFile(), in_force, changes=changes)
+
+    def _filled(self) -> dict[str, str]:
+        """Capacities for those queues that have ours, where the administrator's own no longer go together.
+
+        He has taken queues away, or given others more, without changing the capacities of their siblings. What he wrote
+        stays, and the siblings share what is left in the ratio of their own capacities. Nothing is returned where that
+        does not make a document with fewer mistakes.
+        """
+        steering, found, stands = self._steering(), {}, _said(self._tree, self._configuration())
+        for parent in self._tree.values():
+            ours = [
+                child
+                for child in parent.children
+                if self.ours.get(child, {}).get(CAPACITY) and stands[child][CAPACITY] != self.baseline[child][CAPACITY]
+            ]
+            old = {child: steering.capacity(child) for child in parent.children}
+            if ours and any(one.queue == parent.path for one in self._check_own()):
+                above = Capacity("percent", 100.0) if parent.path == ROOT else steering.capacity(parent.path)
+                found.update(filled(old, ours, above))
+        changes = {f"{PREFIX}{path}.{CAPACITY}": text for path, text in found.items()}
+        after = {**self._own_values(), **changes}
+        fewer = len(refused(check_properties(after, source="").errors)) < len(self._check_own())
+        return found if fewer else {}
 
     def write(self, prepared: Prepared, still: Callable[[], None] = always) -> None:
         """Sets prepared properties, unless somebody else was faster (FileChanged). ``still``: as for
@@ -217,6 +300,23 @@ class CapacityOwner(Owned):
         queues = client.rest.scheduler().queues
         return {path: queue.setting for path, queue in queues.items() if queue.setting is not None}
 
+    def differences(self, status: SchedulerStatus) -> dict[str, str]:
+        """Say, by queue, which of our maximum capacities and priorities the ResourceManager shows otherwise."""
+        found: dict[str, str] = {}
+        values = self._configuration().values
+        for path, ours in self.ours.items():
+            shown = status.queues.get(path)
+            if shown is None or path not in self._tree:
+                continue
+            most, priority = (values.get(f"{PREFIX}{path}.{key}") for key in (MAXIMUM, PRIORITY))
+            if MAXIMUM in ours and shown.maximum_capacity is not None and not (most or "").strip().startswith("["):
+                wanted = read_capacity(most, path).value if most is not None else 100.0
+                if not math.isclose(shown.maximum_capacity, wanted, rel_tol=1e-5, abs_tol=1e-5):
+                    found[path] = f"its maximum capacity is {shown.maximum_capacity:g}, not {wanted:g}"
+            if PRIORITY in ours and str(shown.priority) != (priority or "0").strip():
+                found[path] = f"its priority is {shown.priority}, not {priority or 0}"
+        return found
+
     def _stands(self) -> dict[str, Values]:
         now = self.place.read()
         return _said(queue_tree(now.values, source=self.place.name), now)
@@ -230,6 +330,11 @@ def _said(tree: Collection[str], now: Configuration) -> dict[str, Values]:
     return {
         path: {key: now.values.get(f"{PREFIX}{path}.{key}") for key in WRITTEN} for path in sorted({*tree} - {ROOT})
     }
+
+
+def _lines(findings: Sequence[Finding]) -> tuple[str, ...]:
+    """Findings in words; properties of a configuration have no line."""
+    return tuple(dict.fromkeys((f"{one.queue}: " if one.queue else "") + f"{one.what}; {one.mend}" for one in findings))
 
 
 def owner_of(place: AllocationPlace | ConfigurationSource, document: Callable[[str], Any]) -> FileOwner | CapacityOwner:

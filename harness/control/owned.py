@@ -3,6 +3,10 @@
 The administrator's values are remembered (the *baseline*): they are the entitlements that nobody configured, and what
 an attribute goes back to that the policy no longer declares. What the controller put there is remembered too (*ours*),
 so that a value that is neither is somebody else's edit. Both are plain documents that a ledger store keeps.
+
+Each `read` is a three-way merge of what was applied last (*ours*), what is present, and what is wanted, for each group
+of siblings at once: an administrator's new share of one of them is an entitlement from then on, and the entitlements of
+a group always make a document that a ResourceManager takes.
 """
 
 from __future__ import annotations
@@ -14,22 +18,34 @@ from typing import Any, ClassVar, Self
 
 from harness.base.errors import InputError
 from harness.control.lease import Lease, lease_of
-from harness.control.values import Nonsense, Values, depart
+from harness.control.values import Nonsense, Values, depart, remember_written
 from harness.model.queues import AllocationFile
 from harness.yarn.capacity.source import ConfigurationSource
 from harness.yarn.files import AllocationPlace
+from harness.yarn.queue_answers import SchedulerStatus
 
 #: Parts that every document has, and all that is kept of a queue that has gone.
 _ALWAYS = ("baseline", "ours")
+#: What is kept of queues whether they are there or not.
+_KEPT = ("departed", "written")
 
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """Somebody else's edit of an attribute that the controller had written."""
+    """Somebody else's edit of an attribute that the controller had written.
+
+    ``taken``: the edit is a share that an administrator wrote, so it is the queue's entitlement from now on.
+    """
 
     queue: str
     attribute: str
     text: str
+    taken: bool = False
+
+    def line(self) -> str:
+        """Describe the edit for a person."""
+        text = f"{self.attribute} of {self.queue} is {self.text}"
+        return f"{text} (taken as its entitlement)" if self.taken else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +80,13 @@ class Owned(ABC):
     ours: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
     #: Queues that have gone -> their baseline and what was ours, for when they come back as they went.
     departed: dict[str, dict[str, Any]] = field(default_factory=dict)
+    #: Queue -> shares that controllers are known to have written, oldest first: an older copy of the file brings them
+    #: back, and they are never taken for an administrator's.
+    written: dict[str, list[Any]] = field(default_factory=dict)
+    #: How often somebody else had changed the document when it was read.
+    edits: int = field(default=0, init=False)
+    #: Why a ResourceManager would refuse the administrator's own document; None: not checked since it was read.
+    _refusals: tuple[str, ...] | None = field(default=None, init=False)
 
     #: What is remembered of queues that are there -> how that of one is read of another controller's document.
     PARTS: ClassVar[Mapping[str, Callable[[Any], Any]]]
@@ -75,12 +98,12 @@ class Owned(ABC):
 
     def document(self) -> dict[str, Any]:
         """Whose the values are: what a ledger keeps (`restored`), and others are told (`adopt`)."""
-        return {name: getattr(self, name) for name in (*self.PARTS, "departed")}
+        return {name: getattr(self, name) for name in (*self.PARTS, *_KEPT)}
 
     @classmethod
     def restored(cls, place: Any, document: Callable[[str], Any]) -> Self:
         """The owner whose `document` a ledger has kept (``document``: by name, None what it has not)."""
-        return cls(place, **{name: document(name) or {} for name in (*cls.PARTS, "departed")})
+        return cls(place, **{name: document(name) or {} for name in (*cls.PARTS, *_KEPT)})
 
     def forget(self) -> None:
         """All is the administrator's: what stands there when it is read next are the entitlements.
@@ -89,6 +112,7 @@ class Owned(ABC):
         """
         for name in self.PARTS:
             getattr(self, name).clear()
+        self._refusals = None
         self._look_anew()
 
     def adopt(self, document: Mapping[str, Any], *, lives: bool = False) -> None:
@@ -107,6 +131,7 @@ class Owned(ABC):
         for name, kept in said.items():
             setattr(self, name, kept)
         self.ours = {path: kept for path, kept in self.ours.items() if kept}
+        self._refusals = None
         self._look_anew()
 
     def _hold_against(self, said: Mapping[str, dict[str, Any]], stands: Mapping[str, Values]) -> None:
@@ -140,6 +165,8 @@ class Owned(ABC):
             said[name] = {str(path): read(own) for path, own in known.items()}
         if (away := document.get("departed")) is not None:
             said["departed"] = {str(path): self._departed(kept) for path, kept in away.items()}
+        if (written := document.get("written")) is not None:
+            said["written"] = {str(path): list(shares) for path, shares in written.items()}
         return said
 
     def _departed(self, kept: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,28 +188,109 @@ class Owned(ABC):
     def _look_anew(self) -> None:
         """What was read last counts no more."""
 
+    # --- what is in force ---
+
+    @property
+    def writes_more(self) -> bool:
+        """Whether other attributes than shares are ours."""
+        return any(ours.keys() - {self.SHARE} for ours in self.ours.values())
+
+    @abstractmethod
+    def differences(self, status: SchedulerStatus) -> dict[str, str]:
+        """Say, by queue, which of our attributes beside its share the ResourceManager shows otherwise."""
+
     # --- what others have made of it, and what we do ---
 
-    def _others_edits(self, path: str, said: Mapping[str, Any], known: Values, *, words_lost: bool) -> list[Foreign]:
-        """What others have made of a queue's attributes that are ours: from now on these are as they are ``said`` to
-        be. ``known``: its baseline."""
-        ours = self.ours.get(path, {})
-        if not ours.get(self.SHARE):
-            # Nobody but the administrator wrote it: a shadow, a spare or who has released follows the file.
-            known[self.SHARE] = said[self.SHARE]
+    def _merge(self, stands: Mapping[str, Values], *, words_lost: bool) -> list[Foreign]:
+        """Merge what others have made of our attributes into what is known; what they made of them.
+
+        ``stands`` is what is present. A share that an administrator wrote is the queue's entitlement from now on; a
+        limit is what he wants whoever wrote it.
+        """
         found = []
-        for attribute, values in ours.items():
-            value = said[attribute]
-            if value in values:
-                continue
-            before = value == known.get(attribute)
-            text = "what it was before the controller" if before else "nothing" if value is None else str(value)
-            found.append(Foreign(path, attribute, text))
-            if not before and attribute != self.SHARE and not words_lost:
-                # A limit that somebody sets is what they want from now on; a share is the policy's.
-                known[attribute] = value
-            values[:] = [value]
-        return found
+        taken = set() if words_lost else self._taken(stands)
+        for path in sorted(stands):
+            said, known = stands[path], self.baseline[path]
+            ours = self.ours.get(path, {})
+            if not ours.get(self.SHARE):
+                # Nobody but the administrator wrote it: a shadow, a spare or who has released follows the file.
+                known[self.SHARE] = said[self.SHARE]
+            for attribute, values in ours.items():
+                value = said[attribute]
+                if value in values:
+                    continue
+                before = value == known.get(attribute)
+                share = attribute == self.SHARE
+                adopted = share and path in taken
+                text = "what it was before the controller" if before else "nothing" if value is None else str(value)
+                found.append(Foreign(path, attribute, text, taken=adopted and not before))
+                if not before and (adopted or not (share or words_lost)):
+                    known[attribute] = value
+                values[:] = [value]
+        self._refusals = None
+        self.edits += 1
+        return found + self._unite(stands)
+
+    def _taken(self, stands: Mapping[str, Values]) -> set[str]:
+        """The queues whose present share an administrator wrote over ours, as far as values tell.
+
+        A share that a controller is known to have written comes from an older copy of the document. Where some sibling
+        has a share that looks like a controller's and is not known, another controller has written the whole group.
+        """
+        groups: dict[str, dict[str, Any]] = {}
+        for path, ours in self.ours.items():
+            if path in stands and ours.get(self.SHARE):
+                share = stands[path][self.SHARE]
+                if share not in ours[self.SHARE] and share not in self.written.get(path, []):
+                    groups.setdefault(path.rpartition(".")[0], {})[path] = share
+        return {
+            path
+            for changed in groups.values()
+            if all(self._by_hand(share) for share in changed.values())
+            for path in changed
+        }
+
+    @abstractmethod
+    def _by_hand(self, share: Any) -> bool:
+        """Whether a person may have written this share: a controller's has more digits than a person's."""
+
+    @abstractmethod
+    def _unite(self, stands: Mapping[str, Values]) -> list[Foreign]:
+        """Make the entitlements of each group of siblings valid together with what the administrator has now.
+
+        Where what would be restored is refused and what is present is not, what is present is the administrator's.
+        """
+
+    # --- what a ResourceManager would say ---
+
+    def refusals(self) -> tuple[str, ...]:
+        """Say why a ResourceManager would refuse the administrator's own document; nothing where it would take it.
+
+        His own document is what is present with his values in place of ours.
+        """
+        if self._refusals is None:
+            self._refusals = self._own_refusals()
+        return self._refusals
+
+    @abstractmethod
+    def _own_refusals(self) -> tuple[str, ...]:
+        """`refusals`, computed."""
+
+    @abstractmethod
+    def problems_of(self, prepared: Prepared) -> tuple[str, ...]:
+        """Say why a ResourceManager would refuse what is prepared, beside what it refuses in any case."""
+
+    def _restored(self, stands: Mapping[str, Values]) -> dict[str, Values]:
+        """The administrator's values of all attributes that are ours, by queue; nothing is remembered."""
+        return {
+            path: {
+                attribute: self._back(attribute, self.baseline[path].get(attribute))
+                for attribute in self.ATTRIBUTES
+                if attribute in ours
+            }
+            for path, ours in self.ours.items()
+            if path in stands
+        }
 
     def _due(self, wanted: Mapping[str, Values], stands: Mapping[str, Values]) -> Iterator[tuple[str, Values]]:
         """Each queue that is there with the attributes that are wanted or ours, as they are to be (None: not there).
@@ -240,6 +348,9 @@ class Owned(ABC):
 
     def _settle(self) -> None:
         """What was about to be written has been."""
-        for attributes in self.ours.values():
-            for values in attributes.values():
+        for path, attributes in self.ours.items():
+            for attribute, values in attributes.items():
+                if attribute == self.SHARE:
+                    own = self.baseline.get(path, {}).get(attribute)
+                    remember_written(self.written, path, [value for value in values if value != own])
                 del values[:-1]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from harness.control.gate import lines_of, refused, unlike
 from harness.control.owned import Foreign, Owned, Prepared
 from harness.control.values import (
     ATTRIBUTES,
@@ -22,17 +23,21 @@ from harness.control.values import (
     values_of,
 )
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Attributes
-from harness.model.queues import ROOT, AllocationFile
+from harness.model.queues import ROOT, AllocationFile, QueuePolicy
 from harness.model.resources import Resource
+from harness.policies.weights import grid_weight
 from harness.yarn.capacity.traps import Trap, fair_traps
-from harness.yarn.fair.edit import Change, Edited, close_empty, edit_parsed
+from harness.yarn.fair.edit import Attribute, Change, Edited, close_empty, edit_parsed
 from harness.yarn.fair.grow import NewQueue, add_queues, remove_queues
 from harness.yarn.fair.javanum import float32
-from harness.yarn.fair.manager import queue_tree
+from harness.yarn.fair.manager import is_child_policy_allowed, queue_tree
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.fair.resources import resource_text
+from harness.yarn.fair.values import Finding
 from harness.yarn.files import AllocationPlace, always
+from harness.yarn.queue_answers import SchedulerStatus
 from harness.yarn.rmclient import RmClient
+from harness.yarn.validation import check_document
 
 #: A queue that the controller has named is taken out of the file when it has had no application for so long, seconds.
 IDLE_S = 60.0
@@ -100,10 +105,11 @@ class FileOwner(Owned):
             if words_lost and not self.ours.get(path, {}).get("weight") and said["weight"] != known["weight"]:
                 # What differs from the entitlement is found foreign below.
                 self.ours.setdefault(path, {})["weight"] = [known["weight"]]
-            for edit in self._others_edits(path, said, known, words_lost=words_lost):
-                found.append(edit)
-                if said[edit.attribute] == known.get(edit.attribute):
-                    self.texts.get(path, {}).pop(edit.attribute, None)
+        stands = _said(file, names)
+        for edit in self._merge(stands, words_lost=words_lost):
+            found.append(edit)
+            if stands[edit.queue][edit.attribute] == self.baseline[edit.queue].get(edit.attribute):
+                self.texts.get(edit.queue, {}).pop(edit.attribute, None)
         return found
 
     def dangers(self) -> tuple[str, ...]:
@@ -243,17 +249,16 @@ class FileOwner(Owned):
         for path, most in attributes.max_shares.items():
             wanted.setdefault(path, {})["max_resources"] = [most.memory_mb, most.vcores]
         if attributes.scheduling_policies:
-            tree = queue_tree(file)
-            for path, policy in attributes.scheduling_policies.items():
-                if path in tree and tree[path].policy != policy:
-                    if path in names:
-                        wanted.setdefault(path, {})["scheduling_policy"] = policy
-                    else:
-                        problems.append(f"{path} needs the scheduling policy {policy}, and the file does not name it")
+            inside = {path: policy for path, policy in attributes.scheduling_policies.items() if policy != "ltrf"}
+            policies, unfit = _fitting_policies(file, names, inside)
+            problems += unfit
+            for path, policy in policies.items():
+                wanted.setdefault(path, {})["scheduling_policy"] = policy
         for path in [path for path in wanted if path not in names]:
             if any(value is not None for key, value in wanted.pop(path).items() if key != "weight"):
                 problems.append(f"{path} is not in the file: its limits cannot be set")
-        edited = edit_parsed(self._base(), self._file, self._changes(wanted), source=self.place.name)
+        changes = self._changes(self._due(wanted, _said(self._file, self._names)))
+        edited = edit_parsed(self._base(), self._file, changes, source=self.place.name)
         self._remember(edited)
         for path in self.named.keys() & wanted.keys():
             remember_named(self.departed, path, self.named[path], wanted[path].get("weight"))
@@ -262,7 +267,8 @@ class FileOwner(Owned):
 
     def original(self) -> Prepared:
         """The file as the administrator has it: unless somebody has edited it since, byte for byte."""
-        edited = edit_parsed(self._data, self._file, self._changes({}), source=self.place.name)
+        changes = self._changes(self._due({}, _said(self._file, self._names)))
+        edited = edit_parsed(self._data, self._file, changes, source=self.place.name)
         after, says = edited.document, edited.says
         if self.named:
             after, says, _ = remove_queues(after, list(self.named), source=self.place.name)
@@ -324,10 +330,48 @@ class FileOwner(Owned):
         """The weights that the RM has."""
         return {path: queue.weight for path, queue in client.effective_queues().items()}
 
-    def _changes(self, wanted: Mapping[str, Values]) -> dict[str, Change]:
-        """What brings the file from what we wrote before to what is wanted."""
+    def _by_hand(self, share: Any) -> bool:
+        if not isinstance(share, float):
+            return True
+        few = float32(float(f"{share:.5g}")) == share
+        return float32(float(f"{share:.3g}")) == share or (few and grid_weight(share) != share)
+
+    def _unite(self, stands: Mapping[str, Values]) -> list[Foreign]:
+        """Weights go with any others; a scheduling policy may not go with one that the administrator has now."""
+        policy: Attribute = "scheduling_policy"
+        if not any(policy in ours for ours in self.ours.values()):
+            return []
+        wrong = {one.queue for one in refused(self._check_own())}
+        wrong -= {one.queue for one in refused(check_document(self._data, source="").errors)}
+        found = []
+        for path in sorted(self.ours):
+            near = path in wrong or any((queue or "").rpartition(".")[0] == path for queue in wrong)
+            if near and path in stands and policy in self.ours[path]:
+                value = stands[path][policy]
+                if value != self.baseline[path].get(policy):
+                    self.baseline[path][policy] = value
+                    self.ours[path][policy][:] = [value]
+                    found.append(Foreign(path, policy, str(value)))
+        return found
+
+    def _check_own(self) -> list[Finding]:
+        """The mistakes in the administrator's own file."""
+        changes = self._changes(self._restored(_said(self._file, self._names)).items())
+        own = edit_parsed(self._base(), self._file, changes, source=self.place.name).document
+        return check_document(own, source=self.place.name).errors
+
+    def _own_refusals(self) -> tuple[str, ...]:
+        return lines_of(refused(self._check_own()), self.place.name)
+
+    def problems_of(self, prepared: Prepared) -> tuple[str, ...]:
+        """Say why a ResourceManager would refuse what is prepared, beside what it refuses in any case."""
+        errors = check_document(prepared.after, source=self.place.name).errors
+        return lines_of(unlike(errors, self._check_own() if errors else []), self.place.name)
+
+    def _changes(self, dues: Iterable[tuple[str, Values]]) -> dict[str, Change]:
+        """What brings the attributes of these queues to these values (None: not there)."""
         changes: dict[str, Change] = {}
-        for path, due in self._due(wanted, _said(self._file, self._names)):
+        for path, due in dues:
             known, new = self.baseline[path], {name: value for name, value in due.items() if value is not None}
             changes[path] = Change(
                 weight=new.get("weight"),
@@ -345,6 +389,30 @@ class FileOwner(Owned):
             )
         return changes
 
+    def differences(self, status: SchedulerStatus) -> dict[str, str]:
+        """Say, by queue, which of our policies and limits the ResourceManager shows otherwise.
+
+        It shows a maximum share that is raised to the minimum share and cut to the cluster.
+        """
+        found: dict[str, str] = {}
+        for path, ours in self.ours.items():
+            shown = status.queues.get(path)
+            if shown is None or path not in self._names:
+                continue
+            least = self._file.min_resources(path)
+            most, cluster = self._file.max_resources(path).resolve(status.capacity).at_least(least), status.capacity
+            most = Resource(min(most.memory_mb, cluster.memory_mb), min(most.vcores, cluster.vcores))
+            wanted: dict[str, tuple[object, object]] = {
+                "scheduling_policy": (self._file.scheduling_policy(path), shown.policy.lower()),
+                "min_resources": (least, shown.minimum),
+                "max_resources": (most, shown.maximum),
+            }
+            for attribute, (has, shows) in wanted.items():
+                if attribute in ours and has != shows:
+                    words = [resource_text(one) if isinstance(one, Resource) else str(one) for one in (shows, has)]
+                    found[path] = f"its {attribute.replace('_', ' ')} is {words[0]}, not {words[1]}"
+        return found
+
     def _back(self, attribute: str, value: Any) -> Any:
         return finite(value) if attribute == "weight" and value is not None else value
 
@@ -354,6 +422,44 @@ def _said(file: AllocationFile, names: Collection[str] | None = None) -> dict[st
     if names is None:
         names = {*file.configured_leaves, *file.configured_parents}
     return {path: values_of(file.settings.get(path)) for path in names}
+
+
+def _fitting_policies(
+    file: AllocationFile, names: Collection[str], wanted: Mapping[str, QueuePolicy]
+) -> tuple[dict[str, QueuePolicy], list[str]]:
+    """The scheduling policies to write, of those that are wanted, and in words which ones cannot be written.
+
+    A ResourceManager makes no queue whose policy its parent's does not allow, so a change that does not fit the queues
+    above and below it is left out.
+    """
+    tree, problems = queue_tree(file), []
+    has = {queue.path: queue.policy for queue in tree}
+    differing = {path: policy for path, policy in wanted.items() if path in has and has[path] != policy}
+    new = {path: policy for path, policy in differing.items() if path in names}
+    for path in differing.keys() - new.keys():
+        mend = "; set defaultQueueSchedulingPolicy" if path == ROOT else ""
+        problems.append(f"{path} needs the scheduling policy {differing[path]}, and the file does not name it{mend}")
+    left_out: dict[str, list[str]] = {}
+    while True:
+        after = {**has, **new}
+        misfit = next(
+            (
+                queue
+                for queue in tree
+                if queue.parent is not None and not is_child_policy_allowed(after[queue.parent], after[queue.path])
+            ),
+            None,
+        )
+        changed = [path for path in (misfit.path, misfit.parent) if path in new] if misfit is not None else []
+        if misfit is None or not changed:
+            break
+        what = f"{after[misfit.path]} is not allowed below {misfit.parent}, which has {after[misfit.parent or ROOT]}"
+        left_out.setdefault(what, []).append(changed[0] or ROOT)
+        del new[changed[0] or ROOT]
+    for what, paths in left_out.items():
+        more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+        problems.append(f"{', '.join(paths[:3])}{more}: the scheduling policy stays as it is, {what}")
+    return new, problems
 
 
 def _child_limit(file: AllocationFile, path: str) -> dict[str, str]:

@@ -14,7 +14,8 @@ from harness.model.snapshot import Snapshot
 class Alarm:
     """Something that a person should know. ``kind``: that of a `RaiseAlarm`, or one of the driver's own.
 
-    The driver's: ``file`` (the allocation file cannot be read or taken), ``foreign`` (somebody else edited what we
+    The driver's: ``file`` (the allocation file cannot be read or taken), ``invalid`` (the administrator's own
+    configuration is one that the RM would refuse, so nothing is written), ``foreign`` (somebody else edited what we
     own), ``rm`` (another RM answers, or the same after a restart), ``ledger`` (the ledger cannot be written),
     ``ad-hoc`` (a limit that cannot be set), ``lease`` (another controller), ``app`` (the RM's figures of an application
     make no sense), ``guard`` (a guard of the administrator's is passed),

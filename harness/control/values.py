@@ -87,6 +87,21 @@ def remember_named(departed: dict[str, dict[str, Any]], path: str, seen_s: float
     depart(departed, path, kept)
 
 
+#: So many shares that controllers wrote are remembered in all, and of one queue at least so many: the last ones.
+MOST_WRITTEN, LEAST_WRITTEN = 5000, 4
+
+
+def remember_written(written: dict[str, list[Any]], path: str, shares: list[Any]) -> None:
+    """Remember that a controller wrote these shares of a queue."""
+    known = written.setdefault(path, [])
+    for share in shares:
+        if share is not None and (not known or known[-1] != share):
+            known.append(share)
+    del known[: -max(MOST_WRITTEN // len(written), LEAST_WRITTEN)]
+    while len(written) > MOST_WRITTEN // LEAST_WRITTEN:
+        del written[next(iter(written))]
+
+
 def is_round(weight: Any) -> bool:
     """Whether a person may have written this weight: three digits at most."""
     return not isinstance(weight, float) or float(f"{weight:.3g}") == weight

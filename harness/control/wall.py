@@ -6,6 +6,9 @@
 
 One `tick` is one control period: look at the RM and at the allocation file, account, decide, write what changes,
 refresh, read back. A tick never raises for what goes wrong outside: it reports alarms, and what is in force stays.
+
+Nothing is written that the product's own validation refuses (harness.control.gate). What the RM refuses all the same is
+taken back within the same tick: the administrator's own values are written instead.
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ from harness.control.events import (
     Tick,
     Write,
 )
+from harness.control.gate import in_short
 from harness.control.identity import ClusterFacts, OtherCluster
 from harness.control.kept import decision_document, look_document
 from harness.control.owned import Prepared
@@ -53,10 +57,13 @@ from harness.policies.base import Policy
 from harness.yarn.answers import ClusterInfo
 from harness.yarn.capacity.source import ConfigurationSource
 from harness.yarn.capacity.traps import Trap
+from harness.yarn.errors import Refused
 from harness.yarn.files import AllocationPlace, always
 from harness.yarn.queue_answers import CAPACITY
 from harness.yarn.rmclient import NotEffective, RmClient
 
+#: What an RM has refused is tried again after a period, then after twice as long each time, at most this, seconds.
+_MOST_REFUSED_S = 30.0
 #: Alarms of a tick that could not see, or not do, what it was to: such a holder gives no sign of life.
 _BLIND = frozenset({"observation", "clock", "cluster", "actuation", "ledger", "file"})
 
@@ -117,6 +124,10 @@ class Controller(Tenure):
         self._announced: list[Alarm] = []
         #: Traps that keep from nothing, and have been told of.
         self._noted: set[str] = set()
+        #: What the RM did not take: the alarm and why, until when nothing is written again, and how often others had
+        #: edited the configuration by then.
+        self._refused: tuple[str, str, float, int] | None = None
+        self._refused_gap_s = settings.period_s
         rm = store.document("rm")
         known = rm if isinstance(rm, list) else None
         self._look = RmLook(
@@ -215,21 +226,18 @@ class Controller(Tenure):
 
     def _observe(self) -> list[Action]:
         try:
-            foreign = self.owner.read(words_lost=self._words_lost)
+            self._read()
             if not self._decided:
                 self._tick.before = self.owner.present()
+            if refusals := self.owner.refusals():
+                what = f"the administrator's own configuration would be refused: {in_short(refusals)}"
+                self._alarm("invalid", f"{what}; nothing is written until it is corrected")
         except YarnfairError as error:
             if not self.owner.baseline:
                 # Without the file nobody's entitlement is known.
                 return self.core.handle(ObservationFailed(self.clock(), error.line()))
             # What is in force stays; accounts go on.
             self._alarm("file", error.line())
-            foreign = []
-        if foreign and self.holds:
-            shown = "; ".join(f"{f.attribute} of {f.queue} is {f.text}" for f in foreign[:5])
-            more = f" and {len(foreign) - 5} more" if len(foreign) > 5 else ""
-            self._alarm("foreign", f"somebody else wrote the allocation file: {shown}{more}")
-            self.core.forget_written()
         if self.holds:
             for danger in self.owner.dangers():
                 self._alarm("foreign", f"somebody else wrote the allocation file: {danger}")
@@ -287,6 +295,15 @@ class Controller(Tenure):
             steady.set(reading.now_s)
         self._clock_compared = True
 
+    def _read(self) -> None:
+        """Read the configuration and announce what others have made of ours. Raises what reading it raises."""
+        foreign = self.owner.read(words_lost=self._words_lost)
+        if foreign and self.holds:
+            shown = "; ".join(edit.line() for edit in foreign[:5])
+            more = f" and {len(foreign) - 5} more" if len(foreign) > 5 else ""
+            self._alarm("foreign", f"somebody else wrote the allocation file: {shown}{more}")
+            self.core.forget_written()
+
     def _tell_traps(self) -> None:
         """A trap that keeps from writing lasts until it is mended (in a shadow too: it is to be tried there first); of
         another a person is told once."""
@@ -327,6 +344,10 @@ class Controller(Tenure):
             prepared = self.prepared = self.owner.prepare(attributes)
             for problem in prepared.problems:
                 self._alarm("ad-hoc", problem)
+            if self.owner.refusals() or self._waits():
+                return self._passive()
+            if problems := self.owner.problems_of(prepared):
+                return self._take_back(f"not written, the ResourceManager would refuse it: {in_short(problems)}")
             if self.dry_run or any(trap.blocking for trap in self._traps()):
                 return self._passive()
             # Known to the ledger before it is in the file: a killed controller must not take its own for another's.
@@ -342,6 +363,9 @@ class Controller(Tenure):
             if self.settings.refresh == "rpc":
                 self.owner.load(self.client)
         except YarnfairError as error:
+            # Only a store refuses what is written; where a file is kept, a refusal of it left the old one there.
+            if isinstance(error, Refused) and (tick.wrote or self.owner.beside is None):
+                return self._take_back(error.line())
             tick.record = None
             following = self.core.handle(Actuated(self.clock(), ok=False, reason=error.line()))
             self._keep()
@@ -349,6 +373,48 @@ class Controller(Tenure):
         following = self.core.handle(Actuated(self.clock()))
         self._keep(tick.record)
         return following
+
+    def _waits(self) -> bool:
+        """Whether what the RM has refused is not to be tried again yet; the alarm lasts until then."""
+        if self._refused is None:
+            return False
+        kind, reason, until_s, edits = self._refused
+        if self.clock() >= until_s or self.owner.edits != edits:
+            return False
+        self._alarm(kind, reason)
+        return True
+
+    def _take_back(self, reason: str) -> list[Action]:
+        """Put the administrator's own values in place of what the RM does not take, and tell the core."""
+        tick = self._tick
+        tick.record = None
+        if not self.dry_run:
+            reason = f"{reason}; {self._restored()}"
+            self._hold_off("actuation", reason)
+        following = self.core.handle(Actuated(self.clock(), ok=False, reason=reason))
+        self._keep()
+        return following
+
+    def _hold_off(self, kind: str, reason: str) -> None:
+        """What the RM does not take is not tried again in every period."""
+        self._refused = kind, reason, self.clock() + self._refused_gap_s, self.owner.edits
+        self._refused_gap_s = min(2 * self._refused_gap_s, max(_MOST_REFUSED_S, self.settings.period_s))
+
+    def _restored(self) -> str:
+        """Write the administrator's own values as one unit and have them loaded; what became of that, in words."""
+        try:
+            self._read()
+            original = self.owner.original()
+            if not self._keep(look=False):
+                return "the administrator's own values are not restored: the ledger cannot be kept"
+            self.owner.write(original, self._lease.lasts if self._lease is not None else always)
+            self._tick.wrote |= original.changed
+            self._in_force, self._written_s = original.in_force, self.clock()
+            if self.settings.refresh == "rpc":
+                self.owner.load(self.client)
+        except YarnfairError as error:
+            return f"the administrator's own values are not in force either: {error.line()}"
+        return "the administrator's own values are restored"
 
     def _passive(self) -> list[Action]:
         """Nothing is written: it is not this controller's to do, or it is only to show what it would."""
@@ -375,12 +441,14 @@ class Controller(Tenure):
         if written is None or (poll and age_s < POLL_WRITE_GAP_S):
             return []
         decided_s = None if poll else self._decided_s
-        wrong = False
+        wrong, others = False, {}
         try:
             try:
                 limit_s = 0.0 if decided_s is None else self.settings.effect_s
                 self.owner.confirm(self.client, wanted, timeout_s=limit_s, every_s=0.02)
                 shown = dict(written.weights)
+                if self.owner.writes_more:
+                    others = self.owner.differences(self.client.rest.scheduler())
             except NotEffective as error:
                 if poll and age_s < POLL_EFFECT_S:
                     self.core.write_gap_s = math.inf
@@ -396,11 +464,23 @@ class Controller(Tenure):
             return []
         now = self.clock()
         self._verified_s = now
-        if decided_s is not None and not wrong:
+        if decided_s is not None and not (wrong or others):
             self._tick.effect_s = now - decided_s
+            self._refused, self._refused_gap_s = None, self.settings.period_s
         if poll and wrong and self.holds:
             self._touch()
-        return self.core.handle(Shown(now, shown))
+        following = self.core.handle(Shown(now, shown))
+        if others:
+            self.core.forget_written()
+            reason = in_short([f"{queue}: {why}" for queue, why in others.items()])
+            following.append(RaiseAlarm("not-in-force", reason))
+        if decided_s is not None and (wrong or others):
+            self._tick.record = None
+            words = self._restored()
+            following.append(RaiseAlarm("not-in-force", f"what was written is taken back: {words}"))
+            if others:
+                self._hold_off("not-in-force", f"{reason}; {words}")
+        return following
 
     def _touch(self) -> None:
         """The file once more as it is. An RM that was loading when the file was replaced takes it for loaded, and looks

@@ -49,6 +49,7 @@ class QueueStatus:
     preemptable: bool
     setting: float | None = None  # Capacity Scheduler only
     priority: int = 0  # Capacity Scheduler only
+    maximum_capacity: float | None = None  # Capacity Scheduler only, percent of the parent; None: not shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +228,8 @@ def _capacity_queue(fields: Fields, parent: str | None) -> QueueStatus:
     pending = usage.resource("pending") if usage is not None else nothing
     reserved = usage.resource("reserved") if usage is not None else nothing
     weight = fields.number("weight", -1.0)
-    if own is not None and _absolute(fields, own, parent):
+    absolute = own is not None and _absolute(fields, own, parent)
+    if own is not None and absolute:
         setting = float(own.resource("configuredMinResource").memory_mb)
     else:
         setting = weight if weight >= 0 else fields.number("capacity")
@@ -253,4 +255,5 @@ def _capacity_queue(fields: Fields, parent: str | None) -> QueueStatus:
         preemptable=not fields.flag("preemptionDisabled", True),
         setting=setting,
         priority=int(fields.number("queuePriority", 0.0)),
+        maximum_capacity=fields.number("maxCapacity") if "maxCapacity" in fields and not absolute else None,
     )

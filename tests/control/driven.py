@@ -36,7 +36,9 @@ def controlled(
     with LedgerStore(folder / "ledger.db") as store:
         how = ControlSettings(**{"period_s": 5.0, **settings})
         made = make_policy(policy, {"horizon_s": "100", **(sets or {})} if policy == "ltrf" else sets)
-        yield Controller(how, rm, rm.place, store, made, clock=clock or rm.clock, dry_run=dry_run)  # type: ignore[arg-type]
+        place = getattr(rm, "source", rm.place)
+        clock = clock or rm.clock
+        yield Controller(how, rm, place, store, made, clock=clock, dry_run=dry_run)  # type: ignore[arg-type]
 
 
 def rm_with_load(file: bytes = FILE) -> RmModel:

@@ -6,6 +6,7 @@ no stand-in for a real RM (those tests are in tests/cluster); it is there to cou
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -15,12 +16,14 @@ from harness.model.resources import ZERO, Resource
 from harness.yarn import adminrpc, jmx
 from harness.yarn.adminrpc import EffectiveQueue
 from harness.yarn.answers import AppList, AppStatus, ClusterInfo
+from harness.yarn.capacity.source import Configuration, ConfigurationSource, FileSource
 from harness.yarn.errors import Refused, Unreachable
 from harness.yarn.fair.manager import queue_tree
 from harness.yarn.fair.parse import parse_allocations
-from harness.yarn.files import AllocationPlace, always
+from harness.yarn.files import AllocationPlace, FileChanged, always
 from harness.yarn.queue_answers import QueueStatus, SchedulerStatus
 from harness.yarn.rmclient import NotEffective
+from tests.control.soak import capacities
 
 CAPACITY = Resource(100 * 1024, 100)
 
@@ -115,6 +118,10 @@ class RmModel:
         self.refreshes = 0
         #: Whether the RM takes the file when it is told to.
         self.loads = True
+        #: Whether its queues keep their scheduling policies whatever the file says; what it cuts maximum shares to.
+        self.keeps_policies = False
+        self.policies: dict[str, str] = {}
+        self.caps: Resource | None = None
         self.extra_queues: list[str] = []
         #: Hosts of its nodes (empty: it does not show them).
         self.hosts: list[str] = []
@@ -190,6 +197,14 @@ class RmModel:
     def _load(self) -> None:
         self.file = parse_allocations(self.place.read())
         self.tree = queue_tree(self.file)
+        if not self.keeps_policies:
+            self.policies = {queue.path: queue.policy for queue in self.tree}
+
+    def _maximum(self, path: str) -> Resource:
+        """As Hadoop shows it: raised to the minimum share, cut to the cluster."""
+        most = self.file.max_resources(path).resolve(CAPACITY).at_least(self.file.min_resources(path))
+        cut = self.caps or CAPACITY
+        return Resource(min(most.memory_mb, cut.memory_mb), min(most.vcores, cut.vcores))
 
     def _check(self) -> None:
         if self.down is not None:
@@ -243,9 +258,9 @@ class RmModel:
                 path=path,
                 parent=parent,
                 leaf=leaf,
-                policy="fair",
+                policy=self.policies.get(path, "fair"),
                 minimum=self.file.min_resources(path),
-                maximum=CAPACITY,
+                maximum=self._maximum(path),
                 used=held,
                 am_maximum=CAPACITY,
                 demand=held + Resource(1024, 1) * pending,
@@ -315,6 +330,131 @@ class RmModel:
 
     def confirm_weights(self, wanted: Mapping[str, float], *, timeout_s: float = 5.0, every_s: float = 0.05) -> float:
         if wrong := adminrpc.weights_differ(wanted, dict(self.effective_queues())):
+            raise NotEffective(wrong, where="rm", waited_s=timeout_s)
+        return 0.001
+
+
+class MemoryStore(ConfigurationSource):
+    """A Capacity Scheduler's own store, which refuses what its ResourceManager would not start with."""
+
+    name = "store"
+
+    def __init__(self, data: bytes) -> None:
+        self.now = Configuration(capacities.properties(data), 1)
+        #: Queues -> why the RM refuses them, beside what it refuses in any case ('': it does not).
+        self.rule: Callable[[Mapping[str, capacities.Queue]], str] = lambda _: ""
+
+    def read(self) -> Configuration:
+        return self.now
+
+    def write(
+        self, changes: Mapping[str, str | None], before: Configuration, still: Callable[[], None] = always
+    ) -> Configuration:
+        still()
+        if before != self.now:
+            raise FileChanged("somebody else changed it", where=self.name)
+        values = {name: value for name, value in {**self.now.values, **changes}.items() if value is not None}
+        self.put(values)
+        return self.now
+
+    def put(self, values: Mapping[str, str]) -> None:
+        """Change it as somebody does who uses the RM's call."""
+        try:
+            why = self.rule(capacities.read(capacities.stored(values)))
+        except capacities.Unreadable as error:
+            why = str(error)
+        if why:
+            raise Refused(f"HTTP 400: {why}", status=400)
+        self.now = Configuration(dict(values), self.now.mark + 1)
+
+    def load(self, client: Any) -> None:
+        """Nothing: what is put is in force."""
+
+    def shown(self, configuration: Configuration, changes: Mapping[str, str | None]) -> tuple[bytes, bytes]:
+        after = {name: value for name, value in {**configuration.values, **changes}.items() if value is not None}
+        return capacities.stored(configuration.values), capacities.stored(after)
+
+
+class CapacityRmModel(RmModel):
+    """`RmModel` with a Capacity Scheduler: it refuses to load a file with which it would not start.
+
+    ``source`` is where its configuration is kept: the file, or a store (``store``).
+    """
+
+    def __init__(self, data: bytes, *, store: bool = False, now_s: float = 1000.0) -> None:
+        self.store = MemoryStore(data) if store else None
+        #: As `MemoryStore.rule`, of a file.
+        self.rule: Callable[[Mapping[str, capacities.Queue]], str] = lambda _: ""
+        super().__init__(MemoryPlace(data), now_s)
+        self.source: ConfigurationSource = self.store or FileSource(self.place)
+        self.rest.properties = dict
+
+    def data(self) -> bytes:
+        """The configuration as it is kept now."""
+        return capacities.stored(self.store.now.values) if self.store is not None else self.place.data
+
+    def _load(self) -> None:
+        try:
+            queues = capacities.read(self.data())
+            why = self.rule(queues)
+        except capacities.Unreadable as error:
+            why = str(error)
+        if why:
+            raise Refused(f"IOException: Failed to re-init queues: {why}", exception="IOException")
+        self.queues = queues
+
+    def starts(self) -> bool:
+        """Whether it would start with what is kept now."""
+        try:
+            capacities.read(self.data())
+        except capacities.Unreadable:
+            return False
+        return True
+
+    def settings(self) -> dict[str, float]:
+        """The capacities in force."""
+        queues = capacities.read(self.data()) if self.store is not None else self.queues
+        return {path: queue.weight for path, queue in queues.items() if path != "root"}
+
+    def _scheduler(self) -> SchedulerStatus:
+        self._check()
+        shown = capacities.read(self.data()) if self.store is not None else self.queues
+        found = {}
+        for path, queue in sorted(shown.items(), key=lambda item: item[0].split(".")):
+            inside = [a for a in self.apps.values() if (a.queue + ".").startswith(path + ".") and not a.final]
+            held = sum((a.held() for a in inside), ZERO)
+            pending = sum(a.pending for a in inside)
+            found[path] = QueueStatus(
+                path=path,
+                parent=queue.parent or None,
+                leaf=queue.leaf,
+                policy="fifo" if queue.leaf else "utilization",
+                minimum=ZERO,
+                maximum=CAPACITY,
+                used=held,
+                am_maximum=CAPACITY,
+                demand=held + Resource(1024, 1) * pending,
+                steady_share=ZERO,
+                fair_share=ZERO,
+                reserved=ZERO,
+                containers_allocated=sum(len(a.live()) for a in inside),
+                containers_pending=pending,
+                max_apps=100,
+                pending_apps=0,
+                active_apps=len(inside),
+                preemptable=True,
+                setting=queue.weight,
+            )
+        return SchedulerStatus("capacityScheduler", CAPACITY, found)
+
+    def confirm_settings(self, wanted: Mapping[str, float], *, timeout_s: float = 5.0, every_s: float = 0.05) -> float:
+        has = self.settings()
+        wrong = {
+            path: f"it has {has.get(path)}"
+            for path, value in wanted.items()
+            if path != "root" and not math.isclose(has.get(path, math.nan), value, rel_tol=1e-6)
+        }
+        if wrong:
             raise NotEffective(wrong, where="rm", waited_s=timeout_s)
         return 0.001
 

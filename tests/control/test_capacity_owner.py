@@ -15,9 +15,11 @@ from harness.control.values import Nonsense
 from harness.model.plan import Attributes
 from harness.model.resources import Resource
 from harness.yarn.capacity.properties import PREFIX
+from harness.yarn.capacity.queues import is_by_hand
 from harness.yarn.capacity.source import Configuration, FileSource, StoreSource
 from harness.yarn.files import LocalPlace
 from harness.yarn.rmclient import RmClient
+from harness.yarn.validation import check_document
 
 FILE = """<?xml version="1.0"?>
 <!-- the administrator's -->
@@ -87,14 +89,126 @@ def test_a_plan_of_the_configured_shares_changes_nothing(owner: CapacityOwner) -
     assert not owner.prepare(Attributes(owner.configured_weights())).changed
 
 
-def test_others_edits_are_found_and_kept_when_it_is_given_back(owner: CapacityOwner, path: Path) -> None:
+def test_an_edit_that_does_not_sum_to_100_is_kept_and_filled_up_when_it_is_given_back(
+    owner: CapacityOwner, path: Path
+) -> None:
     owner.write(owner.prepare(Attributes(ALL)))
     edit(path, "<value>25</value>", "<value>10</value>")
     edit(path, "administrator's", "operator's")
     found = owner.read()
     assert [(f.queue, f.attribute, f.text) for f in found] == [("root.g.x", "capacity", "10")]
+    assert owner.refusals() == ("root.g: its children's capacities sum to 70; make them sum to 100",)
     owner.write(owner.original())
-    assert path.read_text() == FILE.replace("administrator's", "operator's")
+    back = FILE.replace("administrator's", "operator's").replace(" 40 ", "10").replace("<value>60<", "<value>90<")
+    assert path.read_text() == back
+
+
+def percentages(**capacities: str) -> str:
+    row = "  <property><name>yarn.scheduler.capacity.root.{}</name><value>{}</value></property>\n"
+    rows = [row.format("queues", ",".join(capacities))]
+    rows += [row.format(f"{name}.capacity", capacity) for name, capacity in capacities.items()]
+    return f"<configuration>\n{''.join(rows)}</configuration>\n"
+
+
+def begun(path: Path, file: str, shares: Mapping[str, float]) -> CapacityOwner:
+    """A controller that has written shares into this file."""
+    path.write_text(file)
+    owner = CapacityOwner(FileSource(LocalPlace(path)))
+    owner.read()
+    owner.write(owner.prepare(Attributes(dict(shares))))
+    return owner
+
+
+THREE = percentages(a="50", b="25.0", c=" 25 ")
+MOVED = {"root.a": 43.0123, "root.b": 20.0, "root.c": 36.9877}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "now"),
+    [
+        (percentages(a="30", b="25.0", c=" 25 ", d="20"), {"root.a": 30, "root.b": 25, "root.c": 25, "root.d": 20}),
+        (percentages(a="60", b="40"), {"root.a": 60, "root.b": 40}),
+        # In the controller's file: what he sees and leaves is his too where only that makes 100.
+        (percentages(a="30", b="20", c="30", d="20"), {"root.a": 30, "root.b": 20, "root.c": 30, "root.d": 20}),
+        (percentages(a="23.0123", b="20", c="36.9877", d="20"), None),
+    ],
+)
+@pytest.mark.parametrize("restarted", [False, True])
+def test_an_administrators_new_queues_are_entitlements_that_sum_to_100(
+    path: Path, theirs: str, now: Mapping[str, float] | None, restarted: bool
+) -> None:
+    """It wrote 120, with which no ResourceManager starts, and did not heal."""
+    owner = begun(path, THREE, MOVED)
+    kept = json.loads(json.dumps(owner.document()))
+    path.write_text(theirs)
+    if restarted:
+        owner = CapacityOwner.restored(owner.place, kept.get)
+    owner.read()
+    assert owner.refusals() == ()
+    if now is not None:
+        assert owner.configured_weights() == pytest.approx(now)
+    shares = {path: 1.0 + at for at, path in enumerate(owner.configured_weights())}
+    prepared = owner.prepare(Attributes(shares))
+    assert owner.problems_of(prepared) == ()
+    owner.write(prepared)
+    assert check_document(path.read_bytes(), source="written").valid
+    owner.write(owner.original())
+    assert path.read_text() == theirs, "and are what is given back"
+
+
+@pytest.mark.parametrize(
+    ("theirs", "back"),
+    [
+        # He removes a queue and changes no capacity: what the others had becomes the whole.
+        (percentages(a="43.0123", b="20"), percentages(a="66.6667", b="33.3333")),
+        # He adds one: what he gives it is taken from the others in proportion.
+        (percentages(a="43.0123", b="20", c="36.9877", d="20"), percentages(a="40", b="20", c="20", d="20")),
+    ],
+)
+def test_new_queues_that_do_not_sum_to_100_stop_the_writing_and_are_filled_up_on_release(
+    path: Path, theirs: str, back: str
+) -> None:
+    owner = begun(path, THREE, MOVED)
+    path.write_text(theirs)
+    owner.read()
+    (line,) = owner.refusals()
+    assert "sum to" in line
+    owner.write(owner.original())
+    assert path.read_text() == back
+    assert check_document(path.read_bytes(), source="given back").valid
+
+
+def test_absolute_resources_of_siblings_are_one_unit_too(path: Path) -> None:
+    file = percentages(a="[memory=4096,vcores=4]", b="[memory=4096,vcores=4]")
+    owner = begun(path, file, {"root.a": 3.0, "root.b": 1.0})
+    assert "[memory=6144,vcores=6]" in path.read_text()
+    theirs = percentages(a="[memory=2048,vcores=2]", b="[memory=4096,vcores=4]", d="[memory=2048,vcores=2]")
+    path.write_text(theirs)
+    owner.read()
+    assert owner.configured_weights() == pytest.approx({"root.a": 25.0, "root.b": 50.0, "root.d": 25.0})
+    owner.write(owner.original())
+    assert path.read_text() == theirs
+
+
+def test_capacities_of_an_older_copy_or_of_another_controller_are_nobodys_entitlement(path: Path) -> None:
+    owner = begun(path, THREE, MOVED)
+    older = path.read_text()
+    owner.write(owner.prepare(Attributes({"root.a": 51.7501, "root.b": 24.1, "root.c": 24.1499})))
+    others = percentages(a="51.1234", b="24.4383", c="24.4383")
+    for data in (older, others):
+        path.write_text(data)
+        assert not any(edit.taken for edit in owner.read())
+        assert owner.configured_weights() == pytest.approx({"root.a": 50.0, "root.b": 25.0, "root.c": 25.0})
+        owner.write(owner.prepare(Attributes({"root.a": 51.7501, "root.b": 24.1, "root.c": 24.1499})))
+    owner.write(owner.original())
+    assert path.read_text() == THREE
+
+
+def test_a_part_that_a_person_writes_out_is_a_persons() -> None:
+    for text in ("14.2857", "33.3333", "66.6667", "16.667", "12.5", "25.0", " 40 ", "2w", "1.25w", "0.10w", "7"):
+        assert is_by_hand(text), text
+    for text in ("43.0123", "40.4719", "29.7367", "2.4719w", "0.123456w"):
+        assert not is_by_hand(text), text
 
 
 def test_a_queue_that_leaves_and_returns_with_the_controllers_capacity_keeps_its_entitlement(
@@ -240,12 +354,12 @@ def test_what_is_adopted_is_held_against_the_file_where_its_writer_is_gone(owner
     spare.write(spare.original())
     back = theirs.replace("a.capacity</name><value>2w<", "a.capacity</name><value>1.0w<")
     assert path.read_text() == back.replace(">25<", "> 40 <").replace(">75<", ">60<")
-    # While that controller lives, it writes its own again.
+    # While that controller lives, both find the edit and take it for an entitlement.
     beside = CapacityOwner(FileSource(LocalPlace(path)))
     path.write_text(theirs)
     beside.adopt(json.loads(said), lives=True)
     assert {(f.queue, f.attribute) for f in beside.read()} == {("root.g", "capacity"), ("root.a", "maximum-capacity")}
-    assert beside.configured_weights()["root.a"] == pytest.approx(25.0)
+    assert beside.configured_weights()["root.a"] == pytest.approx(100.0 / 9.0)
 
 
 def test_a_capacity_that_is_none_in_another_controllers_words_is_nonsense(owner: CapacityOwner) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from harness.control.owner import FileOwner
 from harness.control.values import MOST_DEPARTED, MOST_WEIGHTS, remember_named
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Attributes
 from harness.model.resources import Resource
+from harness.yarn.fair.manager import queue_tree
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.files import FileChanged
 from tests.control.rm_model import MemoryPlace
@@ -103,32 +105,80 @@ def test_somebody_elses_other_settings_stay() -> None:
     assert file.weight("root.new") == 4.0
 
 
-def test_a_weight_that_somebody_else_wrote_is_noticed_and_no_entitlement() -> None:
+def test_a_weight_that_an_administrator_wrote_is_the_entitlement_from_then_on() -> None:
     own, place = owner()
-    put(own, weights={"root.a": 500.0})
-    place.data = place.data.replace(b"<weight>500<", b"<weight>7<")
+    put(own, weights={"root.a": 500.0, "root.b": 250.0})
+    place.data = place.data.replace(b"<weight>500<", b"<weight>7.50<")
     (found,) = own.read()
-    assert (found.queue, found.attribute, found.text) == ("root.a", "weight", "7.0")
-    assert own.configured_weights()["root.a"] == 3.0
-    assert own.read() == [], "said once"
-    put(own, weights={"root.a": 500.0})
+    assert (found.queue, found.attribute, found.text, found.taken) == ("root.a", "weight", "7.5", True)
+    assert own.configured_weights() == {"root.a": 7.5, "root.b": 1.0, "root.g": 2.0}
+    assert own.read() == [], "announced once"
+    put(own, weights={"root.a": 500.0, "root.b": 200.0})
     assert parse_allocations(place.data).weight("root.a") == 500.0
+    own = restart(own)
+    own.write(own.original())
+    assert place.data == FILE.replace(b"<weight>3.0<", b"<weight>7.50<")
 
 
-def test_weights_that_others_write_where_the_controller_wrote_none_keep_nothing_from_being_written() -> None:
-    """Twice: the first of them is not the administrator's text for the entitlement, which comes back byte for byte."""
+def test_weights_of_an_older_copy_or_of_another_controller_are_nobodys_entitlement() -> None:
+    """An editor that was opened while weights were enforced saves them later; another controller writes its own."""
+    own, place = owner()
+    copies = []
+    for at in range(3):
+        put(own, weights={"root.a": 500.0 - at, "root.b": 250.0 + at, "root.g": 250.0})
+        copies.append(place.data)
+    others = copies[2].replace(b"<weight>498<", b"<weight>381.75<").replace(b"<weight>252<", b"<weight>9<")
+    for data in (copies[0].replace(b">7<", b">9<"), copies[1], others):
+        own = restart(own)
+        place.data = data
+        found = own.read()
+        assert {edit.queue for edit in found} == {"root.a", "root.b"}
+        assert not any(edit.taken for edit in found)
+        assert own.configured_weights() == {"root.a": 3.0, "root.b": 1.0, "root.g": 2.0}
+        put(own, weights={"root.a": 498.0, "root.b": 252.0, "root.g": 250.0})
+    # Of the older copy, one weight is changed by hand: that one counts.
+    place.data = copies[0].replace(b"<weight>500<", b"<weight>4<")
+    own.read()
+    assert own.configured_weights() == {"root.a": 4.0, "root.b": 1.0, "root.g": 2.0}
+
+
+def test_scheduling_policies_go_back_only_where_the_administrators_own_allow_it() -> None:
+    """He makes a parent fair below which he had a drf queue that the controller had made fair."""
+    file = (
+        b"<allocations><queue name='root'><schedulingPolicy>drf</schedulingPolicy>"
+        b"<queue name='a'><schedulingPolicy>drf</schedulingPolicy></queue></queue></allocations>"
+    )
+    own, place = owner(file)
+    put(own, scheduling_policies={"root.a": "fair"})
+    place.data = place.data.replace(b"<schedulingPolicy>drf<", b"<schedulingPolicy>fair<")
+    assert [(edit.queue, edit.attribute) for edit in own.read()] == [("root.a", "scheduling_policy")]
+    assert own.refusals() == ()
+    own.write(own.original())
+    assert queue_tree(parse_allocations(place.data)).refused == ()
+    # His own mistake is his, and is named.
+    place.data = file.replace(b"<schedulingPolicy>drf<", b"<schedulingPolicy>fair<", 1)
+    own.forget()
+    own.read()
+    (line,) = own.refusals()
+    assert "root.a" in line
+    assert "not allowed below root" in line
+
+
+def test_weights_that_others_write_where_the_controller_wrote_none_are_entitlements() -> None:
+    """Twice: the text of the last one comes back byte for byte."""
     for others in ({}, {"root.b": 250.0}):  # as it stands there: nothing of root.a is written
         own, place = owner()
         wanted = {"root.a": 3.0, "root.g": 2.0, **others}
         put(own, weights=wanted)
         for foreign in (b"123.0", b"7"):
             own = restart(own)
-            place.data = place.data.replace(b"<weight>3.0<", b"<weight>%s<" % foreign)
+            place.data = re.sub(rb"<weight>[^<]*</weight><maxR", b"<weight>%b</weight><maxR" % foreign, place.data)
             own.read()
+            assert own.configured_weights()["root.a"] == float(foreign)
             put(own, weights=wanted)
             assert parse_allocations(place.data).weight("root.a") == 3.0
         own.write(own.original())
-        assert place.data == FILE
+        assert place.data == FILE.replace(b"3.0", b"7")
 
 
 def test_the_roots_own_element_is_missed_for_as_long_as_it_is_missing() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -223,6 +223,66 @@ def _absolute(shares: Mapping[str, float], old: Mapping[str, Capacity], total: C
             if name in (old[path].amounts or {}):
                 amounts[path][name] = given.get(path, 0)
     return {path: Capacity("absolute", amounts=found) for path, found in amounts.items()}
+
+
+def filled(old: Mapping[str, Capacity], open_: Collection[str], above: Capacity) -> dict[str, str]:
+    """Return texts of capacities with which some siblings share what the others leave them, in the ratio of their own.
+
+    Parameters
+    ----------
+    old : the capacities of all children of one parent.
+    open_ : which of them may change.
+    above : the capacity of the parent.
+
+    Returns
+    -------
+    Nothing for weights, which go with any others, and where nothing is left.
+    """
+    shares = {path: old[path].entitlement for path in open_ if old[path].entitlement > 0}
+    modes = {capacity.mode for capacity in old.values()}
+    if not shares or len(modes) != 1:
+        return {}
+    if modes == {"percent"}:
+        rest = 100.0 - sum(capacity.value for path, capacity in old.items() if path not in shares)
+        units = round(rest / PERCENT_UNIT)
+        if units < len(shares):
+            return {}
+        return {
+            path: Capacity("percent", count * PERCENT_UNIT).text() for path, count in _apportion(units, shares).items()
+        }
+    if modes == {"absolute"} and above.amounts is not None:
+        return _cut(old, shares, above.amounts)
+    return {}
+
+
+def _cut(old: Mapping[str, Capacity], shares: Collection[str], whole: Mapping[str, int]) -> dict[str, str]:
+    """Absolute resources cut in proportion to what the parent has left of each; unchanged where they fit."""
+    amounts = {path: dict(old[path].amounts or {}) for path in shares}
+    for name, most in whole.items():
+        fixed = sum((capacity.amounts or {}).get(name, 0) for path, capacity in old.items() if path not in shares)
+        asked = sum(found.get(name, 0) for found in amounts.values())
+        left = max(most - fixed, 0)
+        if asked > left:
+            for found in amounts.values():
+                if name in found:
+                    found[name] = found[name] * left // asked
+    return {path: Capacity("absolute", amounts=found).text() for path, found in amounts.items()}
+
+
+def is_by_hand(text: str) -> bool:
+    """Whether a person may have written this capacity: a controller's has four decimals.
+
+    So has a part like 100 / 7 that a person writes out.
+    """
+    number = text.strip().rstrip("w%").strip()
+    try:
+        value = float(number)
+    except ValueError:
+        return True
+    decimals = len(number.partition(".")[2])
+    if decimals <= 2 or decimals != len(_decimal(value).partition(".")[2]):
+        return True
+    return any(abs(value - round(value * whole / 100) * 100 / whole) <= 10.0**-decimals for whole in range(3, 17))
 
 
 def _apportion(units: int, shares: Mapping[str, float]) -> dict[str, int]:

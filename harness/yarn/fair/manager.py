@@ -48,7 +48,7 @@ _INHERITED = {
 }
 
 
-def _child_allowed(parent: QueuePolicy, child: QueuePolicy) -> bool:
+def is_child_policy_allowed(parent: QueuePolicy, child: QueuePolicy) -> bool:
     """SchedulingPolicy.isChildPolicyAllowed: no drf below fair, nothing below fifo."""
     return parent == "drf" or (parent == "fair" and child != "drf")
 
@@ -184,7 +184,7 @@ class QueueManager:
         """FSQueue.verifyAndSetPolicyFromConf: stops at the first misfit, what was set until then stays."""
         policy = self.allocations.scheduling_policy(node.path)
         for child in node.children:
-            if not _child_allowed(policy, self.allocations.scheduling_policy(child.path)):
+            if not is_child_policy_allowed(policy, self.allocations.scheduling_policy(child.path)):
                 return False
             if not self._set_policies(child):
                 return False
@@ -238,7 +238,7 @@ class QueueManager:
         for index, new in enumerate(missing):
             policy = self.allocations.scheduling_policy(new)
             is_leaf = leaf and index == len(missing) - 1
-            if not _child_allowed(parent.policy, policy):
+            if not is_child_policy_allowed(parent.policy, policy):
                 self._refused[new] = (
                     f"policy {policy} is not allowed below {parent.path}, whose policy is {parent.policy}"
                 )

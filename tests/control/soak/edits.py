@@ -38,6 +38,10 @@ class Queue:
     weight: float
     min_mb: int
     rest: tuple[tuple[str, str], ...]
+    min_vcores: int = 0
+    #: MiB and vcores of its maximum share; None: the file sets none.
+    most: tuple[int, int] | None = None
+    policy: str = "fair"
 
 
 def float32(value: float) -> float:
@@ -93,17 +97,20 @@ def _read(element: ElementTree.Element, parent: str, found: dict[str, Queue]) ->
         raise Unreadable(f"{path} has the weight {values['weight']!r}") from None
     if not 0 <= weight < float("inf"):
         raise Unreadable(f"{path} has the weight {weight}")
-    least = 0
+    amounts: dict[str, tuple[int, int]] = {}
     for name_of in ("minResources", "maxResources"):
         if name_of in values:
             amount = _AMOUNT.fullmatch(values[name_of])
             if amount is None:
                 raise Unreadable(f"{path} has {name_of} {values[name_of]!r}")
-            least = int(amount[1]) if name_of == "minResources" else least
+            amounts[name_of] = int(amount[1]), int(amount[2])
+    least, most = amounts.get("minResources", (0, 0)), amounts.get("maxResources")
+    policy = values.get("schedulingPolicy", "fair").strip()
     inside = [child for child in element if child.tag == "queue"]
     leaf = not inside and element.get("type") != "parent" and path != "root"
     rest = tuple(sorted((key, text) for key, text in values.items() if key not in OWNED))
-    found[path] = Queue(path, parent if path != "root" else "", leaf, weight, least, rest)
+    above = parent if path != "root" else ""
+    found[path] = Queue(path, above, leaf, weight, least[0], rest, least[1], most, policy)
     for child in inside:
         _read(child, path, found)
 

@@ -394,14 +394,15 @@ def _limit(world: World, rng: random.Random) -> End:
 
 @kind("weight-foreign")
 def _weight(world: World, rng: random.Random) -> End:
-    """Somebody writes a weight that is the controller's."""
+    """The administrator writes a weight where the controller's stands: it is an entitlement from then on."""
     owned = world.owned_leaves()
     if not owned or world.broken or world.released or world.agenda.now_s < world.lease_lost_until_s:
         return False
     world.foreign(0.0)
-    name = rng.choice(owned).rpartition(".")[2]
-    world.file.put(world.words.set_weight(world.file.read(), name, rng.choice(("7", "0.5", "123.0"))))
-    return None
+    name, weight = rng.choice(owned).rpartition(".")[2], rng.choice(("7", "0.5", "123.0"))
+    if world.words.set_weight(world.pristine, name, weight) == world.pristine:
+        return False  # he gave it none, or a percentage, which cannot be changed alone
+    return world.edit(lambda data: world.words.set_weight(data, name, weight))
 
 
 @kind("store-changed-in-a-look")

@@ -252,11 +252,17 @@ class Rm:
     def _queue(self, queue: Queue, apps: list[App]) -> dict[str, Any]:
         holds = self._holds(apps)
         cluster = {"memory": self.cluster.capacity_mb, "vCores": self.cluster.capacity_vcores}
+        # As Hadoop: raised to the minimum share, cut to the cluster.
+        memory, vcores = queue.most or (cluster["memory"], cluster["vCores"])
+        most = {
+            "memory": min(max(memory, queue.min_mb), cluster["memory"]),
+            "vCores": min(max(vcores, queue.min_vcores), cluster["vCores"]),
+        }
         shown: dict[str, Any] = {
             "queueName": queue.path,
-            "schedulingPolicy": "fair",
-            "minResources": {"memory": queue.min_mb, "vCores": 0},
-            "maxResources": cluster,
+            "schedulingPolicy": queue.policy,
+            "minResources": {"memory": queue.min_mb, "vCores": queue.min_vcores},
+            "maxResources": most,
             "usedResources": {"memory": holds.mb, "vCores": holds.vcores},
             "amUsedResources": _NOTHING,
             "amMaxResources": cluster,
