@@ -221,7 +221,7 @@ def _kept(
         place = config.owned(client)
     store = stack.enter_context(_store(ledger, config, stack, log))
     owner = owner_of(place, store.document)
-    return client, store, owner, owner.lease(store.identity, config.lease_s, time.monotonic)
+    return client, store, owner, owner.lease(store.identity, config.lease_s, time.monotonic, store)
 
 
 def _store(ledger: Path, config: EnforceConfig, stack: ExitStack, log: Log | None) -> LedgerStore:
@@ -245,29 +245,31 @@ def _store(ledger: Path, config: EnforceConfig, stack: ExitStack, log: Log | Non
 
 def _release(config: EnforceConfig, rms: tuple[str, ...], log: Log) -> int:
     """The file first: it can be mended whether or not an RM answers."""
-    from harness.control.giveback import give_back, put_in_force
-    from harness.yarn.errors import Unreachable
+    from harness.control.giveback import release
 
     with ExitStack() as stack:
         client, store, owner, lease = _kept(config, rms, config.ledger_path(), stack, log)
         # A spare would take over what was just given back.
         spare = lease is not None and lease.spare()
-        prepared = give_back(owner, store, lease)
-        if client is None and config.refresh == "rpc":
+
+        def open_client() -> RmClient | None:
+            if client is not None or config.refresh != "rpc":
+                return client
             if rms or config.rms:
-                try:
-                    client = stack.enter_context(config.open_client(rms))
-                except Unreachable as error:
-                    log("warning", "observation", error.line())
-            else:
-                log("warning", "observation", "no ResourceManager given: none was told to read the file")
-        log("info", "release", put_in_force(owner, prepared, client, config.control_settings()))
+                return stack.enter_context(config.open_client(rms))
+            log("warning", "observation", "no ResourceManager given: none was told to read the file")
+            return None
+
+        done = release(owner, store, lease, open_client, config.control_settings())
+        for kind, text in done.notes:
+            log("warning", kind, text)
+        log("warning" if done.failed else "info", "release", done.words)
         if spare:
             what = (
                 f"a spare controller has signed beside the file: if it runs, it takes over within {config.lease_s:g} s"
             )
             log("warning", "lease", f"{what}; stop it too to switch off")
-    return 0
+    return 1 if done.failed else 0
 
 
 def _release_trial(config: EnforceConfig, rms: tuple[str, ...], as_json: bool) -> int:
@@ -424,10 +426,10 @@ def _released_at_stop(config: EnforceConfig, rms: tuple[str, ...], received: _Si
     if config.on_stop == "hold":
         return _ended(received, log, "stopped; what is in force stays so")
     try:
-        _release(config, rms, log)
+        failed = _release(config, rms, log) != 0
     except YarnfairError as error:
         return _ended(received, log, f"stopped; not released: {error.line()}", True)
-    return _ended(received, log, "stopped")
+    return _ended(received, log, "stopped; not released" if failed else "stopped", failed)
 
 
 #: timeout(1) and shells signal the process and its group: what comes together is one request, not two.

@@ -201,11 +201,13 @@ class CapacityOwner(Owned):
         filled = self._filled() if self.refusals() else {}
         for path, share in filled.items():
             self.baseline[path][CAPACITY] = share
+            self._refusals = None
         changes = self._changes({})
         before, after = self.place.shown(self._configuration(), changes)
         steering = self._steering()
         in_force = {path: steering.capacity(path).entitlement for path in self.baseline if path in self._tree}
-        return PreparedCapacities(before, after, AllocationFile(), in_force, changes=changes)
+        problems = _filled_in_words(filled)
+        return PreparedCapacities(before, after, AllocationFile(), in_force, problems=problems, changes=changes)
 
     def _filled(self) -> dict[str, str]:
         """Capacities for those queues that have ours, where the administrator's own no longer go together.
@@ -242,6 +244,21 @@ class CapacityOwner(Owned):
                 self._now = None
                 raise
         self._settle()
+
+    def write_groups(self, prepared: Prepared, still: Callable[[], None]) -> dict[str, str]:
+        """Write what is prepared group by group, where it was refused as a whole; which were refused, and why."""
+        assert isinstance(prepared, PreparedCapacities)
+        groups: dict[str, dict[str, str | None]] = {}
+        for name, value in prepared.changes.items():
+            queue = name.removeprefix(PREFIX).rpartition(".")[0]
+            groups.setdefault(queue.rpartition(".")[0], {})[name] = value
+        refused: dict[str, str] = {}
+        for parent, changes in groups.items():
+            try:
+                self._now = self.place.write(changes, self.place.read(), still)
+            except Refused as error:
+                refused[parent] = error.line()
+        return refused
 
     def _changes(self, wanted: Mapping[str, Values]) -> dict[str, str | None]:
         """What brings the properties from what we wrote before to what is wanted."""
@@ -330,6 +347,14 @@ def _said(tree: Collection[str], now: Configuration) -> dict[str, Values]:
     return {
         path: {key: now.values.get(f"{PREFIX}{path}.{key}") for key in WRITTEN} for path in sorted({*tree} - {ROOT})
     }
+
+
+def _filled_in_words(filled: Mapping[str, str]) -> tuple[str, ...]:
+    if not filled:
+        return ()
+    shown = ", ".join(f"{path} {text}" for path, text in list(filled.items())[:5])
+    more = f" and {len(filled) - 5} more" if len(filled) > 5 else ""
+    return (f"the capacities of the queues that are left do not go together, they were filled up to {shown}{more}",)
 
 
 def _lines(findings: Sequence[Finding]) -> tuple[str, ...]:

@@ -1,54 +1,182 @@
 """Giving the configuration back to its administrator: the ledger and the file suffice, whether an RM answers or not.
 
 Which values are whose is the owner's knowledge (harness.control.owner); here is the order of steps, so that a process
-that is killed in between leaves the controller's file or the administrator's, and the next one knows which.
+that is killed in between leaves the controller's file or the administrator's, and the next one knows which. The order
+is file, refresh, bookkeeping: a full disk under the ledger keeps nobody's values in force.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from harness.base.errors import InputError, YarnfairError
 from harness.control.capacity_owner import CapacityOwner
-from harness.control.lease import Lease
+from harness.control.gate import in_short
+from harness.control.lease import HeldByAnother, Lease
 from harness.control.owned import Prepared
 from harness.control.owner import FileOwner
 from harness.control.settings import ControlSettings
 from harness.control.values import Nonsense
 from harness.ledger.store import LedgerStore
-from harness.yarn.errors import Unreachable
-from harness.yarn.files import always
+from harness.yarn.errors import Refused, Unreachable
+from harness.yarn.files import FileChanged, always
 from harness.yarn.rmclient import RmClient
 
 _BY_ITSELF = "when the ResourceManager looks at the file next (10 to 20 s)"
+#: How often a release is tried again where somebody else changes the configuration at the same moment.
+_ATTEMPTS = 5
 Owner = FileOwner | CapacityOwner
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What became of a release.
+
+    words
+        For a person: what is written and in force.
+    failed
+        Whether something is not as the administrator has it, so that somebody must act.
+    notes
+        What went wrong beside it, by kind: none of it keeps the administrator's values from being restored.
+    prepared
+        What was written.
+    """
+
+    words: str
+    failed: bool
+    notes: tuple[tuple[str, str], ...]
+    prepared: Prepared
+
+
+class NotReleased(InputError):
+    """The administrator's values are not in force, and no later look will put them in force."""
+
+
+def release(
+    owner: Owner,
+    store: LedgerStore,
+    lease: Lease | None,
+    open_client: Callable[[], RmClient | None],
+    settings: ControlSettings,
+    released: Mapping[str, Any] | None = None,
+) -> Release:
+    """Restore the administrator's values: in the file, in the ResourceManager, and at last in what is kept of them.
+
+    Nothing that is only kept (the ledger, the lease) keeps the values from being restored.
+
+    Parameters
+    ----------
+    owner, store, lease : whose the values are, the ledger, and the lease (None: there is none).
+    open_client : called once the file is written; returns None, or raises Unreachable, where there is no RM.
+    settings : the controller's.
+    released : a guard's release (harness.control.released). The lease is kept then and says so, or a spare controller
+        would go on.
+
+    Raises
+    ------
+    HeldByAnother
+        Another controller has the file; nothing is touched.
+    YarnfairError
+        The configuration cannot be read or written.
+    """
+    notes: list[tuple[str, str]] = []
+    signed = lease is not None and _noted(notes, "lease", lease.hold)
+    if lease is not None:
+        adopt(owner, store, lease)
+    for attempt in range(_ATTEMPTS):
+        owner.read()
+        prepared = owner.original()
+        if lease is not None:
+            signed &= _noted(notes, "lease", partial(lease.keep, owner.document(), released))
+        try:
+            refused = _write(owner, prepared, _still(lease, signed=signed))
+            break
+        except FileChanged:
+            if attempt == _ATTEMPTS - 1:
+                raise
+    refusals = (*owner.refusals(), *owner.problems_of(prepared))
+    notes += [("release", problem) for problem in prepared.problems]
+    client = None
+    try:
+        client = open_client()
+    except Unreachable as error:
+        notes.append(("observation", error.line()))
+    failed, words = True, ""
+    if refused:
+        words = "; ".join(f"below {parent} the controller's stay: {why}" for parent, why in refused.items())
+    else:
+        try:
+            words = put_in_force(owner, prepared, client, settings, refusals)
+            # A Capacity Scheduler checks what it loads as it does when it starts.
+            taken = isinstance(owner, CapacityOwner) and words.startswith(f"{_restored(owner)} in force")
+            failed = bool(refusals) and not taken
+        except YarnfairError as error:
+            words = f"{_restored(owner)} written, but not in force: {error.line()}"
+        owner.forget()
+    _noted(notes, "ledger", lambda: store.commit(documents=owner.document() | _given_back(store)))
+    _noted(notes, "file", lambda: clear(owner, lease))
+    if lease is not None and signed and not refused:
+        _noted(notes, "lease", partial(lease.keep, {}, released))
+        if released is None:
+            lease.end()
+    return Release(words, failed, tuple(dict.fromkeys(notes)), prepared)
+
+
+def _write(owner: Owner, prepared: Prepared, still: Callable[[], None]) -> dict[str, str]:
+    """Write it; by parent, why a store has refused what belongs to its children, if it has."""
+    try:
+        owner.write(prepared, still)
+    except Refused:
+        if owner.beside is not None:
+            raise
+        return owner.write_groups(prepared, still)
+    return {}
+
+
+def _still(lease: Lease | None, *, signed: bool) -> Callable[[], None]:
+    """What is looked at just before the file is replaced: that nobody else has the lease.
+
+    One that cannot be written (a full disk) is not the reason to leave the file as it is.
+    """
+    if lease is None:
+        return always
+    if signed:
+        return lease.lasts
+
+    def nobody_else() -> None:
+        if lease.taken():
+            raise HeldByAnother("another controller has taken over", where=lease.place.name, mend="stop one of them")
+
+    return nobody_else
+
+
+def _noted(notes: list[tuple[str, str]], kind: str, do: Callable[[], object]) -> bool:
+    """Do what only keeps books; whether it was done. What goes wrong is noted, but for another controller's lease."""
+    try:
+        do()
+    except HeldByAnother:
+        raise
+    except YarnfairError as error:
+        notes.append((kind, error.line()))
+        return False
+    return True
 
 
 def give_back(
     owner: Owner, store: LedgerStore, lease: Lease | None, released: Mapping[str, Any] | None = None
 ) -> Prepared:
-    """Writes the administrator's values, and forgets that there were others; what is written.
+    """Restore the administrator's values where they are kept, and tell no ResourceManager; what was written.
 
-    ``released``: a guard's release (harness.control.released). The lease is kept then and says so, or a spare
-    controller would go on.
-    Raises HeldByAnother where another controller has the file (nothing is touched then), and what goes wrong.
+    Raises what `release` raises, and NotReleased.
     """
-    if lease is not None:
-        lease.hold()
-        adopt(owner, store, lease)
-    owner.read()
-    prepared = owner.original()
-    if lease is not None:
-        lease.keep(owner.document(), released)
-    owner.write(prepared, lease.lasts if lease is not None else always)
-    owner.forget()
-    store.commit(documents=owner.document() | _given_back(store))
-    clear(owner, lease)
-    if lease is not None:
-        lease.keep({}, released)
-        if released is None:
-            lease.end()
-    return prepared
+    settings = ControlSettings(refresh="poll")
+    done = release(owner, store, lease, lambda: None, settings, released)
+    if done.failed:
+        raise NotReleased(done.words)
+    return done.prepared
 
 
 def _given_back(store: LedgerStore) -> dict[str, Any]:
@@ -80,24 +208,38 @@ def clear(owner: Owner, lease: Lease | None) -> None:
         lease.clear()
 
 
-def put_in_force(owner: Owner, prepared: Prepared, client: RmClient | None, settings: ControlSettings) -> str:
+def _restored(owner: Owner) -> str:
+    what = "capacities" if isinstance(owner, CapacityOwner) else "weights and limits"
+    return f"the administrator's own {what} are"
+
+
+def put_in_force(
+    owner: Owner,
+    prepared: Prepared,
+    client: RmClient | None,
+    settings: ControlSettings,
+    refusals: Sequence[str] = (),
+) -> str:
     """Makes the RM load what was given back, and looks whether it did; what is known then, in words.
 
     An RM that does not answer (None: it could not even be found) loads the file by itself when it starts; of the Fair
-    Scheduler, also when it looks at its file next. Raises what else goes wrong.
+    Scheduler, also when it looks at its file next; not where it refuses it (``refusals``: why). Raises what else goes
+    wrong.
     """
-    what = "capacities" if isinstance(owner, CapacityOwner) else "weights and limits"
-    what = f"the administrator's own {what} are"
+    what = _restored(owner)
+    why = f", but a ResourceManager would refuse them: {in_short(refusals)}" if refusals else ""
     if settings.refresh == "poll":
-        return f"{what} written; in force {_BY_ITSELF}"
+        return f"{what} written{why}" if why else f"{what} written; in force {_BY_ITSELF}"
     try:
         if client is None:
             raise Unreachable("no ResourceManager was told")
         owner.load(client)
         if not settings.read_back:
-            return f"{what} written and refreshed, not read back"
+            return f"{what} written and refreshed, not read back{why}"
         owner.confirm(client, prepared.in_force, timeout_s=settings.effect_s, every_s=0.05)
     except Unreachable as error:
+        if why:
+            return f"{what} written{why}; correct them before it is started ({error.what})"
         also = f", or {_BY_ITSELF}" if isinstance(owner, FileOwner) else ", or by `yarn rmadmin -refreshQueues`"
         return f"{what} written; {error.what}: in force when it starts{also}"
-    return f"{what} in force"
+    return f"{what} in force{why}"

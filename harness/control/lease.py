@@ -14,17 +14,32 @@ ledger, which sees the file alone, would take momentary weights for entitlements
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
-import os
 import socket
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from harness.base.errors import InputError, YarnfairError
+from harness.control.processes import boot_id, is_dead, this_process
 from harness.yarn.files import AllocationPlace
 
 #: The holder renews when this part of the lease's time has passed.
 RENEW_PART = 1 / 3
+
+
+#: The ledger's document of the lease that is being watched.
+SEEN = "lease_seen"
+
+
+class Memory(Protocol):
+    """Where a lease remembers what it has seen, from one process to the next; a `LedgerStore` is one."""
+
+    def document(self, name: str) -> Any:
+        """Return a named document; None if there is none."""
+
+    def commit(self, *, documents: Mapping[str, Any] | None = None) -> None:
+        """Keep named documents."""
 
 
 class HeldByAnother(InputError):
@@ -36,9 +51,11 @@ def lease_place(place: AllocationPlace) -> AllocationPlace:
     return place.beside(f".{place.file_name}.lease")
 
 
-def lease_of(place: AllocationPlace, owner: str, lease_s: float, clock: Callable[[], float]) -> Lease:
+def lease_of(
+    place: AllocationPlace, owner: str, lease_s: float, clock: Callable[[], float], memory: Memory | None = None
+) -> Lease:
     """The lease of an allocation file."""
-    return Lease(lease_place(place), owner, lease_s, clock, place.beside(f".{place.file_name}.standby"))
+    return Lease(lease_place(place), owner, lease_s, clock, place.beside(f".{place.file_name}.standby"), memory)
 
 
 class Lease:
@@ -49,8 +66,9 @@ class Lease:
     place : where the lease stands.
     owner : who asks: the ledger's identity.
     lease_s : after so long without a sign of life somebody else may take it.
-    clock : seconds, never going back.
+    clock : seconds since the machine was started, never going back.
     standby : where spares give signs of life (None: nowhere).
+    memory : where it is remembered since when another holder's lease has stood still (None: nowhere).
     """
 
     def __init__(
@@ -60,7 +78,9 @@ class Lease:
         lease_s: float,
         clock: Callable[[], float],
         standby: AllocationPlace | None = None,
+        memory: Memory | None = None,
     ) -> None:
+        self._memory = memory
         self.place, self.owner, self.lease_s, self.standby = place, owner, lease_s, standby
         self._signed_s: float | None = None
         #: What the spares' file said last, and when that had last changed under our eyes.
@@ -85,6 +105,8 @@ class Lease:
         self._nonsense = False
         #: Whether it took over with words that are older than what the holder before did: it passes on none.
         self._silent = False
+        #: Whether what was read last was its own lease of such a moment, after which it was killed.
+        self._was_silent = False
         #: That a guard of the holder's has released (harness.control.released), None: none has.
         self.released: dict[str, Any] | None = None
 
@@ -118,8 +140,9 @@ class Lease:
             )
         if self._renewed_s is None or holder not in ("", self.owner):
             self.goes_on = holder == self.owner
+            self._was_silent = self.goes_on and found.get("lost") is True
             self._take_words(found)
-        if holder and holder != self.owner:
+        if holder and holder != self.owner and not is_dead(found):
             self._renewed_s = None
             still = self._still_s(data, now)
             allowed = _seconds(found.get("lease_s"), self.lease_s)
@@ -128,9 +151,10 @@ class Lease:
                     f"another controller writes this file ({_who(found)})",
                     where=self.place.name,
                     # The same words each time: a spare says this in every period, and a log has one line of it.
-                    mend=f"stop it; or wait: {allowed:g} s after its last sign of life this one takes over",
+                    mend=f"stop it; or wait: {allowed:g} s after its last sign of life it is taken over, "
+                    "by the next try where this one ends",
                 )
-        if not holder and not take:
+        if holder != self.owner and not take:
             raise InputError(
                 "nobody holds the lease, and this controller does not take it: it sees no ResourceManager",
                 where=self.place.name,
@@ -141,10 +165,24 @@ class Lease:
         self._renew(now, data)
 
     def _still_s(self, data: bytes, now: float) -> float:
-        """For how long the lease has said this, as far as this controller has looked."""
-        if self._seen is None or self._seen[0] != data:
-            self._seen = (data, now)
-        return now - self._seen[1]
+        """For how long the lease has said this, as far as this or an earlier process has looked."""
+        return now - self._seen_since(data, now)
+
+    def _seen_since(self, data: bytes, now: float) -> float:
+        """Since when another holder's lease has stood there as it does, as far as this or an earlier process saw."""
+        if self._seen is not None and self._seen[0] == data:
+            return self._seen[1]
+        since = now
+        digest, boot = hashlib.sha256(data).hexdigest(), boot_id()
+        if self._memory is not None and boot:
+            with contextlib.suppress(YarnfairError):
+                known = self._memory.document(SEEN) if self._seen is None else None
+                if isinstance(known, dict) and (known.get("lease"), known.get("boot")) == (digest, boot):
+                    since = min(_seconds_or(known.get("since_s"), now), now)
+                else:
+                    self._memory.commit(documents={SEEN: {"lease": digest, "boot": boot, "since_s": now}})
+        self._seen = (data, since)
+        return since
 
     def holder(self) -> str:
         """Who holds the lease, in words; '' for nobody. InputError where it cannot be read."""
@@ -286,11 +324,12 @@ class Lease:
         said = {
             "owner": owner,
             "host": socket.gethostname(),
-            "pid": os.getpid(),
+            **this_process(),
             "count": self._count,
             "lease_s": self.lease_s,
             "said": self.said,
             "said_by": "" if self._silent else self.said_by,
+            "lost": self._silent,
             "released": self.released,
         }
         return json.dumps(said).encode() + b"\n"
@@ -326,7 +365,7 @@ class Lease:
     @property
     def words_lost(self) -> bool:
         """Whether there was another holder, or may have been, and what it said of the file last stands here no more."""
-        return (self._stood is not None or self._nonsense) and not self.heard
+        return (self._stood is not None or self._nonsense or self._was_silent) and not self.heard
 
     def _take_words(self, found: Mapping[str, Any]) -> None:
         """Take over what the lease says of the file. Not for its holder: somebody else may have written it."""
@@ -345,6 +384,11 @@ def _missing(error: InputError) -> bool:
 
 def _seconds(value: Any, otherwise: float) -> float:
     good = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 86_400
+    return float(value) if good else otherwise
+
+
+def _seconds_or(value: Any, otherwise: float) -> float:
+    good = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
     return float(value) if good else otherwise
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from harness.base.errors import InputError
-from harness.control.lease import Lease, lease_of
+from harness.control.lease import Lease, Memory, lease_of
 from harness.control.values import Nonsense, Values, depart, remember_written
 from harness.model.queues import AllocationFile
 from harness.yarn.capacity.source import ConfigurationSource
@@ -150,9 +150,14 @@ class Owned(ABC):
     def beside(self) -> AllocationPlace | None:
         """The place beside which a lease is kept; None: there is none."""
 
-    def lease(self, identity: str, lease_s: float, clock: Callable[[], float]) -> Lease | None:
-        """The lease of a controller with that identity; None where there is none, or none is wanted (0)."""
-        return lease_of(self.beside, identity, lease_s, clock) if lease_s > 0 and self.beside else None
+    def lease(
+        self, identity: str, lease_s: float, clock: Callable[[], float], memory: Memory | None = None
+    ) -> Lease | None:
+        """The lease of a controller with that identity; None where there is none, or none is wanted (0).
+
+        ``memory``: see `Lease`.
+        """
+        return lease_of(self.beside, identity, lease_s, clock, memory) if lease_s > 0 and self.beside else None
 
     def _checked(self, document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         """The parts of a `document`, copied; nothing of queues that have gone where it says nothing of them.
@@ -275,6 +280,13 @@ class Owned(ABC):
     @abstractmethod
     def _own_refusals(self) -> tuple[str, ...]:
         """`refusals`, computed."""
+
+    def write_groups(self, prepared: Prepared, still: Callable[[], None]) -> dict[str, str]:
+        """Write what is prepared group by group, where it was refused as a whole; which were refused, and why.
+
+        Only where a store takes changes one by one: a file is written whole.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def problems_of(self, prepared: Prepared) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.base.errors import YarnfairError
 from harness.control.core import ControlCore
-from harness.control.giveback import Owner, adopt, clear, give_back, put_in_force
+from harness.control.giveback import NotReleased, Owner, adopt, clear, release
 from harness.control.guards import GuardWatch
 from harness.control.lease import RENEW_PART, HeldByAnother, Lease
 from harness.control.released import Released
@@ -52,7 +52,7 @@ class Tenure:
         self.released = Released(store)
         self._guards = GuardWatch(settings.guards, flat=core.policy.dues_are_flat())
         writes = not dry_run and settings.mode != "shadow"
-        lease = owner.lease(store.identity, settings.lease_s, time.monotonic)
+        lease = owner.lease(store.identity, settings.lease_s, time.monotonic, store)
         self._lease = lease if writes else None
         #: Another's, of whom writes nothing: it is read for whose the values in the file are.
         self._others = None if writes else lease
@@ -130,9 +130,13 @@ class Tenure:
         """
         self.core.forget_written()
         released = self.released.document()
-        prepared = give_back(self.owner, self.store, self._lease, released)
+        done = release(self.owner, self.store, self._lease, lambda: self.client, self.settings, released)
         self.holds = self._lease is None or released is not None
-        return put_in_force(self.owner, prepared, self.client, self.settings)
+        for kind, text in done.notes:
+            self._alarm(kind, text)
+        if done.failed:
+            raise NotReleased(done.words)
+        return "; ".join([done.words, *(f"{kind}: {text}" for kind, text in done.notes)])
 
     def _take_back_left_over(self) -> str:
         """Gives back what an earlier run left in force, once; what is known then, in words. Raises what goes wrong."""
@@ -141,10 +145,14 @@ class Tenure:
             # Another controller has the file now, and with it what stands there.
             self._left_over = False
             return "another controller has taken over what an earlier run had written"
-        prepared = give_back(self.owner, self.store, lease)
-        self._left_over = False
+        done = release(self.owner, self.store, lease, lambda: self.client, self.settings)
+        self._left_over = done.failed
         self._adopted = ({}, False)
-        return put_in_force(self.owner, prepared, self.client, self.settings)
+        for kind, text in done.notes:
+            self._alarm(kind, text)
+        if done.failed:
+            raise NotReleased(done.words)
+        return done.words
 
     def _restore_left_over(self) -> None:
         """A shadow writes nothing, but what an earlier run left in force would be neither his nor anybody's."""

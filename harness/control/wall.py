@@ -66,6 +66,12 @@ from harness.yarn.rmclient import NotEffective, RmClient
 _MOST_REFUSED_S = 30.0
 #: Alarms of a tick that could not see, or not do, what it was to: such a holder gives no sign of life.
 _BLIND = frozenset({"observation", "clock", "cluster", "actuation", "ledger", "file"})
+#: Alarms of a condition that lasts, of which a tick may see nothing: then nobody knows that it has ended.
+_LASTING = frozenset(
+    {"ad-hoc", "actuation", "not-in-force", "ledger", "trap", "invalid", "file", "app", "policy", "clock", "cluster"}
+)
+#: Those among them that mean nothing to a controller that does not write.
+_OF_A_WRITER = ("ad-hoc", "actuation", "not-in-force")
 
 
 class Controller(Tenure):
@@ -124,6 +130,10 @@ class Controller(Tenure):
         self._announced: list[Alarm] = []
         #: Traps that keep from nothing, and have been told of.
         self._noted: set[str] = set()
+        #: Alarms of the last tick that end only when their cause is seen to be gone, and the kinds of those for whose
+        #: causes this tick has looked.
+        self._lasting: tuple[Alarm, ...] = ()
+        self._looked_for: set[str] = set()
         #: What the RM did not take: the alarm and why, until when nothing is written again, and how often others had
         #: edited the configuration by then.
         self._refused: tuple[str, str, float, int] | None = None
@@ -188,6 +198,7 @@ class Controller(Tenure):
             actions = self._carry_out(actions)
         if not any(alarm.kind in _BLIND for alarm in tick.alarms):
             self._good_s = time.monotonic()
+        self._let_last()
         ledger = self.core.ledger
         tick.took_s = self.clock() - tick.time_s
         tick.counted = dict(ledger.counted()) if ledger is not None else {}
@@ -201,6 +212,21 @@ class Controller(Tenure):
 
     def _alarm(self, kind: str, text: str) -> None:
         self._tick.alarms += (Alarm(kind, text),)
+
+    def _checked(self, *kinds: str) -> None:
+        """Causes of these alarms have been looked for in this tick: one that was not found is gone."""
+        self._looked_for.update(kinds)
+
+    def _let_last(self) -> None:
+        """An alarm lasts until a tick has seen that its cause is gone; one that could not look for it repeats it."""
+        if not self.holds or self.shadow:
+            self._checked(*_OF_A_WRITER)
+        raised = {alarm.kind for alarm in self._tick.alarms}
+        for alarm in self._lasting:
+            if alarm.kind not in raised | self._looked_for:
+                self._tick.alarms += (alarm,)
+        self._lasting = tuple(alarm for alarm in self._tick.alarms if alarm.kind in _LASTING)
+        self._looked_for = set()
 
     def _carry_out(self, actions: list[Action]) -> list[Action]:
         """Does what the core wants; what it wants next."""
@@ -232,6 +258,7 @@ class Controller(Tenure):
             if refusals := self.owner.refusals():
                 what = f"the administrator's own configuration would be refused: {in_short(refusals)}"
                 self._alarm("invalid", f"{what}; nothing is written until it is corrected")
+            self._checked("file", "invalid")
         except YarnfairError as error:
             if not self.owner.baseline:
                 # Without the file nobody's entitlement is known.
@@ -251,6 +278,7 @@ class Controller(Tenure):
             self._guard(self.clock(), self._guards.answered(self._look.answer_s), seen=False)
             return self.core.handle(ObservationFailed(self.clock(), error.line()))
         self._tick.snapshot = snapshot = observed.snapshot
+        self._checked("app", "policy", "clock", "cluster")
         look = self._look
         passed = self._guards.look(snapshot, look.refused, look.latest_end_ms, look.answer_s)
         self._guard(self.clock(), passed, seen=True)
@@ -266,6 +294,8 @@ class Controller(Tenure):
             self._alarm("app", f"{len(skipped)} of the RM's applications are not valid and were skipped: {shown}")
         if self.holds or self.shadow or self.dry_run:
             self._tell_traps()
+        else:
+            self._checked("trap")
         actions = [*self._settle(), *self.core.handle(observed)]
         if not any(isinstance(action, Write) for action in actions):
             self._keep()
@@ -311,6 +341,7 @@ class Controller(Tenure):
             traps = self._traps()
         except YarnfairError:
             return  # who is to write asks again, and says what is wrong
+        self._checked("trap")
         for trap in traps:
             if trap.blocking:
                 self._alarm("trap", trap.line())
@@ -337,18 +368,22 @@ class Controller(Tenure):
             return []
         if not self.holds and not self.dry_run:
             return self._passive()
+        reached = False
         try:
+            if not self.dry_run and (
+                self.owner.refusals() or self._waits() or any(trap.blocking for trap in self._traps())
+            ):
+                return self._passive()
             if self.settings.ad_hoc == "name" and tick.snapshot is not None:
                 leaves = {q.name: q.running_apps > 0 or q.demand != ZERO for q in tick.snapshot.leaves()}
                 self.owner.name_queues(leaves, tick.snapshot.time_s)
             prepared = self.prepared = self.owner.prepare(attributes)
+            self._checked("ad-hoc")
             for problem in prepared.problems:
                 self._alarm("ad-hoc", problem)
-            if self.owner.refusals() or self._waits():
-                return self._passive()
-            if problems := self.owner.problems_of(prepared):
+            if problems := () if self.owner.refusals() else self.owner.problems_of(prepared):
                 return self._take_back(f"not written, the ResourceManager would refuse it: {in_short(problems)}")
-            if self.dry_run or any(trap.blocking for trap in self._traps()):
+            if self.dry_run:
                 return self._passive()
             # Known to the ledger before it is in the file: a killed controller must not take its own for another's.
             if not self._keep(look=False):
@@ -358,13 +393,14 @@ class Controller(Tenure):
             if self._lease is not None and not self._told(self._lease):
                 return self._passive()
             self.owner.write(prepared, self._lease.lasts if self._lease is not None else always)
-            tick.wrote = prepared.changed
+            reached, tick.wrote = True, prepared.changed
             self._in_force, self._written_s = prepared.in_force, self.clock()
             if self.settings.refresh == "rpc":
                 self.owner.load(self.client)
+            self._checked("actuation")
         except YarnfairError as error:
             # Only a store refuses what is written; where a file is kept, a refusal of it left the old one there.
-            if isinstance(error, Refused) and (tick.wrote or self.owner.beside is None):
+            if isinstance(error, Refused) and (reached or self.owner.beside is None):
                 return self._take_back(error.line())
             tick.record = None
             following = self.core.handle(Actuated(self.clock(), ok=False, reason=error.line()))
@@ -464,6 +500,7 @@ class Controller(Tenure):
             return []
         now = self.clock()
         self._verified_s = now
+        self._checked("not-in-force")
         if decided_s is not None and not (wrong or others):
             self._tick.effect_s = now - decided_s
             self._refused, self._refused_gap_s = None, self.settings.period_s
@@ -487,6 +524,7 @@ class Controller(Tenure):
         again only when it is newer."""
         with self._alarmed("actuation"):
             self.owner.touch()
+            self._checked("actuation")
 
     def _verification_due(self) -> bool:
         if self.settings.refresh == "poll" and self._verified_s <= self._written_s:
@@ -521,6 +559,7 @@ class Controller(Tenure):
         except StoreFull as error:
             self._alarm("ledger", error.line())
             return False
+        self._checked("ledger")
         return True
 
     def _weights_in_force(self) -> Mapping[str, float]:

@@ -142,10 +142,10 @@ def edited_after_a_write(rm: RmModel, holder: Controller, clock: list[float]) ->
     )
 
 
-def test_an_edit_that_a_living_holder_has_not_seen_yet_is_no_entitlement_to_a_spare(
+def test_an_edit_that_a_living_holder_has_not_seen_yet_is_an_entitlement_to_a_spare(
     tmp_path: Path, clock: list[float]
 ) -> None:
-    """The holder would write its own weight again; it ends before it can."""
+    """The holder would take it for one, too; it ends before it can."""
     rm, beside = rm_with_load(TWO_TO_ONE), MemoryPlace(b"")
     with leased(rm, tmp_path / "1", beside, clock) as first, leased(rm, tmp_path / "2", beside, clock) as spare:
         for _ in range(10):
@@ -154,17 +154,17 @@ def test_an_edit_that_a_living_holder_has_not_seen_yet_is_no_entitlement_to_a_sp
         spare.tick()
         edited_after_a_write(rm, first, clock)
         assert kinds(spare.tick()) == {"lease"}
-        assert spare.owner.configured_weights() == {"root.a": 2.0, "root.b": 1.0}
+        assert spare.owner.configured_weights() == {"root.a": 5.0, "root.b": 1.0}
         clock[0] += 31.0
         spare._good_s = clock[0]
         spare.tick()
         assert spare.holds
-        assert spare.owner.configured_weights() == {"root.a": 2.0, "root.b": 1.0}
+        assert spare.owner.configured_weights() == {"root.a": 5.0, "root.b": 1.0}
         spare.release()
-        assert parse_allocations(rm.place.data).settings["root.a"].weight == 2.0
+        assert parse_allocations(rm.place.data).settings["root.a"].weight == 5.0
 
 
-def test_an_edit_that_a_holder_has_not_seen_before_it_hands_over_is_no_entitlement(
+def test_an_edit_that_a_holder_has_not_seen_before_it_hands_over_is_an_entitlement(
     tmp_path: Path, clock: list[float]
 ) -> None:
     """The spare has begun a moment ago: that the holder gives the lease back is the first sign of life that it sees."""
@@ -179,9 +179,9 @@ def test_an_edit_that_a_holder_has_not_seen_before_it_hands_over_is_no_entitleme
         clock[0] += 5.0
         spare.tick()
         assert spare.holds
-        assert spare.owner.configured_weights() == {"root.a": 2.0, "root.b": 1.0}
+        assert spare.owner.configured_weights() == {"root.a": 5.0, "root.b": 1.0}
         spare.release()
-        assert parse_allocations(rm.place.data).settings["root.a"].weight == 2.0
+        assert parse_allocations(rm.place.data).settings["root.a"].weight == 5.0
 
 
 def test_a_write_that_takes_longer_than_the_lease_replaces_nothing(
