@@ -26,8 +26,8 @@ from harness.yarn.capacity.source import Configuration, ConfigurationSource, Fil
 from harness.yarn.capacity.steering import CAPACITY, MAXIMUM, PRIORITY, WRITTEN, Steering
 from harness.yarn.capacity.traps import Trap, find_traps
 from harness.yarn.errors import Refused
-from harness.yarn.fair.values import Finding
 from harness.yarn.files import AllocationPlace, always
+from harness.yarn.findings import Finding
 from harness.yarn.queue_answers import SchedulerStatus
 from harness.yarn.rmclient import RmClient
 from harness.yarn.validation import check_properties

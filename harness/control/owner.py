@@ -33,8 +33,8 @@ from harness.yarn.fair.javanum import float32
 from harness.yarn.fair.manager import is_child_policy_allowed, queue_tree
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.fair.resources import resource_text
-from harness.yarn.fair.values import Finding
 from harness.yarn.files import AllocationPlace, always
+from harness.yarn.findings import Finding
 from harness.yarn.queue_answers import SchedulerStatus
 from harness.yarn.rmclient import RmClient
 from harness.yarn.validation import check_document
