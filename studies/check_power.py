@@ -2,10 +2,11 @@
 
     python -m studies.check_power -o docs/records/check-power.json
 
-Runs of experiments/ltyarn-small.yaml in the simulator. A pair is five recorded runs and five checked ones, all ten of
-different seeds; no run is in two pairs. Unchanged pairs differ in seeds alone: any failure is a false alarm. Slowed
-pairs have their checked runs on nodes that take 2, 5, 10 or 20 % longer for every task, with seeds of their own; their
-recorded sides are those of the first unchanged pairs. A check that fails has found it, whichever metrics it names.
+Runs of experiments/papers/ltyarn/ltyarn-small.yaml in the simulator. A pair is five recorded runs and five checked
+ones, all ten of different seeds; no run is in two pairs. Unchanged pairs differ in seeds alone: any failure is a false
+alarm. Slowed pairs have their checked runs on nodes that take 2, 5, 10 or 20 % longer for every task, with seeds of
+their own; their recorded sides are those of the first unchanged pairs. A check that fails has found it, whichever
+metrics it names.
 
 Beside it one run against ten: the ten of an unchanged pair are recorded, and the first of the next pair (or the first
 slowed one) is checked. So neighbours share runs there.

@@ -1,7 +1,8 @@
 """DynamicMR studied: sections 4.3.2 to 4.3.6 of the thesis beyond what one experiment file says.
 
 ``python -m studies.dynamicmr WHAT`` measure and print one JSON
-record each. The clusters, loads and variants are those of ``experiments/dynamicmr-*.yaml``, with other sets of jobs.
+record each. The clusters, loads and variants are those of ``experiments/papers/dynamicmr/*.yaml``, with other sets of
+jobs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The estimator against real runs: a few jobs in every order on a YARN (tang-thesis section 3.4.3.5, Fig. 3.10).
 
 ``python -m studies.estimator run OUT`` runs the orders, ``... compare OUT`` prints one JSON record. What is
-run is ``experiments/estimator.yaml``; orders that OUT already holds are not run again. Real makespan and total
-completion time count from the submission; the estimator is told each job's numbers of tasks and their mean times:
+run is ``experiments/papers/mrorder/estimator.yaml``; orders that OUT already holds are not run again. Real makespan and
+total completion time count from the submission; the estimator is told each job's numbers of tasks and their mean times:
 
 declared    as the experiment draws them
 history     as the first order's run had them (how long a task held its container); the others are judged by it

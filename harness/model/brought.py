@@ -13,7 +13,7 @@ from harness.model.data import data_path
 
 #: what -> (one of them, folder, its files)
 _FOLDERS = {
-    "experiments": ("experiment", "experiments", "*.yaml"),
+    "experiments": ("experiment", "experiments", "**/*.yaml"),
     "workloads": ("workload", "workloads", "*/*.yaml"),
     "scenarios": ("scenario", "workloads/scenarios", "*.yaml"),
     "jobs": ("file of jobs", "workloads/ordering", "*.csv"),

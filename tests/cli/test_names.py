@@ -15,6 +15,7 @@ from harness.base.documents import Strict, parse_yaml, validated
 from harness.base.errors import InputError, first_sentence
 from harness.cli import COMMANDS, GROUPS, main
 from harness.model.brought import WHAT, brought, named, names
+from harness.model.data import data_path
 from harness.policies.registry import about, policy_names
 
 
@@ -113,7 +114,10 @@ def test_everything_in_a_list_has_a_line(what: str, capsys: pytest.CaptureFixtur
 
 
 def test_lists_hold_what_the_commands_take() -> None:
-    assert {"ltyarn", "outside"} <= set(names("experiments"))
+    assert {"ltyarn", "outside", "fawkes-d"} <= set(names("experiments"))
+    assert named("experiments", "fawkes-d").parent.name == "fawkes", "in a folder of its paper, called by its bare name"
+    files = list(data_path("experiments").rglob("*.yaml"))
+    assert len(names("experiments")) == len(files) > 50, "no name twice"
     assert {"facebook", "contended/spark", "facebook/fb2009-day"} <= set(names("workloads"))
     assert all(one.path == named(what, one.name) for what in WHAT for one in brought(what))
     assert all(about(name) for name in policy_names())

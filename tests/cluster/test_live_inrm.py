@@ -90,7 +90,7 @@ def test_who_has_had_less_comes_first(inside: tuple[LocalCluster, RmClient], tmp
 
 @pytest.mark.long
 def test_outside_loses_no_more_than_inside_on_replayed_load(tmp_path: Path) -> None:
-    """experiments/outside-real.yaml, LTRF inside the RM and from outside, one seed: some 11 minutes."""
+    """experiments/from-outside/outside-real.yaml, LTRF inside the RM and from outside, one seed: some 11 minutes."""
     command = [sys.executable, "-m", "harness", "run", "outside-real", "--backend", "local", "--json"]
     options = ["--policy", "ltrf@outside", "--policy", "ltrf-in-rm", "--seed", "1", "--out", str(tmp_path)]
     done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=1500)

@@ -11,7 +11,7 @@ from harness.policies.registry import POLICIES
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "map-of-the-papers.md"
-EXPERIMENTS = {path.stem for path in (ROOT / "experiments").glob("*.yaml")}
+EXPERIMENTS = {path.stem for path in (ROOT / "experiments").rglob("*.yaml")}
 #: Policies that are in no paper.
 ELSEWHERE = {"capacity"}
 

@@ -170,7 +170,7 @@ def test_what_an_experiment_is_about_does_not_count(tmp_path: Path, write: Any) 
 
 def test_that_holds_for_every_type_of_experiment() -> None:
     checked = set()
-    for path in sorted(data_path("experiments").glob("*.yaml")):
+    for path in sorted(data_path("experiments").rglob("*.yaml")):
         document = read_yaml(path)
         kind = kind_of(document)
         if kind.name in checked or "about" not in document.data:

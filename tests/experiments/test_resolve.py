@@ -52,7 +52,7 @@ def load(tmp_path: Path, **changes: object) -> LoadedExperiment:
 
 def on_yarn() -> list[Path]:
     """The experiments on a YARN cluster: those of another kind say so."""
-    paths = sorted((ROOT / "experiments").glob("*.yaml"))
+    paths = sorted((ROOT / "experiments").rglob("*.yaml"))
     return [path for path in paths if "kind" not in yaml.safe_load(path.read_text())]
 
 

@@ -48,7 +48,9 @@ def python(core: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_cores_own_tests_pass_without_the_systems(core: Path) -> None:
-    done = python(core, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not long and not parts", *SELECTION)
+    done = python(
+        core, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not long and not parts", *SELECTION
+    )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
     where = python(core, "-c", "import harness.policies; print(harness.policies.__file__)").stdout
     assert where.startswith(str(core)), "the copy is what is tested"

@@ -175,7 +175,7 @@ def converted(xml: str) -> tuple[AllocationFile, Conversion] | None:
 def own_files() -> list[str]:
     """The project's own allocation files: Docker's, and those of the experiments, as real clusters get them."""
     found = {DOCKERS.read_text()}
-    for path in sorted((ROOT / "experiments").glob("*.yaml")):
+    for path in sorted((ROOT / "experiments").rglob("*.yaml")):
         with contextlib.suppress(InputError):  # another kind of experiment has no queues
             found.add(file_text(allocation_file(load_experiment(str(path)).spec)))
     return sorted(found)

@@ -102,7 +102,7 @@ def test_the_root_is_named_as_in_the_clusters_own_file(tmp_path: Path) -> None:
 
 
 _ON_CONTAINERS = sorted(
-    path.stem for path in data_path("experiments").glob("*.yaml") if kind_of(read_yaml(path)).name in ("yarn", "slots")
+    path.stem for path in data_path("experiments").rglob("*.yaml") if kind_of(read_yaml(path)).name in ("yarn", "slots")
 )
 
 

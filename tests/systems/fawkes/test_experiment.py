@@ -19,7 +19,7 @@ from harness.systems.fawkes.spec import KINDS, MRExperiment, jobs_of_cluster, re
 ROOT = Path(__file__).resolve().parents[3]
 FILES = [
     path
-    for path in sorted((ROOT / "experiments").glob("*.yaml"))
+    for path in sorted((ROOT / "experiments").rglob("*.yaml"))
     if yaml.safe_load(path.read_text()).get("kind") in KINDS
 ]
 SMALL = {
@@ -78,7 +78,7 @@ def test_the_papers_numbers_of_jobs() -> None:
 
 
 def test_btworld_is_14_queries_of_26_jobs_with_13_sizes() -> None:
-    known = read_applications(None, read_yaml(ROOT / "experiments" / "fawkes-d.yaml"))
+    known = read_applications(None, read_yaml(ROOT / "experiments" / "papers" / "fawkes" / "fawkes-d.yaml"))
     workflow = known.applications["BT"].jobs
     assert len(workflow) == 26
     assert len({name.partition("-")[0] for name in workflow}) == 14

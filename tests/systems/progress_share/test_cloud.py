@@ -108,7 +108,7 @@ def test_the_driver_mixes_types_and_sizes_the_core_pool(tmp_path: Path, capsys: 
 def test_the_core_pool_holds_what_comes_in_and_a_query_has_a_deadline_of_its_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = data_path("experiments", "cloud-mix.yaml").read_text()
+    text = data_path("experiments", "papers", "progress-share", "cloud-mix.yaml").read_text()
     text = text.replace("data_gb: 1000,", "data_gb: 1000, incoming_gb_h: 25,")
     text = text.replace("webdataScan: {work_cu_h: 18.8,", "webdataScan: {work_cu_h: 18.8, deadline_h: 0.25,")
     (tmp_path / "more.yaml").write_text(text)
