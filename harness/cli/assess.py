@@ -10,7 +10,7 @@ import click
 from harness.base.errors import CallError
 from harness.base.files import writing
 from harness.cli.access import Access, access_options, as_config
-from harness.cli.output import OutputFolder, Span, cluster_option, jobs_option, json_option, print_result
+from harness.cli.output import OutputFolder, Span, cluster_option, jobs_option, json_option, print_result, say
 
 if TYPE_CHECKING:
     from harness.control.config import EnforceConfig
@@ -69,6 +69,7 @@ def assess(
         write_config,
         write_document,
     )
+    from harness.traces.accounting import account_lines, account_of
 
     if trace is None and rm is None and config is None:
         raise CallError("nothing to assess", mend="give a TRACE, --rm URL, or the controller's --config FILE")
@@ -85,6 +86,9 @@ def assess(
         why = f"{found.what}: give --cluster FILE, or --rm URL of the cluster" if found.file else found.what
         _print({"verdict": "unsure", "why": why, "lines": [f"unsure: {why}."], **_NOTHING}, as_json)
         return
+    if not as_json:
+        for line in account_lines(found.header):
+            say(f"{found.path}: {line}")
     say_if_it_compiles((scheduler,))
     done = assessed(
         found,
@@ -100,7 +104,7 @@ def assess(
     if settings is not None and done.verdict.best is not None:
         write_config(settings, config_text(done.verdict.best, said, given))
     document = document_of(done, settings)
-    document.update(trace=str(found.path), out=str(folder), page=str(folder / PAGE))
+    document.update(account_of(found.header), trace=str(found.path), out=str(folder), page=str(folder / PAGE))
     write_document(folder / DOCUMENT, document)
     write_page(folder / PAGE, done, f"{found.path.name}: {found.header.source[:300]}")
     _print(document, as_json)

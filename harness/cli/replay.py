@@ -54,7 +54,13 @@ def name_of(trace: Path) -> str:
 )
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting of the policies, or period=SECONDS.")
 @seed_option("Of heartbeats' phases: a number, or a range like 1-10 [1].")
-@click.option("--sample", "sample_s", type=Number(0.1, 1e6), default=1.0, show_default=True, metavar="SECONDS")
+@click.option(
+    "--sample",
+    "sample_s",
+    type=Number(0.1, 1e6),
+    metavar="SECONDS",
+    help="Time between two samples [1; of a long trace so much that there are some 20,000].",
+)
 @click.option("--out", type=OutputFolder(), help="Folder for the run directories [./runs/replay-NAME].")
 @click.option(
     "--against", type=click.Path(path_type=Path), metavar="RUN", help="Say how far each run is from this real one."
@@ -75,7 +81,7 @@ def replay(
     schedulers: tuple[str, ...],
     settings: tuple[str, ...],
     seeds: tuple[int, ...],
-    sample_s: float,
+    sample_s: float | None,
     out: Path | None,
     against: Path | None,
     phases: int | None,
@@ -96,6 +102,7 @@ def replay(
     from harness.experiments.replaying import difference_lines, left_out, migration, migration_lines, write_experiment
     from harness.experiments.resolve import load_experiment, variants_of
     from harness.experiments.run import run_experiment
+    from harness.traces.accounting import account_lines, account_of
 
     folder = out if out is not None else Path("runs") / f"replay-{name_of(trace)}"
     called = split_policies(policies)
@@ -109,7 +116,7 @@ def replay(
     # Beside the Capacity Scheduler the file has the call's policies already.
     called = called if kinds == ("fair",) else ()
     variants = variants_of(loaded, policies=called, settings=given, seeds=seeds)
-    for what in left_out(found.header, kinds):
+    for what in [*account_lines(found.header), *left_out(found.header, kinds)]:
         say(f"{found.path}: {what}")
     if not as_json:
         click.echo(f"{loaded.spec.experiment}: {len(found.jobs)} jobs, {len(variants)} run(s) into {folder}", err=True)
@@ -124,6 +131,7 @@ def replay(
         print_json(
             {
                 "trace": str(found.path),
+                **account_of(found.header),
                 "experiment": str(folder / "replay.yaml"),
                 "out": str(folder),
                 "runs": [one.document() for one in ended],

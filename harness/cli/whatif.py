@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.base.errors import CallError
-from harness.cli.output import OutputFile, cluster_option, json_option, print_result, stay
+from harness.cli.output import OutputFile, cluster_option, json_option, print_result, say, stay
 
 if TYPE_CHECKING:
     from harness.experiments.resolve import LoadedExperiment
@@ -69,10 +69,14 @@ def _load(what: str, cluster: Path | None, folder: Path) -> LoadedExperiment:
     from harness.experiments.assessing.foreign import played_trace
     from harness.experiments.replaying import write_experiment
     from harness.experiments.resolve import load_experiment
+    from harness.traces.accounting import account_lines
 
     path = Path(what)
     if path.is_dir() or path.suffix == ".jsonl" or (path.is_file() and path.suffix not in (".yaml", ".yml")):
-        return load_experiment(str(write_experiment(played_trace(path, cluster, folder / "trace.jsonl"), folder)))
+        trace = played_trace(path, cluster, folder / "trace.jsonl")
+        for line in account_lines(trace.header):
+            say(f"{trace.path}: {line}")
+        return load_experiment(str(write_experiment(trace, folder)))
     if cluster is not None:
         raise CallError(
             "--cluster goes with a TRACE", where="--cluster", mend="leave it out, an experiment has its own"

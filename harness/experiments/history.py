@@ -2,61 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from harness.traces.accounting import BACKWARDS, NO_END, NO_START, Totals
+from harness.traces.mapreduce import Attempt, ContainerSizes, container_sizes, load_of, master_alone
 from harness.yarn.answers import APPLICATION_ID
 from harness.yarn.errors import BadAnswer, Refused
 from harness.yarn.http import HttpClient, HttpOptions
 
 _ROOT = "/ws/v1/history/mapreduce/jobs"
-#: Hadoop's defaults (mapred-default.xml 3.4.2).
-_DEFAULTS: Mapping[str, float] = {
-    "yarn.app.mapreduce.am.resource.mb": 1536,
-    "yarn.app.mapreduce.am.resource.cpu-vcores": 1,
-    "mapreduce.map.memory.mb": 1024,
-    "mapreduce.map.cpu.vcores": 1,
-    "mapreduce.reduce.memory.mb": 1024,
-    "mapreduce.reduce.cpu.vcores": 1,
-    "mapreduce.job.reduce.slowstart.completedmaps": 0.05,
-}
+#: Requests for the attempts of single tasks that one job may cost.
+MOST_ATTEMPT_REQUESTS = 2000
+_KINDS = {"MAP": "map", "REDUCE": "reduce"}
+#: Names of a job's counts of attempts that did not succeed, in the JobHistoryServer's answer.
+_UNSUCCESSFUL = ("failedMapAttempts", "killedMapAttempts", "failedReduceAttempts", "killedReduceAttempts")
 
 
-def sizes(conf: Iterable[tuple[str, Any]]) -> dict[str, float]:
-    """What a job's containers ask for, by the names of its configuration; Hadoop's defaults where it says nothing."""
-    found = dict(_DEFAULTS)
-    for name, text in conf:
-        if name in found:
-            try:
-                value = float(text)
-            except (TypeError, ValueError):
-                continue
-            if 0 < value < 2**31:
-                found[name] = min(value, 1.0) if name.endswith("completedmaps") else value
-    return found
+@dataclass(slots=True)
+class _Attempts:
+    """The attempts of a job as far as the server has told them, and what could not be used, by reason."""
 
+    kept: list[Attempt] = field(default_factory=list)
+    left_out: dict[str, Totals] = field(default_factory=dict)
 
-def load_of(times_s: Mapping[str, Sequence[float]], asked: Mapping[str, float]) -> dict[str, Any]:
-    """``am`` and ``stages`` of a job's line in a trace: its tasks' times by kind (``map``, ``reduce``), what containers
-    ask for by `sizes`."""
+    def add(self, kind: str, record: Mapping[str, Any], job_end_ms: int | None) -> None:
+        start, end = _time(record.get("startTime")), _time(record.get("finishTime")) or job_end_ms
+        if start is None or end is None:
+            self.leave_out(NO_START if start is None else NO_END, 1)
+        elif end < start:
+            self.leave_out(BACKWARDS, 1)
+        else:
+            self.kept.append(Attempt(kind, start, end))
 
-    def size(name: str, memory: str, vcores: str) -> dict[str, int]:
-        return {"memory_mb": int(asked[f"{name}.{memory}"]), "vcores": int(asked[f"{name}.{vcores}"])}
-
-    slow_start = asked["mapreduce.job.reduce.slowstart.completedmaps"]
-    stages = [
-        {
-            "name": name,
-            **size(f"mapreduce.{name}", "memory.mb", "cpu.vcores"),
-            "tasks_s": [round(value, 3) for value in times_s[name]],
-            "after": ["map"] if name == "reduce" and times_s["map"] else [],
-            "slow_start": slow_start if name == "reduce" else 1.0,
-            "priority": priority,
-        }
-        for name, priority in (("map", 20), ("reduce", 10))
-        if times_s[name]
-    ]
-    return {"am": size("yarn.app.mapreduce.am.resource", "mb", "cpu-vcores"), "stages": stages}
+    def leave_out(self, reason: str, attempts: int) -> None:
+        self.left_out[reason] = self.left_out.get(reason, Totals()) + Totals(attempts=attempts)
 
 
 class History:
@@ -64,6 +45,8 @@ class History:
 
     def __init__(self, base: str, options: HttpOptions | None = None) -> None:
         self.http = HttpClient([base], options)
+        #: What its answers lacked of the jobs that were asked for, by reason.
+        self.left_out: dict[str, Totals] = {}
 
     def close(self) -> None:
         """Gives the connection back."""
@@ -72,6 +55,9 @@ class History:
     def mapreduce(self, application: str) -> dict[str, Any] | None:
         """``am`` and ``stages`` of a trace's line; None for a job that the server does not know, or without tasks.
 
+        Each attempt that held a container is a task of the line, whether it succeeded or not. Attempts are asked for
+        task by task only where the job's counts or a task's state say that some did not succeed.
+
         Raises Unreachable, Refused, BadAnswer.
         """
         if not APPLICATION_ID.fullmatch(application):
@@ -79,36 +65,78 @@ class History:
         job = application.replace("application_", "job_")
         try:
             tasks = self._get(f"{_ROOT}/{job}/tasks", "tasks", "task")
-            settings = self._settings(job)
+            sizes = self._sizes(job)
         except Refused as error:
             if error.status == 404:
                 return None
             raise
-        done = [task for task in tasks if task.get("state") == "SUCCEEDED" and _times(task) is not None]
-        # As they began: those of a second wave take other times than those that had to wait for nobody.
-        done.sort(key=lambda task: int(task["startTime"]))
+        about = self._job(job)
+        attempts = self._attempts(job, tasks, about)
+        if about.get("uberized") is True:
+            return master_alone(sizes) if tasks else None
+        for reason, totals in attempts.left_out.items():
+            self.left_out[reason] = self.left_out.get(reason, Totals()) + totals
         # A reduce's whole time, with what it waited for the last map: a replayed task's counts from its own start
         # and is only kept from ending before the maps have.
-        times = {
-            kind.lower(): [(t["finishTime"] - t["startTime"]) / 1000.0 for t in done if t.get("type") == kind]
-            for kind in ("MAP", "REDUCE")
-        }
-        return load_of(times, settings) if any(times.values()) else None
+        return load_of(attempts.kept, sizes) if attempts.kept else None
+
+    def _attempts(self, job: str, tasks: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> _Attempts:
+        found = _Attempts()
+        end_ms = _time(about.get("finishTime"))
+        counts = [about.get(name) for name in _UNSUCCESSFUL]
+        unsuccessful = sum(count for count in counts if isinstance(count, int) and count > 0)
+        requests = 0
+        # Tasks that did not succeed first: their attempts are the ones that the counts speak of, with few exceptions.
+        for task in sorted(tasks, key=lambda one: one.get("state") == "SUCCEEDED"):
+            kind = _KINDS.get(str(task.get("type")))
+            if kind is None:
+                continue
+            succeeded = task.get("state") == "SUCCEEDED"
+            identity = task.get("id")
+            if (not succeeded or unsuccessful > 0) and isinstance(identity, str) and requests < MOST_ATTEMPT_REQUESTS:
+                requests += 1
+                listed = self._task_attempts(job, identity)
+                unsuccessful -= sum(one.get("state") != "SUCCEEDED" for one in listed)
+                for one in listed:
+                    found.add(kind, one, end_ms)
+                if listed:
+                    continue
+            if succeeded or _time(task.get("startTime")) is not None:
+                found.add(kind, task, end_ms)
+        if unsuccessful > 0 and requests >= MOST_ATTEMPT_REQUESTS:
+            found.leave_out(f"beyond {MOST_ATTEMPT_REQUESTS:,} requests for the attempts of one job", unsuccessful)
+        return found
+
+    def _task_attempts(self, job: str, task: str) -> list[dict[str, Any]]:
+        try:
+            return self._get(f"{_ROOT}/{job}/tasks/{task}/attempts", "taskAttempts", "taskAttempt")
+        except Refused as error:
+            if error.status == 404:
+                return []
+            raise
 
     def began_ms(self, application: str) -> int | None:
         """When a MapReduce job's master had started and set about its tasks; None where the server does not say it.
 
         Raises Unreachable, Refused.
         """
-        job = application.replace("application_", "job_")
-        document = self.http.request("GET", f"{_ROOT}/{job}", repeatable=True).document
-        found = document.get("job") if isinstance(document, dict) else None
-        began = found.get("startTime") if isinstance(found, dict) else None
+        began = self._job(application.replace("application_", "job_")).get("startTime")
         return began if isinstance(began, int) and began > 0 else None
 
-    def _settings(self, job: str) -> dict[str, float]:
+    def _job(self, job: str) -> Mapping[str, Any]:
+        """What the server says of a job as a whole; empty where it does not know it."""
+        try:
+            document = self.http.request("GET", f"{_ROOT}/{job}", repeatable=True).document
+        except Refused as error:
+            if error.status == 404:
+                return {}
+            raise
+        found = document.get("job") if isinstance(document, dict) else None
+        return found if isinstance(found, dict) else {}
+
+    def _sizes(self, job: str) -> ContainerSizes:
         entries = self._get(f"{_ROOT}/{job}/conf", "conf", "property")
-        return sizes((str(entry.get("name")), entry.get("value", "")) for entry in entries)
+        return container_sizes((str(entry.get("name")), entry.get("value", "")) for entry in entries)
 
     def _get(self, path: str, outer: str, inner: str) -> list[dict[str, Any]]:
         answer = self.http.request("GET", path, repeatable=True)
@@ -122,9 +150,6 @@ class History:
         return listed
 
 
-def _times(task: Mapping[str, Any]) -> tuple[int, int] | None:
-    """(start, finish) in milliseconds; None where the server does not say it."""
-    start, finish = task.get("startTime"), task.get("finishTime")
-    if not (isinstance(start, int) and isinstance(finish, int)) or not 0 < start <= finish:
-        return None
-    return start, finish
+def _time(value: Any) -> int | None:
+    """A time since 1970 in milliseconds; None where the server does not say it."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

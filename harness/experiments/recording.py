@@ -19,6 +19,7 @@ from harness.experiments.history import History
 from harness.jobs.recorded import (
     Header,
     JobLine,
+    LeftOutLine,
     NodeLine,
     NoteLine,
     QueueLine,
@@ -28,6 +29,7 @@ from harness.jobs.recorded import (
     with_used,
 )
 from harness.jobs.spec import DelaysSpec, DemandSpec
+from harness.traces.mapreduce import MASTER_HEARTBEAT_S
 from harness.yarn.answers import AppStatus, NodeStatus
 from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.errors import BadAnswer, Refused
@@ -39,8 +41,6 @@ from harness.yarn.rmclient import RmClient
 _ROUGH_S, _ROUGH_PART = 3.0, 0.02
 #: An application is cut into so many tasks side by side at most.
 MOST_TASKS = 200_000
-#: A MapReduce master asks so often by default. It acts on an answer at once (`Delays.am_response_heartbeats` 0).
-MASTER_HEARTBEAT_S = 1.0
 #: A real NodeManager tells of a container's end so soon: the middle of what was measured (docs/reference/simulator.md).
 _END_HEARTBEAT_MS = 20
 
@@ -140,6 +140,11 @@ def record_rm(
         progress(words)
         notes.append(NoteLine(note=words, from_s=0.0, until_s=end_s))
     header = rm_header(client, entitlements, used, what, by_tasks=history is not None)
+    if history is not None and history.left_out:
+        left_out = [
+            LeftOutLine(reason=reason, attempts=totals.attempts) for reason, totals in sorted(history.left_out.items())
+        ]
+        header = header.model_copy(update={"left_out": left_out})
     return Recorded(header=header, jobs=jobs, notes=notes)
 
 
@@ -304,6 +309,10 @@ def _job_of(app: App, history: History | None, zero_ms: int) -> JobLine:
         found = history.mapreduce(app.id)
         if found is not None:
             line = JobLine(kind="mapreduce", detail="tasks", **found, **common)
+            if not any(stage.tasks_s for stage in line.stages):
+                # An uber job: its tasks ran in the master's container, which it held for as long as it lived.
+                end_ms = app.finished_ms if app.final else app.started_ms + (app.elapsed_ms or 0)
+                return line.model_copy(update={"am_end_s": max((end_ms - app.launched_ms) / 1000.0, 0.0)})
             return _with_overheads(line, app, history.began_ms(app.id))
     return JobLine(kind="dag", detail="integrals", **_by_integrals(app), **common)
 

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from harness.base.documents import LONGEST_S
 from harness.base.errors import InputError
 from harness.base.files import read_json
 from harness.base.stats import half_width_95
@@ -25,6 +26,10 @@ from harness.report.reading import needed_table
 
 #: From which of the compared samples on a queue contends: it demands more than it holds.
 _CONTENDING = 3
+#: Samples of one replay, about.
+MOST_SAMPLES = 20_000
+#: An experiment's own default (`LimitsSpec`).
+LEAST_LIMIT_S = 1e6
 
 
 def policy_uses(schedulers: Sequence[str], policies: Sequence[str] = ()) -> list[dict[str, Any]]:
@@ -52,12 +57,32 @@ def left_out(header: Header, schedulers: Sequence[str]) -> list[str]:
     return found
 
 
+def span_s(trace: Trace) -> float:
+    """Seconds from the beginning of a trace to its last submission or end."""
+    return max((max(job.submit_s, job.finished_s or 0.0) for job in trace.jobs), default=0.0)
+
+
+def sample_for(trace: Trace) -> float:
+    """A second between two samples, or so much more that there are some 20,000: their memory follows the events of a
+    trace and not its length."""
+    return float(max(1, math.ceil(span_s(trace) / MOST_SAMPLES)))
+
+
+def time_limit_s(trace: Trace) -> float:
+    """Virtual seconds after which a replay has timed out: the default of an experiment after the trace's own end.
+
+    Jobs that follow others (``after_job``) have their think time counted, because it passes whatever the policy does.
+    """
+    thinks = math.fsum(job.think_s for job in trace.jobs if job.after_job is not None)
+    return min(2 * span_s(trace) + thinks + LEAST_LIMIT_S, LONGEST_S)
+
+
 def experiment_text(
     trace: Trace,
     name: str,
     trace_path: str,
     *,
-    sample_s: float = 1.0,
+    sample_s: float | None = None,
     schedulers: Sequence[str] = ("fair",),
     policies: Sequence[str] = (),
 ) -> str:
@@ -92,7 +117,8 @@ def experiment_text(
         # What a Fair Scheduler's trace says of limits is converted.
         **({"capacity": dict(header.capacity)} if "capacity" in schedulers and header.capacity else {}),
         "policies": ["fair", "ltrf@outside"] if fair_alone else policy_uses(schedulers, policies),
-        "sample_s": sample_s,
+        "sample_s": sample_for(trace) if sample_s is None else sample_s,
+        **({"limits": {"time_limit_s": limit}} if (limit := time_limit_s(trace)) > 1.2 * LEAST_LIMIT_S else {}),
         # What a controller of that cluster would have seen.
         "actuation": {"task_lengths": "containers"},
         **({"delays": delays} if delays else {}),
@@ -105,7 +131,7 @@ def write_experiment(
     trace: Trace,
     folder: Path,
     *,
-    sample_s: float = 1.0,
+    sample_s: float | None = None,
     schedulers: Sequence[str] = ("fair",),
     policies: Sequence[str] = (),
 ) -> Path:

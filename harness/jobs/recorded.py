@@ -84,6 +84,23 @@ def with_used(queues: Mapping[str, QueueLine], used: Iterable[str]) -> dict[str,
     return dict(sorted(found.items(), key=lambda item: item[0].split(".")))
 
 
+class LeftOutLine(Line):
+    """A part of what a trace was made of that is not in it, and why."""
+
+    reason: str = Field(min_length=1, max_length=1000)
+    """Why."""
+    records: int = Field(default=0, ge=0)
+    """Lines or objects of the original."""
+    jobs: int = Field(default=0, ge=0)
+    """Applications."""
+    tasks: int = Field(default=0, ge=0)
+    """Tasks of applications that are in the trace."""
+    attempts: int = Field(default=0, ge=0)
+    """Attempts of tasks."""
+    container_s: Seconds = 0.0
+    """Seconds for which these attempts held their containers, as far as the original says."""
+
+
 class Header(Line):
     """The first line. ``queues`` by full path, parents before children.
 
@@ -115,6 +132,12 @@ class Header(Line):
     be Hadoop's defaults."""
     zero_ms: int | None = Field(default=None, ge=0)
     """Of `record --follow`: when its time began, ms since 1970."""
+    left_out: list[LeftOutLine] = Field(default_factory=list, max_length=1000)
+    """What the trace was made of and does not contain, by reason."""
+    assumed: list[str] = Field(default_factory=list, max_length=1000)
+    """What the original does not say, and what was taken in its place."""
+    unknown: list[str] = Field(default_factory=list, max_length=1000)
+    """What the original does not say and no verdict can do without: `assess` is then unsure."""
 
     @model_validator(mode="after")
     def _usable(self) -> Self:

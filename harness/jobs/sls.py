@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,58 @@ def _stages(tasks: list[Any], place: str) -> tuple[Stage, ...]:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class SlsJob:
+    """One object of an SLS trace.
+
+    Attributes
+    ----------
+    spec : JobSpec
+        The job; its id is empty where the trace gives none, or where the object stands for several jobs.
+    count : int
+        How many equal jobs it stands for.
+    end_s : float or None
+        When it ended, seconds from the trace's zero; None where the trace does not know (absent, 0, before the start).
+    names_queue : bool
+        Whether the object says a queue.
+    """
+
+    spec: JobSpec
+    count: int
+    end_s: float | None
+    names_queue: bool
+
+
+def is_job(item: dict[str, Any]) -> bool:
+    """Whether an object describes jobs, and not nodes alone."""
+    return "job.tasks" in item or not ("num.nodes" in item or "rack" in item)
+
+
+def job_of(item: dict[str, Any], place: str) -> SlsJob:
+    """The job of one object. Raises InputError with its place for a field that cannot be."""
+    if _text(item, "am.type", place, "mapreduce") not in ("mapreduce", "stream", "dag"):
+        raise InputError(f"am.type {str(item['am.type'])[:40]!r}", where=place, mend="mapreduce, stream or dag")
+    tasks = item.get("job.tasks")
+    if not isinstance(tasks, list) or not tasks:
+        raise InputError("job.tasks is missing or empty", where=place, mend="add at least one task")
+    count = _whole(item, "job.count", place, low=1, high=1_000_000, default=1)
+    name = _text(item, "job.id", place, None) if "job.id" in item and count == 1 else ""
+    queue = _text(item, "job.queue.name", place, "default")
+    start_ms = _whole(item, "job.start.ms", place, low=0, high=MAX_MS, default=0)
+    end_ms = _whole(item, "job.end.ms", place, low=-1, high=MAX_MS, default=0)
+    spec = JobSpec(
+        id=name,
+        queue=queue if queue == "root" or queue.startswith("root.") else f"root.{queue}",
+        kind="mapreduce",
+        am=_resource(item, "am.", place, DEFAULT_AM),
+        stages=_stages(tasks, place),
+        user=_text(item, "job.user", place, "default"),
+        name=name,
+        submit_s=start_ms / 1000.0,
+    )
+    return SlsJob(spec, count, end_ms / 1000.0 if end_ms > start_ms else None, "job.queue.name" in item)
+
+
 def load_jobs(path: str | Path) -> list[JobSpec]:
     """The jobs of an SLS JSON trace, by start time (seconds from the trace's own zero).
 
@@ -160,52 +213,26 @@ def load_jobs(path: str | Path) -> list[JobSpec]:
     seen: dict[str, str] = {}
     numbered = 0
     for place, item in objects(path):
-        if "job.tasks" not in item and ("num.nodes" in item or "rack" in item):
+        if not is_job(item):
             continue
-        if _text(item, "am.type", place, "mapreduce") not in ("mapreduce", "stream", "dag"):
-            raise InputError(f"am.type {str(item['am.type'])[:40]!r}", where=place, mend="mapreduce, stream or dag")
-        tasks = item.get("job.tasks")
-        if not isinstance(tasks, list) or not tasks:
-            raise InputError("job.tasks is missing or empty", where=place, mend="add at least one task")
-        queue = _text(item, "job.queue.name", place, None)
-        stages = _stages(tasks, place)
-        count = _whole(item, "job.count", place, low=1, high=1_000_000, default=1)
-        if len(jobs) + count > 10_000_000:
+        if "job.queue.name" not in item:
+            raise InputError("job.queue.name is missing", where=place, mend="add job.queue.name")
+        found = job_of(item, place)
+        if len(jobs) + found.count > 10_000_000:
             raise InputError("more than 10,000,000 jobs in one trace", where=place, mend="mend job.count")
-        for _ in range(count):
-            given = "job.id" in item and count == 1
-            while not given and str(numbered) in seen:
+        for _ in range(found.count):
+            while not found.spec.id and str(numbered) in seen:
                 numbered += 1
-            name = _text(item, "job.id", place, None) if given else str(numbered)
+            name = found.spec.id or str(numbered)
             numbered += 1
             if name in seen:
                 raise InputError(f"job.id {name!r} also appears at {seen[name]}", where=place, mend="rename one")
             seen[name] = place
-            jobs.append(
-                JobSpec(
-                    id=name,
-                    queue=queue if queue == "root" or queue.startswith("root.") else f"root.{queue}",
-                    kind="mapreduce",
-                    am=_resource(item, "am.", place, DEFAULT_AM),
-                    stages=stages,
-                    user=_text(item, "job.user", place, "default"),
-                    name=name,
-                    submit_s=_whole(item, "job.start.ms", place, low=0, high=MAX_MS, default=0) / 1000.0,
-                )
-            )
+            jobs.append(replace(found.spec, id=name, name=name))
     if not jobs:
         raise InputError("the trace has no job", where=str(path), mend="is it a file of nodes?")
     jobs.sort(key=lambda job: job.submit_s)
     return jobs
-
-
-def ends_s(path: str | Path) -> dict[str, float]:
-    """When jobs ended (``job.end.ms``), by their ids, seconds from the trace's own zero; of those that have both."""
-    found: dict[str, float] = {}
-    for place, item in objects(Path(path)):
-        if "job.tasks" in item and "job.id" in item and "job.end.ms" in item:
-            found[_text(item, "job.id", place, None)] = _whole(item, "job.end.ms", place, low=0, high=MAX_MS) / 1000.0
-    return found
 
 
 def load_nodes(path: str | Path) -> list[NodeSpec]:

@@ -11,11 +11,12 @@ from typing import Any
 
 from harness.control.settings import MAX_RATIO
 from harness.experiments.assessing.playing import BUDGET_S, Player
-from harness.experiments.assessing.verdict import Evidence, Played, Verdict, best_of, judge
+from harness.experiments.assessing.verdict import Evidence, Played, Verdict, best_of, causes_of, judge
 from harness.experiments.replaying import write_experiment
 from harness.experiments.resolve import Variant
 from harness.jobs.recorded import JobLine, Trace
 from harness.model.queues import SchedulerName
+from harness.traces.accounting import left_out_sentence, may_change_the_answer
 
 #: Half-lives and horizons that are tried, seconds.
 HALF_LIVES_S = (3600.0, 86_400.0)
@@ -83,7 +84,7 @@ def assess(
     for job in ended:
         by_queue.setdefault(job.queue, []).append(times[job.job])
     span_s = max((job.finished_s or job.submit_s for job in trace.jobs), default=0.0)
-    experiment = write_experiment(trace, folder, sample_s=_sample_s(span_s), schedulers=(scheduler,))
+    experiment = write_experiment(trace, folder, schedulers=(scheduler,))
     present = Variant(scheduler, scheduler, "inside", {}, 0, period_s, scheduler=scheduler)
     options = candidates_of(trace, period_s=period_s, scheduler=scheduler, span_s=span_s)
     with Player(str(experiment), frozenset(times), max_ratio, processes) as runs:
@@ -92,8 +93,10 @@ def assess(
         phases = runs.phases_within(budget_s, 2, besides=len(options) * _CHOOSING)
         (now,) = runs.play([present], phases, says)
         waits = [max((job.started_s or job.submit_s) - job.submit_s, 0.0) for job in ended]
+        left_out = left_out_sentence(trace.header.left_out)
+        real_s = {queue: fmean(found) for queue, found in sorted(by_queue.items())}
         evidence = Evidence(
-            real_s={queue: fmean(found) for queue, found in sorted(by_queue.items())},
+            real_s=real_s,
             jobs={queue: len(found) for queue, found in sorted(by_queue.items())},
             present=now,
             candidates=(),
@@ -101,6 +104,9 @@ def assess(
             span_s=span_s,
             real_wait_s=fmean(waits) if waits else 0.0,
             missing=missing,
+            unknown=trace.header.unknown,
+            causes=causes_of(real_s, _real_waits(ended), now),
+            left_out=left_out if may_change_the_answer(trace.header.left_out, trace.jobs) else "",
         )
         first = judge(evidence)
         if first.early:
@@ -117,9 +123,13 @@ def assess(
     return Assessed(judge(evidence), evidence, [now, *tried], experiment)
 
 
-def _sample_s(span_s: float) -> float:
-    """A second, or so much that there are some 20,000 samples."""
-    return float(max(1, math.ceil(span_s / 20_000)))
+def _real_waits(ended: Sequence[JobLine]) -> dict[str, float]:
+    """Recorded mean time from submission to the master's start by queue, where it is recorded."""
+    by_queue: dict[str, list[float]] = {}
+    for job in ended:
+        if job.started_s is not None:
+            by_queue.setdefault(job.queue, []).append(max(job.started_s - job.submit_s, 0.0))
+    return {queue: fmean(waits) for queue, waits in by_queue.items()}
 
 
 def _known(jobs: Sequence[JobLine]) -> float:

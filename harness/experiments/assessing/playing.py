@@ -93,8 +93,6 @@ def simulate_phase(
 
 def outcome_of(result: SimResult, experiment: LoadedExperiment, variant: Variant, ended: frozenset[str]) -> Outcome:
     """The numbers of one run. ``ended``: applications that ended in reality; the others' times are not compared."""
-    import numpy as np
-
     from harness.experiments.simulated import of_papers
     from harness.results.summary import jobs_table, summarise
 
@@ -106,12 +104,31 @@ def outcome_of(result: SimResult, experiment: LoadedExperiment, variant: Variant
         mean_s=means,
         all_s=everything,
         loss=float(summary["sharing_loss_integral"]),
-        contended=float(np.mean(contended(result))) if len(result.samples.time_s) else 0.0,
+        contended=float(contended(result).sum()) / max(int(busy(result).sum()), 1),
         utilisation=float(summary["utilisation"]["memory"]),
         wait_s=max((float(queue["max_wait_s"]) for queue in summary["queues"].values()), default=0.0),
         makespan_s=float(summary["makespan_s"]),
+        unfinished=_unfinished(result),
+        start_wait_s=_start_waits(table, ended),
         summary=summary,
     )
+
+
+def _start_waits(table: pd.DataFrame, ended: frozenset[str]) -> dict[str, float]:
+    """Mean time from submission to the master's start by queue, seconds, of these jobs as far as they ended."""
+    own = table[table["job"].isin(ended) & table["completion_s"].notna()]
+    waits = (own["started_s"] - own["submitted_s"]).groupby(own["queue"], observed=True).mean()
+    return {str(queue): float(value) for queue, value in waits.items() if value == value}
+
+
+def _unfinished(result: SimResult) -> str:
+    """Why a run was cut before every application had ended; empty where it was not."""
+    if result.stuck:
+        return result.stuck
+    if result.finished:
+        return ""
+    open_jobs = int(sum(1 for ended in result.jobs["finished_s"] if ended != ended))
+    return f"{open_jobs} applications had not ended after {result.end_s:,.0f} s of virtual time"
 
 
 def completions(table: pd.DataFrame, ended: frozenset[str]) -> tuple[dict[str, float], float]:
@@ -119,6 +136,14 @@ def completions(table: pd.DataFrame, ended: frozenset[str]) -> tuple[dict[str, f
     own = table[table["job"].isin(ended) & table["completion_s"].notna()]
     by_queue = own.groupby("queue", observed=True)["completion_s"].mean()
     return {str(queue): float(value) for queue, value in by_queue.items()}, float(own["completion_s"].mean() or 0.0)
+
+
+def busy(result: SimResult) -> Any:
+    """Sample by sample, whether any application holds or wants something. (times,)"""
+    import numpy as np
+
+    leaf = np.asarray(result.samples.leaf)
+    return (np.asarray(result.samples.demand_mb)[:, leaf] > 0).any(axis=1)
 
 
 def contended(result: SimResult) -> Any:

@@ -62,10 +62,13 @@ class Outcome:
     mean_s : mean completion time by queue, of the applications that ended in reality.
     all_s : the same of all queues' applications together.
     loss : integral of the sharing loss degree's absolute value (LTYARN eq. 5), seconds.
-    contended : the part of the time in which the demand exceeds the cluster and a queue that waits is below its share.
+    contended : the part of the time in which something runs or waits, in which the demand exceeds the cluster and a
+        queue that waits is below its share. Idle days count for nothing: they would hide a contended hour.
     utilisation : of memory, a part.
     wait_s : the longest time that a waiting queue went without getting a container.
     makespan_s : until the last application has ended.
+    start_wait_s : mean time from submission to the master's start by queue, of the same applications.
+    unfinished : why the run was cut before every application had ended; empty where it was not.
     summary : all figures of the run, as in summary.json.
     """
 
@@ -76,6 +79,8 @@ class Outcome:
     utilisation: float = 0.0
     wait_s: float = 0.0
     makespan_s: float = 0.0
+    unfinished: str = ""
+    start_wait_s: Mapping[str, float] = field(default_factory=dict)
     summary: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -122,6 +127,9 @@ class Evidence:
     known : the part of the work (memory-seconds) that is known task by task.
     span_s : how long the recording is.
     missing : what else would be wanted, in words.
+    unknown : what the trace does not say and no verdict can do without, in words.
+    left_out : what the trace lacks of its original, where that may change the answer; else empty.
+    causes : where the replay differs from what happened, found by comparing both.
     """
 
     real_s: Mapping[str, float]
@@ -132,6 +140,9 @@ class Evidence:
     span_s: float = 0.0
     real_wait_s: float = 0.0
     missing: Sequence[str] = ()
+    unknown: Sequence[str] = ()
+    left_out: str = ""
+    causes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +166,60 @@ def reproduction_error(real_s: Mapping[str, float], present: Played) -> float | 
     """
     apart = [abs(present.band(queue).mean - real) / real for queue, real in real_s.items() if real > 0]
     return math.fsum(apart) / len(apart) if apart else None
+
+
+def _no_shorter(evidence: Evidence) -> bool:
+    """Whether applications take at least as long in the replay as in reality, queue by queue, within the bound.
+
+    Such a replay errs on the safe side: it keeps the cluster busy for longer than it was, and if queues do not contend
+    in it, they did not in reality. One that is shorter lacks something, and says nothing about contention.
+    """
+    return all(evidence.present.band(queue).mean >= (1 - MOST_ERROR) * real for queue, real in evidence.real_s.items())
+
+
+def causes_of(
+    real_s: Mapping[str, float], real_wait_s: Mapping[str, float], present: Played, most: int = 3
+) -> list[str]:
+    """Where the replay of the present policy is off what happened, queue by queue, the largest difference first.
+
+    Parameters
+    ----------
+    real_s, real_wait_s : mapping of str to float
+        Recorded mean completion time by queue, and the part of it until the master started, seconds. A queue whose
+        masters' starts are not recorded is missing in the second.
+    present : Played
+        The replay.
+    most : int
+        Queues that are named.
+
+    Returns
+    -------
+    list of str
+        One sentence for each queue that is off by more than a verdict allows, with which part of the time differs.
+    """
+    found: list[tuple[float, str]] = []
+    for queue, real in real_s.items():
+        if real <= 0 or not present.shows(queue):
+            continue
+        replayed = present.band(queue).mean
+        if abs(replayed - real) <= MOST_ERROR * real:
+            continue
+        name = queue.removeprefix("root.")
+        waits = [one.start_wait_s[queue] for one in present.outcomes if queue in one.start_wait_s]
+        what = f"applications of {name} took {real:.0f} s, in the replay {replayed:.0f} s"
+        if waits and queue in real_wait_s:
+            wait, real_wait = math.fsum(waits) / len(waits), real_wait_s[queue]
+            if abs(wait - real_wait) > 0.5 * abs(replayed - real):
+                what = (
+                    f"applications of {name} waited {real_wait:.0f} s for their master, in the replay {wait:.0f} s "
+                    "(a limit of masters or of running applications, or load that is not in the trace)"
+                )
+            elif replayed < real:
+                what += " (containers came later or lasted longer than the trace says, or load is not in the trace)"
+            else:
+                what += " (more capacity was there than the trace says, or queues were not held to these weights)"
+        found.append((abs(replayed - real) / real, what))
+    return [what for _, what in sorted(found, reverse=True)[:most]]
 
 
 def best_of(present: Played, candidates: Sequence[Played]) -> Played | None:
@@ -181,7 +246,7 @@ def judge(evidence: Evidence) -> Verdict:
     contended = present.over("contended")
     stuck = [queue.removeprefix("root.") for queue in evidence.real_s if not present.shows(queue)]
     error = None if stuck else reproduction_error(evidence.real_s, present)
-    short = f"queues were short of their share in {_percent(contended.mean)} {_range(contended)} of the time"
+    short = f"queues were short of their share in {_percent(contended.mean)} {_range(contended)} of the busy time"
     waited = f"Applications waited {evidence.real_wait_s:.1f} s on average for their first container"
     ended = sum(evidence.jobs.values())
     basis = _basis(evidence, error)
@@ -190,18 +255,24 @@ def judge(evidence: Evidence) -> Verdict:
         """``head``, ``tail``: of the first line, in place of the answer and after the reason."""
         return Verdict(answer, why, [f"{head or answer}: {why}{tail}.", *lines], error, **more)
 
+    # In this order (docs/how-to/assess.md): is the trace whole, does the replay reproduce it, is there contention, and
+    # only then, does a policy help.
+    if evidence.unknown:
+        why = "; ".join(evidence.unknown)
+        return said("unsure", why, "Missing: what the trace does not say; add it, or record the cluster.", early=True)
     if ended < LEAST_ENDED:
         have = "application has" if ended == 1 else "applications have"
         why = f"too short a time: only {ended} {have} ended (at least {LEAST_ENDED} are needed)"
         return said("unsure", why, _LONGER, early=True)
-    if contended.mean < LEAST_CONTENDED and evidence.real_wait_s <= 5.0:
-        why, again = f"{short}: there is nothing to give back", "Ask again when queues wait for one another."
-        return said("no", why, f"{waited}.", basis, again, head=_NOTHING, early=True)
+    if evidence.left_out:
+        return said("unsure", "too much of what ran is not in the trace", f"{evidence.left_out}.", early=True)
     if stuck:
         why = f"in the replay no application of {', '.join(stuck[:4])} ends, as some did in reality"
         missing = "Missing: what held their applications back or let them end (limits of masters or of queues)."
         return said("unsure", why, missing, early=True)
-    lacks = list(evidence.missing)
+    if unfinished := next((one.unfinished for one in present.outcomes if one.unfinished), ""):
+        return said("unsure", f"the replay does not end: {unfinished}", early=True)
+    lacks = [*evidence.causes, *evidence.missing]
     if evidence.known < LEAST_KNOWN:
         lacks.insert(
             0,
@@ -209,6 +280,10 @@ def judge(evidence: Evidence) -> Verdict:
             "Spark's and others' are not recorded)",
         )
     idle = contended.high < LEAST_CONTENDED
+    calm = contended.mean < LEAST_CONTENDED and evidence.real_wait_s <= 5.0
+    if calm and error is not None and (error <= MOST_ERROR or _no_shorter(evidence)):
+        why, again = f"{short}: there is nothing to give back", "Ask again when queues wait for one another."
+        return said("no", why, f"{waited}.", basis, again, head=_NOTHING, early=True)
     if error is None or error > MOST_ERROR or (evidence.known < LEAST_KNOWN and not idle):
         if error is None:
             why = "the trace does not say when applications ended"
@@ -219,7 +294,7 @@ def judge(evidence: Evidence) -> Verdict:
             why = f"the replay is {off} off what really happened ({bound})"
         else:
             why = "how the work divides into tasks is not known"
-        missing = f"Missing: {'; '.join(lacks or ['a longer recording, or what else ran on the cluster'])}."
+        missing = f"Missing: {'; '.join(lacks or ['what else ran on the cluster'])}."
         return said("unsure", why, missing, f"{short.capitalize()}.", early=True)
     floor = max(NOTICEABLE, error / 2)
     dear = _dear(evidence, floor)

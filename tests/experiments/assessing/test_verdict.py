@@ -14,6 +14,7 @@ from harness.experiments.assessing.verdict import (
     Outcome,
     Played,
     best_of,
+    causes_of,
     judge,
     reproduction_error,
 )
@@ -97,6 +98,47 @@ def test_work_without_tasks_is_no_ground_where_queues_contend() -> None:
     assert found.answer == "unsure"
     assert "--history URL" in found.lines[1]
     assert judge(replace(EVIDENCE, known=0.6)).answer == "yes"
+
+
+def shorter(by: float) -> Played:
+    """An idle cluster in whose replay applications take so much less than they did."""
+    means = {queue: [value * (1 - by) for value in values] for queue, values in (("root.a", [101.0]), ("root.b", [50]))}
+    return played("fair", means, [5], contended=0.0)
+
+
+@pytest.mark.parametrize(
+    ("changed", "answer", "says"),
+    [
+        # One row a question, in the order in which they are asked: each one's answer comes before all that follow.
+        ({"unknown": ["the trace names no queue"], "jobs": {"root.a": 1}}, "unsure", "names no queue"),
+        ({"jobs": {"root.a": 4}, "left_out": "left out"}, "unsure", "too short a time"),
+        ({"left_out": "left out: 3 jobs", "present": shorter(0.5)}, "unsure", "too much of what ran"),
+        ({"present": replace(PRESENT, outcomes=[replace(PRESENT.outcomes[0], unfinished="cut after 9 s")])}, "unsure",
+         "cut after 9 s"),
+        ({"present": shorter(0.36), "real_wait_s": 1.0}, "unsure", "36 % off"),
+        ({"present": shorter(-0.36), "real_wait_s": 1.0}, "no", "nothing to give back"),
+        ({"present": shorter(0.1), "real_wait_s": 1.0}, "no", "nothing to give back"),
+        ({}, "yes", "lessens the sharing loss"),
+    ],
+)  # fmt: skip
+def test_the_questions_are_asked_in_one_order(changed: dict[str, Any], answer: str, says: str) -> None:
+    found = judge(replace(EVIDENCE, **changed))
+    assert (found.answer, says in found.why) == (answer, True), found.why
+
+
+def test_what_the_replay_is_off_by_is_named_queue_by_queue() -> None:
+    waited = replace(
+        PRESENT, outcomes=[replace(one, start_wait_s={"root.a": 2.0, "root.b": 1.0}) for one in PRESENT.outcomes]
+    )
+    found = causes_of({"root.a": 300.0, "root.b": 50.0}, {"root.a": 190.0, "root.b": 1.0}, waited)
+    assert found == [
+        "applications of a waited 190 s for their master, in the replay 2 s (a limit of masters or of running "
+        "applications, or load that is not in the trace)"
+    ]
+    (slower,) = causes_of({"root.a": 200.0}, {"root.a": 2.0}, waited)
+    assert "took 200 s, in the replay 100 s (containers came later" in slower
+    (faster,) = causes_of({"root.a": 60.0}, {}, waited)
+    assert faster == "applications of a took 60 s, in the replay 100 s"
 
 
 def test_too_little_says_nothing() -> None:

@@ -1,0 +1,165 @@
+"""The accounting identity of a reader: what a trace contains equals what was kept plus what was left out, by reason.
+
+Every reader counts the records, jobs, tasks, attempts and container-milliseconds of its input as it meets them, and
+again what it kept and what it left out. `Account` refuses figures that do not add up, so that a reader cannot drop
+anything without naming it. No I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from harness.jobs.recorded import Header, JobLine, LeftOutLine
+
+#: Above this part of the container time, of the jobs or of the attempts left out, the rest may show another load.
+NEGLIGIBLE = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Counts of a part of a trace.
+
+    Attributes
+    ----------
+    records : int
+        Lines or objects of the file.
+    jobs, tasks, attempts : int
+        Applications, their tasks, and the attempts of these tasks, each of which held one container.
+    container_ms : int
+        Milliseconds for which the attempts held their containers, as far as the trace says.
+    """
+
+    records: int = 0
+    jobs: int = 0
+    tasks: int = 0
+    attempts: int = 0
+    container_ms: int = 0
+
+    def __add__(self, other: Totals) -> Totals:
+        return Totals(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))
+
+
+def total(parts: Iterable[Totals]) -> Totals:
+    """Sum of totals."""
+    result = Totals()
+    for part in parts:
+        result += part
+    return result
+
+
+def container_ms(job: JobLine) -> int:
+    """Milliseconds for which the tasks of a job hold their containers, the master's container not counted."""
+    return sum(round(1000 * seconds) for stage in job.stages for seconds in stage.held_s())
+
+
+class AccountingError(AssertionError):
+    """A reader lost something: its input is not what it kept plus what it left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What a reader read, kept, and left out by reason.
+
+    Raises
+    ------
+    AccountingError
+        When ``read`` is not ``kept`` plus the sum of ``left_out``.
+    """
+
+    read: Totals
+    kept: Totals
+    left_out: Mapping[str, Totals]
+
+    def __post_init__(self) -> None:
+        accounted = self.kept + total(self.left_out.values())
+        if accounted != self.read:
+            raise AccountingError(f"read {self.read}, but kept and left out {accounted}")
+
+    def lines(self) -> list[LeftOutLine]:
+        """What was left out, as the first line of a trace stores it."""
+        return [
+            LeftOutLine(
+                reason=reason,
+                records=part.records,
+                jobs=part.jobs,
+                tasks=part.tasks,
+                attempts=part.attempts,
+                container_s=part.container_ms / 1000.0,
+            )
+            for reason, part in self.left_out.items()
+        ]
+
+
+def left_out_sentence(lines: Iterable[LeftOutLine]) -> str:
+    """What a trace lacks of its original, in one sentence; empty where nothing was left out."""
+    parts = []
+    for line in lines:
+        if line.reason in NOT_MISSING:
+            continue
+        counts = [
+            f"{value:,} {name if value != 1 else name.removesuffix('s')}"
+            for name, value in (("jobs", line.jobs), ("tasks", line.tasks), ("attempts", line.attempts))
+            if value
+        ]
+        if line.container_s:
+            counts.append(f"{line.container_s:,.0f} container-seconds")
+        if not counts:
+            counts.append(f"{line.records:,} record{'s' if line.records != 1 else ''}")
+        parts.append(f"{', '.join(counts)} ({line.reason})")
+    return f"left out of the trace: {'; '.join(parts)}" if parts else ""
+
+
+def account_lines(header: Header) -> list[str]:
+    """What a reader of a trace's figures has to know of it: what was left out, assumed, and is not known."""
+    left_out = left_out_sentence(header.left_out)
+    return [
+        *([left_out] if left_out else []),
+        *(f"assumed: {what}" for what in header.assumed),
+        *(f"not known: {what}" for what in header.unknown),
+    ]
+
+
+def account_of(header: Header) -> dict[str, Any]:
+    """The same for ``--json``; empty where there is nothing to say."""
+    found = {
+        "left_out": [line.model_dump() for line in header.left_out if line.reason not in NOT_MISSING],
+        "assumed": list(header.assumed),
+        "unknown": list(header.unknown),
+    }
+    return {name: listed for name, listed in found.items() if listed}
+
+
+def may_change_the_answer(lines: Iterable[LeftOutLine], jobs: Iterable[JobLine]) -> bool:
+    """Whether what was left out is more than a negligible part of the jobs, the attempts or the container time.
+
+    An attempt whose container time is unknown counts by number, because it may have held its container for long.
+    """
+    listed = [line for line in lines if line.reason not in NOT_MISSING and line.reason != DUPLICATE]
+    kept = list(jobs)
+    work_s = sum(container_ms(job) for job in kept) / 1000.0
+    attempts = sum(len(stage.tasks_s) for job in kept for stage in job.stages)
+    for missing, present in (
+        (sum(line.jobs for line in listed), len(kept)),
+        (sum(line.attempts for line in listed), attempts),
+        (sum(line.container_s for line in listed), work_s),
+    ):
+        if missing > NEGLIGIBLE * (missing + present):
+            return True
+    return False
+
+
+#: Reasons that every reader uses alike.
+DUPLICATE = "the same job again"
+UBER = "ran inside the master's container (uber job)"
+NO_START = "start unknown"
+NO_END = "end unknown"
+BACKWARDS = "ends before it starts"
+NEVER_STARTED = "never got a container"
+UNREADABLE = "cannot be read"
+NOTHING_RAN = "job without a known attempt or end"
+NOT_MAPREDUCE = "set-up and clean-up tasks of MapReduce 1"
+NODES = "objects that describe nodes"
+#: Reasons for which nothing of the load is missing: the master's container holds what ran in it, nodes are no jobs.
+NOT_MISSING = frozenset((UBER, NODES))

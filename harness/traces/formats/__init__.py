@@ -1,0 +1,132 @@
+"""The formats that can be read, in one table, and those that are recognised and refused by name.
+
+A reader is one module with a class that has what `TraceFormat` declares, entered in `FORMATS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.traces.formats.base import Reading, TimedJob, TraceFormat
+from harness.traces.formats.jobhistory import JobHistory
+from harness.traces.formats.rumen import Rumen
+from harness.traces.formats.sls import Sls
+
+#: Readers, asked in this order.
+FORMATS: tuple[TraceFormat, ...] = (JobHistory(), Rumen(), Sls())
+
+#: How much of a file decides what it is.
+HEAD_BYTES = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A format that is recognised and not read: what it is, by which first bytes, and what to do."""
+
+    what: str
+    recognises: Callable[[bytes], bool]
+    hint: str
+
+
+def _starts(*magics: bytes) -> Callable[[bytes], bool]:
+    return lambda head: head.lstrip(b"\xef\xbb\xbf").startswith(magics)
+
+
+def _swf(head: bytes) -> bool:
+    """Standard Workload Format: comments that begin with a semicolon, then 18 numbers a line."""
+    lines = [line for line in head.decode("latin-1").splitlines()[:-1] or head.decode("latin-1").splitlines() if line]
+    data = [line.split() for line in lines if not line.startswith(";")]
+    return bool(data) and all(len(words) == 18 and _numbers(words) for words in data[:20])
+
+
+def _numbers(words: list[str]) -> bool:
+    try:
+        return bool([float(word) for word in words])
+    except ValueError:
+        return False
+
+
+def _csv(head: bytes) -> bool:
+    """A table with a comma, semicolon or tabulator in every line, and no braces."""
+    lines = [line for line in head.decode("latin-1").splitlines() if line.strip()][:20]
+    if not lines or any(line.lstrip().startswith(("{", "[", "<", ";")) for line in lines):
+        return False
+    return any(
+        lines[0].count(mark) > 0 and all(line.count(mark) == lines[0].count(mark) for line in lines[:-1] or lines)
+        for mark in (",", ";", "\t")
+    )
+
+
+_WRITE_OURS = "write its jobs as lines of a trace (docs/reference/trace.md has a converter of ten lines)"
+_UNPACK = "unpack it: "
+
+#: Formats by their first bytes, asked in this order.
+UNREADABLE: tuple[Unreadable, ...] = (
+    Unreadable("compressed by gzip", _starts(b"\x1f\x8b"), f"{_UNPACK}gunzip FILE"),
+    Unreadable("compressed by zstd", _starts(b"\x28\xb5\x2f\xfd"), f"{_UNPACK}zstd -d FILE"),
+    Unreadable("compressed by lz4", _starts(b"\x04\x22\x4d\x18"), f"{_UNPACK}lz4 -d FILE"),
+    Unreadable(
+        "compressed by lz4 (Java's blocks, as Spark writes them)",
+        _starts(b"LZ4Block"),
+        "let Spark write it "
+        "without spark.eventLog.compress; Spark's event logs are not read yet, record the ResourceManager: "
+        "yarnfair record --rm URL",
+    ),
+    Unreadable("compressed by snappy", _starts(b"\xff\x06\x00\x00sNaPpY", b"\x82SNAPPY\x00"), f"{_UNPACK}snzip -d"),
+    Unreadable("compressed by xz", _starts(b"\xfd7zXZ\x00"), f"{_UNPACK}xz -d FILE"),
+    Unreadable("compressed by bzip2", _starts(b"BZh"), f"{_UNPACK}bunzip2 FILE"),
+    Unreadable("a zip archive", _starts(b"PK\x03\x04"), f"{_UNPACK}unzip FILE"),
+    Unreadable("a parquet file", _starts(b"PAR1"), _WRITE_OURS),
+    Unreadable("an Avro container file", _starts(b"Obj\x01"), _WRITE_OURS),
+    Unreadable(
+        "a Spark event log",
+        lambda head: b'"Event":"SparkListener' in head or b'"Event": "SparkListener' in head,
+        "Spark's event logs are not read; record the ResourceManager while it runs: yarnfair record --rm URL",
+    ),
+    Unreadable(
+        "a job history of MapReduce 1 (text)",
+        lambda head: head.startswith((b"Meta VERSION=", b"Job JOBID=", b"Jobtracker ")),
+        "make a Rumen trace of it with a Hadoop 1 (org.apache.hadoop.tools.rumen.TraceBuilder) and give that",
+    ),
+    Unreadable(
+        "a topology of Rumen, which has nodes and no jobs",
+        lambda head: b'"name"' in head and b'"children"' in head and b'"jobID"' not in head,
+        "give the job trace that TraceBuilder writes beside it",
+    ),
+    Unreadable(
+        "SLS' description of a synthetic load, which has no jobs of its own",
+        lambda head: b'"job_classes"' in head,
+        "give jobs with their tasks (an SLS trace with job.tasks, or Rumen's)",
+    ),
+    Unreadable(
+        "an SLS topology, which has nodes and no jobs",
+        lambda head: b'"rack"' in head and b'"node"' in head and b'"job.tasks"' not in head,
+        "give the jobs, and the nodes by --cluster FILE (docs/how-to/assess.md shows one)",
+    ),
+    Unreadable("a trace in the Standard Workload Format", _swf, _WRITE_OURS),
+    Unreadable("a table (CSV)", _csv, _WRITE_OURS),
+)
+
+
+def head_of(path: Path) -> bytes:
+    """The first bytes of a file; none of a folder."""
+    if path.is_dir():
+        return b""
+    with path.open("rb") as stream:
+        return stream.read(HEAD_BYTES)
+
+
+def format_of(path: Path, head: bytes) -> TraceFormat | Unreadable | None:
+    """The reader of a file or folder, or what it is that no reader reads; None where it is not recognised."""
+    compressed = next((one for one in UNREADABLE[:9] if head and one.recognises(head)), None)
+    if compressed is not None:
+        return compressed
+    known = next((one for one in FORMATS if one.recognises(path, head)), None)
+    if known is not None:
+        return known
+    return next((one for one in UNREADABLE if head and one.recognises(head)), None)
+
+
+__all__ = ["FORMATS", "UNREADABLE", "Reading", "TimedJob", "TraceFormat", "Unreadable", "format_of", "head_of"]

@@ -1,0 +1,67 @@
+"""Files of JSON objects one after another, of which some may be damaged."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.base.errors import InputError
+from harness.base.files import no_constant, read_text
+
+#: What one file may hold; a longer one is split, or a mistake.
+MAX_BYTES = 1 << 30
+#: Where the next object may begin after a damaged one: a brace at the beginning of a line.
+_NEXT = re.compile(r"^\{", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonRecord:
+    """One object of a file. ``value`` is None where it cannot be read; ``where`` is FILE:LINE; ``problem`` says why."""
+
+    where: str
+    value: dict[str, Any] | None
+    problem: str = ""
+
+
+def damaged_objects(path: Path) -> Iterator[JsonRecord]:
+    """Each object of a file of concatenated JSON objects; after one that cannot be read it goes on at the next line
+    that begins with a brace.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read, or has no object at all.
+    """
+    text = read_text(path, MAX_BYTES, mend="check the path, or split the file")
+    decoder = json.JSONDecoder(parse_constant=no_constant)
+    position = counted = found = 0
+    line = 1
+    while True:
+        while position < len(text) and text[position].isspace():
+            position += 1
+        if position == len(text):
+            break
+        line += text.count("\n", counted, position)
+        counted, where = position, f"{path}:{line}"
+        found += 1
+        try:
+            value, position = decoder.raw_decode(text, position)
+        except (ValueError, RecursionError) as error:
+            if found == 1 and text[position] != "{":
+                raise InputError(
+                    f"not JSON: {str(error)[:80]}", where=where, mend="give a file of JSON objects, one after another"
+                ) from None
+            following = _NEXT.search(text, position + 1)
+            position = following.start() if following is not None else len(text)
+            yield JsonRecord(where, None, str(error)[:80])
+            continue
+        if isinstance(value, dict):
+            yield JsonRecord(where, value)
+        else:
+            yield JsonRecord(where, None, f"expected an object, found {type(value).__name__}")
+    if not found:
+        raise InputError("the trace is empty", where=str(path), mend="give a file with at least one object")

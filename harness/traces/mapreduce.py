@@ -1,0 +1,269 @@
+"""MapReduce jobs as lines of a trace: container sizes by a job's configuration, stages by its attempts.
+
+The rules are Hadoop's own (3.4.2): ``JobConf.getMemoryRequired``, ``TaskAttemptImpl.populateResourceCapability`` and
+``YARNRunner.generateResourceRequests``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.model.resources import Resource
+
+#: Hadoop's defaults (mapred-default.xml and MRJobConfig of 3.4.2).
+_TASK_MB, _MASTER_MB, _VCORES = 1024, 1536, 1
+_HEAP_RATIO, _SLOW_START = 0.8, 0.05
+#: A MapReduce master asks so often by default. It acts on an answer at once (`Delays.am_response_heartbeats` 0).
+MASTER_HEARTBEAT_S = 1.0
+#: What a replayed master takes on average to notice that its last task has ended: half of its own heartbeat of 1 s, and
+#: half of a node's.
+_NOTICED_S = 1.0
+#: Names of Hadoop 1 that mean the same.
+_DEPRECATED = {
+    "mapred.job.map.memory.mb": "mapreduce.map.memory.mb",
+    "mapred.job.reduce.memory.mb": "mapreduce.reduce.memory.mb",
+    "mapred.map.child.java.opts": "mapreduce.map.java.opts",
+    "mapred.reduce.child.java.opts": "mapreduce.reduce.java.opts",
+    "mapred.reduce.slowstart.completed.maps": "mapreduce.job.reduce.slowstart.completedmaps",
+}
+_EITHER_HEAP = "mapred.child.java.opts"
+_HEAP_RATIO_KEY = "mapreduce.job.heap.memory-mb.ratio"
+_SLOW_START_KEY = "mapreduce.job.reduce.slowstart.completedmaps"
+_HEAP = re.compile(r"(?:^|\s)-Xmx(\d+)([gGmMkK]?)(?=\s|$)")
+_AMOUNT = re.compile(r"([0-9]+) ?([a-zA-Z]*)")
+#: Units of a resource's amount, in MiB (org.apache.hadoop.yarn.util.UnitsConversionUtil).
+_IN_MIB = {
+    "": 1.0,
+    "k": 1e3 / 2**20,
+    "M": 1e6 / 2**20,
+    "G": 1e9 / 2**20,
+    "T": 1e12 / 2**20,
+    "P": 1e15 / 2**20,
+    "Ki": 2**-10,
+    "Mi": 1.0,
+    "Gi": 2.0**10,
+    "Ti": 2.0**20,
+    "Pi": 2.0**30,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerSizes:
+    """What the containers of a job ask for, and its slow start.
+
+    Attributes
+    ----------
+    master, map, reduce : Resource
+        Size of the application master's, a map's and a reduce's container.
+    slow_start : float
+        Part of the maps that has to be complete before reduces are asked for.
+    assumed : tuple of str
+        Names of the sizes (``master``, ``map``, ``reduce``) whose memory the configuration does not give, so that
+        Hadoop's default or a rule of thumb stands in its place.
+    """
+
+    master: Resource
+    map: Resource
+    reduce: Resource
+    slow_start: float
+    assumed: tuple[str, ...]
+
+
+def heap_mb(options: str | None) -> int | None:
+    """Maximum heap of a JVM by its options in MiB; None where they do not set one."""
+    found = _HEAP.findall(options or "")
+    if not found:
+        return None
+    # The last one wins, as in the JVM.
+    digits, unit = found[-1]
+    if len(digits) > 15:
+        return None
+    factor = {"g": 1024.0, "m": 1.0, "k": 1 / 1024, "": 1 / 2**20}[unit.lower()]
+    return max(int(int(digits) * factor), 0) or None
+
+
+def container_sizes(
+    configuration: Iterable[tuple[str, Any]], *, heaps_mb: Mapping[str, int | None] | None = None
+) -> ContainerSizes:
+    """What the containers of a MapReduce job ask for.
+
+    Parameters
+    ----------
+    configuration : iterable of (name, value)
+        The job's configuration, as far as it is known. Values that are no numbers count as absent.
+    heaps_mb : mapping of str to int, optional
+        Heap of a map's and of a reduce's JVM in MiB, where only that is known (Rumen). A container is then taken to be
+        the heap divided by Hadoop's default ratio of 0.8.
+
+    Returns
+    -------
+    ContainerSizes
+        By ``mapreduce.KIND.resource.NAME``, else ``mapreduce.KIND.memory.mb``; where the latter is not above 0, the
+        heap divided by ``mapreduce.job.heap.memory-mb.ratio``; else Hadoop's defaults.
+    """
+    given: dict[str, str] = {}
+    for name, value in configuration:
+        if value is not None:
+            given.setdefault(_DEPRECATED.get(name, name), str(value).strip())
+    ratio = _number(given.get(_HEAP_RATIO_KEY)) or _HEAP_RATIO
+    ratio = ratio if ratio <= 1 else _HEAP_RATIO
+    slow_start = _number(given.get(_SLOW_START_KEY), zero=True)
+    sizes: dict[str, Resource] = {}
+    assumed: list[str] = []
+    for kind, prefix, memory, vcores in (
+        ("master", "yarn.app.mapreduce.am.resource", "yarn.app.mapreduce.am.resource.mb",
+         "yarn.app.mapreduce.am.resource.cpu-vcores"),
+        ("map", "mapreduce.map.resource", "mapreduce.map.memory.mb", "mapreduce.map.cpu.vcores"),
+        ("reduce", "mapreduce.reduce.resource", "mapreduce.reduce.memory.mb", "mapreduce.reduce.cpu.vcores"),
+    ):  # fmt: skip
+        mb = _amount(given.get(f"{prefix}.memory-mb")) or _amount(given.get(f"{prefix}.memory"))
+        mb = mb or _whole(given.get(memory))
+        if mb is None and kind != "master":
+            heap = heap_mb(given.get(f"mapreduce.{kind}.java.opts", given.get(_EITHER_HEAP)))
+            if heap is not None:
+                mb = math.ceil(heap / ratio)
+        if mb is None:
+            assumed.append(kind)
+            heap = (heaps_mb or {}).get(kind)
+            mb = math.ceil(heap / _HEAP_RATIO) if heap else _MASTER_MB if kind == "master" else _TASK_MB
+        cores = _amount(given.get(f"{prefix}.vcores")) or _whole(given.get(vcores)) or _VCORES
+        sizes[kind] = Resource(mb, cores)
+    return ContainerSizes(
+        **sizes,
+        slow_start=_SLOW_START if slow_start is None else min(slow_start, 1.0),
+        assumed=tuple(assumed),
+    )
+
+
+def _number(text: str | None, *, zero: bool = False) -> float | None:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return value if (value > 0 or (zero and value == 0)) and value < 2**31 else None
+
+
+def _whole(text: str | None) -> int | None:
+    value = _number(text)
+    return int(value) if value is not None and value >= 1 else None
+
+
+def _amount(text: str | None) -> int | None:
+    """An amount with its unit, such as ``3Gi``; a memory without one is in MiB."""
+    found = _AMOUNT.fullmatch(text or "")
+    if found is None or found[2] not in _IN_MIB or len(found[1]) > 15:
+        return None
+    value = int(int(found[1]) * _IN_MIB[found[2]])
+    return value if 0 < value < 2**31 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt of a task, which held one container.
+
+    Attributes
+    ----------
+    kind : str
+        ``map`` or ``reduce``.
+    start_ms, end_ms : int
+        Milliseconds since 1970.
+    master : int
+        Which attempt of the application master started it, from 1 on.
+    """
+
+    kind: str
+    start_ms: int
+    end_ms: int
+    master: int = 1
+
+    @property
+    def held_ms(self) -> int:
+        """Milliseconds for which it held its container."""
+        return self.end_ms - self.start_ms
+
+
+@dataclass(slots=True)
+class _Stage:
+    name: str
+    kind: str
+    attempts: list[Attempt] = field(default_factory=list)
+
+
+def load_of(attempts: Iterable[Attempt], sizes: ContainerSizes) -> dict[str, Any]:
+    """``am`` and ``stages`` of a job's line in a trace.
+
+    Every attempt, successful or not, is one task of the line, in order of its start: it held a container for as long.
+    What a second master started waits for all that the first one had started.
+    """
+    stages: dict[tuple[int, str], _Stage] = {}
+    ordered = sorted(attempts, key=lambda one: (one.master, one.kind, one.start_ms))
+    first = ordered[0].master if ordered else 1
+    for attempt in ordered:
+        name = attempt.kind if attempt.master == first else f"{attempt.kind}.{attempt.master}"
+        stages.setdefault((attempt.master, attempt.kind), _Stage(name, attempt.kind)).attempts.append(attempt)
+    lines: list[dict[str, Any]] = []
+    for (master, kind), stage in stages.items():
+        before = [one.name for (number, _), one in stages.items() if number < master]
+        maps = stages.get((master, "map")) if kind == "reduce" else None
+        size = sizes.map if kind == "map" else sizes.reduce
+        lines.append(
+            {
+                "name": stage.name,
+                "memory_mb": size.memory_mb,
+                "vcores": size.vcores,
+                "tasks_s": [one.held_ms / 1000.0 for one in stage.attempts],
+                "after": [maps.name] if maps is not None else before,
+                "slow_start": sizes.slow_start if maps is not None else 1.0,
+                "priority": 20 if kind == "map" else 10,
+            }
+        )
+    return {"am": _demand(sizes.master), "stages": lines or [_no_tasks(sizes)]}
+
+
+def master_alone(sizes: ContainerSizes) -> dict[str, Any]:
+    """``am`` and ``stages`` of a job that ran in its master's container alone."""
+    return {"am": _demand(sizes.master), "stages": [_no_tasks(sizes)]}
+
+
+def _no_tasks(sizes: ContainerSizes) -> dict[str, Any]:
+    return {"name": "map", **_demand(sizes.map), "tasks_s": []}
+
+
+def _demand(size: Resource) -> dict[str, int]:
+    return {"memory_mb": size.memory_mb, "vcores": size.vcores}
+
+
+def tail_s(attempts: Sequence[Attempt], finished_ms: int, began_ms: int) -> float:
+    """Seconds for which a job's master outlives its tasks (``am_end_s`` of a trace).
+
+    Parameters
+    ----------
+    attempts : sequence of Attempt
+        What held containers; none for a job that ran in its master's container alone.
+    finished_ms, began_ms : int
+        When the job ended, and when its master was ready to work.
+
+    Returns
+    -------
+    float
+        Less what a replayed master takes to notice the end of its last task; more by the pauses between two masters.
+    """
+    if not attempts:
+        return max(finished_ms - began_ms, 0) / 1000.0
+    after_ms = finished_ms - max(one.end_ms for one in attempts) + _restart_pause_ms(attempts)
+    return round(max(after_ms / 1000.0 - _NOTICED_S, 0.0), 3)
+
+
+def _restart_pause_ms(attempts: Sequence[Attempt]) -> int:
+    """Milliseconds between what one master's attempts ended and what the next one's began, added up."""
+    pause, end = 0, None
+    for master in sorted({one.master for one in attempts}):
+        own = [one for one in attempts if one.master == master]
+        if end is not None:
+            pause += max(min(one.start_ms for one in own) - end, 0)
+        end = max(*(one.end_ms for one in own), end or 0)
+    return pause

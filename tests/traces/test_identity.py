@@ -1,0 +1,142 @@
+"""Whatever is in a file: read = kept + left out, no exception but InputError, and damage stays local."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.base.errors import InputError
+from harness.traces.accounting import Account, AccountingError, Totals, container_ms, total
+from harness.traces.formats import FORMATS, Reading, TraceFormat
+from tests.traces.histories import DAY, Job, Run
+from tests.traces.test_rumen_and_sls import attempt, rumen_job, sls_job
+
+#: How many mutated files of each format are read; `make test-long` reads 20,000.
+FILES = int(os.environ.get("YARNFAIR_TRACE_FILES") or 300)
+#: Values that a file of somebody else may have anywhere.
+ODD: tuple[Any, ...] = (None, -1, 0, 1, 2**31, 2**63, 2**70, 1e300, "", "x", "-1", [], {}, True, "root", "\x00")
+
+
+def test_an_account_that_does_not_add_up_is_refused() -> None:
+    with pytest.raises(AccountingError):
+        Account(Totals(1, 2, 3, 4, 5), Totals(1, 2, 3, 4, 4), {})
+    Account(Totals(1, 2, 3, 4, 5), Totals(1, 2, 3, 4, 4), {"why": Totals(container_ms=1)})
+
+
+def history_text(draw: random.Random) -> str:
+    statuses = ("SUCCEEDED", "FAILED", "KILLED", None)
+    runs = [
+        Run(task, draw.choice((8, 20.5, None)), draw.choice((30, 5, None, 90)), draw.choice(statuses),
+            draw.choice(("MAP", "REDUCE")), number)
+        for task in range(draw.randrange(4)) for number in range(draw.randrange(3))
+    ]  # fmt: skip
+    job = Job(
+        runs,
+        finish_s=draw.choice((None, 100, 3)),
+        status=draw.choice(("SUCCEEDED", "KILLED", "FAILED")),
+        masters_s=draw.choice(((), (2,), (2, 25))),
+        uber=draw.random() < 0.1,
+        never_started=range(10, 10 + draw.randrange(3)),
+    )
+    return "\n".join(job.lines()) + "\n"
+
+
+def rumen_text(draw: random.Random) -> str:
+    def some() -> list[dict[str, Any]]:
+        return [
+            attempt(draw.choice((-1, DAY + 5000)), draw.choice((DAY + 9000, -1)), draw.choice(("SUCCESS", "KILLED")))
+            for _ in range(draw.randrange(3))
+        ]
+
+    return "\n".join(json.dumps(rumen_job(draw.randrange(3), *(some() for _ in range(3)))) for _ in range(3))
+
+
+def sls_text(draw: random.Random) -> str:
+    return "\n".join(json.dumps(sls_job(draw.randrange(3), **{"job.count": draw.randrange(1, 3)})) for _ in range(3))
+
+
+def mutated(text: str, draw: random.Random) -> str:
+    """One of a line's values replaced, a line dropped, doubled, cut, or joined with the next, or bytes changed."""
+    lines = text.split("\n")
+    for _ in range(draw.randrange(3)):
+        at = draw.randrange(len(lines))
+        match draw.randrange(6):
+            case 0:
+                lines[at] = lines[at][: draw.randrange(len(lines[at]) + 1)]
+            case 1:
+                lines.insert(at, lines[at])
+            case 2:
+                lines[at] = ""
+            case 3:
+                lines[at] += draw.choice(("}", "{", '"', "\x00", "\ufffd"))
+            case _:
+                lines[at] = _value_replaced(lines[at], draw)
+    return "\n".join(lines)
+
+
+def _value_replaced(line: str, draw: random.Random) -> str:
+    try:
+        document = json.loads(line)
+    except ValueError:
+        return line
+    places: list[tuple[Any, Any]] = []
+
+    def walk(value: Any) -> None:
+        for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+            places.append((value, key))
+            walk(value[key])
+
+    walk(document)
+    if places:
+        holder, key = draw.choice(places)
+        holder[key] = draw.choice(ODD)
+    return json.dumps(document, separators=(",", ":"))
+
+
+TEXTS = {"job history": history_text, "Rumen": rumen_text, "SLS": sls_text}
+
+
+def identity_holds(reading: Reading) -> None:
+    account = reading.account
+    assert account.kept + total(account.left_out.values()) == account.read
+    assert account.kept.jobs == len(reading.jobs)
+    assert account.kept.container_ms == sum(container_ms(job.line) for job in reading.jobs)
+    assert account.kept.attempts == sum(len(stage.tasks_s) for job in reading.jobs for stage in job.line.stages)
+
+
+@pytest.mark.parametrize("reader", FORMATS, ids=lambda one: one.name.replace(" ", "-"))
+def test_mutated_files_are_accounted_for_and_never_a_traceback(tmp_path: Path, reader: TraceFormat) -> None:
+    path = tmp_path / ("x.jhist" if reader.name == "job history" else "x.json")
+    kept = 0
+    for seed in range(FILES):
+        draw = random.Random(f"{reader.name} {seed}")
+        path.write_text(mutated(TEXTS[reader.name](draw), draw), encoding="utf-8")
+        try:
+            reading = reader.read(path)
+        except InputError:
+            continue
+        identity_holds(reading)
+        kept += len(reading.jobs)
+    assert kept > FILES / 2, "most files keep a job: otherwise this test holds little"
+
+
+@pytest.mark.parametrize("reader", FORMATS, ids=lambda one: one.name.replace(" ", "-"))
+def test_damage_in_one_record_leaves_the_jobs_of_the_others(tmp_path: Path, reader: TraceFormat) -> None:
+    if reader.name == "job history":
+        files = [Job([Run(0, 8, 18)], number=number).write(tmp_path) for number in range(5)]
+        files[2].write_text(files[2].read_text()[:300])
+        found = reader.read(tmp_path)
+    else:
+        one = [attempt(DAY + 10_000, DAY + 20_000)]
+        jobs = [json.dumps(rumen_job(n, one) if reader.name == "Rumen" else sls_job(n)) for n in range(5)]
+        jobs[2] = jobs[2][:60]
+        path = tmp_path / "x.json"
+        path.write_text("\n".join(jobs))
+        found = reader.read(path)
+    assert len(found.jobs) == 4
+    identity_holds(found)
