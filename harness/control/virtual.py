@@ -15,7 +15,7 @@ from harness.control.core import ControlCore
 from harness.control.events import Action, Actuated, Observed, RaiseAlarm, Record, Write
 from harness.control.look import Lengths
 from harness.control.poll import STILL_S, write_gap_s
-from harness.control.virtual_figures import ShownEnds, ShownUse
+from harness.control.virtual_figures import COUNTS_MS, ShownEnds, ShownUse
 from harness.model.plan import Attributes
 from harness.model.snapshot import Snapshot
 from harness.policies.weights import use_compiled
@@ -28,6 +28,8 @@ from harness.sim.world import NEVER
 STILL_MS = round(STILL_S * 1000)
 #: With more queues, or after so many looks, compiled code pays (a process that has none yet compiles it).
 MANY_QUEUES, MANY_LOOKS = 64, 20_000
+#: Of an idle stretch, so many periods at its beginning and at its end are not passed over.
+_SETTLING = 3
 
 
 class VirtualDriver:
@@ -54,6 +56,8 @@ class VirtualDriver:
         self._ends = dict.fromkeys(self._lengths, 0)
         self._looked_ms = 0
         self._looks = 0
+        #: Since when nothing has run or waited; None: something does.
+        self._idle_since_ms: int | None = None
         #: Whether the core may decide by figures, and does.
         self._tells = not (self._lengths or self._pseudo or self._quantum)
         self._by_figures = False
@@ -81,10 +85,38 @@ class VirtualDriver:
             self._control(now_ms)
             if self._pending:
                 self._take_effect(now_ms)
+        self._pass_over_idle_time(now_ms)
         next_ms = self._next_due_ms()
         if self._pending:
             next_ms = min(next_ms, self._next_effect_ms(now_ms))
         self.simulation.world.g["next_tick_ms"] = next_ms
+
+    def _pass_over_idle_time(self, now_ms: int) -> None:
+        """Move what is due while nothing runs or waits to the end of that stretch, on the same grid of times.
+
+        An idle cluster shows the core the same at every look, and accounts fade by the time that has passed: so the
+        looks in between change nothing that the last ones do not decide again. The first and last `_SETTLING` of a
+        stretch are kept: caches catch up in the first, and what is in force when a job comes is decided in the last.
+        """
+        world = self.simulation.world
+        g = world.g
+        endless = bool(world.jobs["endless"].any())
+        if self._pending or endless or int(g["live_jobs"][0]) != int(g["waiting_jobs"][0]):
+            self._idle_since_ms = None
+            return
+        if self._idle_since_ms is None:
+            self._idle_since_ms = now_ms
+        settling_ms = _SETTLING * max(self._period_ms, COUNTS_MS)
+        ends_ms = int(g["feed_ms"][0])
+        if int(g["heap_n"][0]) > 0:
+            ends_ms = min(ends_ms, int(world.heap_t[0]))
+        if now_ms - self._idle_since_ms < settling_ms or ends_ms >= NEVER:
+            return
+        periods = max(ends_ms - settling_ms - self._next_ms, 0) // self._period_ms
+        self._next_ms += periods * self._period_ms
+        for shown in (self._shown_ends, self._shown_use):
+            if shown is not None:
+                shown.pass_over(self._next_ms)
 
     def _next_due_ms(self) -> int:
         shown = (self._shown_ends, self._shown_use)

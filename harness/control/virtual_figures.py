@@ -35,6 +35,10 @@ class ShownEnds:
             ends = scheduler.S.x["ends"]
             self._shown = {path: int(ends[index]) for path, index in self._leaves.items()}
 
+    def pass_over(self, until_ms: int) -> None:
+        """Renewals before a time at which nothing has changed are left out, the last one excepted."""
+        self.next_ms += max((until_ms - self.next_ms) // COUNTS_MS, 0) * COUNTS_MS
+
     def __getitem__(self, leaf: str) -> int:
         return self._shown[leaf]
 
@@ -59,6 +63,11 @@ class ShownUse:
         if now_ms >= self.next_ms:
             self.next_ms += self._asked_ms * ((now_ms - self.next_ms) // self._asked_ms + 1)
             self._renew(world, scheduler, now_ms)
+
+    def pass_over(self, until_ms: int) -> None:
+        """Looks of others before a time at which nothing has changed are left out, the last one excepted."""
+        if self._asked_ms:
+            self.next_ms += max((until_ms - self.next_ms) // self._asked_ms, 0) * self._asked_ms
 
     def behind(self, world: Any, scheduler: Any, now_ms: int) -> dict[int, tuple[float, float]]:
         """The controller asks: MiB-seconds and vcore-seconds by the scheduler's queue index.
