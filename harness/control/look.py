@@ -143,6 +143,7 @@ class Watcher:
         if counts is not None and not self._counted:
             lately, self._counted = _ended_lately(apps), True
         queues: dict[str, QueueView] = {}
+        ends = status.ends()
         for path, queue in status.queues.items():
             seen = self._seen.setdefault(path, _Seen())
             pending = max(queue.containers_pending, 0)
@@ -158,7 +159,7 @@ class Watcher:
             queues[path] = QueueView(
                 path,
                 queue.parent,
-                queue.leaf,
+                queue.leaf or path in ends,
                 entitlements.get(path, 1.0),
                 used,
                 demand,

@@ -14,13 +14,14 @@ from harness.control.look import Watcher, looks_of
 from harness.control.owner import FileOwner
 from harness.control.settings import ControlSettings
 from harness.ledger.accounts import AppLook, RmAccounts
+from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.resources import ZERO, Resource
 from harness.model.snapshot import Snapshot
 from harness.yarn.answers import FINAL_STATES, HADOOP, AppList, ClusterInfo
 from harness.yarn.discover import rm_property
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
 from harness.yarn.jmx import Containers, queue_containers
-from harness.yarn.queue_answers import SchedulerStatus, in_full
+from harness.yarn.queue_answers import CAPACITY, QueueStatus, SchedulerStatus, in_full
 from harness.yarn.rmclient import RmClient
 
 #: Ended applications are asked for from so long before the latest end that was seen.
@@ -270,6 +271,34 @@ class RmLook:
             else f"{address} answers, {known[0]} did"
         )
         self._watcher.forget_counts()
+
+
+def with_created(entitlements: Mapping[str, float], status: SchedulerStatus) -> dict[str, float]:
+    """Return the entitlements with those of queues that a Capacity Scheduler has made by itself.
+
+    Entitlements are parts of the cluster there. Children of which the configuration names none share their parent's in
+    the ratio of their capacities; one beside configured siblings has as much as these have for theirs.
+    """
+    if status.type != CAPACITY:
+        return dict(entitlements)
+    found = dict(entitlements)
+    children: dict[str, list[QueueStatus]] = {}
+    for queue in status.queues.values():
+        if queue.parent is not None:
+            children.setdefault(queue.parent, []).append(queue)
+    for parent in status.queues:
+        created = [queue for queue in children.get(parent, ()) if queue.path not in entitlements]
+        if not created:
+            continue
+        own = {queue.path: queue.setting or 0.0 for queue in children[parent]}
+        if not any(own.values()):
+            own = dict.fromkeys(own, 1.0)
+        named = [path for path in own if path in entitlements and own[path] > 0]
+        part = sum(entitlements[path] for path in named) if named else found.get(parent, 1.0)
+        whole = sum(own[path] for path in named) if named else sum(own.values())
+        for queue in created:
+            found[queue.path] = min(max(part * own[queue.path] / whole, WEIGHT_MIN), WEIGHT_MAX)
+    return found
 
 
 def _age_s(started_on_ms: int, apps: AppList) -> float:

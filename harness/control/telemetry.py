@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 
 from harness.base.errors import InputError, without_secrets
 from harness.base.words import fitted
-from harness.control.changes import Change, Entitled, changes
+from harness.control.changes import Change, Entitled, changes, percent
 from harness.control.events import Record
 from harness.control.reports import TickReport
 from harness.model.snapshot import Snapshot
@@ -83,8 +83,10 @@ class TickLog:
                 for change in changes_of(record, report.snapshot, before, self.policy)
                 if change.moved or not self._weights
             ]
-            shown = [change.line() for change in told[:_MOST_NAMED]]
-            more = f" and {len(told) - len(shown)} more" if len(told) > len(shown) else ""
+            named = {change.queue for change in sorted(told, key=_moved, reverse=True)[:_MOST_NAMED]}
+            shown = [change.line() for change in told if change.queue in named]
+            others = [_moved(change) for change in told if change.queue not in named]
+            more = f" and {len(others)} more by {percent(max(others))} at most" if others else ""
             nothing = "shares as before" if moved else "limits"
             effect = "" if report.effect_s is None else f", in force after {report.effect_s * 1000:.0f} ms"
             if moved and not shown:
@@ -122,6 +124,11 @@ class TickLog:
             # A moment's event has no end worth a line.
             if kind not in self._alarms and kind not in ("rm", "foreign", "note"):
                 self._log("info", kind, "mended")
+
+
+def _moved(change: Change) -> float:
+    """By how much a decision moves a queue's part of its siblings' weights; its part where it had none before."""
+    return abs(change.after - (change.before or 0.0))
 
 
 def changes_of(record: Record, snapshot: Snapshot | None, before: Mapping[str, float], policy: Policy) -> list[Change]:

@@ -260,13 +260,15 @@ def from_rm(
     rows: dict[str, QueueRow] = {}
     # A queue of which a Capacity Scheduler shows no capacity has none; a Fair Scheduler's has weight 1.
     unsaid = 0.0 if status.type == CAPACITY else 1.0
+    ends = status.ends()
     for path, queue in status.queues.items():
         known = kept.queues.get(path) if kept is not None else None
-        row = known or QueueRow(path, queue.parent, queue.leaf, weights.get(path, unsaid))
+        leaf = queue.leaf or path in ends
+        row = known or QueueRow(path, queue.parent, leaf, weights.get(path, unsaid))
         accumulated = row.accumulated if kept is not None else retained.get(path, 0.0)
         rows[path] = replace(
             row,
-            leaf=queue.leaf,
+            leaf=leaf,
             parent=queue.parent,
             allocated_mb=max(queue.used.memory_mb, 0),
             demand_mb=max(queue.demand.memory_mb, queue.used.memory_mb, 0),

@@ -60,6 +60,14 @@ class SchedulerStatus:
     capacity: Resource
     queues: Mapping[str, QueueStatus]
 
+    def ends(self) -> frozenset[str]:
+        """Return the queues without children: leaves, and parents whose children are made when they are needed.
+
+        Such a parent has its share of the cluster whether or not it has children at the moment.
+        """
+        parents = {queue.parent for queue in self.queues.values()}
+        return frozenset(path for path, queue in self.queues.items() if queue.parent and path not in parents)
+
 
 def in_full(apps: AppList, queues: Mapping[str, QueueStatus]) -> AppList:
     """Applications with their queues' paths.

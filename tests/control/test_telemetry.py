@@ -191,3 +191,16 @@ def test_why_comes_before_what_was_done_and_a_note_has_no_end() -> None:
     told(TickReport(time_s=105.0, took_s=0.1))
     lines = [line.partition(" ")[2] for line in stream.getvalue().splitlines()]
     assert lines == ["warning foreign: somebody else wrote", "warning note: acl: off", "info weights: a 50 %, b 50 %"]
+
+
+def test_the_largest_of_many_changes_are_named_and_the_others_are_bounded() -> None:
+    """A queue that lost its whole share was hidden in "and 7 more"."""
+    stream = io.StringIO()
+    told = TickLog(Log(stream), make_policy("fair"))
+    names = [f"q{at}" for at in range(9)]
+    told(decision({}, **dict.fromkeys(names, 10.0), z=10.0))
+    first = stream.getvalue()
+    told(decision({}, **dict.fromkeys(names, 11.0), z=0.001))
+    line = stream.getvalue()[len(first) :]
+    assert "z 10 -> 0 %" in line
+    assert "and 4 more by 1.1 % at most" in line

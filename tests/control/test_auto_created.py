@@ -1,0 +1,98 @@
+"""Queues that the scheduler makes by itself: entitlements are the scheduler's own, whatever a queue's children are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.control.explain import explain
+from harness.control.look import Watcher
+from harness.control.rm_look import with_created
+from harness.control.view import from_ledger
+from harness.report.live import LivePage
+from harness.yarn.queue_answers import SchedulerStatus
+from tests.control.driven import controlled, kinds
+from tests.control.rm_model import CapacityRmModel
+from tests.control.soak import capacities
+from tests.control.test_gate import PREFIX, file
+
+BASE = {"root.a": 50.0, "root.b": 35.0, "root.research": 15.0}
+
+
+class AutoCreating(CapacityRmModel):
+    """root.research is a parent whose children are made when somebody submits to them."""
+
+    def __init__(self) -> None:
+        values = capacities.properties(file(a="50", b="35", research="15"))
+        values[f"{PREFIX}root.research.auto-create-child-queue.enabled"] = "true"
+        values[f"{PREFIX}root.research.leaf-queue-template.capacity"] = "10"
+        super().__init__(capacities.stored(values))
+        #: Children that are there now -> their capacity.
+        self.created: dict[str, float] = {}
+        self.rest.scheduler = self.shown
+
+    def shown(self) -> SchedulerStatus:
+        status = self._scheduler()
+        queues = dict(status.queues)
+        parent = queues["root.research"] = replace(queues["root.research"], leaf=False)
+        for path, setting in self.created.items():
+            queues[path] = replace(parent, path=path, parent=parent.path, leaf=True, setting=setting)
+        return replace(status, queues=queues)
+
+
+@pytest.mark.parametrize("mode", ["bounded", "full"])
+@pytest.mark.parametrize("policy", ["ltrf", "hltrf", "fair"])
+def test_a_parent_without_children_keeps_its_entitlement(tmp_path: Path, policy: str, mode: str) -> None:
+    """Of 15 % bounded mode made 5.56 with no application, and full mode 0.0001 under load."""
+    rm = AutoCreating()
+    rm.submit("x", "root.a")
+    rm.submit("y", "root.b").pending = 3
+    accept = frozenset({"user-limit-factor"})
+    with controlled(rm, tmp_path, policy=policy, mode=mode, accept=accept) as controller:
+        for _ in range(4):
+            report = controller.tick()
+            assert kinds(report) <= {"note"}
+            assert report.snapshot is not None
+            assert {path: report.snapshot.queues[path].weight for path in BASE} == pytest.approx(BASE)
+            assert rm.settings()["root.research"] >= 14.9
+            for _ in range(10):
+                rm.start("x")
+            rm.now_s += 60.0
+    view = from_ledger(tmp_path / "ledger.db", rm.now_s)
+    assert "Entitled to 15.0 % of the cluster" in explain(view, "root.research")[0]
+    assert "Entitled to 50.0 % of the cluster" in explain(view, "root.a")[0]
+    page = LivePage(lambda: view, 5.0)
+    page.look()
+    shown = page.document({})
+    assert shown["queues"]["root.research"]["leaf"]
+    assert "root.research" in shown["history"]["share"]
+
+
+def test_children_that_were_made_share_what_their_parent_has() -> None:
+    rm = AutoCreating()
+    rm.created = {"root.research.ann": 10.0, "root.research.bob": 30.0}
+    found = with_created({"root": 100.0, **BASE}, rm.shown())
+    assert found == pytest.approx({"root": 100.0, **BASE, "root.research.ann": 3.75, "root.research.bob": 11.25})
+    rm.created = dict.fromkeys(rm.created, 0.0)
+    found = with_created({"root": 100.0, **BASE}, rm.shown())
+    assert (found["root.research.ann"], found["root.research.bob"]) == (7.5, 7.5)
+    # Beside siblings that the configuration names, as much as these have for theirs.
+    named = {"root": 100.0, **BASE, "root.research.ann": 15.0}
+    rm.created = {"root.research.ann": 10.0, "root.research.bob": 5.0}
+    assert with_created(named, rm.shown())["root.research.bob"] == pytest.approx(7.5)
+
+
+def test_a_parent_with_children_is_no_leaf() -> None:
+    rm = AutoCreating()
+
+    def leaves() -> set[str]:
+        snapshot = Watcher().snapshot(
+            1.0, rm.shown(), [], entitlements={}, min_shares={}, max_shares={}, counts=None, period_s=5.0
+        )
+        return {queue.name for queue in snapshot.leaves()}
+
+    assert leaves() == set(BASE)
+    rm.created = {"root.research.ann": 10.0}
+    assert leaves() == {"root.a", "root.b", "root.research.ann"}
