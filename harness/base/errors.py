@@ -7,7 +7,8 @@
     ├── CallError            2   a wrong call: an unknown setting, policy or option value
     ├── RegressionFound      3   a run is outside its recorded bounds
     ├── RunInvalid           4   the run ended but does not count (jobs failed)
-    └── RunTimedOut          5   the run did not end in its time
+    ├── RunTimedOut          5   the run did not end in its time
+    └── InternalError        1   a defect of this program: it stopped before it could compute something wrong
 """
 
 from __future__ import annotations
@@ -121,6 +122,10 @@ class RunTimedOut(YarnfairError):
     """A run did not end in the time it was given."""
 
     exit_code = 5
+
+
+class InternalError(YarnfairError):
+    """A defect of this program, found before it could give a wrong result. The user cannot correct it."""
 
 
 def check_ranges(one: object, **ranges: tuple[float, float]) -> None:

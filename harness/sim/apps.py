@@ -35,7 +35,7 @@ from harness.sim.kernel import kernel
 from harness.sim.members import joins, leaves
 from harness.sim.quantum import assume, begin, leave
 from harness.sim.spark import enough_executors, fill_executors
-from harness.sim.tasks import COPY_ASKED, drop_redo, may_ask, put_redo, seal, take_redo, wake
+from harness.sim.tasks import COPY_ASKED, drop_redo, inner_used, may_ask, put_redo, seal, take_redo, wake
 from harness.sim.world import J_ENDED, J_FREE, J_RUNNING, J_SUBMITTED, NEVER, SERVICE, SPARK
 
 # --- the AM acts ---
@@ -177,7 +177,7 @@ def speculate(W: Any, j: int, now: int) -> Any:
             while c >= 0:
                 run = W.runs[c]
                 if run.task >= 0 and run.twin == -1 and now - run.start_ms > limit and run.end_ms > now:
-                    if g.redo_left <= g.live_runs + g.inner_used:
+                    if g.redo_left <= g.live_runs + inner_used(W):
                         break
                     put_redo(W, j, s, run.task, run.attempt + 1, run.fails, c)
                     run.twin = COPY_ASKED

@@ -43,11 +43,14 @@ _drop_reservations = of_scheduler("containers.drop_reservations")
 def _set_ask(s: Any, i: int, r: int, count: int, mb: int, vcores: int) -> None:
     """So many containers of this size are outstanding under an ask from now on."""
     settle_given(s, r)
-    e = s.r[r]
+    g, e = s.g[0], s.r[r]
+    if count > 0:
+        g.least_ask_mb, g.least_ask_vcores = min(g.least_ask_mb, mb), min(g.least_ask_vcores, vcores)
     if e.mb != mb or e.vcores != vcores:
         _resized(s, s.a[i].q)
     _change_pending(s, i, count * mb - e.count * e.mb, count * vcores - e.count * e.vcores)
     s.a[i].n_asks += count - e.count
+    g.n_asked += count - e.count
     e.count, e.mb, e.vcores = count, mb, vcores
 
 
@@ -122,6 +125,7 @@ def grant(s: Any, i: int, r: int, ni: int, mb: int, vcores: int, cid: int, reser
     g.last_mb, g.last_vcores, g.last_c = ask.mb, ask.vcores, c
     ask.count -= 1
     s.a[i].n_asks -= 1
+    g.n_asked -= 1
     if ask.count == 0:
         _drop_ask(s, i, r)
     _change_pending(s, i, -e.ask_mb, -e.ask_vcores)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from harness.base.errors import InternalError
 from harness.model.jobs import JobSpec, NodeSpec
 from harness.model.queues import AllocationFile
 from harness.sim.kernel import kernel
@@ -28,6 +29,8 @@ def note(W: Any, now: int, kind: int, a: int, b: int, c: int, d: int, e: int) ->
     g = W.g[0]
     if g.record_calls == 0:
         return
+    if g.calls_n >= len(W.calls):
+        raise InternalError("the simulator's engine has no free record left for what it asks of the scheduler")
     entry = W.calls[g.calls_n]
     g.calls_n += 1
     entry.t, entry.kind, entry.a, entry.b, entry.c, entry.d, entry.e = now, kind, a, b, c, d, e

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from harness.base.errors import InternalError
 from harness.sim.kernel import kernel
-from harness.sim.lists import chained, keyed, linked
+from harness.sim.lists import chained, keyed, linked, pool
 
 #: The order of hash tables is switched off (for the tests that must notice); the bit is the same in both schedulers.
 MUT_HASHORDER = 1 << 16
@@ -29,15 +30,21 @@ _into_live, _out_of_live = linked("live_head", "live_tail", "a_prev", "a_next")
 _onto_node, _off_node = linked("c_head", "c_tail", "n_prev", "n_next")
 find_ask, _into_asks = keyed("req_head")
 _out_of_asks = chained("req_head", "next")
+#: Free slots of applications, containers and asks.
+_take_app, free_app = pool("free_app", "free_next", "n_free_app")
+_take_container, _free_container = pool("free_c", "free_next", "n_free_c")
+_take_ask, _free_ask = pool("free_r", "next", "n_free_r")
 
 
 @kernel
 def log(s: Any, now: int, kind: int, app: int, node: int) -> int:
-    """A new log record, its fields 0 but for these; the caller has made sure of room.
+    """A new log record, its fields 0 but for these. The caller has reserved it.
 
     Where the simulated world follows the scheduler (``G.hooks``), a record holds what that reads, and no more.
     """
     k = s.g[0].n_log
+    if k >= len(s.log):
+        raise InternalError("the simulator's engine has no free record left in its log")
     s.g[0].n_log = k + 1
     e = s.log[k]
     e.kind, e.app, e.node = kind, app, node
@@ -99,9 +106,7 @@ def free_if_gone(s: Any, c: int) -> None:
     x = s.c[c]
     if x.alive == 1 and x.live == 0 and x.on_node == 0 and x.done == 0 and x.kill_due == 0:
         x.alive = 0
-        x.free_next = s.g[0].free_c
-        s.g[0].free_c = c
-        s.g[0].n_free_c += 1
+        _free_container(s.c, s.g[0], c)
 
 
 @kernel
@@ -172,11 +177,8 @@ def let_go(s: Any, ni: int, now: int) -> int:
 @kernel
 def new_app(s: Any, q: int, user: int, app_id: int, managed: int) -> int:
     """A slot for an application that comes into a leaf; the caller has made sure of room."""
-    g = s.g[0]
-    i = g.free_app
+    i = _take_app(s.a, s.g[0])
     x = s.a[i]
-    g.free_app = x.free_next
-    g.n_free_app -= 1
     x.q, x.user, x.id, x.managed = q, user, app_id, managed
     x.attempt, x.n, x.tag = 0, 0, 0
     return i
@@ -211,9 +213,7 @@ def container_exit(s: Any, c: int) -> int:
 def link_ask(s: Any, i: int, priority: int, alloc_id: int) -> int:
     """A new ask (count 0) at its place in an application's list; the caller has made sure of room."""
     g, x = s.g[0], s.a[i]
-    r = g.free_r
-    g.free_r = s.r[r].next
-    g.n_free_r -= 1
+    r = _take_ask(s.r, g)
     e = s.r[r]
     e.app, e.priority, e.alloc_id, e.count, e.mb, e.vcores = i, priority, alloc_id, 0, 0, 0
     e.seq, e.given = g.req_seq, -1
@@ -233,19 +233,15 @@ def unlink_ask(s: Any, i: int, r: int) -> None:
     x = s.a[i]
     _out_of_asks(s.r, x, r)
     x.n_req -= 1
-    s.r[r].next = s.g[0].free_r
-    s.g[0].free_r = r
-    s.g[0].n_free_r += 1
+    _free_ask(s.r, s.g[0], r)
 
 
 @kernel
 def new_container(s: Any, i: int, ni: int, mb: int, vcores: int, now: int) -> int:
     """A container of application i that runs on a node from now on; the caller has made sure of room."""
     g, x, node = s.g[0], s.a[i], s.n[ni]
-    c = g.free_c
+    c = _take_container(s.c, g)
     e = s.c[c]
-    g.free_c = e.free_next
-    g.n_free_c -= 1
     g.serial += 1
     g.n_running += 1
     x.n += 1

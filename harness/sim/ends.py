@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.base.errors import InternalError
 from harness.sim.kernel import kernel
 from harness.sim.world import BLOCK, NEVER
 
@@ -19,6 +20,8 @@ def into_node(W: Any, c: int, node: int) -> Any:
     g, n, run = W.g[0], W.nodes[node], W.runs[c]
     if n.head < 0 or n.filled == BLOCK - 1:
         first = g.ends_free
+        if first < 0:
+            raise InternalError("the simulator's engine has no free block left for the ends of containers")
         g.ends_free = W.ends[first].c
         W.ends[first].ms, W.ends[first].c = NEVER, n.head
         n.head, n.filled = first, 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.base.errors import InternalError
 from harness.sim.kernel import kernel
 
 #: Kinds of events, in the order in which those of one instant happen.
@@ -47,10 +48,12 @@ def slot_of(value: int) -> int:
 
 @kernel
 def push(W: Any, time: int, kind: int, use: int, slot: int) -> None:
-    """An event of ``kind`` about the given use of a slot. Room for it is the caller's business."""
+    """An event of ``kind`` about the given use of a slot. The caller has reserved its place in the heap."""
     t, v = W.heap_t, W.heap_v
     value = (kind << (_USE_BITS + _SLOT_BITS)) | ((use & USE_MASK) << _SLOT_BITS) | slot
     i = W.g[0].heap_n
+    if i >= len(t):
+        raise InternalError("the simulator's engine has no free place left in its heap of events")
     W.g[0].heap_n = i + 1
     while i > 0:
         up = (i - 1) >> 1

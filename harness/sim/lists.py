@@ -1,7 +1,8 @@
-"""Lists of records of an array, linked by slots in their own fields: which fields these are is said once a list.
+"""Lists of records of an array, linked by slots in their own fields. Each list declares its link fields once.
 
 Each function here makes kernels for one list. They take the array of the members, the record that has the list's head,
 and a member's slot; -1 is none. What else changes with a list (how many, who is marked) is its callers' business.
+The free slots of an array are such a list, too: a `pool`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from harness.base.errors import InternalError
 from harness.sim.kernel import kernel
 
 Kernel = Callable[..., Any]
@@ -19,6 +21,39 @@ def _named(function: Kernel, *fields: str) -> Kernel:
     kind = function.__qualname__.partition(".")[0]
     function.__qualname__ = "_".join((kind, function.__name__, *fields))
     return kernel(function)
+
+
+def pool(head: str, link: str, count: str) -> tuple[Kernel, Kernel]:
+    """Create the kernels that take a slot from a free list and return one to it.
+
+    The callers reserve what they need beforehand and return NEED_ROOM when it is not there. A list that is empty all
+    the same is a defect: index -1 would be memory in front of the array.
+
+    Parameters
+    ----------
+    head, count : fields of the globals: the first free slot (-1: none), the number of free slots.
+    link : the field of a free slot that holds the next one.
+
+    Returns
+    -------
+    ``take(members, g)``, which returns the slot and raises InternalError if there is none; ``free(members, g, i)``.
+    """
+    empty = f"the simulator's engine has no free slot left in the list {head!r}"
+
+    def take(members: Any, g: Any) -> Any:
+        i = g[head]
+        if i < 0:
+            raise InternalError(empty)
+        g[head] = members[i][link]
+        g[count] -= 1
+        return i
+
+    def free(members: Any, g: Any, i: int) -> None:
+        members[i][link] = g[head]
+        g[head] = i
+        g[count] += 1
+
+    return _named(take, head), _named(free, head)
 
 
 def linked(head: str, tail: str, before: str, after: str) -> tuple[Kernel, Kernel]:

@@ -44,6 +44,7 @@ from harness.sim.granted import drain
 from harness.sim.kernel import kernel
 from harness.sim.quantum import cross
 from harness.sim.spark import executor_up, inner_ended
+from harness.sim.tasks import inner_used
 from harness.sim.weighing import weigh_node
 from harness.sim.world import (
     BLOCK,
@@ -74,14 +75,24 @@ _MANY_NODES = 256
 
 
 @kernel
+def most_events(W: Any) -> Any:
+    """How many events one turn of the loop may push, at most.
+
+    A heartbeat may end and assign every container that there is a slot for (at most 2 and 3 events each), the end of a
+    job lets all those arrive that wait for it, and a driver may start a task in every slot of its executors.
+    """
+    return 5 * len(W.runs) + len(W.jobs) + W.g[0].burst + 64
+
+
+@kernel
 def short_of_room(W: Any) -> Any:
     """Whether one more event might fill an array."""
     g = W.g[0]
-    live = g.live_runs + g.inner_used + 1024
+    live = g.live_runs + inner_used(W) + 1024
     return (
-        g.heap_n + 2 * live + g.burst > len(W.heap_t)
+        g.heap_n + most_events(W) > len(W.heap_t)
         or g.redo_left < live
-        or g.inner_used + g.burst + 64 > len(W.inner)
+        or g.inner_left < g.burst + 64
         or g.live_runs + 64 > len(W.scratch)
     )
 
@@ -324,11 +335,11 @@ def _soon(S: Any, W: Any) -> None:
 def _run(S: Any, W: Any) -> Any:
     g = W.g[0]
     while True:
-        if g.need_room == 1 or short_of_room(W):
+        if g.need_room == 1 or len(W.runs) < len(S.c) or short_of_room(W):
             return NEED_ROOM
         if g.ended_n + 64 > len(W.ended):
             return ENDED_FULL
-        if g.record_tasks == 1 and g.task_n + g.live_runs + g.inner_used + 64 > len(W.tasklog):
+        if g.record_tasks == 1 and g.task_n + g.live_runs + inner_used(W) + 64 > len(W.tasklog):
             return TASKS_FULL
         if g.record_calls == 1 and g.calls_n + most_calls(W) > len(W.calls):
             return CALLS_FULL
@@ -393,7 +404,8 @@ def _run(S: Any, W: Any) -> Any:
             return LIMIT
         g.now = t
         if t_kill == t:
-            either.run_kills(S, t)
+            if either.run_kills(S, t) == FS_NEED_ROOM:
+                g.need_room = 1
             drain(S, W, t)
         elif t_heap == t:
             if g.user_keys == 1 and g.keys_fresh == 0 and kind_of(W.heap_v[0]) == E_BEAT and not _keyed(S, W):

@@ -45,7 +45,8 @@ _change_room = of_scheduler(fs_nodes.change_room, cs_nodes.refresh_room)
 _joined = of_scheduler(fs_nodes.joined, cs_nodes.joined)
 _leaves = of_scheduler(fs_nodes.leaves, cs_nodes.leaves)
 _changed = of_scheduler(fs_nodes.changed, cs_nodes.changed)
-_gives_many = of_scheduler(fs_nodes.gives_many, cs_nodes.gives_many)
+_most_rounds = of_scheduler(fs_nodes.most_rounds, cs_nodes.most_rounds)
+_counts_vcores = of_scheduler(fs_nodes.counts_vcores, cs_nodes.counts_vcores)
 _may_reserve = of_scheduler(fs_nodes.may_reserve, cs_nodes.may_reserve)
 _tells_headroom = of_scheduler(fs_nodes.tells_headroom, cs_nodes.tells_headroom)
 _show_headroom = of_scheduler(nothing, cs_show_headroom)
@@ -102,16 +103,26 @@ def remove_node(s: Any, ni: int, now: int) -> int:
 
 @kernel
 def _heartbeat_room(s: Any, ni: int) -> bool:
-    """Room for all that one heartbeat can do."""
+    """Whether every pool and the log have free slots for all that one heartbeat can do.
+
+    The number of containers that it assigns is bounded by the number of rounds, by the outstanding asks and by the
+    node's free space divided by the smallest ask. The configured minimum allocation is no bound: it may be 0, and asks
+    are clamped to a queue's or a node's largest container, which may be smaller.
+    """
     g, node = s.g[0], s.n[ni]
-    most = 1
-    if _gives_many(s, ni):
-        free = node.avail_mb
+    most = _most_rounds(s, ni)
+    if most > 1:
+        free_mb, free_vcores = node.avail_mb, node.avail_vcores
         c = node.done_head
         while c >= 0:
-            free += s.c[c].mb
+            free_mb += s.c[c].mb
+            free_vcores += s.c[c].vcores
             c = s.c[c].d_next
-        most = max(free, 0) // max(g.min_mb, 1) + 2
+        most = min(most, g.n_asked + node.n_done)
+        if g.least_ask_mb > 0:
+            most = min(most, max(free_mb, 0) // g.least_ask_mb)
+        if g.least_ask_vcores > 0 and _counts_vcores(s):
+            most = min(most, max(free_vcores, 0) // g.least_ask_vcores)
     room = g.n_log + 2 * most + node.n_done + 8 <= len(s.log)
     return g.n_free_c >= most and room and g.n_free_r >= node.n_done and _may_reserve(s)
 

@@ -121,6 +121,7 @@ class Pooled:
         for _, head, _, _ in self.pools:
             g[head] = -1
         g["next_app_id"], g["mutations"] = 1, self.mutations
+        g["least_ask_mb"] = g["least_ask_vcores"] = np.iinfo(np.int64).max
         driven = self.driven
         g["cluster_ts"], g["launch"] = driven.cluster_timestamp, driven.launch
         g["manual_acquire"], g["max_by_nodes"] = driven.manual_acquire, driven.max_by_nodes
@@ -154,7 +155,7 @@ class Pooled:
                 self.S = extended(self.S, which, head, count, link, size)
 
     def _least(self, which: str) -> int:
-        """So many slots of an array have to be free."""
+        """How many slots of an array must be free."""
         return 0
 
     def _grow_more(self) -> None:

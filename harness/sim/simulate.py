@@ -344,7 +344,7 @@ class Simulation:
     def _take_tasks(self) -> None:
         self.tasks.take(self.world)
         g = self.world.g
-        live = int(g["live_runs"][0] + g["inner_used"][0])
+        live = int(g["live_runs"][0]) + len(self.world.inner) - int(g["inner_left"][0])
         if 2 * live + 128 > len(self.world.tasklog):
             self.world = self.world._replace(tasklog=np.zeros(4 * live + 128, w.TASKLOG))
 

@@ -10,10 +10,11 @@ from typing import Any
 from harness.sim.events import E_ACT, E_INNER, USE_MASK, push
 from harness.sim.fair.longterm import task_ended
 from harness.sim.kernel import kernel
-from harness.sim.lists import stacked
+from harness.sim.lists import pool, stacked
 from harness.sim.tasks import FAILED, FINISHED, log_attempt, put_redo, seal, take_redo, work_ms
 
 _into_executor, _out_of_executor = stacked("inner", "prev", "next")
+_take_slot, _free_slot = pool("inner_free", "next", "inner_left")
 
 
 @kernel
@@ -26,9 +27,7 @@ def _fill_executor(W: Any, j: int, c: int, now: int) -> Any:
         if st.open == 0 or st.sealed == 1 or (st.next_task >= st.tasks and st.redo_n == 0):
             s += 1
             continue
-        t = g.inner_free
-        g.inner_free = W.inner[t].next
-        g.inner_used += 1
+        t = _take_slot(W.inner, g)
         task = W.inner[t]
         if st.redo_n > 0:
             r = take_redo(W, j, s)
@@ -107,9 +106,7 @@ def inner_ended(S: Any, W: Any, t: int, now: int) -> Any:
         task.will_fail,
         task.start_ms,
     )
-    task.next = g.inner_free
-    g.inner_free = t
-    g.inner_used -= 1
+    _free_slot(W.inner, g, t)
     if dead == 1:
         return
     run = W.runs[c]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from harness.base.errors import InternalError
 from harness.sim.durations import (
     LISTED,
     STREAM_DURATION,
@@ -21,7 +22,7 @@ from harness.sim.durations import (
 from harness.sim.ends import set_end
 from harness.sim.events import E_ACT, E_BEAT, push
 from harness.sim.kernel import kernel
-from harness.sim.lists import stacked
+from harness.sim.lists import pool, stacked
 from harness.sim.world import NEVER
 
 #: How a run of a container ended, in the task log.
@@ -36,6 +37,7 @@ COPY_ASKED, BEATEN = -2, -3
 #: A stage's live containers, and a Spark job's executors.
 _into_stage, _out_of_stage = stacked("run_head", "st_prev", "st_next")
 into_executors, out_of_executors = stacked("ex_head", "st_prev", "st_next")
+_take_slot, _free_slot = pool("redo_free", "next", "redo_left")
 
 
 @kernel
@@ -51,11 +53,14 @@ def out_of_stage(W: Any, c: int, j: int, s: int) -> Any:
 
 
 @kernel
+def inner_used(W: Any) -> Any:
+    """How many tasks run inside executors."""
+    return len(W.inner) - W.g[0].inner_left
+
+
+@kernel
 def put_redo(W: Any, j: int, s: int, task: int, attempt: int, fails: int, copy_of: int) -> Any:
-    g = W.g[0]
-    r = g.redo_free
-    g.redo_free = W.redo[r].next
-    g.redo_left -= 1
+    r = _take_slot(W.redo, W.g[0])
     W.redo[r].task = task
     W.redo[r].attempt = attempt
     W.redo[r].fails = fails
@@ -74,16 +79,13 @@ def put_redo(W: Any, j: int, s: int, task: int, attempt: int, fails: int, copy_o
 @kernel
 def take_redo(W: Any, j: int, s: int) -> Any:
     """Unlink and free the first; its slot, whose contents stay readable until the next `_put_redo`."""
-    g = W.g[0]
     st = W.stages[j, s]
     r = st.redo_head
     st.redo_head = W.redo[r].next
     st.redo_n -= 1
     if st.redo_asked > 0:
         st.redo_asked -= 1
-    W.redo[r].next = g.redo_free
-    g.redo_free = r
-    g.redo_left += 1
+    _free_slot(W.redo, W.g[0], r)
     return r
 
 
@@ -179,6 +181,8 @@ def log_attempt(
     W: Any, row: int, stage: int, task: int, attempt: int, node: int, granted: int, start: int, end: int, outcome: int
 ) -> Any:
     g = W.g[0]
+    if g.task_n >= len(W.tasklog):
+        raise InternalError("the simulator's engine has no free record left in its log of tasks")
     entry = W.tasklog[g.task_n]
     g.task_n += 1
     entry.row = row

@@ -62,7 +62,7 @@ GLOBALS = record(
     "still_events feed_ms node_hb_ms end_hb_ms am_hb_ms am_lag_ms am_start_ms container_start_ms update_ms "
     "reduce_preempt_ms speculation_ms skip user_keys keys_fresh keys_at keys_of record_tasks record_calls calls_n "
     "update_noted_ms failure:d max_attempts straggler:d straggler_factor:d speculation speculation_factor:d heap_n "
-    "ring_n ring_at ring_base_ms job_free redo_free redo_left inner_free inner_used live_runs ends_free burst "
+    "ring_n ring_at ring_base_ms job_free redo_free redo_left inner_free inner_left live_runs ends_free burst "
     "need_room cross_ms round_ms ring_stale beat_again am_lost live_jobs waiting_jobs sample_n ended_n task_n started "
     "ended heartbeats skipped updates jobs_done jobs_failed last_end_ms",
     lines=False,
@@ -211,6 +211,7 @@ def new_world(nodes: int, queues: int, *, containers: int, sample_rows: int = 10
     g["redo_free"] = linked(world.redo, 0, -1)
     g["redo_left"] = len(world.redo)
     g["inner_free"] = linked(world.inner, 0, -1)
+    g["inner_left"] = len(world.inner)
     g["ends_free"] = -1
     world.nodes["next_end_ms"] = NEVER
     world.nodes["head"] = -1
@@ -235,21 +236,23 @@ def with_room(world: W, *, containers: int) -> W:
     `containers`: slots of the scheduler now.
     """
     g = world.g
-    live = int(g["live_runs"][0] + g["inner_used"][0]) + 1024
+    used = len(world.inner) - int(g["inner_left"][0])
+    live = int(g["live_runs"][0]) + used + 1024
     burst = int(g["burst"][0])
-    inner = _doubled(len(world.inner), int(g["inner_used"][0]) + burst + 64)
+    inner = _doubled(len(world.inner), used + burst + 64)
     redo = _doubled(len(world.redo), len(world.redo) - int(g["redo_left"][0]) + live)
-    if redo > len(world.redo):
-        g["redo_left"] += redo - len(world.redo)
-    world = with_events(_with_ends(world, containers), 2 * live + burst)._replace(
+    world = _with_ends(world, containers)._replace(
         runs=grown(world.runs, containers),
         scratch=grown(world.scratch, _doubled(len(world.scratch), live)),
     )
+    # As many as `harness.sim.loop.most_events`.
+    world = with_events(world, 5 * len(world.runs) + len(world.jobs) + burst + 64)
     for name, size in (("redo", redo), ("inner", inner)):
         table = getattr(world, name)
         if size > len(table):
             wide = grown(table, size)
             g[f"{name}_free"] = linked(wide, len(table), int(g[f"{name}_free"][0]))
+            g[f"{name}_left"] += size - len(table)
             world = world._replace(**{name: wide})
     return world
 

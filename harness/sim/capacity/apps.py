@@ -25,7 +25,7 @@ from harness.sim.capacity.parallel import arrive, gone, release_room, untrack
 from harness.sim.capacity.resources import normalize
 from harness.sim.capacity.state import DRAINING, MUT_APPPRIORITY, NEED_ROOM, REJECTED, RUNNING, STOPPED, S
 from harness.sim.capacity.users import count_apps, ensure_user, forget_user, sleep
-from harness.sim.containers import new_app
+from harness.sim.containers import free_app, new_app
 from harness.sim.kernel import kernel
 
 
@@ -148,7 +148,7 @@ def leave(s: S, i: int, now: int) -> None:
 @kernel
 def forget(s: S, i: int) -> None:
     """An application has ended; a queue that drains may stop with it. Its slot is free, unless a ghost is in a list."""
-    g, x = s.g[0], s.a[i]
+    x = s.a[i]
     sleep(s, i)
     p = x.q
     while p >= 0:
@@ -162,9 +162,7 @@ def forget(s: S, i: int) -> None:
     if x.active == 1 or x.waiting == 1:
         x.ghost = 1
         return
-    x.free_next = g.free_app
-    g.free_app = i
-    g.n_free_app += 1
+    free_app(s.a, s.g[0], i)
 
 
 @kernel

@@ -15,11 +15,12 @@ from harness.sim.capacity.state import S
 from harness.sim.capacity.users import sleep, use, wake
 from harness.sim.containers import hold, let_go, link_ask, unlink_ask
 from harness.sim.kernel import kernel
-from harness.sim.lists import chained, keyed
+from harness.sim.lists import chained, keyed, pool
 
 #: An application's reservations by key.
 find_held, _into_held = keyed("held_head")
 _out_of_held = chained("held_head", "next")
+_take_held, _free_held = pool("free_h", "next", "n_free_h")
 
 # --- asks
 
@@ -113,13 +114,11 @@ def _count_reserved(s: S, i: int, mb: int, vcores: int) -> None:
 @kernel
 def reserve(s: S, i: int, r: int, ni: int, now: int) -> None:
     """A node is reserved for application i's ask r. What it costs queue and user is not counted here."""
-    g, x, node, ask = s.g[0], s.a[i], s.n[ni], s.r[r]
+    x, node, ask = s.a[i], s.n[ni], s.r[r]
     h = find_held(s.h, x, ask.priority, ask.alloc_id)
     if h < 0:
-        h = g.free_h
+        h = _take_held(s.h, s.g[0])
         e = s.h[h]
-        g.free_h = e.next
-        g.n_free_h -= 1
         e.app, e.priority, e.alloc_id, e.n, e.cap, e.head, e.tail = i, ask.priority, ask.alloc_id, 0, 16, -1, -1
         _into_held(s.h, x, h)
     e = s.h[h]
@@ -140,7 +139,7 @@ def reserve(s: S, i: int, r: int, ni: int, now: int) -> None:
 @kernel
 def unreserve(s: S, ni: int, now: int) -> None:
     """Give up a node's reservation; what queue and user use is not changed here."""
-    g, node = s.g[0], s.n[ni]
+    node = s.n[ni]
     i, h = let_go(s, ni, now), node.res_h
     x, e = s.a[i], s.h[h]
     before, p = -1, e.head
@@ -156,9 +155,7 @@ def unreserve(s: S, ni: int, now: int) -> None:
     e.again = 0
     if e.n == 0:
         _out_of_held(s.h, x, h)
-        e.next = g.free_h
-        g.free_h = h
-        g.n_free_h += 1
+        _free_held(s.h, s.g[0], h)
     _count_reserved(s, i, -node.res_mb, -node.res_vcores)
 
 

@@ -46,10 +46,17 @@ def changed(s: S, now: int) -> None:
 
 
 @kernel
-def gives_many(s: S, ni: int) -> bool:
-    """Whether one heartbeat may give out more than one container."""
+def most_rounds(s: S, ni: int) -> int:
+    """How many containers one heartbeat may assign, whatever is asked for and free (`assign.attempt`)."""
     g = s.g[0]
-    return g.multi == 1 and g.off_max > 1 and g.con_max != 1
+    most = max(g.off_max, 1) if g.multi == 1 else 1
+    return min(most, max(g.con_max, 1)) if g.con_max != -1 else most
+
+
+@kernel
+def counts_vcores(s: S) -> bool:
+    """Whether a container must fit into a node's vcores: not under the DefaultResourceCalculator."""
+    return s.g[0].drf == 1
 
 
 @kernel

@@ -59,14 +59,15 @@ MUT_LARGEST = 1 << 27
 #: Globals (one record). ``cluster_*``: sum of the nodes as the scheduler has it, ``label_*`` as the partition has it
 #: (less by a lost node while its containers are being dropped). ``p_*``: the proposal that is to be committed:
 #: application, ask, reserve or allocate, the node whose reservation is given up; ``h_*``: a leaf's headroom;
-#: ``limited``: a number of parallel applications is limited, or was.
+#: ``limited``: a number of parallel applications is limited, or was; ``n_asked``, ``least_ask_*``: as in
+#: ``harness.sim.fair.state``.
 G = record(
     "n_queues n_leaves system_apps queue_apps n_nodes cluster_mb cluster_vcores label_mb label_vcores min_mb "
     "min_vcores conf_max_mb conf_max_vcores node_max_mb node_max_vcores node_max_known max_by_nodes drf look "
     "off_max multi con_max max_priority mutations launch manual_acquire cleanup_heartbeats cluster_ts free_app "
     "free_c free_r free_h n_free_app n_free_c n_free_r n_free_h serial next_app_id node_seq req_seq n_log n_running "
     "p_app p_ask p_reserve p_give h_mb h_vcores alloc_mb alloc_vcores last_c last_mb last_vcores hooks kill_n "
-    "preemption n_held_back limited"
+    "preemption n_held_back limited n_asked least_ask_mb least_ask_vcores"
 )
 
 #: Queues. ``conf_*``/``confmax_*``: configured absolute capacities; ``eff_*``/``effmax_*``: effective ones; ``used_*``

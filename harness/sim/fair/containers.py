@@ -14,10 +14,11 @@ from harness.sim.fair.order import place
 from harness.sim.fair.state import S
 from harness.sim.fair.turns import seat_late, seat_path
 from harness.sim.kernel import kernel
-from harness.sim.lists import chained
+from harness.sim.lists import chained, pool
 
 #: Resources preempted on a node, by whom they are for.
 _out_of_preempted = chained("pre_head", "next")
+take_preempted, _free_preempted = pool("free_p", "next", "n_free_p")
 
 
 @kernel
@@ -75,9 +76,7 @@ def find_preempted(s: S, ni: int, i: int) -> int:
 def unlink_preempted(s: S, ni: int, p: int) -> None:
     """Take a record out of a node's list of resources preempted for somebody."""
     _out_of_preempted(s.p, s.n[ni], p)
-    s.p[p].next = s.g[0].free_p
-    s.g[0].free_p = p
-    s.g[0].n_free_p += 1
+    _free_preempted(s.p, s.g[0], p)
 
 
 @kernel

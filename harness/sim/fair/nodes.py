@@ -83,9 +83,15 @@ def changed(s: S, now: int) -> None:
 
 
 @kernel
-def gives_many(s: S, ni: int) -> bool:
-    """Whether one heartbeat may give out more than one container."""
-    return s.g[0].assign_multiple == 1 or s.n[ni].pre_head >= 0
+def most_rounds(s: S, ni: int) -> int:
+    """How many containers one heartbeat may assign, whatever is asked for and free."""
+    return _INT_MAX if s.g[0].assign_multiple == 1 or s.n[ni].pre_head >= 0 else 1
+
+
+@kernel
+def counts_vcores(s: S) -> bool:
+    """Whether a container must fit into a node's vcores."""
+    return True
 
 
 @kernel

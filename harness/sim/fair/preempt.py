@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from harness.base.errors import InternalError
 from harness.sim.attempts import complete, give_back
 from harness.sim.containers import VICTIM, by_hash, free_if_gone, log_container
+from harness.sim.fair.containers import take_preempted
 from harness.sim.fair.order import compare
 from harness.sim.fair.starvation import poll
 from harness.sim.fair.state import NEED_ROOM, PREEMPTED, S
@@ -184,7 +186,7 @@ def _node_order(s: S, at: int) -> int:
 @kernel
 def _preempted_here(s: S, ni: int, i: int, mb: int, vcores: int) -> None:
     """FSSchedulerNode.addContainersForPreemption: so much will be freed here for application i."""
-    node, g = s.n[ni], s.g[0]
+    node = s.n[ni]
     node.pre_mb += mb
     node.pre_vcores += vcores
     last, p = -1, node.pre_head
@@ -194,10 +196,8 @@ def _preempted_here(s: S, ni: int, i: int, mb: int, vcores: int) -> None:
             s.p[p].vcores += vcores
             return
         last, p = p, s.p[p].next
-    p = g.free_p
+    p = take_preempted(s.p, s.g[0])
     e = s.p[p]
-    g.free_p = e.next
-    g.n_free_p -= 1
     e.app, e.serial, e.mb, e.vcores, e.next = i, s.a[i].serial, mb, vcores, -1
     if last < 0:
         node.pre_head = p
@@ -297,6 +297,8 @@ def _one_container(s: S, i: int, mb: int, vcores: int, nodes_at: int, n_nodes: i
         s.a[x.app].preempt_vcores += x.vcores
         e = s.log[log_container(s, now, VICTIM, w[k], 0)]
         e.for_app, e.kill_ms = i, now + g.warn_ms
+        if g.kill_n >= len(s.k):
+            raise InternalError("the simulator's engine has no free place left in its ring of kills")
         kill = s.k[(g.kill_head + g.kill_n) % len(s.k)]
         kill.t, kill.c, kill.serial = now + g.warn_ms, w[k], x.serial
         g.kill_n += 1

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from harness.sim.arrays import at_address
+from harness.sim.containers import free_app
 from harness.sim.fair.order import place, place_all
 from harness.sim.fair.starvation import find_starved
 from harness.sim.fair.state import ALL_SHARES, DRF, FIFO, SOME_SHARES, S
@@ -286,9 +287,7 @@ def _demands(s: S) -> None:
             place(s, i)
             _demand_up(s, x.q)
         else:
-            x.free_next = g.free_app
-            g.free_app = i
-            g.n_free_app += 1
+            free_app(s.a, g, i)
         i = after
     if g.demand_dirty == 0:
         return

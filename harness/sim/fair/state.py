@@ -58,7 +58,8 @@ MUT_CLAMP = 1 << 20
 #: Globals (one record). ``cluster_*``: sum of the nodes; ``alloc_*``: what containers hold; ``avail_*``: the root
 #: queue's "available" metric, which Hadoop refreshes at certain moments only; ``free_*``: heads of the free lists;
 #: ``least_*``: no container has ever been smaller; ``large_asks``: some ask has been large enough to reserve a node;
-#: ``asks_head``: list of the leaves with ``asks_dirty``; ``starve_ms``: when it was last looked who starves.
+#: ``asks_head``: list of the leaves with ``asks_dirty``; ``starve_ms``: when it was last looked who starves;
+#: ``n_asked``: outstanding containers of all asks; ``least_ask_*``: no ask has ever been smaller.
 G = record(
     "n_queues n_nodes cluster_mb cluster_vcores alloc_mb alloc_vcores avail_mb avail_vcores min_mb min_vcores "
     "inc_mb inc_vcores conf_max_mb conf_max_vcores node_max_mb node_max_vcores node_max_known max_by_nodes "
@@ -67,8 +68,8 @@ G = record(
     "free_c free_r free_p n_free_app n_free_c n_free_r n_free_p serial next_app_id node_seq req_seq n_log "
     "dirty_head demand_dirty shares_dirty n_leaves nodes_peak kill_head kill_n n_reservable reservations_allowed "
     "last_mb last_vcores last_c n_running heap_top hooks n_aside moving late_off late_cap span n_sizes n_views "
-    "n_looks least_mb least_vcores large_asks asks_head starve_ms period_ms:d reservable_ratio:f "
-    "utilisation_threshold:f"
+    "n_looks least_mb least_vcores large_asks asks_head starve_ms n_asked least_ask_mb least_ask_vcores "
+    "period_ms:d reservable_ratio:f utilisation_threshold:f"
 )
 
 #: Queues. ``usage_*`` live; ``demand_*`` as of the last update (Hadoop's); ``pending_*`` live outstanding asks of all
