@@ -192,6 +192,8 @@ def test_kills_that_require_room_wait_for_it() -> None:
 
 def test_the_loop_returns_when_the_scheduler_has_more_containers_than_the_world(cases: ModuleType) -> None:
     sim = Simulation(cases.setup([cases.mapreduce("j", "a", 3)]))
+    while run_at(sim.scheduler.S.address, sim.world.address) != w.NEED_JOBS:
+        sim._grow()
     while len(sim.scheduler.S.c) == len(sim.world.runs):
         sim.scheduler.grow()
     assert run_at(sim.scheduler.S.address, sim.world.address) == w.NEED_ROOM
