@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 #: Alarms of things that come right by themselves, or that the controller has put right.
-_HARMLESS = frozenset({"rm", "foreign", "ad-hoc", "trap", "note"})
+_HARMLESS = frozenset({"rm", "foreign", "ad-hoc", "trap", "note", "backup"})
 
 
 @click.command()

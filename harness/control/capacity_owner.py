@@ -92,6 +92,7 @@ class CapacityOwner(Owned):
             if path not in self.baseline and self._returned(path, said[CAPACITY]) is not None:
                 # The capacity is of the time when it went.
                 found.append(Foreign(path, CAPACITY, str(said[CAPACITY])))
+            found += self._reclaim(path, said)
             known = self.baseline.setdefault(path, {CAPACITY: said[CAPACITY]})
             unknown = words_lost and not self.ours.get(path, {}).get(CAPACITY)
             if unknown and said[CAPACITY] not in (None, known[CAPACITY]):
@@ -190,6 +191,7 @@ class CapacityOwner(Owned):
 
     def prepare(self, attributes: Attributes) -> PreparedCapacities:
         """The properties with these attributes, as of the last `read`. InputError where they cannot be expressed."""
+        self.generation += 1
         wanted = self._steering().wanted(attributes)
         changes = self._changes(wanted.values)
         before, after = self.place.shown(self._configuration(), changes)

@@ -16,7 +16,7 @@ from harness.base.errors import InputError, YarnfairError
 from harness.control.capacity_owner import CapacityOwner
 from harness.control.gate import in_short
 from harness.control.lease import HeldByAnother, Lease
-from harness.control.owned import Prepared
+from harness.control.owned import Prepared, generation_of
 from harness.control.owner import FileOwner
 from harness.control.settings import ControlSettings
 from harness.control.values import Nonsense
@@ -185,12 +185,25 @@ def _given_back(store: LedgerStore) -> dict[str, Any]:
     return {"look": {**look, "given_back": True}} if isinstance(look, dict) else {}
 
 
-def adopt(owner: Owner, store: LedgerStore, lease: Lease) -> None:
+def adopt(owner: Owner, store: LedgerStore, lease: Lease) -> str:
     """Takes over what another controller said of the file, unless the ledger itself knows. Raises InputError.
+
+    Of its own words those that are later than the ledger are taken over: an older copy of the ledger was restored. What
+    is to be said of that is returned ('': nothing).
 
     Nonsense is taken from nobody, and forgotten: who knows the file goes on, and can give it back.
     """
-    if lease.said and not (lease.said_by == store.identity and owner.baseline):
+    own = lease.said_by == store.identity
+    later = generation_of(lease.said.get("generation")) if lease.said else 0
+    if own and owner.baseline and later > owner.generation:
+        before, owner.generation = owner.generation, later
+        owner.adopt(lease.said)
+        return (
+            f"the ledger is an older copy (generation {before}, the file was written up to {later}): whose the values "
+            "in the file are was taken from the lease beside it, and what was counted since the copy, from what the "
+            "ResourceManager still retains"
+        )
+    if lease.said and not (own and owner.baseline):
         try:
             # Who goes on after a moment takes the file as one who never ended.
             owner.adopt(lease.said, lives=lease.other_lives or lease.goes_on)
@@ -198,6 +211,7 @@ def adopt(owner: Owner, store: LedgerStore, lease: Lease) -> None:
             lease.forget_said()
             if not owner.baseline:
                 raise
+    return ""
 
 
 def clear(owner: Owner, lease: Lease | None) -> None:

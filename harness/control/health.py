@@ -14,7 +14,7 @@ from harness.control.reports import TickReport
 __all__ = ["ControlHealth", "health_of_decisions"]
 
 #: Alarms that do not keep a policy from acting. Any other alarm of a tick that carried nothing out does.
-HARMLESS = frozenset({"foreign", "note", "app", "rm", "ad-hoc", "ledger", "guard"})
+HARMLESS = frozenset({"foreign", "note", "app", "rm", "ad-hoc", "ledger", "guard", "backup"})
 RELEASED = "released"
 #: A controller that makes no tick for longer than this, and than so many periods, is out of action meanwhile.
 SILENCE_S, SILENT_PERIODS = 30.0, 10.0

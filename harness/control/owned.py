@@ -27,7 +27,7 @@ from harness.yarn.queue_answers import SchedulerStatus
 #: Parts that every document has, and all that is kept of a queue that has gone.
 _ALWAYS = ("baseline", "ours")
 #: What is kept of queues whether they are there or not.
-_KEPT = ("departed", "written")
+_KEPT = ("departed", "written", "returned")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,11 @@ class Prepared:
         return self.before != self.after
 
 
+def generation_of(value: Any) -> int:
+    """A generation as a document holds it; 0 where it has none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
 @dataclass(slots=True)
 class Owned(ABC):
     """One file or configuration, its baseline and what is ours in it: queue -> attribute -> value (None: not there).
@@ -80,9 +85,16 @@ class Owned(ABC):
     ours: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
     #: Queues that have gone -> their baseline and what was ours, for when they come back as they went.
     departed: dict[str, dict[str, Any]] = field(default_factory=dict)
-    #: Queue -> shares that controllers are known to have written, oldest first: an older copy of the file brings them
-    #: back, and they are never taken for an administrator's.
+    #: Queue (of other attributes than the share, with a tab and the attribute) -> values that controllers are known to
+    #: have written, oldest first: an older copy of the file brings them back, and they are never taken for an
+    #: administrator's.
     written: dict[str, list[Any]] = field(default_factory=dict)
+    #: Queues whose values have been given back -> the administrator's own and those that were a controller's then: a
+    #: file that was opened before and is saved afterwards brings a controller's back.
+    returned: dict[str, dict[str, Any]] = field(default_factory=dict)
+    #: How many documents have been prepared for this place: of two ledgers, or a ledger and a lease, the one that has
+    #: counted further knows the later values.
+    generation: int = 0
     #: How often somebody else had changed the document when it was read.
     edits: int = field(default=0, init=False)
     #: Why a ResourceManager would refuse the administrator's own document; None: not checked since it was read.
@@ -98,18 +110,26 @@ class Owned(ABC):
 
     def document(self) -> dict[str, Any]:
         """Whose the values are: what a ledger keeps (`restored`), and others are told (`adopt`)."""
-        return {name: getattr(self, name) for name in (*self.PARTS, *_KEPT)}
+        return {name: getattr(self, name) for name in (*self.PARTS, *_KEPT, "generation")}
 
     @classmethod
     def restored(cls, place: Any, document: Callable[[str], Any]) -> Self:
         """The owner whose `document` a ledger has kept (``document``: by name, None what it has not)."""
-        return cls(place, **{name: document(name) or {} for name in (*cls.PARTS, *_KEPT)})
+        kept: dict[str, Any] = {name: document(name) or {} for name in (*cls.PARTS, *_KEPT)}
+        owner = cls(place, **kept)
+        owner.generation = generation_of(document("generation"))
+        return owner
 
     def forget(self) -> None:
         """All is the administrator's: what stands there when it is read next are the entitlements.
 
-        Queues that have gone are not given back: they may return with a controller's values.
+        Queues that have gone are not given back: they may return with a controller's values. So may those that are
+        there, in a file that somebody opened before.
         """
+        for path, ours in self.ours.items():
+            if ours:
+                kept = {"baseline": dict(self.baseline.get(path, {})), "ours": {k: list(v) for k, v in ours.items()}}
+                depart(self.returned, path, kept)
         for name in self.PARTS:
             getattr(self, name).clear()
         self._refusals = None
@@ -130,6 +150,7 @@ class Owned(ABC):
             self._hold_against(said, self._stands())
         for name, kept in said.items():
             setattr(self, name, kept)
+        self.generation = max(self.generation, generation_of(document.get("generation")))
         self.ours = {path: kept for path, kept in self.ours.items() if kept}
         self._refusals = None
         self._look_anew()
@@ -170,6 +191,8 @@ class Owned(ABC):
             said[name] = {str(path): read(own) for path, own in known.items()}
         if (away := document.get("departed")) is not None:
             said["departed"] = {str(path): self._departed(kept) for path, kept in away.items()}
+        if (returned := document.get("returned")) is not None:
+            said["returned"] = {str(path): self._departed(kept) for path, kept in returned.items()}
         if (written := document.get("written")) is not None:
             said["written"] = {str(path): list(shares) for path, shares in written.items()}
         return said
@@ -229,7 +252,9 @@ class Owned(ABC):
                 adopted = share and path in taken
                 text = "what it was before the controller" if before else "nothing" if value is None else str(value)
                 found.append(Foreign(path, attribute, text, taken=adopted and not before))
-                if not before and (adopted or not (share or words_lost)):
+                # An older copy of the document brings back a limit that a controller wrote.
+                old = value is not None and value in self.written.get(self._written_as(path, attribute), [])
+                if not before and (adopted or not (share or words_lost or old)):
                     known[attribute] = value
                 values[:] = [value]
         self._refusals = None
@@ -338,6 +363,59 @@ class Owned(ABC):
         """Forgets a queue; what was known of it."""
         return {name: getattr(self, name).pop(path, {}) for name in self.PARTS}
 
+    def _reclaim(self, path: str, said: Mapping[str, Any]) -> list[Foreign]:
+        """Recognise values of a queue that nobody knows yet as ones that a controller wrote before it gave all back.
+
+        They are never taken for the administrator's without asking: his own, as they were then, are the entitlements,
+        and what stands there is ours.
+        """
+        kept = self.returned.get(path)
+        if kept is None or path in self.baseline:
+            return []
+        found = []
+        for attribute, values in kept["ours"].items():
+            value, own = said.get(attribute), kept["baseline"].get(attribute)
+            known = [*values, *self.written.get(self._written_as(path, attribute), [])]
+            if value is None or value == own or value not in known:
+                continue
+            self.baseline.setdefault(path, {self.SHARE: said[self.SHARE]})[attribute] = own
+            self.ours.setdefault(path, {})[attribute] = [value]
+            text = f"{value}, which a controller wrote; it stays {own} as before (to change it, name it in `queues`)"
+            found.append(Foreign(path, attribute, text))
+        return found
+
+    def _written_as(self, path: str, attribute: str) -> str:
+        """Under which name `written` has an attribute of a queue: its share under the queue's."""
+        return path if attribute == self.SHARE else f"{path}\t{attribute}"
+
+    def hold_against_file(self) -> None:
+        """Go on from what is remembered as from another controller's word: what is shown otherwise is the
+        administrator's. For a ledger that is older than the file, and whose later words are lost.
+
+        Where one of siblings has a share that no person writes, a controller has written them all: what is remembered
+        stays. Raises what reading raises.
+        """
+        said = {name: getattr(self, name) for name in (*self.PARTS, *_KEPT)}
+        stands = self._stands()
+        shares = {path: stands[path][self.SHARE] for path in self.ours.keys() & stands.keys()}
+        not_his = {path.rpartition(".")[0] for path, share in shares.items() if not self._by_hand(share)}
+        for path, share in shares.items():
+            ours = self.ours[path]
+            if ours.get(self.SHARE) and path.rpartition(".")[0] in not_his and share not in ours[self.SHARE]:
+                ours[self.SHARE].append(share)
+        self._hold_against(said, stands)
+        self.ours = {path: kept for path, kept in self.ours.items() if kept}
+        self._refusals = None
+        self._look_anew()
+
+    def unknown_shares(self) -> list[str]:
+        """Queues whose share was not known when they were read, and looks like a controller's: in words."""
+        return [
+            f"{path} has {values[self.SHARE]}"
+            for path, values in self.baseline.items()
+            if values.get(self.SHARE) is not None and not self._by_hand(values[self.SHARE]) and not self.ours.get(path)
+        ]
+
     def _depart(self, path: str) -> None:
         """A queue is there no more."""
         kept = {name: known for name, known in self._forget(path).items() if known}
@@ -362,7 +440,7 @@ class Owned(ABC):
         """What was about to be written has been."""
         for path, attributes in self.ours.items():
             for attribute, values in attributes.items():
-                if attribute == self.SHARE:
-                    own = self.baseline.get(path, {}).get(attribute)
-                    remember_written(self.written, path, [value for value in values if value != own])
+                own = self.baseline.get(path, {}).get(attribute)
+                others = [value for value in values if value != own]
+                remember_written(self.written, self._written_as(path, attribute), others)
                 del values[:-1]

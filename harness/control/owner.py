@@ -101,6 +101,7 @@ class FileOwner(Owned):
             if path not in self.baseline and self._come_back(path, said, older):
                 # The weight is of the time when it went.
                 found.append(Foreign(path, "weight", str(said["weight"])))
+            found += self._reclaim(path, said)
             known = self.baseline.setdefault(path, {"weight": said["weight"]})
             if words_lost and not self.ours.get(path, {}).get("weight") and said["weight"] != known["weight"]:
                 # What differs from the entitlement is found foreign below.
@@ -239,6 +240,7 @@ class FileOwner(Owned):
 
         What will be written is in ``ours`` and ``baseline`` from then on: keep them before it is.
         """
+        self.generation += 1
         file, names, problems = self._file, self._names, []
         wanted: dict[str, Values] = {}
         weights, ad_hoc = _scaled(attributes.weights, names)

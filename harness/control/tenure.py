@@ -62,6 +62,8 @@ class Tenure:
         self._informed = bool(owner.baseline)
         #: Whether another controller wrote the file, and nobody knows what it said of it last.
         self._words_lost = False
+        #: Whether it has been looked whether the ledger is an older copy, whose later words are lost.
+        self._copy_checked = False
         #: When a tick last did all that it was to do (the lease's clock).
         self._good_s = time.monotonic()
         #: In a shadow: whether an earlier run of this ledger's controller was killed and left what it wrote.
@@ -227,9 +229,31 @@ class Tenure:
         if found == self._adopted:
             return
         with self._alarmed("lease"):
-            adopt(self.owner, self.store, lease)
+            if text := adopt(self.owner, self.store, lease):
+                self._alarm("backup", text)
             self._adopted = found
             self._informed |= bool(lease.said)
+
+    def _check_copy(self) -> None:
+        """An older copy of the ledger, whose later words no lease has: the file is held against what it remembers."""
+        if self._copy_checked:
+            return
+        before, seen = self.owner.generation, self.store.seen_generation
+        if before < seen:
+            with self._alarmed("file"):
+                self.owner.hold_against_file()
+                self.owner.read()
+                self.owner.generation = seen
+                text = (
+                    f"the ledger is an older copy (generation {before} of {seen}), and no lease tells whose the values "
+                    "in the file are: round ones are taken for the administrator's, the others as the copy knows them"
+                )
+                if unknown := self.owner.unknown_shares():
+                    text += f"; name these in `queues` if they are not yours: {', '.join(unknown[:5])}"
+                self._alarm("backup", text)
+                self._copy_checked = True
+            return
+        self._copy_checked = True
 
     # --- guards ---
 

@@ -192,6 +192,7 @@ class Controller(Tenure):
         tick.alarms, self._announced = tuple(self._announced), []
         self._hold()
         self._told_to_go_on()
+        self._check_copy()
         self._restore_left_over()
         actions: list[Action] = self.core.handle(Tick(tick.time_s))
         while actions:

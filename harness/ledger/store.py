@@ -82,6 +82,9 @@ class LedgerStore:
             self._db = _connect(path, keeps=True)
             try:
                 self._prepare()
+                #: The highest ``generation`` that this ledger has kept, as its lock file says: a ledger whose document
+                #: says less is an older copy.
+                self.seen_generation = self._seen_generation()
             except BaseException:
                 self._db.close()
                 raise
@@ -182,6 +185,27 @@ class LedgerStore:
             raise StoreFull(f"the ledger cannot be written: {error}", where=str(self.path), mend=mend) from None
         if accounts is not None:
             accounts.saved()
+        generation = (documents or {}).get("generation")
+        if isinstance(generation, int):
+            self._see_generation(generation)
+
+    def _seen_generation(self) -> int:
+        try:
+            known = json.loads(os.pread(self._lock, 4096, 0) or b"{}")
+            return int(known["generation"]) if known.get("identity") == self.identity else 0
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return 0
+
+    def _see_generation(self, generation: int) -> None:
+        """Tell of a generation beside the ledger, where a copy of the ledger alone does not bring back an older one."""
+        if generation <= self.seen_generation:
+            return
+        self.seen_generation = generation
+        said = json.dumps({"identity": self.identity, "generation": generation}).encode()
+        # Whoever cannot write it has the lease beside the scheduler's file.
+        with contextlib.suppress(OSError):
+            os.pwrite(self._lock, said + b"\n", 0)
+            os.ftruncate(self._lock, len(said) + 1)
 
     def _check_there(self) -> None:
         """Raises StoreFull where the file that is open is no longer the one at the path."""

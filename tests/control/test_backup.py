@@ -1,0 +1,194 @@
+"""An older copy of the ledger, or of the scheduler's file, is told from the present one, and does no harm."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.control.owner import FileOwner
+from harness.control.values import is_round
+from harness.ledger.store import LedgerStore
+from harness.model.plan import Attributes
+from harness.model.resources import Resource
+from harness.yarn.fair.parse import parse_allocations
+from tests.control.driven import FILE, controlled, in_force, kinds, rm_with_load
+from tests.control.rm_model import MemoryPlace, RmModel
+
+WITH_C = FILE.replace(b"</allocations>", b'<queue name="c"><weight>2</weight></queue></allocations>')
+
+
+def work(rm: RmModel, folder: Path, *, stop: bool = False, ticks: int = 8, **how: Any) -> list[Any]:
+    """A controller works for a while, and is killed, or stopped."""
+    reports = []
+    with controlled(rm, folder, **{"lease_s": 30.0, "mode": "bounded", **how}) as controller:
+        for _ in range(ticks):
+            reports.append(controller.tick())
+            rm.now_s += 60.0
+        if stop:
+            controller.stop("release")
+    return reports
+
+
+def copied(folder: Path) -> Callable[[], None]:
+    """A copy of the ledger as it is now; a function that restores it."""
+    shutil.copy(folder / "ledger.db", folder / "backup")
+
+    def restore() -> None:
+        for name in ("ledger.db-wal", "ledger.db-shm"):
+            (folder / name).unlink(missing_ok=True)
+        shutil.copy(folder / "backup", folder / "ledger.db")
+
+    return restore
+
+
+def weight(data: bytes, path: str) -> float:
+    return parse_allocations(data).weight(path)
+
+
+def edited(rm: RmModel, before: bytes, after: bytes) -> None:
+    """The administrator edits the file as it is."""
+    assert before in rm.place.data
+    rm.place.data = rm.place.data.replace(before, after)
+    rm.refresh_queues()
+
+
+def test_a_queue_added_since_keeps_its_real_entitlement(tmp_path: Path) -> None:
+    rm = rm_with_load()
+    rm.start("x", 4096)
+    work(rm, tmp_path)
+    restore = copied(tmp_path)
+    edited(rm, b"</allocations>", b'<queue name="c"><weight>2</weight></queue></allocations>')
+    rm.submit("z", "root.c").pending = 5
+    work(rm, tmp_path)
+    assert weight(rm.place.data, "root.c") != 2.0
+    restore()
+    (report,) = work(rm, tmp_path, ticks=1)
+    (alarm,) = [alarm for alarm in report.alarms if alarm.kind == "backup"]
+    assert "the ledger is an older copy" in alarm.text
+    assert report.snapshot.queues["root.c"].weight == 2.0
+    (report,) = work(rm, tmp_path, ticks=1, stop=True)
+    assert kinds(report) == set()
+    assert weight(rm.place.data, "root.c") == 2.0
+    assert b'<queue name="a"><weight>1</weight><maxRunningApps>7</maxRunningApps></queue>' in rm.place.data
+
+
+def test_static_limits_written_since_are_taken_back(tmp_path: Path) -> None:
+    rm = rm_with_load()
+    rm.start("x", 4096)
+    work(rm, tmp_path, policy="fair")
+    restore = copied(tmp_path)
+    work(rm, tmp_path, policy="static")
+    assert b"maxResources" in rm.place.data
+    restore()
+    reports = work(rm, tmp_path, policy="fair", ticks=2)
+    assert "backup" in kinds(reports[0])
+    assert b"maxResources" not in rm.place.data
+    work(rm, tmp_path, policy="fair", stop=True, ticks=1)
+    assert rm.place.data == FILE
+
+
+@pytest.mark.parametrize("lease_s", [0.0, 30.0])
+def test_a_copy_from_before_a_release_does_not_override_what_the_administrator_wrote_since(
+    tmp_path: Path, lease_s: float
+) -> None:
+    rm = rm_with_load()
+    rm.start("x", 4096)
+    work(rm, tmp_path, lease_s=lease_s)
+    restore = copied(tmp_path)
+    work(rm, tmp_path, lease_s=lease_s, stop=True)
+    assert rm.place.data == FILE
+    edited(rm, b"<weight>1</weight><maxRunningApps>", b"<weight>3</weight><maxRunningApps>")
+    rm.submit("w", "root.a").pending = 3
+    restore()
+    (report,) = work(rm, tmp_path, ticks=1, lease_s=lease_s)
+    assert "backup" in kinds(report)
+    assert report.snapshot.queues["root.a"].weight == 3.0
+    work(rm, tmp_path, ticks=1, stop=True, lease_s=lease_s)
+    assert weight(rm.place.data, "root.a") == 3.0
+
+
+def test_without_a_lease_a_share_that_no_person_writes_is_not_taken_for_the_administrators(tmp_path: Path) -> None:
+    rm = rm_with_load()
+    rm.start("x", 4096)
+    how = {"lease_s": 0.0, "sets": {"horizon_s": "20000"}}
+    work(rm, tmp_path, ticks=1, **how)
+    restore = copied(tmp_path)
+    work(rm, tmp_path, ticks=5, **how)
+    assert not is_round(weight(rm.place.data, "root.a"))
+    restore()
+    (report,) = work(rm, tmp_path, ticks=1, lease_s=0.0)
+    assert "backup" in kinds(report)
+    assert {q: report.snapshot.queues[q].weight for q in ("root.a", "root.b")} == {"root.a": 1.0, "root.b": 1.0}
+    work(rm, tmp_path, ticks=1, stop=True, lease_s=0.0)
+    assert rm.place.data == FILE
+
+
+def test_a_ledger_that_goes_on_is_no_copy(tmp_path: Path) -> None:
+    rm = rm_with_load()
+    rm.start("x", 4096)
+    for stop in (False, True, False, True):
+        for report in work(rm, tmp_path, ticks=3, stop=stop):
+            assert "backup" not in kinds(report)
+    # A new ledger at the same path is none of the old one's copies.
+    (tmp_path / "ledger.db").unlink()
+    assert "backup" not in kinds(work(rm, tmp_path, ticks=1)[0])
+    assert json.loads((tmp_path / "ledger.db.lock").read_text())["generation"] >= 1
+
+
+@pytest.mark.parametrize("when", ["last", "earlier"])
+def test_a_file_opened_while_enforced_and_saved_after_the_stop_keeps_the_administrators_weights(
+    tmp_path: Path, when: str
+) -> None:
+    rm = rm_with_load()
+    rm.start("x", 4096)
+    work(rm, tmp_path)
+    opened = rm.place.data
+    work(rm, tmp_path, ticks=30 if when == "earlier" else 1)
+    if when == "last":
+        opened = rm.place.data
+    work(rm, tmp_path, stop=True, ticks=1)
+    assert rm.place.data == FILE
+    # Saved from the editor, with a change that is the administrator's own.
+    assert b"<maxRunningApps>7<" in opened
+    rm.place.data = opened.replace(b"<maxRunningApps>7<", b"<maxRunningApps>9<")
+    rm.refresh_queues()
+    reports = work(rm, tmp_path, ticks=2)
+    said = [alarm.text for alarm in reports[0].alarms if alarm.kind == "foreign"]
+    assert any("which a controller wrote" in text and "`queues`" in text for text in said)
+    assert {q: reports[0].snapshot.queues[q].weight for q in ("root.a", "root.b")} == {"root.a": 1.0, "root.b": 1.0}
+    work(rm, tmp_path, stop=True, ticks=1)
+    assert rm.place.data == FILE.replace(b"<maxRunningApps>7<", b"<maxRunningApps>9<")
+    assert in_force(rm) == {"root.a": 1.0, "root.b": 1.0}
+
+
+def test_limits_that_were_given_back_and_come_back_are_no_administrators(tmp_path: Path) -> None:
+    place = MemoryPlace(FILE)
+    with LedgerStore(tmp_path / "ledger.db") as store:
+        owner = FileOwner.restored(place, store.document)
+        owner.read()
+        owner.write(owner.prepare(Attributes({"root.a": 4.8125}, max_shares={"root.a": Resource(777, 7)})))
+        opened = place.data
+        owner.write(owner.original())
+        owner.forget()
+        assert place.data == FILE
+        store.commit(documents=owner.document())
+        place.data = opened
+        owner = FileOwner.restored(place, store.document)
+        assert {edit.attribute for edit in owner.read()} == {"weight", "max_resources"}
+        assert owner.original().after == FILE
+
+
+def test_a_weight_that_the_administrator_writes_after_a_release_is_his(tmp_path: Path) -> None:
+    rm = rm_with_load()
+    rm.start("x", 4096)
+    work(rm, tmp_path, stop=True)
+    rm.place.data = WITH_C.replace(b"<weight>1</weight><max", b"<weight>5</weight><max")
+    rm.refresh_queues()
+    (report,) = work(rm, tmp_path, ticks=1)
+    assert kinds(report) == set()
+    assert report.snapshot.queues["root.a"].weight == 5.0
