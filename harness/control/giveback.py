@@ -196,8 +196,12 @@ def adopt(owner: Owner, store: LedgerStore, lease: Lease) -> str:
     own = lease.said_by == store.identity
     later = generation_of(lease.said.get("generation")) if lease.said else 0
     if own and owner.baseline and later > owner.generation:
-        before, owner.generation = owner.generation, later
-        owner.adopt(lease.said)
+        before = owner.generation
+        try:
+            owner.adopt(lease.said)
+        except Nonsense:
+            lease.forget_said()
+            return ""
         return (
             f"the ledger is an older copy (generation {before}, the file was written up to {later}): whose the values "
             "in the file are was taken from the lease beside it, and what was counted since the copy, from what the "
