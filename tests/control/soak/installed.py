@@ -6,7 +6,7 @@ import contextlib
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -33,14 +33,26 @@ def installed(world: World) -> Iterator[None]:
     virtual = TimeModule(clock, world.wait)
     numbers = iter(range(10**9))
     host = SimpleNamespace(gethostname=lambda: f"host-{world.current.name}")
-    pid = SimpleNamespace(getpid=lambda: 1000 + world.current.deaths)
+
+    def boot() -> str:
+        return f"boot-{world.current.name}"
+
+    def signature() -> dict[str, Any]:
+        return {"pid": 1000 + world.current.deaths, "started": 1, "pids": "pids", "boot": boot()}
+
+    def is_dead(signed: Mapping[str, Any]) -> bool:
+        """Each controller has a machine of its own, on which one process runs at a time."""
+        return signed.get("boot") == boot() and signed.get("pid") != signature()["pid"]
+
     identities = SimpleNamespace(uuid4=lambda: SimpleNamespace(hex=f"ledger-{world.current.name}-{next(numbers)}"))
     replaced: dict[str, Any] = {
         "harness.control.wall.time": virtual,
         "harness.control.tenure.time": virtual,
         "harness.control.clock.time": virtual,
         "harness.control.telemetry.datetime": DatetimeClass(clock),
-        "harness.control.lease.os": pid,
+        "harness.control.lease.this_process": signature,
+        "harness.control.lease.boot_id": boot,
+        "harness.control.lease.is_dead": is_dead,
         "harness.control.lease.socket": host,
         "harness.yarn.files.os": OsModule(disk),
         "harness.yarn.files.exchange": lambda one, other: disk().exchange(one, other),
