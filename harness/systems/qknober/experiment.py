@@ -216,6 +216,7 @@ def summarised(load: VectorLoad, variant: VectorVariant, run: VectorRun) -> dict
         "decisions": run.decisions,
         "finished": True,
         "events": 2 * len(load.user),
+        **({"left_out": dict(load.left_out)} if load.left_out else {}),
     }
 
 
@@ -320,6 +321,9 @@ class Vectors(Kind):
     def comparison(self, experiment: LoadedVectors, ended: Sequence[Ended]) -> list[str]:
         load = "synthetic load" if experiment.trace is None else "trace"
         above = [f"{load}, {ended[0].summary['servers']:,} servers", experiment.spec.about]
+        if missing := ended[0].summary.get("left_out"):
+            counts = ", ".join(f"{count:,} {what}" for what, count in missing.items())
+            above.append(f"left out of the trace: {counts}")
         return [*filter(None, above), "", *super().comparison(experiment, ended)]
 
 

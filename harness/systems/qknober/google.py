@@ -27,6 +27,11 @@ _SUBMIT = 0
 _ADD, _REMOVE = 0, 1
 #: Times of the trace: before its beginning, and after its end.
 _OUTSIDE_US = 2**63 - 1
+#: Why a task of the chosen users is not in the load; and the users of whom no task is.
+NO_USAGE, OUTSIDE_PART = "tasks without recorded usage", "tasks outside the chosen part"
+NO_REQUEST, TOO_LARGE = "tasks that ask for nothing", "tasks larger than any machine"
+NO_CAPACITY = "machines without a capacity"
+USERS = "users without a task in the load"
 
 
 def rows(path: Path, columns: int) -> Iterator[tuple[int, list[str]]]:
@@ -97,15 +102,18 @@ def read_trace(
 
     Machines are those that the trace adds at its beginning. Its machine_events have no disk capacity: every machine
     gets ``disk`` (the paper's 520.0 units over 1,000 machines). Tasks that ask for nothing, or for more than any has,
-    are left out; so are those without usage and those outside the ``part``.
+    are left out; so are those without usage and those outside the ``part``. The load counts them (``left_out``).
     """
     machines: dict[str, tuple[float, float]] = {}
+    without_capacity = 0
     for line, fields in rows(machine_events, MACHINE_EVENTS):
         if _whole(machine_events, line, fields[0], "the time") == 0 and fields[2] == str(_ADD):
             cpu = _figure(machine_events, line, fields[4], "the CPU capacity", optional=True)
             memory = _figure(machine_events, line, fields[5], "the memory capacity", optional=True)
             if cpu > 0 and memory > 0:
                 machines[fields[1]] = (cpu, memory)
+            else:
+                without_capacity += 1
     if not machines:
         what = "adds no machine at its beginning"
         raise InputError(what, where=str(machine_events), mend="give the trace's first part of machine_events")
@@ -157,12 +165,22 @@ def read_trace(
         )
     earliest = min(begins.values())
     found = []
+    left_out = dict.fromkeys((NO_USAGE, OUTSIDE_PART, NO_REQUEST, TOO_LARGE), 0)
+    submitted = sum(1 for user, _ in wanted.values() if user in chosen)
+    left_out[NO_USAGE] = submitted - len(ends)
+    left_out[OUTSIDE_PART] = len(ends) - len(begins)
     for key, begin in begins.items():
         user, demand = wanted[key]
-        if max(demand) > 0 and (servers >= np.array(demand)).all(axis=1).any():
+        if max(demand) <= 0:
+            left_out[NO_REQUEST] += 1
+        elif not (servers >= np.array(demand)).all(axis=1).any():
+            left_out[TOO_LARGE] += 1
+        else:
             length = max(1, (ends[key] - begin) // 1000)
             found.append(((begin - earliest) // 1000, key, chosen[user], length, demand))
     found.sort()
+    left_out[NO_CAPACITY] = without_capacity
+    left_out[USERS] = len(chosen) - len({row[2] for row in found})
     jobs = {name: i for i, name in enumerate(dict.fromkeys(row[1][0] for row in found))}
     return VectorLoad(
         servers=servers,
@@ -172,6 +190,7 @@ def read_trace(
         duration_ms=np.array([row[3] for row in found], np.int64),
         demand=np.array([row[4] for row in found], float).reshape(len(found), 3),
         job=np.array([jobs[row[1][0]] for row in found], np.int64),
+        left_out={reason: count for reason, count in left_out.items() if count},
     )
 
 

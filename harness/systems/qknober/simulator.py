@@ -20,7 +20,8 @@ at one instant, they are given out one at a time, the user of each by the rule. 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +43,8 @@ class VectorLoad:
     """Servers (count x resources) and tasks in order of submission: user, submission, duration, demand (x resources).
 
     ``weights`` by user, above 0. Amounts are in the trace's units, times in milliseconds. ``job`` by task, from 0;
-    None: the tasks that a user submits at one instant are a job.
+    None: the tasks that a user submits at one instant are a job. ``left_out``: tasks of the original that are not in
+    it, by reason, and users of whom no task is.
     """
 
     servers: Floats
@@ -52,6 +54,7 @@ class VectorLoad:
     duration_ms: Ints
     demand: Floats
     job: Ints | None = None
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     def jobs(self) -> Ints:
         """The job of each task."""
