@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email.utils import formatdate
@@ -55,15 +56,15 @@ def test_a_signal_that_ends_it_gives_the_file_back(tmp_path: Path, name: str) ->
     assert site.file.read_bytes() == FILE
 
 
-def an_rm() -> FakeServer:
-    """An RM that is there, with queues and without applications."""
+def an_rm(ahead_s: float = 0.0) -> FakeServer:
+    """An RM that is there, with queues and without applications; ``ahead_s``: its clock."""
 
     def reply(connection: socket.socket, request: bytes) -> None:
         page = request.split(b" ", 2)[1].partition(b"?")[0].rpartition(b"/")[2].decode()
         body: Any = {"apps": None} if page == "apps" else {"nodes": None} if page == "nodes" else None
         if page in ("info", "scheduler"):
             body = json.loads((RECORDED / f"{page}.json").read_text())
-        now = formatdate(usegmt=True)
+        now = formatdate(time.time() + ahead_s, usegmt=True)
         connection.sendall(http(404) if body is None else http(200, body, Date=now))
 
     return FakeServer(reply)

@@ -434,3 +434,43 @@ def test_a_lift_by_priority_is_no_trap_and_goes_back(path: Path) -> None:
     assert "root.g.x.priority</name><value>4<" in path.read_text()
     owner.write(owner.original())
     assert path.read_text() == said.replace("</configuration>", row.format("g.y.priority", 3) + "</configuration>")
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+def test_capacities_of_a_file_that_was_opened_while_enforced_do_not_become_entitlements(
+    owner: CapacityOwner, path: Path, earlier: bool
+) -> None:
+    shares = ALL | {"root.a": 1.37}
+    owner.write(owner.prepare(Attributes(shares)))
+    opened = path.read_text()
+    if earlier:
+        owner.write(owner.prepare(Attributes(ALL)))
+    owner.write(owner.original())
+    owner.forget()
+    assert path.read_text() == FILE
+    documents = json.loads(json.dumps(owner.document()))
+    path.write_text(opened)
+    again = CapacityOwner.restored(FileSource(LocalPlace(path)), documents.get)
+    found = again.read()
+    assert {edit.queue for edit in found} == {"root.a", "root.g", "root.g.x", "root.g.y"}
+    assert all("which a controller wrote" in edit.text for edit in found)
+    assert again.configured_weights() == pytest.approx(
+        {"root.a": 25.0, "root.g": 75.0, "root.g.x": 30.0, "root.g.y": 45.0}
+    )
+    again.write(again.original())
+    assert path.read_text() == FILE
+
+
+def test_what_is_newer_than_an_older_copy_of_the_ledger_is_not_taken_for_entitlements(
+    owner: CapacityOwner, path: Path
+) -> None:
+    owner.write(owner.prepare(Attributes(ALL)))
+    copy = json.loads(json.dumps(owner.document()))
+    owner.write(owner.prepare(Attributes(ALL | {"root.a": 1.37, "root.g.x": 1.7})))
+    assert owner.generation > copy["generation"]
+    again = CapacityOwner.restored(FileSource(LocalPlace(path)), copy.get)
+    again.hold_against_file()
+    again.read()
+    assert again.configured_weights()["root.a"] == pytest.approx(25.0)
+    again.write(again.original())
+    assert path.read_text() == FILE
