@@ -32,7 +32,8 @@ _TRANSPORT_ERRORS = (requests.RequestException, urllib3.exceptions.HTTPError, ht
 _NOT_ME = ("StandbyException", "RetriableException")
 _RETRIED_STATUS = frozenset({408, 429, 500, 502, 503, 504})
 _TEXT_LIMIT = 300
-STREAMED = 32
+#: Of an answer that is read as it comes: so many times as long may it be.
+STREAMED = 16
 #: A moment as RFC 9110 writes it.
 _DATE = re.compile(r"[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT")
 _REASONS = (r"\[Errno -?\d+\] ([^'\")]+)", r"\((?:read|connect) timeout=[^)]*\)")
@@ -55,7 +56,7 @@ class HttpOptions:
     deadline_s: float = 45.0
     attempts: int = 4
     backoff_s: float = 0.25
-    max_answer_bytes: int = 32 << 20
+    max_answer_bytes: int = 64 << 20
     user: str | None = None
     auth: Literal["simple", "spnego"] = "simple"
     ca_file: str | None = None
