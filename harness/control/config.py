@@ -155,7 +155,7 @@ class EnforceConfig(Strict):
     last application."""
     accept: list[Name] = Field(default_factory=list, max_length=50)
     """Names of traps that do not keep the controller from writing. `unknown-queues`: queues of `queues` need not be
-    there yet."""
+    there yet. `other-cluster`: the cluster was replaced, and its queues go on with what they are owed."""
     on_stop: OnStop = "release"
     """At SIGTERM or Ctrl-C: `release` gives the allocation file back to the administrator, or hands over to a
     spare; `hold` leaves what is in force ([how](../how-to/enforce.md))."""

@@ -14,6 +14,8 @@ from typing import Any
 
 from harness.base.errors import InputError
 
+#: In ``accept``: whatever cluster answers is the one whose accounts are kept.
+ACCEPT_OTHER = "other-cluster"
 #: So many names of nodes and applications are shown.
 _MOST_NAMED = 3
 
@@ -42,7 +44,14 @@ class ClusterFacts:
         return cls(str(document.get("name", "")), frozenset(map(str, document.get("hosts", ()))))
 
 
-def why_another(known: ClusterFacts, shown: ClusterFacts, *, shares_apps: bool, strangers: Collection[str]) -> str:
+def why_another(
+    known: ClusterFacts,
+    shown: ClusterFacts,
+    *,
+    shares_apps: bool,
+    strangers: Collection[str],
+    restarted: bool = False,
+) -> str:
     """Why a ResourceManager with a new cluster timestamp is another cluster's, in words ('': it may be the same one).
 
     Parameters
@@ -51,6 +60,7 @@ def why_another(known: ClusterFacts, shown: ClusterFacts, *, shares_apps: bool, 
     shares_apps : whether it shows an application that the accounts know. Then the cluster is the same, whatever else
         differs.
     strangers : applications that it shows, that were started before the last look, and that no look has shown.
+    restarted : whether it was started since the last look at the same address. In a cloud, all nodes may be new then.
     """
     if shares_apps:
         return ""
@@ -59,7 +69,7 @@ def why_another(known: ClusterFacts, shown: ClusterFacts, *, shares_apps: bool, 
     if strangers:
         named = ", ".join(sorted(strangers)[:_MOST_NAMED])
         return f"it shows applications that were there at the last look, which did not show them ({named})"
-    if known.hosts and shown.hosts and not known.hosts & shown.hosts:
+    if known.hosts and shown.hosts and not known.hosts & shown.hosts and not restarted:
         ours, theirs = (", ".join(sorted(hosts)[:_MOST_NAMED]) for hosts in (known.hosts, shown.hosts))
         return f"none of its nodes is known (it has {theirs}; known are {ours})"
     return ""
@@ -69,5 +79,6 @@ def another_cluster(address: str, why: str) -> OtherCluster:
     """The error that says so, and what to do."""
     return OtherCluster(
         f"the ResourceManager at {address} is another cluster's: {why}; nothing is counted and nothing is written",
-        mend="set the address right; if the cluster was replaced, run --release and give the new one another ledger",
+        mend="set the address right; if the cluster was replaced, run --release and give the new one another ledger, "
+        f"or keep what its queues are owed: `accept: [{ACCEPT_OTHER}]`",
     )

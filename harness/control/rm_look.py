@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.control.capacity_owner import CapacityOwner
 from harness.control.events import Observed
-from harness.control.identity import ClusterFacts, another_cluster, why_another
+from harness.control.identity import ACCEPT_OTHER, ClusterFacts, another_cluster, why_another
 from harness.control.look import Watcher, looks_of
 from harness.control.owner import FileOwner
 from harness.control.settings import ControlSettings
@@ -117,7 +117,7 @@ class RmLook:
         min_shares, max_shares = owner.min_shares(), owner.max_shares(status.capacity)
         looks = looks_of(apps)
         if identity != self.identity and self.identity is not None:
-            self._check_cluster(base, facts, looks, now_s)
+            self._check_cluster(info, base, facts, looks, now_s)
         self.clock_s, self.facts = info.clock_s, facts
         self._largest = self._largest.at_least(status.capacity).at_least(status.queues["root"].used)
         self._recognise(identity)
@@ -248,16 +248,20 @@ class RmLook:
             name = rm_property(rest.http, base, CLUSTER_ID) or ""
         return ClusterFacts(name or known.name, hosts or known.hosts)
 
-    def _check_cluster(self, base: str, shown: ClusterFacts, looks: Sequence[AppLook], now_s: float) -> None:
+    def _check_cluster(
+        self, info: ClusterInfo, base: str, shown: ClusterFacts, looks: Sequence[AppLook], now_s: float
+    ) -> None:
         """Of an RM with another timestamp than before: raises OtherCluster where it is not one of the same cluster."""
-        known = self.accounts.apps
+        known, before = self.accounts.apps, self.identity
+        up_s = (now_s if info.clock_s is None else info.clock_s) - info.started_on_ms / 1000.0
         why = why_another(
             self.facts,
             shown,
             shares_apps=any(look.app in known for look in looks),
             strangers=[look.app for look in looks if look.app not in known and self.accounts.is_older(look, now_s)],
+            restarted=before is not None and before[0] == base and self.accounts.is_since_last_look(up_s, now_s),
         )
-        if why:
+        if why and ACCEPT_OTHER not in self.settings.accept:
             raise another_cluster(base, why)
 
     def _recognise(self, identity: list[Any]) -> None:

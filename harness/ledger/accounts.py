@@ -261,9 +261,15 @@ class RmAccounts:
 
     def is_older(self, look: AppLook, now_s: float) -> bool:
         """Whether an application that nobody knows was there at the last look already, which did not show it."""
-        if self._shown_s is None or look.app in self._passed_over or not math.isfinite(look.age_s):
+        if look.app in self._passed_over or not math.isfinite(look.age_s):
             return False
-        return look.age_s > now_s - self._shown_s + (LIST_SLACK_S if self._looked_again else RESUMED_SLACK_S)
+        return not self.is_since_last_look(look.age_s, now_s)
+
+    def is_since_last_look(self, age_s: float, now_s: float) -> bool:
+        """Whether what is so old may have begun since the last look."""
+        if self._shown_s is None:
+            return True
+        return age_s <= now_s - self._shown_s + (LIST_SLACK_S if self._looked_again else RESUMED_SLACK_S)
 
     def _too_much(self, look: AppLook, memory: int, vcores: int, seconds: float) -> bool:
         """Whether an application cannot have used so much within so many seconds; if so, `refused` says it."""

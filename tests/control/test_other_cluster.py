@@ -69,6 +69,29 @@ def test_another_clusters_figures_are_not_counted_and_ours_go_on_when_it_is_back
         assert report.consumed.get("root.b", (0.0, 0.0))[0] == 0.0
 
 
+def test_a_cluster_that_was_replaced_goes_on_with_its_debts_where_that_is_accepted(tmp_path: Path) -> None:
+    rm = rm_with_load()
+    rm.start("x", 4096)
+    with controlled(rm, tmp_path) as controller:
+        controller.tick()
+        rm.now_s += 50.0
+        before = controller.tick().consumed["root.a"]
+    rm.now_s += 5.0
+    other = another(rm, hosts=["new1"])
+    with controlled(other, tmp_path, accept=frozenset({"other-cluster"})) as controller:
+        report = controller.tick()
+        assert "rm" in kinds(report)
+        assert report.consumed["root.a"] >= before
+        # What the new one's applications used before anybody looked is nobody's.
+        assert report.consumed.get("root.b", (0.0, 0.0))[0] == 0.0
+
+
+def test_new_nodes_after_a_restart_are_no_other_cluster() -> None:
+    shown = ClusterFacts("", frozenset({"m1"}))
+    assert why_another(KNOWN, shown, shares_apps=False, strangers=[], restarted=True) == ""
+    assert why_another(KNOWN, shown, shares_apps=False, strangers=["s"], restarted=True) != ""
+
+
 def test_it_is_recognised_at_a_start_too(tmp_path: Path) -> None:
     rm = rm_with_load()
     rm.start("x", 4096)
