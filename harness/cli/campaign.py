@@ -67,7 +67,8 @@ def plan(file: Path, out: Path | None, jobs: int | None, as_json: bool) -> None:
             state.close()
     stands = {one.id: one for one in standings(loaded, folder)}
     room = processes_of(jobs)
-    open_cells = [(cell, known[cell.id]) for cell in loaded.cells if stands[cell.id].state != "done"]
+    open_cells = [(cell, known[cell.id]) for cell in loaded.cells if stands[cell.id].state in ("waiting", "running")]
+    failed = sum(one.state == "failed" for one in stands.values())
     total = _total(open_cells, room)
     if as_json:
         print_json(
@@ -76,6 +77,7 @@ def plan(file: Path, out: Path | None, jobs: int | None, as_json: bool) -> None:
                 "out": str(folder),
                 "cells": [_planned(cell, known[cell.id], stands[cell.id]) for cell in loaded.cells],
                 "waiting": len(open_cells),
+                "failed": failed,
                 "estimate_s": total,
                 "side_by_side": room,
                 "remarks": [*loaded.remarks, *_outdated(loaded, folder)],
@@ -90,6 +92,8 @@ def plan(file: Path, out: Path | None, jobs: int | None, as_json: bool) -> None:
     click.echo(
         f"{len(loaded.cells)} cells, {len(open_cells)} to run: {_takes(total)} with {room} side by side (an estimate)"
     )
+    if failed:
+        click.echo(f"{failed} failed, which only `yarnfair campaign run --retry-failed` runs again")
 
 
 def _planned(cell: Cell, estimate: Estimate, standing: Standing) -> dict[str, Any]:

@@ -282,16 +282,28 @@ class Processes:
 
     def start(self, cell: Cell, experiment: Loaded, out: Path) -> None:
         name = cell.place.name
-        worker = next((one for one in self._workers if one.id is None and one.place == name), None)
-        if worker is None:
-            ours, theirs = self._context.Pipe()
-            process = self._context.Process(target=self._target, args=(theirs, dict(os.environ)), daemon=True)
-            process.start()
-            theirs.close()
-            worker = _Process(process, ours, place=name)
-            self._workers.append(worker)
-        worker.id = cell.id
-        worker.link.send((cell, experiment, out))
+        for worker in [one for one in self._workers if one.id is None and one.place == name]:
+            worker.id = cell.id
+            # One that died while it had nothing to do takes nothing: another one, or a new one, does.
+            with contextlib.suppress(OSError):
+                worker.link.send((cell, experiment, out))
+                return
+            worker.id = None
+            worker.process.join(10)
+            self._drop(worker)
+        self._begin(cell, experiment, out)
+
+    def _begin(self, cell: Cell, experiment: Loaded, out: Path) -> None:
+        """Start a process for a cell."""
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(target=self._target, args=(theirs, dict(os.environ)), daemon=True)
+        process.start()
+        theirs.close()
+        worker = _Process(process, ours, cell.id, cell.place.name)
+        self._workers.append(worker)
+        # A process that has died already is found by `told`.
+        with contextlib.suppress(OSError):
+            worker.link.send((cell, experiment, out))
 
     def told(self, timeout_s: float) -> list[Told]:
         busy = [one for one in self._workers if one.id is not None]

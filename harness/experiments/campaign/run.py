@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import itertools
 import os
 import shutil
 import sqlite3
 import statistics
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.base.errors import CallError, InputError, YarnfairError
 from harness.base.files import read_json, write_json
+from harness.experiments.campaign.clusters import Place
 from harness.experiments.campaign.dask import Dask
 from harness.experiments.campaign.executors import (
     INTERRUPTED,
@@ -154,6 +157,43 @@ def _real_estimate(campaign: LoadedCampaign, cell: Cell, simulated: Mapping[str,
 # --- run --------------------------------------------------------------------------------------------------------------
 
 
+class _Queue:
+    """Cells that wait, by place and in their order. Adding and taking one take the same time however many wait."""
+
+    def __init__(self) -> None:
+        self._count = itertools.count()
+        self._number: dict[str, int] = {}
+        self._by_place: dict[Place, deque[Cell]] = {}
+        self._by_experiment: dict[tuple[Place, str], deque[Cell]] = {}
+
+    def __len__(self) -> int:
+        return len(self._number)
+
+    def append(self, cell: Cell) -> None:
+        self._number[cell.id] = next(self._count)
+        self._by_place.setdefault(cell.place, deque()).append(cell)
+        self._by_experiment.setdefault((cell.place, cell.hash), deque()).append(cell)
+
+    def _head(self, cells: deque[Cell] | None) -> Cell | None:
+        """The first cell of a queue that still waits: it may have been taken out of another queue."""
+        while cells and cells[0].id not in self._number:
+            cells.popleft()
+        return cells[0] if cells else None
+
+    def places(self) -> list[Place]:
+        """Return the places for which a cell waits, the one whose cell has waited longest first."""
+        heads = {place: head for place, cells in self._by_place.items() if (head := self._head(cells)) is not None}
+        return sorted(heads, key=lambda place: self._number[heads[place].id])
+
+    def take(self, place: Place, preferred: str | None) -> Cell:
+        """Take the next cell of a place: of the experiment with the `preferred` hash where one waits."""
+        cell = self._head(self._by_experiment.get((place, preferred))) if preferred is not None else None
+        cell = cell or self._head(self._by_place[place])
+        assert cell is not None, "a place without a cell that waits"
+        del self._number[cell.id]
+        return cell
+
+
 @dataclass(slots=True)
 class _Run:
     campaign: LoadedCampaign
@@ -166,30 +206,24 @@ class _Run:
     strict: bool = False
     #: Whose experiment a place's cluster was brought up for.
     up_for: dict[str, str] = field(default_factory=dict)
-    waiting: list[Cell] = field(default_factory=list)
+    waiting: _Queue = field(default_factory=_Queue)
     running: dict[str, tuple[Cell, float]] = field(default_factory=dict)  # id -> cell, when it has to be over
     attempts: dict[str, int] = field(default_factory=dict)  # id -> how often it was begun
 
-    def may_start(self, cell: Cell) -> bool:
+    def may_start(self, place: Place) -> bool:
         """Cells of one real cluster take turns; one of our own on this machine also wants to be alone there."""
-        others = [other for other, _ in self.running.values()]
-        if any(other.place.alone for other in others) or (cell.place.alone and others):
+        others = [other.place for other, _ in self.running.values()]
+        if any(other.alone for other in others) or (place.alone and others):
             return False
-        if cell.place.real:
-            return all(other.place != cell.place for other in others)
-        return sum(not other.place.real for other in others) < self.executor.room
+        if place.real:
+            return all(other != place for other in others)
+        return sum(not other.real for other in others) < self.executor.room
 
     def fill(self) -> None:
-        at = 0
-        while at < len(self.waiting):
-            cell = self.waiting[at]
-            if not self.may_start(cell):
-                at += 1  # one that wants to be alone gets its turn when the others have ended
-                continue
+        # A place that wants to be alone gets its turn when the others have ended.
+        while (place := next((one for one in self.waiting.places() if self.may_start(one)), None)) is not None:
             # The cluster that is up goes first: another experiment's is another cluster.
-            up_for = self.up_for.get(cell.backend)
-            cell = next((one for one in self.waiting if one.place == cell.place and one.hash == up_for), cell)
-            self.waiting.remove(cell)
+            cell = self.waiting.take(place, self.up_for.get(place.name))
             if cell.place.real:
                 self.up_for[cell.backend] = cell.hash
             else:
@@ -216,7 +250,7 @@ class _Run:
 
     def release(self) -> None:
         """Takes down the clusters for which no cell is left."""
-        wanted = {cell.backend for cell in self.waiting} | {cell.backend for cell, _ in self.running.values()}
+        wanted = {place.name for place in self.waiting.places()} | {cell.backend for cell, _ in self.running.values()}
         for name in [name for name in self.up_for if name not in wanted]:
             del self.up_for[name]
             if isinstance(self.clusters, Clusters):
@@ -346,8 +380,7 @@ def _prepare(run: _Run, retry_failed: bool, fresh: bool | None) -> int:
     kept = 0
     for standing in run.state.standings():
         cell = by_id[standing.id]
-        again = fresh or (standing.state == "failed" and retry_failed)
-        again = again or (standing.state in ("done", "failed") and not _is_there(cell, run.out, standing))
+        again = fresh or (standing.state == "failed" and retry_failed) or not _is_there(cell, run.out, standing)
         if again:
             run.state.again(cell.id)
         if again or standing.state == "waiting":
@@ -367,8 +400,11 @@ def _loop(run: _Run) -> None:
 
 
 def _is_there(cell: Cell, out: Path, standing: Standing) -> bool:
-    """Whether a cell that is done really has its results; a run's, also when it failed (a campaign lists those)."""
-    if standing.state == "failed" and cell.below:
+    """Whether a cell that has ended has its results, whole and as valid as then; also of one that has not ended.
+
+    A campaign lists a failed cell whether it left results or not.
+    """
+    if standing.state in ("waiting", "running") or (standing.state == "failed" and cell.below):
         return True
     found = ended_of(cell, out)
     return found is not None and bool(found.summary) and found.exit_code == (standing.exit or 0)
@@ -408,16 +444,26 @@ def _noted(out: Path) -> list[Standing]:
         return state.standings()
 
 
+#: What is said of a cell that was done.
+GONE = "its results are gone or damaged: it runs again"
+
+
 def standings(campaign: LoadedCampaign, out: Path) -> list[Standing]:
-    """How each cell stands, without changing anything; all wait when the campaign never ran."""
+    """How each cell stands, without changing anything; all wait when the campaign never ran.
+
+    A cell that was done waits where its results are gone or damaged: the next `campaign run` computes them again.
+    """
     known = {one.id: one for one in _noted(out)}
-    return [
-        known.get(
-            cell.id,
-            Standing(cell.id, cell.name, cell.experiment, cell.variant.policy, "waiting", 0, None, None, False, None),
-        )
-        for cell in campaign.cells
-    ]
+    found = []
+    for cell in campaign.cells:
+        one = known.get(cell.id)
+        if one is None:
+            policy = cell.variant.policy
+            one = Standing(cell.id, cell.name, cell.experiment, policy, "waiting", 0, None, None, False, None)
+        elif not _is_there(cell, out, one):
+            one = replace(one, state="waiting", exit=None, why=GONE)
+        found.append(one)
+    return found
 
 
 def outdated(campaign: LoadedCampaign, out: Path) -> int:
