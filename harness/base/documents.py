@@ -7,6 +7,7 @@ one line that users see.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -185,6 +186,22 @@ def _mistypes(found: Mapping[str, Any], lacking: Mapping[str, Any]) -> bool:
     return bool(nearest(str(found["loc"][-1]), [str(lacking["loc"][-1])]))
 
 
+#: A number with an exponent that YAML 1.1 takes for text: it wants a point, and a sign behind the e.
+_EXPONENT = re.compile(r"([+-]?[0-9]+)(\.[0-9]*)?[eE]([+-]?)([0-9]+)")
+
+
+def _number_as_text(kind: str, text: str) -> str:
+    """How YAML wants a number that it read as text, where a number is needed; "" for what is none."""
+    found = _EXPONENT.fullmatch(text.strip())
+    if found is None or not kind.startswith(("float", "int", "decimal")):
+        return ""
+    whole, fraction, sign, exponent = found.groups()
+    if kind.startswith("int"):
+        value = float(text)
+        return str(int(value)) if value.is_integer() else ""
+    return f"{whole}{fraction if fraction and len(fraction) > 1 else '.0'}e{sign or '+'}{exponent}"
+
+
 def input_error(
     error: ValidationError, document: YamlDocument, at: KeyPath = (), model: type[BaseModel] | None = None
 ) -> InputError:
@@ -202,6 +219,9 @@ def input_error(
         message, mend = "unknown key", f"did you mean {close!r}?" if close else "remove it or correct its spelling"
     elif kind == "missing":
         message, mend = "a key is missing", "add it"
+    elif isinstance(first.get("input"), str) and (number := _number_as_text(kind, first["input"])):
+        message = f"{first['input']} is text in YAML, not a number"
+        mend = f"write {number}"
     elif kind.startswith(("finite", "greater", "less")) and not isinstance(first.get("input"), dict | list):
         message += f" (it is {str(first.get('input'))[:40]})"
     others = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""

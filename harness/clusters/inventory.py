@@ -5,6 +5,7 @@ The format: docs/how-to/ssh-cluster.md. Keys or the agent only; nobody's passwor
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import posixpath
 import re
@@ -12,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, TypeAdapter, model_validator
+from pydantic import AfterValidator, Field, TypeAdapter, model_validator
 
 from harness.base.documents import Strict, read_yaml, validated
 from harness.base.errors import InputError
@@ -21,6 +22,28 @@ from harness.yarn.ssh import Access
 Port = Annotated[int, Field(ge=1, le=65535)]
 #: Names go into shell commands, file names and Hadoop's configuration.
 Safe = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]*$")]
+
+
+def _connected(text: str) -> str:
+    """A name or address to connect to, an IPv6 address without its brackets. ValueError for one with a port."""
+    bracketed = re.fullmatch(r"\[([^\]]*)\](?::([0-9]+))?", text)
+    inner, port = (bracketed[1], bracketed[2]) if bracketed else (text, None)
+    if bracketed is None and text.count(":") == 1:
+        inner, port = text.split(":")
+    if port is not None:
+        raise ValueError(f"{text!r} has a port in it: write host: {inner!r} and port: {port}")
+    if ":" in inner:
+        try:
+            return str(ipaddress.IPv6Address(inner))
+        except ValueError:
+            raise ValueError(f"{text!r} is no IPv6 address") from None
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", inner):
+        raise ValueError(f"{text[:60]!r} is no host name or address")
+    return inner
+
+
+#: A host to connect to: a name, an IPv4 address, or an IPv6 address with or without brackets.
+Connected = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_connected)]
 Folder = Annotated[str, Field(min_length=2, max_length=400, pattern=r"^/[A-Za-z0-9._/+-]+$")]
 Role = Literal["rm", "nm"]
 
@@ -44,13 +67,20 @@ class DefaultsSpec(AccessSpec):
 class HostSpec(AccessSpec):
     """``host``: name or address to connect to. ``address``: how the cluster's daemons find it (default: ``host``)."""
 
-    host: Safe
+    host: Connected
     address: Safe | None = None
     roles: list[Role] = Field(default_factory=list, max_length=2)
     folder: Folder | None = None
     java: Folder | None = None
     memory_mb: Annotated[int, Field(ge=1, le=2**40)] | None = None
     vcores: Annotated[int, Field(ge=1, le=2**20)] | None = None
+
+    @model_validator(mode="after")
+    def _found(self) -> Self:
+        """Hadoop's daemons do not listen at IPv6 addresses: they need another name for the host."""
+        if ":" in self.host and self.roles and self.address is None and self.host != "::1":
+            raise ValueError(f"Hadoop does not use IPv6 addresses such as {self.host}: give address, a name or IPv4")
+        return self
 
 
 class InventorySpec(Strict):
@@ -170,7 +200,7 @@ def read_inventory(path: Path) -> Inventory:
         hosts.append(
             Host(
                 access=access(name),
-                address=host.address or host.host,
+                address=host.address or ("localhost" if host.host == "::1" else host.host),
                 roles=tuple(dict.fromkeys(host.roles)),
                 folder=folder,
                 java=host.java or defaults.java,

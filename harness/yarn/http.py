@@ -143,8 +143,24 @@ class _Failed(Exception):
         self.error, self.unsent, self.active = error, unsent, active
 
 
+#: Paths of the RM itself at the end of an address, which every call adds by itself.
+_OWN_PATHS = re.compile(r"(?:/ws)?/v1/cluster$|/ws/v1$|/ws$|(?<!gateway)/cluster$")
+#: A proxy's path: segments of plain characters.
+_PREFIX = re.compile(r"(?:/[A-Za-z0-9._~-]+)*")
+#: Knox has the RM's REST API under this name, without the /ws that it begins with at the RM.
+_KNOX = "/resourcemanager"
+
+
+def _address_of(base: str, path: str) -> str:
+    """The URL of a path of the RM's, at the RM or behind a proxy."""
+    return base + (path.removeprefix("/ws") if base.endswith(_KNOX) else path)
+
+
 def base_url(text: str) -> str:
     """``host``, ``host:port`` or a URL as ``http://host:port`` (default port 8088, 8090 for https).
+
+    A path before ``/ws/v1/cluster`` is kept: that of a proxy in front of the RM, such as Knox
+    (``https://HOST:8443/gateway/default/resourcemanager``).
 
     Raises CallError for anything else: other schemes, credentials in the address, control characters.
     """
@@ -161,12 +177,15 @@ def base_url(text: str) -> str:
         raise CallError(f"{text!r} is not an address of a ResourceManager", mend=mend)
     if parts.username is not None or parts.password is not None:
         raise CallError("an address with a user or password in it", where=parts.hostname, mend=mend)
-    if parts.path.rstrip("/") not in ("", "/ws/v1/cluster", "/cluster") or parts.query or parts.fragment:
-        raise CallError(f"{text!r} has more than a host and a port", mend=mend)
+    if parts.query or parts.fragment:
+        raise CallError(f"{text!r} has more than a host, a port and a path", mend=mend)
+    prefix = _OWN_PATHS.sub("", parts.path.rstrip("/"))
+    if not _PREFIX.fullmatch(prefix) or "/../" in f"{prefix}/":
+        raise CallError(f"{text!r} has a path that is none of a proxy", mend=mend)
     if not re.fullmatch(r"[A-Za-z0-9_.:%-]+", parts.hostname) or port == 0:
         raise CallError(f"{text!r} is not an address of a ResourceManager", mend=mend)
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return f"{parts.scheme}://{host}:{port or (8090 if parts.scheme == 'https' else 8088)}"
+    return f"{parts.scheme}://{host}:{port or (8090 if parts.scheme == 'https' else 8088)}{prefix}"
 
 
 def _short(text: str) -> str:
@@ -320,7 +339,7 @@ class HttpClient:
         query = dict(params or {})
         if self.options.user is not None and self.options.auth == "simple":
             query["user.name"] = self.options.user
-        url = base + path
+        url = _address_of(base, path)
         left = max(0.05, end - self._clock())
         try:
             response = self._session.request(
@@ -428,7 +447,7 @@ class HttpClient:
             return BadAnswer(f"redirected to {_short(location)!r}, which is no ResourceManager's address", where=url)
         if base.startswith("https:") and not active.startswith("https:"):
             return BadAnswer(f"redirected from https to {active}", where=url, mend="switch https on for every RM")
-        if active == base:
+        if active == base or urlsplit(active).netloc == urlsplit(base).netloc:
             return Refused(
                 f"redirected to {_short(location)}", where=url, mend="check the path", status=response.status_code
             )

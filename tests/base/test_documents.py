@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from pydantic import BaseModel
 
-from harness.base.documents import keys_at
+from harness.base.documents import Strict, keys_at, parse_yaml, validated
+from harness.base.errors import InputError
 
 
 class Limit(BaseModel):
@@ -28,3 +30,31 @@ def test_a_name_that_is_called_like_a_key_hides_no_keys() -> None:
     assert keys_at(File, ("queues", "a", "children", "limit", "wieght")) == of_queue
     assert keys_at(File, ("queues", "limit", "limit", "mots")) == ["most"]
     assert keys_at(File, ("queue",)) == ["queues"]
+
+
+class Numbers(Strict):
+    real: float = 0.0
+    whole: int = 0
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("real: 1e9", "write 1.0e+9"),
+        ("real: 2.5e9", "write 2.5e+9"),
+        ("real: -1E-3", "write -1.0e-3"),
+        ("whole: 1e9", "write 1000000000"),
+    ],
+)
+def test_a_number_that_yaml_takes_for_text_is_told_how_to_be_written(text: str, advice: str) -> None:
+    with pytest.raises(InputError, match="is text in YAML, not a number") as caught:
+        validated(Numbers, parse_yaml(text, "file.yaml"))
+    assert caught.value.mend == advice
+    assert caught.value.where == "file.yaml:1"
+    number = advice.removeprefix("write ")
+    assert validated(Numbers, parse_yaml(f"{text.partition(':')[0]}: {number}", "file.yaml"))
+
+
+def test_other_texts_are_no_numbers() -> None:
+    with pytest.raises(InputError, match="should be a valid number"):
+        validated(Numbers, parse_yaml("real: much", "file.yaml"))

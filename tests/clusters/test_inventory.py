@@ -41,12 +41,27 @@ def test_defaults_hold_where_a_host_says_nothing(folder: Path) -> None:
     assert restored(json.loads(json.dumps(inventory.document()))) == inventory
 
 
+@pytest.mark.parametrize("written", ["::1", "[::1]", "0:0:0:0:0:0:0:1"])
+def test_an_ipv6_address_may_have_brackets(folder: Path, written: str) -> None:
+    (folder / "hosts.yaml").write_text(f"hosts:\n  m: {{host: '{written}', roles: [rm, nm]}}\n")
+    (host,) = read_inventory(folder / "hosts.yaml").hosts
+    # Hadoop's daemons find the machine itself by its name.
+    assert (host.access.host, host.address) == ("::1", "localhost")
+    (folder / "hosts.yaml").write_text("hosts:\n  m: {host: '[fe80::1]', address: node1, roles: [rm, nm]}\n")
+    (host,) = read_inventory(folder / "hosts.yaml").hosts
+    assert (host.access.host, host.address) == ("fe80::1", "node1")
+
+
 @pytest.mark.parametrize(
     ("before", "after", "says"),
     [
         ("roles: [nm]", "roles: [rm]", "two hosts have the role rm"),
         ("roles: [rm], jump: gate", "roles: [rm], jump: nobody", "not a host of the inventory"),
         ("host: 10.0.0.1", "host: '$(reboot)'", "host"),
+        ("host: 10.0.0.1", "host: '10.0.0.1:2222'", "write host: '10.0.0.1' and port: 2222"),
+        ("host: 10.0.0.1", "host: '[::1]:2222'", "write host: '::1' and port: 2222"),
+        ("host: 10.0.0.1", "host: '[::1::1]'", "is no IPv6 address"),
+        ("host: 10.0.0.1", "host: 'fe80::1'", "give address, a name or IPv4"),
         ("folder: /data/yf", "folder: /data", "one of the system's"),
         ("folder: /data/yf", "folder: '/data/yf; rm -rf /'", "folder"),
         ("key: id", "key: nowhere", "no such file"),

@@ -63,6 +63,20 @@ def test_a_get_is_retried_after_a_cut_off_answer_with_growing_pauses(servers: An
     assert pauses == [0.01, 0.02]
 
 
+@pytest.mark.parametrize(
+    ("prefix", "asked"),
+    [
+        ("/proxy/rm", "GET /proxy/rm/ws/v1/cluster/metrics"),
+        # Knox's name for the API lacks the /ws that it begins with at the RM.
+        ("/gateway/default/resourcemanager", "GET /gateway/default/resourcemanager/v1/cluster/metrics"),
+    ],
+)
+def test_a_proxys_path_stands_before_every_call(servers: Any, prefix: str, asked: str) -> None:
+    server = servers(http(200, METRICS))
+    assert client(server.url + prefix).metrics().total.memory_mb == METRICS["clusterMetrics"]["totalMB"]
+    assert server.lines() == [asked]
+
+
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
 def test_a_get_is_retried_on_a_status_without_a_java_exception(servers: Any, status: int) -> None:
     server = servers(http(status, b"<html>busy</html>"), http(200, METRICS))
@@ -313,6 +327,13 @@ def test_nobody_there_is_one_line() -> None:
         ("https://rm.example", "https://rm.example:8090"),
         ("http://rm:1/ws/v1/cluster/", "http://rm:1"),
         ("[::1]:8088", "http://[::1]:8088"),
+        ("https://knox:8443/gateway/default/resourcemanager", "https://knox:8443/gateway/default/resourcemanager"),
+        (
+            "https://knox:8443/gateway/cluster/resourcemanager/v1/cluster/",
+            "https://knox:8443/gateway/cluster/resourcemanager",
+        ),
+        ("http://proxy/rm/ws/v1/cluster", "http://proxy:8088/rm"),
+        ("http://proxy:80/yarn/", "http://proxy:80/yarn"),
     ],
 )
 def test_addresses(given: str, base: str) -> None:
@@ -321,7 +342,19 @@ def test_addresses(given: str, base: str) -> None:
 
 @pytest.mark.parametrize(
     "given",
-    ["", "ftp://rm", "http://", "http://u:p@rm", "http://rm:x", "http://rm:70000", "http://rm/a?b", "http://r m"],
+    [
+        "http://rm/../x",
+        "http://rm/a//b",
+        "http://rm/a b",
+        "",
+        "ftp://rm",
+        "http://",
+        "http://u:p@rm",
+        "http://rm:x",
+        "http://rm:70000",
+        "http://rm/a?b",
+        "http://r m",
+    ],
 )
 def test_what_is_no_address_is_a_wrong_call(given: str) -> None:
     with pytest.raises(CallError):
