@@ -51,6 +51,7 @@ class _Traps:
     def __init__(self, check: _Places, root: Node, loader: Loader) -> None:
         self.check, self.root, self.loader = check, root, loader
         self.nodes = list(root.tree())
+        self._totals: dict[tuple[str, str], float] = {}
         #: Queues of which it is said that they take no application.
         self.rejecting: set[str] = set()
 
@@ -129,7 +130,7 @@ class _Traps:
                 return None
             weight = at.weight.get(label, -1.0)
             if weight >= 0:
-                total = sum(max(0.0, other.weight.get(label, -1.0)) for other in at.parent.children)
+                total = self._total_weight(at.parent, label)
                 part = weight / total if total > 1e-6 else 0.0
             else:
                 part = at.percent.get(label, 0.0)
@@ -137,31 +138,43 @@ class _Traps:
             at = at.parent
         return share
 
+    def _total_weight(self, parent: Node, label: str) -> float:
+        """The sum of its children's weights, computed once."""
+        key = (parent.path, label)
+        if key not in self._totals:
+            self._totals[key] = sum(max(0.0, child.weight.get(label, -1.0)) for child in parent.children)
+        return self._totals[key]
+
     def no_applications(self) -> None:
         loader = self.loader
         everywhere = loader.number("global-queue-max-application", -1) or -1
         most = loader.number("maximum-applications", 10_000)
         if everywhere > 0 or most is None or not loader.legacy:
             return
+        found: list[tuple[Node, float]] = []
         for node in self.nodes:
-            key = f"{node.path}.maximum-applications"
-            own = loader.number(key, -1, queue=node.path)
+            own = loader.number(f"{node.path}.maximum-applications", -1, queue=node.path)
             if not node.leaf or own is None or own >= 0:
                 continue
             shares = [self._share(node, label) for label in node.labels]
             known = [share for share in shares if share is not None]
             if len(known) < len(shares) or not known or not most * max(known) < 1:
                 continue
-            self.rejecting.add(node.path)
-            self.report(
-                f"{node.path}.capacity",
-                node.path,
-                "YF304",
-                f"its limit of applications is {most:g} x its share of {max(known):.3g} of the cluster: 0, so every "
-                "submission is rejected",
-                f"set {key}, or global-queue-max-application",
-                near=f"{node.parent.path}.queues" if node.parent else "root.queues",
-            )
+            found.append((node, max(known)))
+        self.rejecting = {node.path for node, _ in found}
+        if not found:
+            return
+        node, share = found[0]
+        others = f"; so it is for {len(found) - 1} more queues" if len(found) > 1 else ""
+        self.report(
+            f"{node.path}.capacity",
+            node.path,
+            "YF304",
+            f"its limit of applications is {most:g} x its share of {share:.3g} of the cluster: 0, so every submission "
+            f"is rejected{others}",
+            f"set {node.path}.maximum-applications, or global-queue-max-application for all",
+            near=f"{node.parent.path}.queues" if node.parent else "root.queues",
+        )
 
     def no_weight(self) -> None:
         for node in self.nodes:

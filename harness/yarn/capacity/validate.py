@@ -307,8 +307,11 @@ class _Check(Check):
         changes: tuple[tuple[str, str | None], ...] = ((PREFIX + key, None), (PREFIX + better, text))
         return (f"write {better}", Fix(changes)) if self._harmless(changes) else ("", None)
 
-    def _harmless(self, changes: tuple[tuple[str, str | None], ...]) -> bool:
-        """Whether the RM refuses nothing with these changes that it does not refuse without them."""
+    def _harmless(self, changes: tuple[tuple[str, str | None], ...], *, as_many: bool = False) -> bool:
+        """Whether the RM refuses nothing with these changes that it does not refuse without them.
+
+        ``as_many``: it may refuse another thing in its place.
+        """
         if self.trials >= _MOST_TRIALS:
             return False
         self.trials += 1
@@ -319,7 +322,10 @@ class _Check(Check):
                 values.pop(name, None)
             else:
                 values[name] = text
-        return all((found.code, found.key) in before for found in load(values, site=self.site))
+        after = load(values, site=self.site)
+        if as_many and before and len(after) <= len(before):
+            return True
+        return all((found.code, found.key) in before for found in after)
 
     def _unknown_queue(self, path: str, keys: list[str]) -> None:
         """One finding for all the settings of a queue that does not exist."""
@@ -336,7 +342,7 @@ class _Check(Check):
             changes: list[tuple[str, str | None]] = []
             for key in keys:
                 changes += [(PREFIX + key, None), (PREFIX + close + key.removeprefix(path), self.text(key))]
-            if self._harmless(tuple(changes)):
+            if self._harmless(tuple(changes), as_many=True):
                 self.at(item, path).report("YF202", what, f"write {close}", Fix(tuple(changes)))
                 return
         name = path.rpartition(".")[2]

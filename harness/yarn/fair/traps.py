@@ -107,9 +107,13 @@ class _Traps:
                 )
 
     def minima(self) -> None:
+        below: dict[str, list[Queue]] = {}
+        for queue in self.tree:
+            if queue.parent is not None:
+                below.setdefault(queue.parent, []).append(queue)
         for queue, said in self.configured():
             above = said.max_resources.absolute if said.max_resources is not None else None
-            children = self.tree.children(queue.path)
+            children = below.get(queue.path, [])
             if above is None or above.vcores < 0 or not children:
                 continue
             memory = sum(child.min_share.memory_mb for child in children)
