@@ -236,13 +236,20 @@ class Owned(ABC):
         limit is what he wants whoever wrote it.
         """
         found = []
+        older = self._older_groups(stands)
         taken = set() if words_lost else self._taken(stands)
         for path in sorted(stands):
             said, known = stands[path], self.baseline[path]
             ours = self.ours.get(path, {})
             if not ours.get(self.SHARE):
+                share = said[self.SHARE]
+                if path.rpartition(".")[0] in older and share in self.written.get(path, []):
+                    # A file that was opened while a controller enforced it, and saved after it was given back.
+                    self.ours.setdefault(path, {})[self.SHARE] = [share]
+                    found.append(Foreign(path, self.SHARE, f"{share}, which a controller wrote"))
+                    continue
                 # Nobody but the administrator wrote it: a shadow, a spare or who has released follows the file.
-                known[self.SHARE] = said[self.SHARE]
+                known[self.SHARE] = share
             for attribute, values in ours.items():
                 value = said[attribute]
                 if value in values:
@@ -260,6 +267,22 @@ class Owned(ABC):
         self._refusals = None
         self.edits += 1
         return found + self._unite(stands)
+
+    def _older_groups(self, stands: Mapping[str, Values]) -> set[str]:
+        """The parents of groups of siblings that an older copy of the document has brought back.
+
+        One of them has a share that a controller is known to have written before, and that no person writes: a round
+        one may be the administrator's too.
+        """
+        return {
+            path.rpartition(".")[0]
+            for path, written in self.written.items()
+            if path in stands
+            and (share := stands[path][self.SHARE]) in written
+            and share not in self.ours.get(path, {}).get(self.SHARE, [])
+            and share != self.baseline.get(path, {}).get(self.SHARE)
+            and not self._by_hand(share)
+        }
 
     def _taken(self, stands: Mapping[str, Values]) -> set[str]:
         """The queues whose present share an administrator wrote over ours, as far as values tell.

@@ -519,3 +519,20 @@ def test_a_queue_that_is_away_when_its_writer_dies_returns_with_its_entitlement(
     assert spare.configured_weights() == {"root.a": 3.0, "root.b": 1.0, "root.g": 2.0}
     spare.write(spare.original())
     assert place.data == FILE
+
+
+def test_a_file_of_before_that_is_saved_after_the_release_gives_no_entitlements_to_who_has_read_it_since() -> None:
+    """Somebody opened it while it was enforced; the next controller has looked, and written nothing yet (the soak)."""
+    own, place = owner()
+    put(own, weights={"root.a": 500.125, "root.b": 0.25})
+    opened = place.data
+    put(own, weights={"root.a": 3.3, "root.b": 0.7})
+    own.write(own.original())
+    own.forget()
+    own = restart(own)
+    own.read()
+    place.data = opened
+    assert own.read()
+    assert own.configured_weights() == {"root.a": 3.0, "root.b": 1.0, "root.g": 2.0}
+    own.write(own.original())
+    assert parse_allocations(place.data).settings == parse_allocations(FILE).settings

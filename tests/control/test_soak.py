@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.control.soak import __main__ as command
-from tests.control.soak import capacities, edits, faults, planted, process, shrink, world
+from tests.control.soak import capacities, edits, faults, planted, process, regime, schedule, shrink, world
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -28,14 +28,29 @@ def test_the_first_seeds_violate_nothing() -> None:
     assert len({kind for one in histories for kind in one.faults}) > 25
 
 
-@pytest.mark.parametrize("begin", range(20, 80, 20))
-def test_with_these_it_is_a_minute(begin: int) -> None:
+def test_with_these_it_is_a_minute() -> None:
     """Apart, so that workers share them."""
-    assert violated([world.live(seed) for seed in range(begin, begin + 20)]) == []
+    assert violated([world.live(seed) for seed in range(20, 40)]) == []
+
+
+def test_what_administrators_and_machines_do_violates_nothing() -> None:
+    """The second regime: groups of queues edited, older files and ledgers, another cluster, signals, wrong clocks."""
+    histories = [world.live(seed) for seed in range(regime.SECOND, regime.SECOND + 12)]
+    assert violated(histories) == []
+    done = {kind for one in histories for kind in one.faults}
+    assert len(done & schedule.OF_SECOND) >= 8, sorted(schedule.OF_SECOND - done)
+
+
+def test_seeds_of_before_draw_nothing_of_the_second_regime() -> None:
+    for seed in range(40):
+        plan = process.Plan.drawn(random.Random(f"{seed} plan")).of_scheduler(random.Random(f"{seed} scheduler"))
+        assert not plan.second
+        drawn = faults.drawn(random.Random(f"{seed} faults"), [(4.0, 74.0)], plan)
+        assert not {fault.kind for fault in drawn} & schedule.OF_SECOND
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("begin", range(1000, 3000, 100))
+@pytest.mark.parametrize("begin", [*range(1000, 3000, 100), *range(regime.SECOND + 1000, regime.SECOND + 2000, 100)])
 def test_a_thousand_seeds_and_more_violate_nothing(begin: int) -> None:
     assert violated([world.live(seed) for seed in range(begin, begin + 100)]) == []
 
@@ -74,12 +89,31 @@ def test_a_failing_schedule_is_made_short(monkeypatch: pytest.MonkeyPatch) -> No
     assert [fault.kind for fault in shrink.shortest(1, full, "root.b has 8 MiB s")] == ["rm-freezes", "node-lost"]
 
 
+def test_edits_of_groups_leave_files_that_a_resource_manager_starts_with() -> None:
+    """The same edit of the administrator's own file and of the one with a controller's shares in it."""
+    for seed in range(200):
+        rng = random.Random(seed)
+        words = capacities if seed % 2 else edits
+        pristine = words.make(rng, weights=seed % 4 == 1) if seed % 2 else edits.make(rng, ad_hoc=False)
+        queues = words.read(pristine)
+        idle = [q.path.rpartition(".")[2] for q in queues.values() if q.leaf and q.parent == "root"]
+        change = words.regroup(rng, pristine, rng.choice(idle) if len(idle) > 2 else "", "new1")
+        if change is not None:
+            after = words.read(change(pristine))
+            assert after != queues
+            assert words.read(change(words.all_changed(pristine))).keys() == after.keys()
+
+
 def test_the_models_reader_refuses_what_no_rm_takes() -> None:
     good = b'<allocations><queue name="a"><weight> 2 </weight></queue><queue name="b"/></allocations>'
     assert {q.path: q.weight for q in edits.read(good).values()} == {"root": 1.0, "root.a": 2.0, "root.b": 1.0}
     for data in (b"", good[:40], good.replace(b"allocations", b"other"), good.replace(b" 2 ", b"NaN")):
         with pytest.raises(edits.Unreadable):
             edits.read(data)
+    below = b"</weight><schedulingPolicy>drf</schedulingPolicy>"
+    for data in (good.replace(b"</weight>", below), good.replace(b"</weight>", below.replace(b"drf", b"best"))):
+        with pytest.raises(edits.Unreadable, match="policy"):
+            edits.read(data)  # below a root that is fair, and a policy that there is not
     assert edits.only_owned_differ(good.replace(b" 2 ", b"7"), good) == ""
     assert "b" in edits.only_owned_differ(good.replace(b'"b"', b'"c"'), good)
 

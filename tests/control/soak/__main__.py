@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from harness.experiments.bench_calibration import calibrate
 from tests.control.soak import faults, shrink, world
 
 
@@ -21,6 +23,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--schedule", metavar="AT:KIND:DRAW,...", help="these faults instead of the seed's own")
     parser.add_argument("--trace", action="store_true", help="the history, on standard error")
     parser.add_argument("--first", action="store_true", help="end at the first violation, without shrinking")
+    parser.add_argument(
+        "--calibrate", action="store_true", help="the speed against `yarnfair bench`'s calibration loop"
+    )
     parser.add_argument("--seconds", type=float, metavar="S", help="begin no seed after so much CPU time")
     given = parser.parse_args(arguments)
     try:
@@ -39,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run(seeds: Sequence[int], schedule: list[faults.Fault] | None, given: argparse.Namespace) -> dict[str, Any]:
     """Runs the seeds one after another; the document of ``--json``."""
+    steps_per_s = [calibrate()] if given.calibrate else []
     begun_s, begun_cpu_s = time.perf_counter(), time.process_time()
     total: Counter[str] = Counter()
     ticks, virtual_s, done, digests = 0, 0.0, 0, []
@@ -57,7 +63,9 @@ def run(seeds: Sequence[int], schedule: list[faults.Fault] | None, given: argpar
             violations.append({"seed": seed, "what": history.violation, "command": command})
             if given.first:
                 break
-    spent_s = time.perf_counter() - begun_s
+    spent_s, core_s = time.perf_counter() - begun_s, time.process_time() - begun_cpu_s
+    if given.calibrate:
+        steps_per_s.append(calibrate())
     return {
         "seeds": done,
         "ticks": ticks,
@@ -66,7 +74,9 @@ def run(seeds: Sequence[int], schedule: list[faults.Fault] | None, given: argpar
         "violations": violations,
         "histories": digests if len(digests) <= 100 else digests[-1:],
         "seconds": round(spent_s, 3),
-        "core_seconds": round(time.process_time() - begun_cpu_s, 3),
+        "core_seconds": round(core_s, 3),
+        # Ticks a second of one core, for each million steps a second of the loop that ran before and after.
+        **({"calibration_ratio": round(ticks / core_s / statistics.mean(steps_per_s) * 1e6, 4)} if steps_per_s else {}),
     }
 
 
@@ -77,6 +87,8 @@ def _tell(document: dict[str, Any]) -> None:
         f"{document['ticks'] / core_s:.0f} ticks and {count / core_s:.0f} faults a second of one core, "
         f"{days:.1f} days of virtual time"
     )
+    if "calibration_ratio" in document:
+        print(f"{document['calibration_ratio']:.3f} ticks for each million steps of bench's calibration loop")
     for digest in document["histories"][-1:]:
         print(f"the last history: {digest}")
     for one in document["violations"]:

@@ -19,6 +19,7 @@ def heal(world: World) -> None:
     for number in list(world.endings):
         world.end_fault(number)
     world.wire.faults.clear()
+    world.wire.alien = None
     world.poll_misses = 0
     for process in world.processes:
         process.disk.kill_in = None

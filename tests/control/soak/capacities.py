@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from tests.control.soak import edits
 from tests.control.soak.edits import Queue, Unreadable, float32
@@ -132,6 +132,58 @@ def add(data: bytes, text: bytes) -> bytes:
     lines = more[more.index(b"\n") + 1 : more.rindex(b"</configuration>")]
     siblings = properties(data)[f"{PREFIX}root.queues"]
     return _set(data[:end] + lines + data[end:], f"{PREFIX}root.queues", f"{siblings},{name}")
+
+
+def regroup(rng: random.Random, pristine: bytes, idle: str, new: str) -> Callable[[bytes], bytes] | None:
+    """An administrator's change of a group of siblings, after which their shares still go together: what it makes of a
+    file. ``idle``: a leaf that may go ("" none); ``new``: a name that is free."""
+    queues = read(pristine)
+    how = rng.choice(("shares", "add", "delete", "split") if idle else ("shares", "add"))
+    if how in ("delete", "split"):
+        parent = next(queue.parent for queue in queues.values() if queue.path.endswith(f".{idle}"))
+    else:
+        parent = rng.choice(sorted({queue.parent for queue in queues.values() if queue.parent}))
+    group = [queue for queue in queues.values() if queue.parent == parent]
+    weights = kind(group[0]) == "w"
+    names = [queue.path.rpartition(".")[2] for queue in group]
+    if how == "split":
+        shares = _shares(rng, [f"{new}x", f"{new}y"], weights=weights)
+        return lambda data: _regrouped(data, f"{parent}.{idle}", shares, [])
+    gone = [idle] if how == "delete" else []
+    after = [name for name in names if name not in gone] + ([new] if how == "add" else [])
+    shares = _shares(rng, after, weights=weights)
+    return lambda data: _regrouped(data, parent, shares, gone)
+
+
+def _shares(rng: random.Random, names: list[str], *, weights: bool) -> dict[str, str]:
+    """Shares that go together."""
+    if weights:
+        return {name: rng.choice(("1w", "2w", "3.5w")) for name in names}
+    cuts = sorted(rng.sample(range(5, 100, 5), len(names) - 1))
+    return {
+        name: rng.choice(("{}", "{}.0", " {} ")).format(end - begin)
+        for name, begin, end in zip(names, [0, *cuts], [*cuts, 100], strict=True)
+    }
+
+
+def _regrouped(data: bytes, parent: str, shares: Mapping[str, str], gone: list[str]) -> bytes:
+    """A file in which a queue has these children, with these shares."""
+    for name in gone:
+        path = re.escape(f"{PREFIX}{parent}.{name}.".encode())
+        data = re.sub(rb"\s*<property>\s*<name>" + path + rb"[^<]*</name>.*?</property>", b"", data, flags=re.S)
+    known = properties(data)
+    more = [] if f"{PREFIX}{parent}.queues" in known else [(f"{PREFIX}{parent}.queues", ",".join(shares))]
+    if not more:
+        data = _set(data, f"{PREFIX}{parent}.queues", ",".join(shares))
+    for name, share in shares.items():
+        full = f"{PREFIX}{parent}.{name}"
+        if f"{full}.{SHARE}" in known:
+            data = _set(data, f"{full}.{SHARE}", share)
+        else:
+            more += [(f"{full}.{SHARE}", share), (f"{full}.user-limit-factor", "-1")]
+    end = data.rindex(b"</configuration>")
+    lines = _text(more, "")
+    return data[:end] + lines[lines.index(b"\n") + 1 : lines.rindex(b"</configuration>")] + data[end:]
 
 
 def _set(data: bytes, name: str, value: str) -> bytes:

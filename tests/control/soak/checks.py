@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _EXCUSES = frozenset({"not-in-force", "actuation", "rm", "foreign", "file", "lease", "ledger", "late"}) | UNSEEN
 #: What an application may have used since its figure was kept.
 _CACHE_S = 3.0
+#: Why an application is not counted whole that was there before a look, and not in its list.
+_LATE = "older than the last look"
 _WARNING = re.compile(r" (?:warning ([\w-]+): (.*)|info ([\w-]+): mended)\n")
 
 
@@ -42,6 +44,7 @@ class Checks:
         self._signs: dict[str, float] = {}
         self._reported: dict[tuple[str, str], float] = {}
         self._counted: dict[tuple[str, str], float] = {}
+        self._counted_s: dict[str, float] = {}
         self._known: dict[str, set[str]] = {}
         self._active: dict[str, set[str]] = {}
         self._wrong: dict[str, tuple[float, int]] = {}
@@ -66,6 +69,23 @@ class Checks:
         process.log.taken()
         self._ticks.begun(process)
 
+    def ended(self, process: Process, words: str) -> None:
+        """A holder was ended from outside: unless another one goes on, or its own file cannot be written, the file is
+        the administrator's. That its ledger cannot be written is no reason."""
+        world = self.world
+        if "another controller" in words or "spare" in words or process.file_error or world.broken:
+            return
+        if world.plan.store or world.intruder_seen or self.root_dropped:
+            return  # a store is written by the ResourceManager, which may be down
+        if world.words.read(world.file.read()) != world.words.read(world.pristine):
+            raise Violated(f"{process.name} was ended, and what it has written stays: {words}")
+
+    def restored(self, process: Process) -> None:
+        """A process begins with an older copy of its ledger: what it had counted since is to be counted once more."""
+        self._counted = {key: value for key, value in self._counted.items() if key[0] != process.name}
+        self._known.pop(process.name, None)
+        self._active.pop(process.name, None)
+
     def stopped(self, process: Process) -> None:
         """A process has ended by itself: it gives no sign of life any more."""
         self._signs.pop(process.name, None)
@@ -89,7 +109,9 @@ class Checks:
     # --- at every write ---
 
     def replaced(self, path: Path, process: Process) -> None:
-        if process.settings.mode == "shadow" and path.parent == self.world.file.path.parent:
+        writes = path.parent == self.world.file.path.parent
+        # One that was killed with its values in the file gives them back, if it begins as a shadow.
+        if process.settings.mode == "shadow" and writes and not process.left_over:
             raise Violated(f"{process.name} is a shadow, and writes {path.name}")
         if path == self.world.file.path:
             self._file_written(process)
@@ -182,7 +204,10 @@ class Checks:
         self._log(process, report)
         if not kinds & {"ledger"}:
             world.wire.kept(process.name)
+        if process.settings.mode == "shadow":
+            self._signs.pop(process.name, None)  # it had signed to give back what an earlier run had written
         self._assumed(process, report)
+        self._late(process)
         self._accounts(process, report)
         self._ticks.ticked(process, report, kinds, truthful=self.truthful)
         self._foreign.clear()
@@ -247,7 +272,7 @@ class Checks:
         for kind in kinds - said.keys():
             raise Violated(f"the alarm {kind} is not in the log of {process.name}")
         for kind in said.keys() - kinds:
-            if kind not in ("rm", "foreign"):
+            if kind not in ("rm", "foreign", "note", "config"):
                 raise Violated(f"the log of {process.name} does not say that {kind} has ended")
             del said[kind]
 
@@ -278,6 +303,17 @@ class Checks:
         if sure and report.snapshot is not None and accounts._shown_s == accounts.looked_s:
             self._equal(process)
         self._ledger(process, report)
+
+    def _late(self, process: Process) -> None:
+        """Whom a list should have shown before counts only from the list that does: another cluster's applications may
+        look like that. Of this cluster's that happens to those that a wrong list has hidden, and to nobody else."""
+        wire = self.world.wire
+        for app, why in process.controller.accounts.refused.items():
+            if _LATE in why and app in self.world.cluster.by_id:
+                if app not in wire.hidden.get(process.name, ()):
+                    raise Violated(f"{process.name} does not count what {app} has used, and every list has shown it")
+                if process.baseline is not None:
+                    process.baseline[app] = wire.shown.get(process.name, {}).get(app, (0, 0))
 
     def _assumed(self, process: Process, report: TickReport) -> None:
         """How much a queue may have been told beyond what it has used: what it held for as long as nobody asked for
@@ -340,12 +376,13 @@ class Checks:
         if ledger is None or snapshot is None:
             return
         counted, known = ledger.counted(), self._known.setdefault(process.name, set())
+        fade = self._fade(process)
         # As of the last report: a tick that was killed after it may have let a newcomer begin already.
         reported = {leaf: self._counted.get((process.name, leaf), value) for leaf, value in counted.items()}
         for leaf, value in counted.items():
             key = (process.name, leaf)
-            if value < self._counted.get(key, 0.0) * (1 - 1e-9) - 1e-3:
-                raise Violated(f"{process.name}: {leaf} had counted {self._counted[key]:.0f}, now {value:.0f}")
+            if value < self._counted.get(key, 0.0) * fade * (1 - 1e-9) - 1e-3:
+                raise Violated(f"{process.name}: {leaf} had counted {self._counted[key]:.2f}, now {value:.2f}")
         if ledger.settings.resource == "memory":
             for leaf, value in ledger.plain().items():
                 account = process.controller.accounts.queues.get(leaf)
@@ -353,14 +390,23 @@ class Checks:
                     raise Violated(f"{process.name}: {leaf} has counted {value:.0f}, more than it has used")
         if not any(alarm.kind == "ledger" for alarm in report.alarms):
             self._counted.update({(process.name, leaf): value for leaf, value in counted.items()})
+            self._counted_s[process.name] = process.begun_s
         active = {q.name for q in snapshot.leaves() if q.demand.memory_mb > 0}
         before = self._active.setdefault(process.name, set())
         weights = {q.name: q.weight for q in snapshot.leaves()}
         others = [reported[leaf] / weights[leaf] for leaf in active & known & before if leaf in counted]
         for leaf in active - known - before:
-            if others and counted.get(leaf, 0.0) / weights[leaf] < min(others) * 0.999:
+            if others and counted.get(leaf, 0.0) / weights[leaf] < min(others) * fade * 0.999:
                 raise Violated(f"{process.name}: {leaf} is new and owed for the time before it existed")
         before |= active
+
+    def _fade(self, process: Process) -> float:
+        """What part of what was counted is left since the last report at least: memory fades with time that has passed,
+        whatever a machine's clock says."""
+        half_life_s = float(self.world.plan.sets.get("half_life", "inf"))
+        passed_s = self.world.agenda.now_s - self._counted_s.get(process.name, 0.0)
+        # Clocks drift by a hundredth.
+        return float(0.5 ** ((passed_s * 1.02 + 1.0) / half_life_s))
 
     def _in_force(self, process: Process, report: TickReport, kinds: set[str]) -> None:
         """What is said to be in force is; what is not is an alarm before long."""

@@ -19,8 +19,11 @@ OWNED = ("weight", "minResources", "maxResources", "schedulingPolicy")
 #: A queue's share as a controller's document calls it; a limit that the administrator changes.
 SHARE, LIMIT = "weight", "maxRunningApps"
 _WEIGHTS = ("1.0", "2", " 3.0 ", "1.5", "4.25", "1")
+#: What he makes of weights later: none that a controller writes, which is never taken for his.
+_NEW_WEIGHTS = ("2.1", "5.3", "0.7", "7.9")
 _KNOWN = {*OWNED, "maxRunningApps", "queue", "maxAMShare", "aclSubmitApps"}
 _DEFAULTS = {"queueMaxAppsDefault", "queuePlacementPolicy", "defaultQueueSchedulingPolicy", "userMaxAppsDefault"}
+_POLICIES = {"fair", "drf", "fifo"}
 _AMOUNT = re.compile(r"\s*(\d+)\s*mb\s*,\s*(\d+)\s*vcores\s*")
 
 
@@ -73,6 +76,15 @@ def _queues(data: bytes) -> dict[str, Queue]:
             _read(element, "root", found)
         elif element.tag not in _DEFAULTS:
             raise Unreadable(f"an element {element.tag}")
+    for queue in found.values():
+        above = found.get(queue.parent)
+        if queue.policy not in _POLICIES:
+            raise Unreadable(f"{queue.path} has the policy {queue.policy!r}")
+        # As Hadoop: no such queue is made when a ResourceManager starts.
+        if above is not None and (above.policy == "fifo" or (above.policy == "fair" and queue.policy == "drf")):
+            raise Unreadable(
+                f"{queue.path} has the policy {queue.policy}, which {above.policy} above it does not allow"
+            )
     return found
 
 
@@ -186,6 +198,37 @@ def add(data: bytes, text: bytes) -> bytes:
     """A queue more, before the last end tag of the top level."""
     end = data.rindex(b"</queue>\n") if b'name="root"' in data else data.index(b"</allocations>")
     return data[:end].rstrip() + b"\n  " + text + b"\n" + data[end:]
+
+
+def regroup(rng: random.Random, pristine: bytes, idle: str, new: str) -> Callable[[bytes], bytes] | None:
+    """An administrator's change of several queues: what it makes of a file.
+
+    ``idle``: a leaf that may go ("" none); ``new``: a name that is free. None: nothing can be changed.
+    """
+    match rng.choice(("weights", "add", "delete", "rename", "split") if idle else ("weights", "add")):
+        case "add":
+            added = element(rng, new).encode()
+            return lambda data: add(data, added)
+        case "delete":
+            return lambda data: leaf_element(idle).sub(b"", data)
+        case "rename":
+            renamed = element(rng, new).encode()
+            return lambda data: add(leaf_element(idle).sub(b"", data), renamed)
+        case "split":
+            weight, inner = rng.choice(_NEW_WEIGHTS), "".join(f"\n    {element(rng, f'{new}{one}')}" for one in "xy")
+            parent = f'\n  <queue name="{idle}">\n    <weight>{weight}</weight>{inner}\n  </queue>'.encode()
+            return lambda data: leaf_element(idle).sub(lambda _: parent, data)
+    leaves = [queue.path.rpartition(".")[2] for queue in read(pristine).values() if queue.leaf]
+    weights = {name: rng.choice(_NEW_WEIGHTS) for name in leaves}
+
+    def weigh(data: bytes) -> bytes:
+        for name, weight in weights.items():
+            data = set_weight(data, name, weight)
+        return data
+
+    # Where he gave no weights, a controller's are not replaced by this either.
+    given = all(b"<weight>" in found[0] for name in leaves if (found := leaf_element(name).search(pristine)))
+    return weigh if given else None
 
 
 def set_limit(data: bytes, name: str, limit: int) -> bytes:

@@ -33,7 +33,7 @@ class Ending:
                     raise Violated(f"{process.name} does not run")
                 continue
             allowed = {"lease"} if process not in holders else set()
-            if world.plan.policy in ("static", "hltrf"):
+            if world.plan.policy in ("static", "hltrf", "drf") or world.plan.sets.get("resource") == "dominant":
                 allowed |= {"ad-hoc"}
             if process.released or process.settings.mode == "shadow":
                 allowed |= {"guard"}
@@ -126,9 +126,10 @@ class Ending:
         if "released" in words and "not" in words:
             raise Violated(f"all is well, and it {words}")
         data = world.file.read()
-        # What another one without a lease wrote may be the administrator's value in other words.
+        # What another one without a lease wrote may be the administrator's value in other words; so may what stands for
+        # his value once an older copy of the file has come back after it was given back.
         read = world.words.read
-        same = read(data) == read(world.pristine) if world.intruder_seen else data == world.pristine
+        same = read(data) == read(world.pristine) if world.intruder_seen or world.older_seen else data == world.pristine
         if not same:
             raise Violated(f"released, the file is not the administrator's: {data!r}, not {world.pristine!r}")
         left = [

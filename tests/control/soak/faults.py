@@ -213,7 +213,7 @@ def _controller_restarts(world: World, rng: random.Random) -> End:
 @kind("controller-released-and-begun")
 def _released(world: World, rng: random.Random) -> End:
     process = world.some(rng)
-    if process.ticking or not process.running or world.intruded:
+    if process.ticking or not process.running or world.intruded or world.wire.alien is not None:
         return False
     process.end("release")
     world.agenda.after(world.periods(rng, 0.1, 4), process.begin)

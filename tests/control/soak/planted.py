@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.control.soak.installed import HANGS_S
+from tests.control.soak.regime import SECOND
 from tests.planting import ROOT, Planted, read
 
 HERE = Path(__file__).resolve().parent
@@ -37,10 +38,19 @@ BEGIN, END = "<!-- planted: begin -->\n", "<!-- planted: end -->\n"
 
 @dataclass(frozen=True, kw_only=True)
 class Bug(Planted):
-    """``reverses``: the commit that mended it, if this repository had it."""
+    """``reverses``: the commit that mended it, if this repository had it. ``second``: seeds of the second regime find
+    it (tests.control.soak.regime). ``also``: further texts to replace, each with its ``file``, ``old`` and ``new``."""
 
     what: str
     reverses: str = ""
+    second: bool = False
+    also: tuple[Mapping[str, str], ...] = ()
+
+    def plant(self, root: Path) -> None:
+        """Change the files below ``root``."""
+        super().plant(root)
+        for number, one in enumerate(self.also):
+            Planted(name=f"{self.name}-{number}", **one).plant(root)
 
 
 @dataclass(frozen=True)
@@ -68,7 +78,8 @@ def look_for(bug: Bug, budget_s: float = BUDGET_S) -> Search:
         bug.plant(Path(copy))
         # Who only waits is ended by the soak itself (`installed.watched`).
         most_s = budget_s + 2 * HANGS_S
-        command = [sys.executable, "-m", "tests.control.soak", "--seeds", "0:1000000", "--first", "--json"]
+        seeds = f"{SECOND}:{2 * SECOND}" if bug.second else f"0:{SECOND}"
+        command = [sys.executable, "-m", "tests.control.soak", "--seeds", seeds, "--first", "--json"]
         ended = subprocess.run(
             [*command, "--seconds", str(budget_s)],
             cwd=copy,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 import random
 import shutil
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from harness.base.errors import YarnfairError
+from harness.cli.enforce import _Signals
 from harness.control.guards import Guards
 from harness.control.released import go_on
 from harness.control.reports import TickReport
@@ -25,6 +27,7 @@ from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import RmAddress, RmClient
 from tests.control.soak.clock import MachineClock
 from tests.control.soak.disk import Disk, Killed
+from tests.control.soak.violated import Violated
 
 if TYPE_CHECKING:
     from tests.control.soak.world import World
@@ -50,6 +53,8 @@ class Plan:
     #: Of a Capacity Scheduler: what its capacities are ("" a Fair Scheduler's); whether the RM keeps them in a store.
     capacity: Literal["", "weight", "percent"] = ""
     store: bool = False
+    #: Whether it is of the second regime (tests.control.soak.regime).
+    second: bool = False
 
     @classmethod
     def drawn(cls, rng: random.Random) -> Plan:
@@ -158,6 +163,10 @@ class Process:
     slow_s: float = 0.0
     #: Whether it has given the file back, and not looked at it since: what it finds there is the administrator's to it.
     gave_back: bool = False
+    #: Whether it was killed while its values stood in the file, and begins as a shadow.
+    left_over: bool = False
+    #: Since when its ledger has been deleted under it.
+    deleted_s: float | None = None
     #: When it was told to go on after a guard's release.
     resumed_s: float = -1.0
 
@@ -185,8 +194,10 @@ class Process:
         connection = getattr(getattr(self, "store", None), "_db", None)
         for part in ("", "-wal"):
             source = self.folder / f"ledger.db{part}"
+            if not part and self.deleted_s is not None:
+                source = self.folder / "deleted.db"
             if source.exists():
-                shutil.copyfile(source, new / source.name)
+                shutil.copyfile(source, new / f"ledger.db{part}")
         wal = new / "ledger.db-wal"
         if self.disk.power and wal.exists():
             synced = connection is None or connection.execute("PRAGMA synchronous").fetchone()[0] >= 2
@@ -203,6 +214,7 @@ class Process:
         """As the system's supervisor starts it. What keeps it from starting: it is tried again later."""
         if not self.wanted or self.running:
             return
+        self.undelete_ledger()
         world = self.world
         self.disk = self._new_disk()
         with world.acting(self):
@@ -301,13 +313,66 @@ class Process:
         self.world.agenda.after(max(self.settings.period_s * 0.7, self.down_s), self.begin)
         self.down_s = 0.0
 
+    def kill(self) -> None:
+        """It ends at once, between two ticks."""
+        self.disk.dead = True
+        self._copy_ledger()
+        self._died()
+
+    def backed_up(self) -> Path:
+        """A copy of its ledger as it is now."""
+        copy = self.world.root / f"{self.name}-backup-{self.ticks}"
+        copy.mkdir()
+        for source in self.folder.glob("ledger.db*"):
+            shutil.copyfile(source, copy / source.name)
+        return copy
+
+    def restore_ledger(self, copy: Path) -> None:
+        """Somebody puts an older copy in place of its ledger, as a backup holds it: the database alone."""
+        for part in ("", "-wal", "-shm"):
+            here, there = self.folder / f"ledger.db{part}", copy / f"ledger.db{part}"
+            here.unlink(missing_ok=True)
+            if there.exists():
+                shutil.copyfile(there, here)
+        self.died_since_tick = True
+
+    def delete_ledger(self) -> None:
+        """Somebody deletes its ledger; it can be undone."""
+        (self.folder / "ledger.db").rename(self.folder / "deleted.db")
+        self.deleted_s = self.world.agenda.now_s
+
+    def undelete_ledger(self) -> None:
+        self.deleted_s, deleted = None, self.folder / "deleted.db"
+        if deleted.exists():
+            deleted.replace(self.folder / "ledger.db")
+
+    def signalled(self, name: str) -> None:
+        """The system sends it a signal; what the product makes of it, and what an ended process leaves."""
+        number = signal.Signals[f"SIG{name}"]
+        self.world.note(f"{self.name} is sent SIG{name}")
+        if number == _Signals.RELOAD:
+            before = self.controller
+            with self.world.acting(self):
+                policy = make_policy(self.world.plan.policy, dict(self.world.plan.sets))
+                place, store, on_tick = before.owner.place, self.store, before.on_tick
+                self.controller = Controller(self.settings, self.client, place, store, policy, on_tick=on_tick)
+        elif number in _Signals.ENDING:
+            held = self.controller.holds and self.settings.mode != "shadow"
+            words = self.end("release")
+            if held and words:
+                self.world.checks.ended(self, words)
+        elif number == signal.SIGKILL:
+            self.kill()
+        else:
+            raise Violated(f"{self.name} ends by SIG{name}, and what it has written stays in force")
+
     def end(self, how: str) -> str:
         """Stops it as an administrator does: ``release`` or ``hold``. Its words; "" where it was killed meanwhile."""
         if not self.running:
             return ""
         self.running, self.gave_back = False, how == "release"
         # What could not be kept is not known when it begins again.
-        self.died_since_tick |= bool(self.ledger_error)
+        self.died_since_tick |= bool(self.ledger_error) or self.deleted_s is not None
         with self.world.acting(self):
             try:
                 words = self.controller.stop("release" if how == "release" else "hold", self.world.wait)

@@ -93,6 +93,7 @@ class Rm:
         self._loaded = b""
         #: What it says of its configuration.
         self.site: dict[str, str] = {}
+        self.nodes_named = "node"
         #: Applications that have ended, as they are shown from then on.
         self._over: dict[str, dict[str, Any]] = {}
         self.retained = 400
@@ -343,7 +344,7 @@ class Rm:
     def nodes(self) -> dict[str, Any]:
         """The nodes that have registered with it."""
         running = [n for n, alive in enumerate(self.cluster.alive) if alive and self.cluster.registered[n]]
-        return {"nodes": {"node": [_node(n, self.cluster.free_mb[n]) for n in running]}}
+        return {"nodes": {"node": [_node(f"{self.nodes_named}{n}", self.cluster.free_mb[n]) for n in running]}}
 
     def property(self, name: str) -> dict[str, Any]:
         """One property of its configuration; the reader takes an answer without one for none."""
@@ -368,13 +369,13 @@ class Rm:
         return {"beans": [_bean(path, *sums.get(path, (0, 0))) for path in tree]}
 
 
-def _node(number: int, free_mb: int) -> dict[str, Any]:
+def _node(name: str, free_mb: int) -> dict[str, Any]:
     return {
         "rack": "/default-rack",
         "state": "RUNNING",
-        "id": f"node{number}:45454",
-        "nodeHostName": f"node{number}",
-        "nodeHTTPAddress": f"node{number}:8042",
+        "id": f"{name}:45454",
+        "nodeHostName": name,
+        "nodeHTTPAddress": f"{name}:8042",
         "lastHealthUpdate": 0,
         "version": "3.4.2",
         "healthReport": "",

@@ -34,6 +34,8 @@ _OF_FILES = {"file-torn", "file-hostile", "file-no-file", "disk-file-full", "dis
 _OF_FILES |= {"rm-loads-older", "rm-restarts-with-older", "refresh-overtaken"}
 #: A store's, whose capacities are weights: percentages cannot be changed one by one.
 _OF_STORES = {"store-changed-in-a-look"}
+#: Those of the second regime.
+OF_SECOND: set[str] = set()
 _OF_CALLS = {"refresh-dropped", "refresh-late", "refresh-twice", "answer-lost", "answer-lost-after"}
 
 
@@ -65,6 +67,7 @@ def drawn(rng: random.Random, spans: list[tuple[float, float]], plan: Plan) -> l
     no = no | (set() if plan.pair else _OF_PAIRS) | (_OF_CALLS if settings.refresh == "poll" else _OF_POLLS)
     no = no | (_OF_GUARDS if settings.guards == Guards() else set())
     no = no | (set() if plan.store and plan.capacity == "weight" else _OF_STORES)
+    no = no | (set() if plan.second else OF_SECOND) | ({"file-own-copy", "file-older"} if plan.store else set())
     if plan.capacity:
         no = (
             no | _OF_FAIR | (_OF_FILES if plan.store else set()) | (_OF_WEIGHTS if plan.capacity != "weight" else set())
@@ -77,6 +80,8 @@ def drawn(rng: random.Random, spans: list[tuple[float, float]], plan: Plan) -> l
     for group in (_OF_POLLS, _OF_LEASES, _OF_PAIRS, _OF_GUARDS, _OF_STORES):
         if not group & no and rng.random() < 0.4:
             kinds.append(rng.choice(sorted(group)))
+    if plan.second:
+        kinds += rng.sample(sorted(OF_SECOND - no), 3)
     apart = rng.choice((3.0, 6.0, 12.0))
     found = []
     for begin, end in spans:
@@ -87,7 +92,13 @@ def drawn(rng: random.Random, spans: list[tuple[float, float]], plan: Plan) -> l
     return found
 
 
-def kind(name: str) -> Callable[[Callable[[World, random.Random], End]], Callable[[World, random.Random], End]]:
+def kind(
+    name: str, *, second: bool = False
+) -> Callable[[Callable[[World, random.Random], End]], Callable[[World, random.Random], End]]:
+    """Name a kind of fault; ``second``: only seeds of the second regime draw it (tests.control.soak.regime)."""
+    if second:
+        OF_SECOND.add(name)
+
     def known(do: Callable[[World, random.Random], End]) -> Callable[[World, random.Random], End]:
         KINDS[name] = do
         return do

@@ -32,6 +32,8 @@ class Ticks:
         self._edited: dict[str, int] = {}
         #: Controller -> how often others had changed the store when its last good tick began.
         self._seen_edits: dict[str, int] = {}
+        #: Controller -> what its last tick said that is not in force.
+        self._missed: dict[str, set[str]] = {}
 
     def begun(self, process: Process) -> None:
         self._good_s[process.name] = self.world.agenda.now_s
@@ -61,6 +63,7 @@ class Ticks:
         self._put_again(process, report, kinds)
         self._told(process, report, kinds)
         self._blamed(process, report, kinds)
+        self._left(process, kinds)
         if self._whole(process) and truthful and report.snapshot is not None and "app" not in kinds:
             self._ended(process)
 
@@ -70,7 +73,12 @@ class Ticks:
         if report.snapshot is not None and len(met.sources) > 1:
             raise Violated(f"{process.name} has taken one look at two RMs: {sorted(met.sources)}")
         undisturbed = rm == process.begun_rm and rm[2] and not self.world.broken
-        if report.snapshot is None and met.troubled == {"jmx"} and undisturbed and "policy" not in kinds:
+        if (
+            report.snapshot is None
+            and met.troubled == {"jmx"}
+            and undisturbed
+            and not kinds & {"policy", "clock", "cluster"}
+        ):
             raise Violated(f"{process.name} saw nothing, though only the RM's JMX page went wrong")
 
     def _guarded(self, process: Process, report: TickReport, kinds: set[str]) -> None:
@@ -125,6 +133,9 @@ class Ticks:
         if kinds & {"actuation", "file", "lease", "ledger"}:
             return
         missed = [a for a in report.alarms if a.kind == "not-in-force" and "cannot be read back" not in a.text]
+        # An alarm lasts until a tick has seen that it is over: the file was put again when it was raised.
+        before, self._missed[process.name] = self._missed.get(process.name, set()), {a.text for a in missed}
+        missed = [a for a in missed if a.text not in before]
         if missed and world.file.since_s < process.begun_s:
             raise Violated(f"{process.name} leaves a file that the RM has not loaded as it is: {missed[0].text}")
 
@@ -150,6 +161,20 @@ class Ticks:
             raise Violated(f"{process.name} says that somebody else changed the store, and nobody has")
         if report.snapshot is not None and not kinds & _BLIND:
             self._seen_edits[process.name] = process.begun_edits
+
+    def _left(self, process: Process, kinds: set[str]) -> None:
+        """What a killed run left in the file goes when it begins as a shadow; that its ledger is deleted it says."""
+        world = self.world
+        deleted_s = process.deleted_s
+        if deleted_s is not None and process.begun_s > deleted_s and not kinds & (UNSEEN | {"ledger"}):
+            raise Violated(f"the ledger of {process.name} is deleted, and it does not say so")
+        alone = not any(other.running and other is not process for other in world.processes)
+        if process.settings.mode != "shadow" or not process.left_over or not alone or process.turns < 2:
+            return
+        if kinds & _BLIND or world.broken or world.file.since_s > process.begun_s:
+            return
+        if world.words.read(world.file.read()) != world.words.read(world.pristine):
+            raise Violated(f"{process.name} is a shadow, and what it wrote before it was killed is still in the file")
 
     def _whole(self, process: Process) -> bool:
         """Whether all applications have been shown since something was shown wrong: who ended long ago is in few

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import hashlib
 import os
 import random
@@ -20,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 
 from harness.control.reports import TickReport
-from tests.control.soak import afterwards, capacities, edits, faults
+from tests.control.soak import afterwards, capacities, edits, faults, regime
 from tests.control.soak.capacity_rm import CapacityRm, Store
 from tests.control.soak.checks import Checks
 from tests.control.soak.clock import Agenda, MachineClock
@@ -60,6 +61,8 @@ class World:
     def __init__(self, seed: int, root: Path, schedule: Sequence[Fault] | None = None) -> None:
         self.seed, self.root = seed, root
         self.plan = plan = Plan.drawn(random.Random(f"{seed} plan")).of_scheduler(random.Random(f"{seed} scheduler"))
+        if seed >= regime.SECOND:
+            self.plan = plan = regime.planned(plan, random.Random(f"{seed} second"))
         #: How the administrator's file is read and changed.
         self.words: ModuleType = capacities if plan.capacity else edits
         rng = random.Random(f"{seed} world")
@@ -117,6 +120,10 @@ class World:
         self.most_assumed_mb_s = 0.0
         self.most_decisions = 8
         self.writer = ""
+        #: The file as controllers wrote it since the administrator changed it last.
+        self.versions: list[bytes] = []
+        #: Whether somebody has put back one of them.
+        self.older_seen = False
         self.last: dict[str, TickReport] = {}
         self._saved = self.broken_data = b""
         self._end_number = 0
@@ -189,6 +196,8 @@ class World:
             self.note(f"file {hashlib.sha256(self.file.read()).hexdigest()[:16]}")
         if self._acting:
             self.checks.replaced(path, self.current)
+            if path == self.file.path and not self.broken:
+                self.versions = [*self.versions[-9:], self.file.read()]
 
     def _container_ended(self, app: App, container: Container) -> None:
         self.lost.ended(app, container)
@@ -275,7 +284,7 @@ class World:
 
     def second(self, rng: random.Random) -> faults.End:
         known = next((p for p in self.processes if p.name == "B"), None)
-        if known is not None:
+        if known is not None or self.wire.alien is not None:
             return False
         settings = self.plan.settings
         if not settings.lease_s and any(p.gave_back or p.released for p in self.processes):
@@ -353,6 +362,7 @@ class World:
     def put(self, data: bytes) -> None:
         """The administrator writes his file, and has it in force where no RM finds it by itself."""
         self.file.put(data)
+        self.versions = []
         if self.plan.capacity and not self.plan.store:
             self._reload()
 
@@ -476,9 +486,15 @@ def live(seed: int, schedule: Sequence[Fault] | None = None, trace: Callable[[st
     """The history of a seed, in a folder in memory that is gone afterwards."""
     base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     root = Path(tempfile.mkdtemp(prefix="soak-", dir=base))
+    # A history ends within seconds: what it leaves is collected once, after it.
+    collects = gc.isenabled()
+    gc.disable()
     try:
         world = World(seed, root, schedule)
         world.trace = trace
         return world.run()
     finally:
         shutil.rmtree(root, ignore_errors=True)
+        if collects:
+            gc.enable()
+            gc.collect()

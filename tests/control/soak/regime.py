@@ -1,0 +1,210 @@
+"""The second regime, of seeds from `SECOND` on: what administrators and their machines do, beside faults.
+
+Earlier seeds draw none of it, so that they stay the histories that they were. Here are the plans, and the kinds of
+events: the administrator edits groups of queues so that their shares still go together, puts back an older copy of the
+file, another cluster's ResourceManager answers behind the address, a controller starts with a wrong clock.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from harness.control.settings import ControlSettings
+from tests.control.soak.alien import alien
+from tests.control.soak.schedule import End, kind
+
+if TYPE_CHECKING:
+    from tests.control.soak.process import Plan
+    from tests.control.soak.world import World
+
+#: The first seed of the second regime.
+SECOND = 1_000_000
+_DAY_S = 86_400.0
+#: Clocks that are wrong at a start.
+_WRONG_S = (-3650 * _DAY_S, -30 * _DAY_S, 30 * _DAY_S, 3650 * _DAY_S)
+
+
+def planned(plan: Plan, rng: random.Random) -> Plan:
+    """A plan of the second regime: every attribute that a policy may own, memories that fade, more percentages."""
+    policy, sets = plan.policy, dict(plan.sets)
+    if not plan.capacity:
+        match rng.randrange(6):
+            case 0:
+                policy, sets = "ltrf", {**(sets if policy == "ltrf" else {}), "resource": "dominant"}
+            case 1:
+                policy, sets = "drf", {}
+            case 2:
+                policy, sets = "static", {}
+    elif rng.random() < 0.5:
+        plan = replace(plan, capacity="percent")
+    if policy in ("ltrf", "hltrf") and rng.random() < 0.5:
+        sets["half_life"] = rng.choice(("3600", "86400"))
+    return replace(plan, policy=policy, sets=sets, second=True)
+
+
+# --- the administrator ---
+
+
+@kind("queues-edited", second=True)
+def _edited(world: World, rng: random.Random) -> End:
+    """The administrator changes a group of queues, in the file as it lies there or in his own copy of it."""
+    if world.broken or world.agenda.now_s < world.lease_lost_until_s:
+        return False
+    idle = world.idle_leaf(rng)
+    world.new_queues += 1
+    change = world.words.regroup(rng, world.pristine, idle, f"new{world.new_queues}")
+    if change is None:
+        return False
+    world.foreign(0.0)
+    own_copy = rng.random() < 0.5 and not world.plan.store
+    if not own_copy:
+        return world.edit(change)
+    world.pristine = change(world.pristine)
+    world.put(world.pristine)
+    world.changed_in_tick = True
+    return None
+
+
+@kind("file-own-copy", second=True)
+def _own_copy(world: World, _rng: random.Random) -> End:
+    """The administrator puts his own file there, which he has not changed."""
+    if world.broken or world.agenda.now_s < world.lease_lost_until_s:
+        return False
+    world.foreign(0.0)
+    world.put(world.pristine)
+    world.changed_in_tick = True
+    return None
+
+
+@kind("file-older", second=True)
+def _older_file(world: World, rng: random.Random) -> End:
+    """Somebody puts back the file as a controller wrote it a while ago."""
+    if world.broken or world.agenda.now_s < world.lease_lost_until_s:
+        return False
+    # Of the queues that there are now: an older copy with others is an edit of queues.
+    versions = [data for data in world.versions if not world.words.only_owned_differ(data, world.pristine)]
+    if not versions:
+        return False
+    if world.released or any(process.gave_back for process in world.processes):
+        return False
+    world.foreign(0.0)
+    world.put(rng.choice(versions))
+    world.older_seen = True
+    world.changed_in_tick = True
+    return None
+
+
+# --- machines ---
+
+
+@kind("rm-of-another-cluster", second=True)
+def _alien(world: World, rng: random.Random) -> End:
+    """Another cluster's ResourceManager answers at the address."""
+    begun = [process for process in world.processes if process.running]
+    # In the midst of a look nobody could tell, nor one that has not looked yet.
+    if world.wire.alien is not None or any(process.ticking or not process.looked for process in begun):
+        return False
+    world.wire.alien = alien(world.agenda, rng, capacity=bool(world.plan.capacity))
+
+    def end() -> None:
+        if any(process.ticking for process in world.processes):
+            world.agenda.after(0.5, end)
+        else:
+            world.wire.alien = None
+
+    return world.periods(rng, 1, 6), end
+
+
+@kind("clock-wrong-at-start", second=True)
+def _wrong_clock(world: World, rng: random.Random) -> End:
+    """A controller is started with its machine's clock far off; somebody sets the clock later."""
+    process = world.some(rng)
+    if process.ticking or not process.running or process.clock.jumped_s:
+        return False
+    process.end(rng.choice(("hold", "hold", "release")) if not world.intruded else "hold")
+    process.clock.jumped_s = rng.choice(_WRONG_S)
+    world.agenda.after(world.periods(rng, 0.1, 4), process.begin)
+
+    def end() -> None:
+        process.clock.jumped_s = 0.0
+
+    return world.periods(rng, 6, 20), end
+
+
+@kind("mode-changed", second=True)
+def _mode(world: World, rng: random.Random) -> End:
+    """A controller is stopped or killed, and started again in another mode, and in its own later."""
+    process = world.some(rng)
+    if process.ticking or not process.running or process.settings.mode == "shadow" or world.intruded:
+        return False
+    if process.released or world.broken or world.wire.alien is not None:
+        return False
+    own, mode = process.settings, rng.choice(("bounded", "full", "shadow"))
+
+    def begin(settings: ControlSettings) -> None:
+        process.settings = settings
+        process.begin()
+
+    if mode == "shadow":
+        process.left_over = process.controller.holds
+        process.down_s = 1e9
+        process.kill()
+    else:
+        process.end("hold")
+    world.agenda.after(world.periods(rng, 0.1, 3), functools.partial(begin, replace(own, mode=mode)))
+
+    def back() -> None:
+        if process.ticking:
+            world.agenda.after(world.plan.settings.period_s, back)
+            return
+        process.left_over = False
+        process.end("hold")
+        begin(own)
+
+    return world.periods(rng, 5, 15), back
+
+
+@kind("signal", second=True)
+def _signal(world: World, rng: random.Random) -> End:
+    """The system sends a controller a signal, and its supervisor starts it again where that ended it."""
+    process = world.some(rng)
+    if process.ticking or not process.running or world.intruded or world.wire.alien is not None:
+        return False
+    process.signalled(rng.choice(("HUP", "HUP", "USR1", "USR2", "QUIT", "TERM", "INT", "KILL")))
+    world.agenda.after(world.periods(rng, 0.1, 4), process.begin)
+    return None
+
+
+@kind("ledger-deleted", second=True)
+def _ledger_deleted(world: World, rng: random.Random) -> End:
+    """Somebody deletes the ledger under a controller that is running; it is there again when that begins again."""
+    process = world.some(rng)
+    if process.ticking or not process.running or process.deleted_s is not None:
+        return False
+    process.delete_ledger()
+    return world.periods(rng, 2, 6), process.undelete_ledger
+
+
+@kind("ledger-restored", second=True)
+def _ledger_restored(world: World, rng: random.Random) -> End:
+    """A controller is stopped, and begins again with an older copy of its ledger."""
+    process = world.some(rng)
+    if process.ticking or not process.running or process.ledger_error or not process.looked:
+        return False
+    copy, deaths = process.backed_up(), process.deaths
+
+    def restore() -> None:
+        if process.deaths != deaths or not process.running:
+            return
+        if process.ticking:
+            world.agenda.after(0.5, restore)
+            return
+        process.end("hold")
+        process.restore_ledger(copy)
+        world.checks.restored(process)
+        process.begin()
+
+    return world.periods(rng, 2, 20), restore
