@@ -1,8 +1,8 @@
 """A Hadoop configuration file (``capacity-scheduler.xml``): its properties, and edits that leave all other bytes alone.
 
-Read as Hadoop reads it: the last of two properties of one name counts, names are trimmed (values are where they are
-used: what is given back is given back with its white space). What Hadoop would
-resolve by itself and an edit could not follow (``xi:include``, ``${...}`` in a capacity) is refused where it matters.
+Read as Hadoop reads it: the last of two properties of one name counts, behind a final one the first; names are trimmed
+(values are where they are used: what is given back is given back with its white space). What Hadoop would resolve by
+itself and an edit could not follow (``xi:include``, ``${...}`` in a capacity) is refused where it matters.
 """
 
 from __future__ import annotations
@@ -82,6 +82,7 @@ def parse_configuration(data: bytes, *, source: str) -> ConfigurationFile:
         if item.tag.endswith("include"):
             refuse(item, "an included file", "write its properties into this one: they could not be given back")
     found: dict[str, _Place] = {}
+    final: set[str] = set()
     for item in root.elements():
         if item.tag != "property":
             continue
@@ -91,6 +92,11 @@ def parse_configuration(data: bytes, *, source: str) -> ConfigurationFile:
         key = said["name"].all_text().strip() if "name" in said else ""
         if not key or "value" not in said:
             continue
+        if key in final:
+            # Hadoop keeps the final value, whatever comes behind it.
+            continue
+        if "final" in said and said["final"].all_text() == "true":
+            final.add(key)
         value = said["value"]
         begin, end = start_tag_end(data, value), value.end
         if empty_tag(data, begin):

@@ -15,6 +15,7 @@ from typing import Literal
 
 from harness.base.errors import InputError
 from harness.model.queues import ROOT
+from harness.yarn.capacity.amounts import convert
 from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.fair.javanum import float32
 
@@ -30,6 +31,7 @@ PERCENT_UNIT = 1e-4
 SUM_PRECISION = 0.0005
 MAX_DEPTH = 64
 _NUMBER = r"[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+\."
+_AMOUNT = re.compile(r"([0-9]{1,12})(Mi|Gi|Ti|Pi|)", re.ASCII)
 _WEIGHT = re.compile(rf"\+?({_NUMBER})w", re.ASCII)
 _PERCENT = re.compile(rf"\+?({_NUMBER})%?", re.ASCII)
 
@@ -98,13 +100,15 @@ def _amounts(words: str, text: str, where: str) -> dict[str, int]:
     found: dict[str, int] = {}
     for part in words.strip("[]").split(","):
         name, _, amount = part.partition("=")
-        if not re.fullmatch(r"[0-9]{1,18}", amount, re.ASCII) or not name:
+        read = _AMOUNT.fullmatch(amount)
+        if read is None or not name or (read[2] and name == "vcores"):
             raise InputError(
                 f"capacity {text[:60]!r} has more than plain amounts",
                 where=where,
-                mend="write [memory=8192,vcores=8], without units, percentages or weights in it",
+                mend="write [memory=8192,vcores=8], without percentages or weights in it",
             )
-        found["memory" if name == "memory-mb" else name] = int(amount)
+        # Hadoop converts every amount with a unit to MiB.
+        found["memory" if name == "memory-mb" else name] = convert(int(read[1]), read[2], "Mi" if read[2] else "")
     if "memory" not in found:
         raise InputError(f"capacity {text[:60]!r} names no memory", where=where, mend="write [memory=8192,vcores=8]")
     return found

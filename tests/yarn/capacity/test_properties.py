@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.base.errors import InputError
-from harness.yarn.capacity.properties import parse_configuration
+from harness.yarn.capacity.properties import PREFIX, parse_configuration
 
 FILE = b"""<?xml version="1.0"?>
 <!-- the administrator's -->
@@ -83,3 +83,12 @@ def test_what_is_written_is_read_back(changes: dict[str, str | None]) -> None:
 def test_what_cannot_be_given_back_is_refused(data: bytes, says: str) -> None:
     with pytest.raises(InputError, match=says):
         parse_configuration(data, source="f")
+
+
+def test_a_final_value_counts_whatever_comes_behind_it() -> None:
+    name = f"{PREFIX}root.a.capacity"
+    first = f"<property><name>{name}</name><value>60</value><final>true</final></property>"
+    data = f"<configuration>{first}<property><name>{name}</name><value>10</value></property></configuration>".encode()
+    read = parse_configuration(data, source="c.xml")
+    assert read.values == {name: "60"}
+    assert parse_configuration(read.edited({name: "70"}), source="c.xml").values == {name: "70"}

@@ -26,7 +26,7 @@ def test_capacities_are_read(text: str, mode: str, entitlement: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [None, "", "w", " 1w ", "-1", "101", "10001w", "NaN", "${x}w", "[memory=10Gi]", "[vcores=1]"]
+    "text", [None, "", "w", " 1w ", "-1", "101", "10001w", "NaN", "${x}w", "[memory=10Gx]", "[vcores=1]"]
 )
 def test_what_is_no_capacity_is_refused(text: str | None) -> None:
     with pytest.raises(InputError):
@@ -110,3 +110,11 @@ def test_children_share_what_their_parent_has_now() -> None:
     old = {path: Capacity("absolute", amounts={"memory": 4096}) for path in ("root.g.a", "root.g.b")}
     new = capacities({"root.g.a": 3.0, "root.g.b": 1.0}, old, Capacity("absolute", amounts={"memory": 4000}))
     assert [c.text() for c in new.values()] == ["[memory=3000]", "[memory=1000]"]
+
+
+def test_amounts_may_have_units() -> None:
+    assert read_capacity("[memory=10Gi,vcores=8]", "here").amounts == {"memory": 10_240, "vcores": 8}
+    assert read_capacity("[memory-mb=2Ti, vcores=8]", "here").amounts == {"memory": 2 * 2**20, "vcores": 8}
+    for wrong in ("[memory=10x,vcores=8]", "[memory=1,vcores=8Mi]"):
+        with pytest.raises(InputError):
+            read_capacity(wrong, "here")
