@@ -14,6 +14,7 @@ from typing import Any
 from harness.base.errors import CallError, InputError, YarnfairError
 from harness.control.config import EnforceConfig
 from harness.control.lease import Lease, lease_place
+from harness.control.owned import generation_of
 from harness.control.owner import FileOwner
 from harness.ledger.store import read_documents
 from harness.yarn.files import AllocationPlace, LocalPlace
@@ -70,10 +71,12 @@ def of_config(config: EnforceConfig) -> dict[str, float]:
         return said
     kept: Mapping[str, Any] = {}
     if os.path.exists(config.ledger_path()):
-        kept = read_documents(config.ledger_path(), (*FileOwner.PARTS, "departed"))
+        kept = read_documents(config.ledger_path(), ("identity", *FileOwner.document_names()))
     owner = FileOwner.restored(place, kept.get)
     lease = _lease_of(place)
-    if not kept.get("baseline") and lease.said:
+    # Its own words beside the file are later than an older copy of the ledger.
+    later = lease.said_by == kept.get("identity") and generation_of(lease.said.get("generation")) > owner.generation
+    if lease.said and (later or not kept.get("baseline")):
         owner.adopt(lease.said)
     owner.read()
     return {**owner.configured_weights(), **said}

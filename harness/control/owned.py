@@ -110,7 +110,12 @@ class Owned(ABC):
 
     def document(self) -> dict[str, Any]:
         """Whose the values are: what a ledger keeps (`restored`), and others are told (`adopt`)."""
-        return {name: getattr(self, name) for name in (*self.PARTS, *_KEPT, "generation")}
+        return {name: getattr(self, name) for name in self.document_names()}
+
+    @classmethod
+    def document_names(cls) -> tuple[str, ...]:
+        """What a `document` has."""
+        return (*cls.PARTS, *_KEPT, "generation")
 
     @classmethod
     def restored(cls, place: Any, document: Callable[[str], Any]) -> Self:

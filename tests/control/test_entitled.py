@@ -59,3 +59,28 @@ def test_the_configurations_queues_come_before_the_administrators_weights(tmp_pa
     with LedgerStore(tmp_path / "l.db") as store:
         store.commit(documents=owner.document())
     assert of_config(config) == {"root.a": 3.0, "root.b": 7.0}
+
+
+def test_a_file_saved_after_the_stop_and_an_older_copy_of_the_ledger_do_not_change_entitlements(tmp_path: Path) -> None:
+    path, owner = controlled(tmp_path, told=False)
+    config = EnforceConfig(policy="ltrf", allocation_file=str(path), ledger=str(tmp_path / "l.db"))
+    wanted = {"root.a": 3.0, "root.b": 1.0}
+    opened = path.read_bytes()
+    with LedgerStore(tmp_path / "l.db") as store:
+        identity = store.identity
+        store.commit(documents=owner.document())
+        # The file goes on: a queue is added, and the ledger that says so is lost but for its copy.
+        path.write_bytes(path.read_bytes().replace(b"</allocations>", b'<queue name="c"/></allocations>'))
+        owner.read()
+        owner.write(owner.prepare(Attributes({"root.a": 800.0, "root.b": 100.0, "root.c": 4.8125})))
+        lease = Lease(lease_place(LocalPlace(path)), identity, 30.0, lambda: 2000.0)
+        lease_place(LocalPlace(path)).remove()
+        lease.hold()
+        lease.keep(owner.document())
+        assert of_config(config) == {**wanted, "root.c": 1.0}
+        owner.write(owner.original())
+        owner.forget()
+        store.commit(documents=owner.document())
+    lease_place(LocalPlace(path)).remove()
+    path.write_bytes(opened)
+    assert of_config(config) == wanted
