@@ -13,6 +13,7 @@ import yaml
 from harness.base.documents import parse_yaml
 from harness.base.errors import InputError
 from harness.clusters.jars import find
+from harness.yarn.fair.dom import spliced
 from harness.yarn.fair.edit import Change, edit_allocations
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.fair.render import render_allocations
@@ -86,6 +87,26 @@ def test_mutations_of_files_are_refused_by_both_or_by_none(hadoop: Any) -> None:
                 different.append(f"Hadoop: {answer.get('error')}, ours: {verdict.findings}\n{case['xml']}")
     assert not different, f"{len(different)} of {MUTATIONS} files differ; the first:\n{different[0]}"
     assert MUTATIONS / 5 <= refused <= MUTATIONS * 4 / 5, "a differential test needs files of both kinds"
+
+
+def test_suggestions_yield_files_that_hadoop_takes(hadoop: Any) -> None:
+    """Every suggestion that is a change of the file, applied: Hadoop refuses nothing that it did not refuse before."""
+    before, after = [], []
+    for seed in range(SEED, SEED + 250):
+        rng = random.Random(seed)
+        document = mutated(rng, random_file(rng, broken=0.01, depth=2)).encode()
+        for finding in check_document(document, source="file").findings:
+            if finding.fix is None:
+                continue
+            edited = spliced(document, finding.fix.splices)
+            again = check_document(edited, source="file").findings
+            assert (finding.line, finding.what) not in [(one.line, one.what) for one in again]
+            for cases, xml in ((before, document), (after, edited)):
+                cases.append({"xml": xml.decode(), "memory_mb": 100_000, "vcores": 100})
+    assert len(after) >= 30
+    loaded = [[answer["loaded"] for answer in hadoop(cases)] for cases in (before, after)]
+    worse = [case["xml"] for case, old, new in zip(after, *loaded, strict=True) if old and not new]
+    assert not worse, worse[0]
 
 
 def test_where_hadoop_hangs_we_say_so(hadoop: Any) -> None:

@@ -132,7 +132,7 @@ class _Check(Check):
         found = [element for place in self.places.values() for element in place.elements()]
         return tuple(dict.fromkeys(name for element in found for name in custom_types(element.all_text())))
 
-    def unknown_at_top(self, spot: Spot) -> None:
+    def unknown_at_top(self, spot: Spot, root: Element) -> None:
         """An element that means nothing directly inside <allocations>."""
         tag = spot.element.tag
         if tag in _OF_HADOOP_1:
@@ -143,21 +143,21 @@ class _Check(Check):
         elif tag == "property":
             spot.report("YF501", "<property> is ignored in an allocation file", "write it into yarn-site.xml")
         else:
-            spot.unknown(TOP_ELEMENTS)
+            spot.unknown(TOP_ELEMENTS, root)
 
-    def unknown_in_queue(self, spot: Spot) -> None:
+    def unknown_in_queue(self, spot: Spot, queue: Element) -> None:
         """An element that means nothing inside a queue."""
         tag = spot.element.tag
         own = next((own for default, own in _OF_DEFAULTS.items() if tag == default), None)
         if own is not None:
-            spot.report("YF517", f"<{tag}> is ignored in a queue", f"write <{own}>")
+            spot.renamed("YF517", f"<{tag}> is ignored in a queue", own, queue)
         elif tag in TOP_ELEMENTS:
             spot.report("YF517", f"<{tag}> is ignored in a queue", "move it out of all queues, into <allocations>")
         elif tag in _OF_HADOOP_1:
             what = f"<{tag}> is of Hadoop 1's Fair Scheduler, YARN ignores it"
             spot.report("YF501", what, _OF_HADOOP_1[tag])
         else:
-            spot.unknown(QUEUE_ELEMENTS)
+            spot.unknown(QUEUE_ELEMENTS, queue)
 
     def top(self, root: Element) -> None:
         spot = self.at(root)
@@ -173,7 +173,7 @@ class _Check(Check):
         for element in root.elements():
             tag, spot = element.tag, self.at(element)
             if tag not in TOP_ELEMENTS:
-                self.unknown_at_top(spot)
+                self.unknown_at_top(spot, root)
             elif tag in ("queue", "pool"):
                 name = element.name()
                 if trim_queue_name(name).lower() == ROOT:
@@ -280,7 +280,7 @@ class _Check(Check):
                     inner.report("YF501", f"the ResourceManager takes <{tag}> for <queue>", "write <queue>")
                     self.queue(item, path, children)
                 else:
-                    self.unknown_in_queue(inner)
+                    self.unknown_in_queue(inner, element)
             else:
                 inner.once(seen, plain_name(tag))
                 if tag != "reservation" and (text := inner.text()) is not None:

@@ -19,6 +19,8 @@ from harness.yarn.fair.elements import (
     AM_SHARE,
     APPS,
     DEFAULT_POLICY,
+    OF_FILE,
+    OF_QUEUE,
     POLICY,
     TEXT,
     THRESHOLD,
@@ -27,6 +29,7 @@ from harness.yarn.fair.elements import (
     Amount,
     Kind,
     parse_policy,
+    plain_name,
 )
 from harness.yarn.fair.javanum import float32, parse_double, parse_float, parse_int, parse_long, trim
 from harness.yarn.fair.resources import custom_types, parse_resources, resource_text
@@ -49,6 +52,8 @@ MILLISECONDS_FROM = 10_000
 _THOUSANDS = re.compile(r"(?<![0-9])[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])")
 #: A digit of a number's mantissa that is not 0.
 _NOT_ZERO = re.compile(r"^\s*[+-]?(?:0[xX])?[0.]*[1-9a-fA-F]")
+#: Elements that may stand several times in one place.
+_REPEATED = frozenset({"queue", "pool", "user"})
 _MAX_TIMEOUT_S = JAVA_LONG_MAX // 1000
 
 
@@ -63,10 +68,51 @@ class Spot:
     def report(self, code: str, what: str, mend: str, fix: Fix | None = None) -> None:
         self.verdict.findings.append(Finding(self.element.line, self.queue, what, mend, code, fix))
 
-    def unknown(self, known: frozenset[str]) -> None:
+    def unknown(self, known: frozenset[str], parent: Element | None = None) -> None:
         close = nearest(self.element.tag, sorted(known))
         what = f"the ResourceManager ignores the element <{self.element.tag}>"
-        self.report("YF501", what, f"write <{close}>" if close else "remove it")
+        self.renamed("YF501", what, close, parent)
+
+    def renamed(self, code: str, what: str, tag: str, parent: Element | None) -> None:
+        """A finding with the advice to give the element another name, where that yields what was likely meant."""
+        siblings = [] if parent is None else [item for item in parent.elements() if item is not self.element]
+        if not tag:
+            self.report(code, what, "correct its name, or remove it")
+        elif tag not in _REPEATED and any(plain_name(item.tag) == tag for item in siblings):
+            self.report(code, what, f"remove it, or <{tag}>, which is there too")
+        elif (why := self._unfit(tag, siblings)) is not None:
+            self.report(code, what, f"write <{tag}>, {why}" if why else "correct its name, or remove it")
+        else:
+            self.report(code, what, f"write <{tag}>", self._rename(tag))
+
+    def _unfit(self, tag: str, siblings: list[Element]) -> str | None:
+        """Why this element's content is none of another one; None where it is, "" where nothing better is known."""
+        name = plain_name(tag)
+        kind = (OF_QUEUE.get(name) or OF_FILE.get(name) or (None, None))[1]
+        text = trim(self.element.all_text())
+        if tag in ("maxAMShare", "reservation") and any(item.tag in ("queue", "pool") for item in siblings):
+            return ""
+        if kind is None:
+            return None
+        try:
+            if isinstance(kind, Amount):
+                parse_resources(text, missing=kind.missing)
+            elif kind.read(text) == "fifo" and name == "defaultQueueSchedulingPolicy":
+                return "and fair or drf in it"
+        except ValueError:
+            return f"and {kind.wanted} in it"
+        return None
+
+    def _rename(self, tag: str) -> Fix | None:
+        item = self.element
+        if not item.tag.isascii() or tag in _REPEATED or any(isinstance(one, Element) for one in item.children):
+            return None
+        length, new = len(item.tag), tag.encode()
+        splices = [(item.start + 1, item.start + 1 + length, new)]
+        # An element without content may have no end tag.
+        if item.children:
+            splices.append((item.end + 2, item.end + 2 + length, new))
+        return Fix(splices=tuple(splices)) if item.children else None
 
     def stray_text(self) -> None:
         if text := trim(self.element.all_text()):

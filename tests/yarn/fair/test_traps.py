@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from harness.yarn.fair.dom import spliced
 from harness.yarn.findings import Level
 from harness.yarn.validation import check_document
 
@@ -243,3 +244,37 @@ def test_resource_types_are_checked_against_yarn_site() -> None:
     for wrong in (b"mem=4096", b"memory=4096,vcores=1", b"vcore=3,memory-mb=5"):
         verdict = check_document(text.replace(b"memory-mb=4096,vcores=4,yarn.io/gpu=4", wrong), source="f.xml")
         assert verdict.refused, wrong
+
+
+@pytest.mark.parametrize(
+    ("inside", "advice", "fixed"),
+    [
+        ('<queue name="a"><wieght>3</wieght></queue>', "write <weight>", '<queue name="a"><weight>3</weight></queue>'),
+        # Under the right name the value would be refused.
+        ('<queue name="a"><wieght>heavy</wieght></queue>', "write <weight>, and a number in it", None),
+        ('<queue name="a"><maxResorces>5</maxResorces></queue>', "write <maxResources>, and a resource in it", None),
+        # It would replace, or be replaced by, the one that is there.
+        (
+            '<queue name="a"><wieght>3</wieght><weight>2</weight></queue>',
+            "remove it, or <weight>, which is there too",
+            None,
+        ),
+        # A parent with it is refused.
+        ('<queue name="a"><maxAMShar>0.5</maxAMShar><queue name="b"/></queue>', "correct its name, or remove it", None),
+        ("<defaultQueueSchedulingPolicies>fifo</defaultQueueSchedulingPolicies>", "and fair or drf in it", None),
+        (
+            '<queue name="a"><defaultMinSharePreemptionTimeout>5</defaultMinSharePreemptionTimeout></queue>',
+            "write <minSharePreemptionTimeout>",
+            '<queue name="a"><minSharePreemptionTimeout>5</minSharePreemptionTimeout></queue>',
+        ),
+    ],
+)
+def test_a_name_is_suggested_only_where_the_rm_takes_it(inside: str, advice: str, fixed: str | None) -> None:
+    document = file(inside)
+    found = [one for one in check_document(document, source="f.xml").findings if advice in one.mend]
+    assert found, check_document(document, source="f.xml").findings
+    if fixed is None:
+        assert found[0].fix is None
+    else:
+        assert found[0].fix is not None
+        assert spliced(document, found[0].fix.splices) == file(fixed)
