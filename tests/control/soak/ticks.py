@@ -132,6 +132,8 @@ class Ticks:
             return
         if kinds & {"actuation", "file", "lease", "ledger"}:
             return
+        if process.controller._verified_s < report.time_s:
+            return  # nothing was read back in this tick: an alarm lasts until it is
         missed = [a for a in report.alarms if a.kind == "not-in-force" and "cannot be read back" not in a.text]
         # An alarm lasts until a tick has seen that it is over: the file was put again when it was raised.
         before, self._missed[process.name] = self._missed.get(process.name, set()), {a.text for a in missed}
