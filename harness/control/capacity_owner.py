@@ -115,7 +115,7 @@ class CapacityOwner(Owned):
                 share, ours = stands[child][CAPACITY], self.ours.get(child, {})
                 if CAPACITY in ours and share != self.baseline[child][CAPACITY]:
                     self.baseline[child][CAPACITY] = share
-                    ours[CAPACITY][:] = [share]
+                    del ours[CAPACITY]
                     found.append(Foreign(child, CAPACITY, str(share), taken=True))
         return found
 
@@ -218,13 +218,9 @@ class CapacityOwner(Owned):
         stays, and the siblings share what is left in the ratio of their own capacities. Nothing is returned where that
         does not make a document with fewer mistakes.
         """
-        steering, found, stands = self._steering(), {}, _said(self._tree, self._configuration())
+        steering, found = self._steering(), {}
         for parent in self._tree.values():
-            ours = [
-                child
-                for child in parent.children
-                if self.ours.get(child, {}).get(CAPACITY) and stands[child][CAPACITY] != self.baseline[child][CAPACITY]
-            ]
+            ours = [child for child in parent.children if self.ours.get(child, {}).get(CAPACITY)]
             old = {child: steering.capacity(child) for child in parent.children}
             if ours and any(one.queue == parent.path for one in self._check_own()):
                 above = Capacity("percent", 100.0) if parent.path == ROOT else steering.capacity(parent.path)

@@ -255,7 +255,7 @@ class Owned(ABC):
                     continue
                 # Nobody but the administrator wrote it: a shadow, a spare or who has released follows the file.
                 known[self.SHARE] = share
-            for attribute, values in ours.items():
+            for attribute, values in list(ours.items()):
                 value = said[attribute]
                 if value in values:
                     continue
@@ -269,6 +269,8 @@ class Owned(ABC):
                 if not before and (adopted or not (share or words_lost or old)):
                     known[attribute] = value
                 values[:] = [value]
+                if adopted:
+                    del ours[attribute]
         self._refusals = None
         self.edits += 1
         return found + self._unite(stands)

@@ -63,6 +63,7 @@ class Rm:
 
         def answers() -> bool:
             with contextlib.suppress(YarnfairError):
+                self.client.refresh_queues()
                 return self.client.rest.metrics().active_nodes == 1
             return False
 

@@ -80,7 +80,7 @@ class Steering:
         self._capacities(plan, found)
         self._priorities(plan, found)
         for path, most in plan.max_shares.items():
-            if path in self.tree and (text := self._maximum(path, most, plan.max_shares)):
+            if path in self.tree and (text := self._maximum(path, most, plan.max_shares, found)):
                 found.put(path, MAXIMUM, text)
         for path, policy in plan.scheduling_policies.items():
             if problem := self._policy_problem(path, policy):
@@ -144,13 +144,22 @@ class Steering:
             at = above
         return int(self.cluster.memory_mb * part)
 
-    def _maximum(self, path: str, most: Resource, all_: Mapping[str, Resource]) -> str | None:
-        """A maximum share as a percentage of the parent's maximum; None: as it is."""
+    def _maximum(self, path: str, most: Resource, all_: Mapping[str, Resource], found: Wanted) -> str | None:
+        """A maximum share as a percentage of the parent's maximum, or of absolute resources; None: as it is.
+
+        Hadoop refuses one that is below the queue's capacity, and ignores a percentage beside absolute resources.
+        """
+        planned = found.values.get(path, {}).get(CAPACITY)
+        capacity = self.capacity(path) if planned is None else read_capacity(planned, path)
+        if most != UNBOUNDED and (least := capacity.amounts) is not None:
+            amounts = {"memory": most.memory_mb, "vcores": most.vcores}
+            return Capacity("absolute", amounts={key: max(amounts[key], least.get(key, 0)) for key in amounts}).text()
         parent = path.rpartition(".")[0]
         above = all_[parent].memory_mb if parent in all_ else self.cluster.memory_mb * self.most(parent)
         if most == UNBOUNDED or above <= 0:
             return None
-        return Capacity("percent", min(100.0 * most.memory_mb / above, 100.0)).text()
+        least_percent = capacity.value if capacity.mode == "percent" else 0.0
+        return Capacity("percent", min(max(100.0 * most.memory_mb / above, least_percent), 100.0)).text()
 
     def _policy_problem(self, path: str, policy: str) -> str:
         queue = self.tree.get(path)

@@ -59,10 +59,27 @@ def test_each_has_its_least_part_if_there_is_enough_and_nobody_has_nothing(
 
 
 def test_a_maximum_share_is_a_part_of_what_the_parent_may_have() -> None:
-    plan = Plan(max_shares={"root.a": Resource(250, 2), "root.g.x": Resource(100, 1)})
+    plan = Plan(max_shares={"root.a": Resource(250, 2), "root.g.x": Resource(225, 1)})
     assert STEERING.wanted(plan).values == {
         "root.a": {"maximum-capacity": "25"},
-        "root.g.x": {"maximum-capacity": "20"},
+        "root.g.x": {"maximum-capacity": "45"},
+    }
+
+
+def test_a_maximum_share_is_not_below_the_capacity_which_hadoop_refuses() -> None:
+    plan = Plan(max_shares={"root.g.x": Resource(100, 1)})
+    assert STEERING.wanted(plan).values == {"root.g.x": {"maximum-capacity": "40"}}
+
+
+def test_a_maximum_share_beside_absolute_resources_is_absolute() -> None:
+    """Hadoop ignores a percentage there."""
+    settings = {f"{PREFIX}root.queues": "a,b"}
+    settings |= {f"{PREFIX}root.{name}.capacity": "[memory=400,vcores=4]" for name in "ab"}
+    steering = Steering(queue_tree(settings, source="x"), settings, {}, Resource(1000, 10), "x")
+    plan = Plan(max_shares={"root.a": Resource(600, 2), "root.b": Resource(100, 1)})
+    assert steering.wanted(plan).values == {
+        "root.a": {"maximum-capacity": "[memory=600,vcores=4]"},
+        "root.b": {"maximum-capacity": "[memory=400,vcores=4]"},
     }
 
 
