@@ -67,7 +67,12 @@ class Rm:
                 return self.client.rest.metrics().active_nodes == 1
             return False
 
+        def ended() -> bool:
+            state = self.cluster.folder.load()
+            return state is not None and not state.processes["rm"].alive
+
         kill_part(self.cluster, "rm")
+        until(ended, "the RM is dead", 20)
         start_part(self.cluster, "rm")
         until(answers, "the RM starts again", 90)
 
@@ -173,7 +178,7 @@ def test_scheduling_policies_are_written_only_where_a_fair_scheduler_allows_them
             rm.client.refresh_queues()
             with rm.controller(policy="drf", allocation_file=str(rm.file)) as controller:
                 report = controller.tick()
-                assert {alarm.kind for alarm in report.alarms} <= {"ad-hoc"}
+                assert {alarm.kind for alarm in report.alarms} <= {"ad-hoc", "rm"}
                 assert report.effect_s is not None
                 assert check_document(rm.file.read_bytes(), source="written").valid
                 assert rm.policies() == shown
