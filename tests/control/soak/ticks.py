@@ -57,7 +57,7 @@ class Ticks:
             raise Violated(f"{process.name} signs its lease, and has seen or written nothing for {blind_s:.0f} s")
 
     def ticked(self, process: Process, report: TickReport, kinds: set[str], *, truthful: bool) -> None:
-        # Who writes nothing because the ResourceManager would refuse it sees all; another controller would do no better.
+        # Who writes nothing because the ResourceManager would refuse it sees all: another one would do no better.
         refused = all(a.text.startswith(_REFUSED) for a in report.alarms if a.kind == "actuation")
         if not kinds & (_BLIND - {"actuation"} if refused else _BLIND):
             self._good_s[process.name] = self.world.agenda.now_s
