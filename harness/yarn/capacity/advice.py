@@ -51,6 +51,8 @@ class _Traps:
     def __init__(self, check: _Places, root: Node, loader: Loader) -> None:
         self.check, self.root, self.loader = check, root, loader
         self.nodes = list(root.tree())
+        #: Properties that are refused: what follows from them is not said besides.
+        self.refused = {refusal.key for refusal in loader.refusals}
         self._totals: dict[tuple[str, str], float] = {}
         #: Queues of which it is said that they take no application.
         self.rejecting: set[str] = set()
@@ -110,6 +112,8 @@ class _Traps:
         for node in self.nodes:
             if node.parent is None or node.broken or self.loader.settings.raw(f"{node.path}.capacity") is not None:
                 continue
+            if f"{node.parent.path}.queues" in self.refused:
+                continue
             self.report(
                 f"{node.path}.capacity",
                 node.path,
@@ -126,7 +130,7 @@ class _Traps:
         share = 1.0
         at = node
         while at.parent is not None:
-            if at.broken or at.absolute or at.minimum.get(label):
+            if at.broken or at.absolute or at.minimum.get(label) or f"{at.parent.path}.queues" in self.refused:
                 return None
             weight = at.weight.get(label, -1.0)
             if weight >= 0:
@@ -178,7 +182,8 @@ class _Traps:
 
     def no_weight(self) -> None:
         for node in self.nodes:
-            if node.parent is None or node.path in self.rejecting or node.broken:
+            refused = f"{node.path}.capacity" in self.refused
+            if node.parent is None or node.path in self.rejecting or node.broken or refused:
                 continue
             zero = "" in node.absolute and not node.minimum.get("")
             if node.weight.get("", -1.0) == 0 or (

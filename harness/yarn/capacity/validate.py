@@ -28,6 +28,7 @@ from harness.yarn.findings import Fix, Verdict
 
 _ACL_CODES = ("YF216", "YF309")
 _HADOOP = "org.apache.hadoop."
+_OF_USERS = re.compile(r"user\.(?:.+\.)?max-parallel-apps")
 #: Lists that may have nothing in them.
 _MAY_BE_EMPTY = frozenset(
     {"queue-mappings", "workflow-priority-mappings", "accessible-node-labels", "default-node-label-expression"}
@@ -377,6 +378,9 @@ class _Check(Check):
             self._number(spot, words, name, parse_float)
         elif name == "acl_application_max_priority":
             return
+        elif name == "mapping-rule-json-file":
+            what = f"the rules in {words[:80]} are not checked here"
+            spot.report("YF217", what, "see that they name queues of this file, or write them as mapping-rule-json")
         elif name.startswith("acl_"):
             spot.acl(name, text, _ACL_CODES)
         elif queue is not None and _OWN_CAPACITY.fullmatch(name):
@@ -406,7 +410,7 @@ class _Check(Check):
             spot.report("YF206", f"{name} {text}: no user gets anything", "write -1 for no limit")
         elif name == "minimum-user-limit-percent" and not 0 <= value <= 100:
             spot.report("YF207", f"{name} {text} is not within 0 and 100", "write per cent")
-        elif name in ("max-parallel-apps", "user.max-parallel-apps") and value < 1:
+        elif (name == "max-parallel-apps" or _OF_USERS.fullmatch(name)) and value < 1:
             what = f"{name} {text}: no application ever runs"
             spot.report("YF208", what, "write 1 or more, or remove it")
         elif name == "maximum-applications" and value <= 0 and not (value < 0 and spot.queue is not None):

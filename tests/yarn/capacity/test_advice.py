@@ -96,6 +96,13 @@ TRAPS: list[tuple[str, dict[str, str], dict[str, str | None], str, str]] = [
         "YF312",
         "root.queues",
     ),
+    (
+        "rules in another file",
+        GOOD,
+        {"mapping-rule-format": "json", "mapping-rule-json-file": "/etc/rules.json"},
+        "YF217",
+        "mapping-rule-json-file",
+    ),
     ("a large container", GOOD, {"root.b.maximum-allocation-mb": "65536"}, "YF314", "root.b.maximum-allocation-mb"),
     (
         "a class of somebody else's",
@@ -185,6 +192,19 @@ def test_one_mistake_is_one_message() -> None:
     assert [found.code for found in verdict.errors] == ["YF202"]
     assert verdict.errors[0].queue == "root.prd"
     assert "and 6 more settings" in verdict.errors[0].what
+
+
+def test_a_user_without_applications_is_an_error() -> None:
+    verdict = check_document(configuration({**GOOD, "user.alice.max-parallel-apps": "0"}), source="c.xml")
+    assert [found.code for found in verdict.errors] == ["YF208"]
+
+
+def test_a_queue_in_another_case_is_two_messages() -> None:
+    """That the sum is refused, and why: what follows for the queue is not said besides."""
+    settings = {"root.queues": "Etl", "root.etl.capacity": "100", "queue-mappings": "u:%user:Etl"}
+    verdict = check_document(configuration(settings), source="c.xml")
+    assert [found.code for found in verdict.findings] == ["YF143", "YF202"]
+    assert verdict.findings[1].mend == "write root.Etl"
 
 
 def test_a_final_value_is_kept() -> None:
