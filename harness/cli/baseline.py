@@ -29,7 +29,15 @@ def baseline(runs: tuple[Path, ...], out: Path, margin: float | None, add: bool,
     RUN is a run directory, a folder of them, or a file that `yarnfair bench --json` has printed. Runs of one experiment
     and policy are one entry; five seeds or repeats and more give bounds by their spread.
     """
-    from harness.results.baseline import document, merged, read_baseline, record, write_baseline
+    from harness.results.baseline import (
+        detects,
+        document,
+        held_by_spread,
+        merged,
+        read_baseline,
+        record,
+        write_baseline,
+    )
     from harness.results.runs import read_runs
 
     entries = record(read_runs(runs), margin=margin)
@@ -39,7 +47,7 @@ def baseline(runs: tuple[Path, ...], out: Path, margin: float | None, add: bool,
     write_baseline(out, entries, command)
     written = document(entries, command)["entries"]
     told, lines = [], []
-    for entry in written:
+    for entry, recorded in zip(written, entries, strict=True):
         told.append(
             {
                 **{key: entry[key] for key in ("experiment", "variant", "backend", "why")},
@@ -51,4 +59,6 @@ def baseline(runs: tuple[Path, ...], out: Path, margin: float | None, add: bool,
         )
         lines.append(f"{entry['experiment']}, {entry['variant']}, {entry['backend']}: {len(entry['runs'])} run(s)")
         lines.append(f"  {entry['why']}")
+        power = detects(recorded, metrics=max(1, sum(map(held_by_spread, recorded.spread))))
+        lines += [f"  a check of one other run: {power}"] if power else []
     print_result(as_json, {"baseline": str(out), "entries": told}, [*lines, str(out)])

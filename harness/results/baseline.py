@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -151,6 +151,45 @@ def bound(key: Key, spread: Spread, *, metrics: int, runs: int = 1, margin: floa
     return max(by_spread, beyond) if worse > 0 else min(by_spread, beyond)
 
 
+def detects(entry: Entry, *, metrics: int, runs: int = 1, wanted: float = 0.2, most: int = 200) -> str | None:
+    """Say how small a slow-down the spread of recorded runs lets a check find, and how many runs would find a smaller.
+
+    Parameters
+    ----------
+    metrics
+        How many metrics are held at once.
+    runs
+        How many runs are checked together.
+    wanted
+        The slow-down that should be found, as a part.
+    most
+        No more recorded runs than this are advised.
+
+    Returns
+    -------
+    str | None
+        One clause; None where a margin decides, where no metric has a bound, or where the bound is near enough.
+    """
+    held = sorted((key for key in entry.spread if held_by_spread(key)), key=lambda key: key.order())
+    key = next((one for one in held if one.key == "makespan_s"), held[0] if held else None)
+    if entry.margin is not None or key is None:
+        return None
+    spread = entry.spread[key]
+
+    def allows(n: int) -> float | None:
+        limit = bound(key, replace(spread, n=n), metrics=metrics, runs=runs)
+        return None if limit is None or not spread.median else abs(limit / spread.median - 1)
+
+    now = allows(spread.n)
+    if now is None or now <= wanted:
+        return None
+    enough = next((n for n in range(spread.n + 1, most + 1) if (allows(n) or 0.0) <= wanted), None)
+    advice = (
+        f"record {enough - spread.n} more for {wanted:.0%}" if enough is not None else "it varies too much for less"
+    )
+    return f"{spread.n} recorded runs detect a change of {key.text()} above {now:.0%}; {advice}"
+
+
 def record(runs: Sequence[RunRecord], *, margin: float | None = None) -> list[Entry]:
     """Entries from runs, one for each experiment, variant and backend, in the order of the runs.
 
@@ -214,7 +253,7 @@ def _provenance(run: RunRecord) -> dict[str, Any]:
     found: dict[str, Any] = {"run": f"{run.path.resolve().parent.name}/{run.path.name}", "seed": run.seed}
     if run.repeat != 1:
         found["repeat"] = run.repeat
-    for key in ("start", "versions", "machine", "version"):
+    for key in ("start", "versions", "machine", "version", "policy_code"):
         if run.info.get(key):
             found[key] = run.info[key]
     return found

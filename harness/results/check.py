@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from harness.base.errors import InputError
 from harness.base.stats import LONGEST, SHORTEST, change_points, least_change_p, level_of_each, rank_sum
 from harness.results.acknowledge import Acknowledgement, find
-from harness.results.baseline import FEWEST, Baseline, Entry, Spread, bound, floor, held_by_spread, spread_of
+from harness.results.baseline import FEWEST, Baseline, Entry, Spread, bound, detects, floor, held_by_spread, spread_of
 from harness.results.catalogue import Key
 from harness.results.compare import amount_text, number_text
 from harness.results.metric import Metric
@@ -94,11 +94,13 @@ def check(runs: Sequence[RunRecord], baseline: Baseline) -> Checked:
     entries: dict[tuple[str, str, str], Entry] = {}
     unknown = []
     given = set()
+    seeds: dict[tuple[str, str, str], set[str]] = {}
     for run in runs:
         bad = run.invalid()
         entry = baseline.entry(run)
         if entry is not None:
             given.add(entry.name)
+            seeds.setdefault(entry.name, set()).add(str(run.seed))
         if bad is not None:
             found.invalid.append((str(run.path), bad.exit_code, bad.reason))
             continue
@@ -111,6 +113,7 @@ def check(runs: Sequence[RunRecord], baseline: Baseline) -> Checked:
                 f"{run.path}: the experiment is not the one that was recorded (hash {run.hash[:12]}, recorded "
                 f"{entry.hashes[0][:12]}); what follows may come from that"
             )
+        found.remarks += _other_software(run, entry)
         if str(run.seed) in entry.exact and run.deterministic:
             found.held += _exactly(run, entry)
         else:
@@ -124,10 +127,24 @@ def check(runs: Sequence[RunRecord], baseline: Baseline) -> Checked:
             mend="record it: yarnfair baseline RUN... -o FILE",
         )
     found.remarks += [f"{run.path}: nothing is recorded of {run.experiment}, {run.variant}" for run in unknown]
+    found.held += [
+        _not_judged((run.experiment, run.variant, run.backend), str(run.path), "nothing is recorded of it")
+        for run in unknown
+    ]
+    for entry in baseline.entries:
+        missing = sorted(set(entry.exact) - seeds.get(entry.name, set(entry.exact)), key=lambda seed: (len(seed), seed))
+        if missing:
+            listed = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
+            words = f"recorded with seed {listed}, of which no run was given"
+            found.remarks.append(f"{entry.experiment}, {entry.variant}: {words}")
+            found.held.append(_not_judged(entry.name, baseline.path, words))
     total = max(1, sum(len(_bounded(entries[name])) for name in groups))
     tested = together([(entries[name], own) for name, own in groups.items()])
     for name, own in groups.items():
         found.held += _by_spread(own, entries[name], total, tested)
+        if not any((name, key) in tested for key in entries[name].spread):
+            power = detects(entries[name], metrics=total, runs=len(own))
+            found.remarks += [f"{name[0]}, {name[1]}: {power}"] if power else []
     if len(runs) > 1:
         # A policy that never began has no directory: of several runs all that is recorded beside them is wanted.
         places = {(run.experiment, run.backend) for run in runs}
@@ -137,6 +154,25 @@ def check(runs: Sequence[RunRecord], baseline: Baseline) -> Checked:
             for entry in baseline.entries
             if entry.name not in given and (entry.experiment, entry.backend) in places
         ]
+    return found
+
+
+def _not_judged(name: tuple[str, str, str], where: str, words: str) -> Held:
+    """A run that could not be held against anything, or a recorded one that nothing was held against."""
+    return Held(*name, where, NO_RUN, None, None, None, "-", "not judged", words)
+
+
+def _other_software(run: RunRecord, entry: Entry) -> list[str]:
+    """Say which software differs between a run and the recorded ones: a policy's source, or versions."""
+    found = []
+    code, recorded = run.info.get("policy_code"), [one.get("policy_code") for one in entry.runs]
+    if any(recorded) and code not in recorded:
+        found.append(f"{run.path}: the policy's source has changed since it was recorded")
+    own = run.info.get("versions")
+    for name, version in own.items() if isinstance(own, Mapping) else ():
+        known = {str(one["versions"].get(name)) for one in entry.runs if isinstance(one.get("versions"), Mapping)}
+        if known and str(version) not in known:
+            found.append(f"{run.path}: of {name} {version}, recorded by {name} {', '.join(sorted(known))}")
     return found
 
 

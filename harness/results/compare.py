@@ -153,17 +153,40 @@ def compare(contest: Contest, *, correction: Correction = "bh", alpha: float = A
             rows.append(Row(key, len(own), median(own), tuple(held)))
     corrected = {}
     for family in (True, False):
-        p = [own.p for row in rows if row.judged == family for own in row.contenders if own.p is not None]
-        corrected[family] = iter(adjusted(p, correction))
+        tested = [own for row in rows if row.judged == family for own in row.contenders if own.p is not None]
+        corrected[family] = iter(_corrected(tested, correction, alpha))
     for at, row in enumerate(rows):
         judged = [_judged(row.key.metric, own, corrected[row.judged], alpha) for own in row.contenders]
         rows[at] = replace(row, contenders=tuple(judged))
     return Comparison(contest.title, contest.groups, rows, correction, alpha)
 
 
-def _judged(metric: Metric, own: Contender, corrected: Iterator[float], alpha: float) -> Contender:
+def _corrected(tested: Sequence[Contender], correction: Correction, alpha: float) -> list[tuple[float, float]]:
+    """Correct the p-values of a family of tests: of each the corrected p, and the smallest that it could have had.
+
+    The latter is what the correction makes of the smallest p that so few runs can give, the other tests being as they
+    are. Where even that is above `alpha`, the runs were too few to show any difference.
+    """
+    p = [own.p for own in tested if own.p is not None]
+    found = adjusted(p, correction)
+    known: dict[tuple[float, float], float] = {}
+    out = []
+    for at, (own, value) in enumerate(zip(tested, found, strict=True)):
+        if value <= alpha or own.least_p > alpha:
+            out.append((value, own.least_p))
+            continue
+        case = (p[at], own.least_p)
+        if case not in known:
+            known[case] = adjusted([*p[:at], own.least_p, *p[at + 1 :]], correction)[at]
+        out.append((value, known[case]))
+    return out
+
+
+def _judged(metric: Metric, own: Contender, corrected: Iterator[tuple[float, float]], alpha: float) -> Contender:
     """With its p-value as ``corrected`` has it next, and the verdict that follows."""
-    own = replace(own, p_adjusted=next(corrected) if own.p is not None else None)
+    if own.p is not None:
+        p_adjusted, least = next(corrected)
+        own = replace(own, p_adjusted=p_adjusted, least_p=least)
     own = replace(own, verdict=_verdict(metric, own, alpha))
     return replace(own, words=_words(metric, own))
 

@@ -16,7 +16,7 @@ from typing import Literal
 
 from harness.base.outputs import write_output
 from harness.results.acknowledge import fits
-from harness.results.check import Checked, Held
+from harness.results.check import NO_RUN, Checked, Held
 
 #: What fails: what is worse; also what changed in a metric without a better side; also what is better.
 Only = Literal["worse", "change", "any"]
@@ -108,7 +108,12 @@ def narrowed(found: Checked, *, metrics: Sequence[str] = (), tolerance: float = 
     ``metrics``: patterns (``*``, ``?``) of those that count; none: all. ``tolerance``: a difference of at most this
     part of what is recorded is fine.
     """
-    held = [one for one in found.held if not metrics or any(fits(pattern, one.key.text()) for pattern in metrics)]
+    # A run that is missing or unknown lacks every metric.
+    held = [
+        one
+        for one in found.held
+        if not metrics or one.key == NO_RUN or any(fits(pattern, one.key.text()) for pattern in metrics)
+    ]
     return Checked([_as_wanted(one, tolerance, only) for one in held], found.invalid, found.remarks)
 
 

@@ -21,7 +21,7 @@ from typing import Any, Literal, Protocol
 from harness.base.errors import CallError, InputError, YarnfairError
 from harness.base.workers import end_in_order_with_parent, workers_context
 from harness.experiments.campaign.clusters import OpenCluster
-from harness.experiments.campaign.spec import Cell
+from harness.experiments.campaign.spec import Cell, policy_code
 from harness.experiments.kind import Loaded, Runner, Step
 from harness.experiments.real.abandoned import clean_abandoned
 from harness.results.store import RunDirectory
@@ -110,6 +110,7 @@ def run_cell(
                 "cell": cell.id,
                 "repeat": cell.repeat,
                 "hash": experiment.hash,
+                **({"policy_code": code} if (code := policy_code(cell.variant)) else {}),
                 **experiment.described(),
             },
         )

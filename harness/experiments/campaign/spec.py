@@ -128,7 +128,7 @@ class LoadedCampaign:
     remarks: tuple[str, ...]
 
 
-def _policy_code(variant: Any) -> list[str | None] | None:
+def policy_code(variant: Any) -> list[str | None] | None:
     """Hashes of the code of a variant's policy, and of user files that its settings name; None for one of ours."""
     names = [variant.policy, *(text for text in variant.settings.values() if isinstance(text, str))]
     files = [Path(path) for path, colon, _ in (name.rpartition(":") for name in names) if colon]
@@ -143,7 +143,7 @@ def identity(experiment: Loaded, variant: Any, place: Place, repeat: int) -> str
     document = {
         "experiment": experiment.hash,
         **variant.identity(),
-        "policy_code": _policy_code(variant),
+        "policy_code": policy_code(variant),
         "backend": place.name,
         "repeat": repeat,
         "versions": versions(),

@@ -1,0 +1,139 @@
+"""What must not be green by mistake: missing seeds, unknown runs, other software; and what a bound can find at all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+
+from harness.base.stats import adjusted
+from harness.results.compare import compare
+from harness.results.runs import groups
+from tests.results.conftest import Write, call
+
+
+@pytest.fixture
+def baseline(write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """Three simulated seeds of one policy."""
+    for seed in (1, 2, 3):
+        write(f"runs/{seed}", seed=seed, backend="sim", makespan_s=1000.0 + seed)
+    assert call(capsys, "baseline", tmp_path / "runs", "-o", tmp_path / "b.json")[0] == 0
+    return tmp_path / "b.json"
+
+
+def test_a_recorded_seed_that_is_gone_is_not_judged(
+    baseline: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = tmp_path / "runs"
+    strict = ("check", runs, "--baseline", baseline, "--require-judged")
+    assert call(capsys, *strict)[0] == 0
+    (runs / "3" / "run.json").unlink()
+    (runs / "3" / "summary.json").unlink()
+    (runs / "3").rmdir()
+    code, _, err = call(capsys, *strict)
+    assert code == 1
+    assert "made-up, ltrf: recorded with seed 3, of which no run was given" in err
+    assert "1 not judged" in err
+    # Which metrics count changes nothing about that; without --require-judged it is said.
+    assert call(capsys, *strict, "--metrics", "makespan_s")[0] == 1
+    code, _, err = call(capsys, "check", runs, "--baseline", baseline)
+    assert (code, "recorded with seed 3" in err) == (0, True)
+
+
+def test_a_run_that_the_baseline_does_not_know_is_not_judged(
+    baseline: Path, write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("runs/new", variant="hltrf", backend="sim")
+    code, _, err = call(capsys, "check", tmp_path / "runs", "--baseline", baseline, "--require-judged")
+    assert code == 1
+    assert "nothing is recorded of made-up, hltrf" in err
+    code, out, _ = call(capsys, "check", tmp_path / "runs", "--baseline", baseline, "--json")
+    assert code == 0
+    (held,) = [one for one in json.loads(out)["metrics"] if one["verdict"] == "not judged"]
+    assert (held["variant"], held["words"]) == ("hltrf", "nothing is recorded of it")
+
+
+def test_what_a_run_was_made_with_is_compared(write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old, new = write("old", backend="sim"), write("new", backend="sim")
+
+    def note(run: Path, **what: Any) -> None:
+        (run / "run.json").write_text(json.dumps({**json.loads((run / "run.json").read_text()), **what}))
+
+    note(old, policy_code=["a"], versions={"yarnfair": "0.1.0", "numpy": "2.1"})
+    assert call(capsys, "baseline", old, "-o", tmp_path / "b.json")[0] == 0
+    note(new, policy_code=["a"], versions={"yarnfair": "0.1.0", "numpy": "2.1"})
+    assert call(capsys, "check", new, "--baseline", tmp_path / "b.json")[2].count("\n") == 1
+    note(new, policy_code=["b"], versions={"yarnfair": "0.2.0", "numpy": "2.1"})
+    _, _, err = call(capsys, "check", new, "--baseline", tmp_path / "b.json")
+    assert "the policy's source has changed since it was recorded" in err
+    assert "of yarnfair 0.2.0, recorded by yarnfair 0.1.0" in err
+    assert "numpy" not in err
+
+
+def test_every_worse_metric_is_a_failure_in_junit(
+    baseline: Path, write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    worse = write("worse", seed=1, backend="sim", makespan_s=2000.0, sharing_loss_integral=900.0)
+    xml = tmp_path / "j.xml"
+    assert call(capsys, "check", worse, "--baseline", baseline, "--junit", xml)[0] == 3
+    root = ET.parse(xml).getroot()
+    failed = {case.get("name") for case in root.iter("testcase") if case.find("failure") is not None}
+    assert {"makespan_s", "sharing_loss_integral"} <= failed
+    assert root.get("failures") == str(len(failed))
+    skipped = {case.get("name") for case in root.iter("testcase") if case.find("skipped") is not None}
+    assert skipped == {"run"}, "the other two seeds"
+
+
+def test_a_weak_baseline_says_what_it_can_find(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(1)
+
+    def run(name: str, seed: int, spread: float = 0.05) -> Path:
+        return write(name, seed=seed, makespan_s=1000.0 * float(np.exp(spread * rng.normal())))
+
+    for seed in range(5):
+        run(f"five/{seed}", seed)
+    code, out, _ = call(capsys, "baseline", tmp_path / "five", "-o", tmp_path / "b.json")
+    assert code == 0
+    assert "a check of one other run: 5 recorded runs detect a change of makespan_s above " in " ".join(out.split())
+    _, _, err = call(capsys, "check", run("one", 99), "--baseline", tmp_path / "b.json")
+    (line,) = [line for line in err.splitlines() if "recorded runs detect" in line]
+    assert "; record " in line
+    assert line.endswith(" more for 20%")
+    part = float(line.partition("above ")[2].partition("%")[0]) / 100
+    assert part > 0.2
+    # What it says is true: a run that is that much slower fails, one that is a little less slow does not.
+    recorded = json.loads((tmp_path / "b.json").read_text())["entries"][0]["bounds"]["makespan_s"]
+    for factor, code in ((1 + part + 0.02, 3), (1 + part - 0.02, 0)):
+        slow = write(f"slow {factor}", seed=100, makespan_s=recorded["median"] * factor)
+        assert call(capsys, "check", slow, "--baseline", tmp_path / "b.json")[0] == code
+
+
+def test_too_few_runs_are_told_from_no_difference_after_the_correction(write: Write, tmp_path: Path) -> None:
+    """Four pairs give p = 0.125 at the least; six give 0.031, which a correction for many metrics raises above 0.05."""
+    rng = np.random.default_rng(3)
+    for seed in range(6):
+        noise = {f"extra_{at}": float(rng.normal(100, 5)) for at in range(12)}
+        other = {f"extra_{at}": float(rng.normal(100, 5)) for at in range(12)}
+        write(f"a/{seed}", seed=seed, variant="fair", queues={}, **noise)
+        write(f"b/{seed}", seed=seed, variant="ltrf", queues={}, **other)
+    (contest,) = groups([str(tmp_path / "a"), str(tmp_path / "b")]).contests
+    for correction in ("none", "bh", "holm"):
+        found = compare(contest, correction=correction)  # type: ignore[arg-type]
+        tested = [own for row in found.rows for own in row.contenders if own.p is not None]
+        family = [own.p for row in found.rows if not row.judged for own in row.contenders if own.p is not None]
+        for own in tested:
+            if own.verdict == "no difference shown":
+                # Had this metric differed in every pair alike, the correction would have let it be shown.
+                least = adjusted([2 / 2**6, *(p for p in family if p is not None)][: len(family)], correction)[0]  # type: ignore[arg-type]
+                assert least <= 0.05
+        verdicts = {own.verdict for own in tested}
+        if correction == "holm":
+            assert "no difference shown" not in verdicts, "12 metrics: 12 x 0.031 can never be below 0.05"
+        if correction == "none":
+            assert "no difference shown" in verdicts
