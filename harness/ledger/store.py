@@ -99,11 +99,13 @@ class LedgerStore:
         self.close()
 
     def close(self) -> None:
-        """Gives the file back."""
+        """Gives the file back; more than once does no harm."""
         # Everything was committed; the lock must go whatever SQLite says.
         with contextlib.suppress(sqlite3.Error):
             self._db.close()
-        os.close(self._lock)
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
 
     @property
     def identity(self) -> str:
@@ -336,7 +338,7 @@ def _errors(path: Path, *, keeps: bool = False) -> Iterator[None]:
     except (sqlite3.Error, ValueError, TypeError) as error:
         if _disk_fails(error):
             raise StoreFull(f"the ledger cannot be opened: {error}", where=str(path), mend=_ROOM) from None
-        if keeps and _not_allowed(error) and path.exists():
+        if keeps and (_read_only(error) or (_not_allowed(error) and path.exists())):
             raise StoreFull(f"the ledger cannot be written: {error}", where=str(path), mend=_RIGHTS) from None
         raise InputError(f"the ledger cannot be read: {error}", where=str(path), mend=_mend(error)) from None
 
@@ -354,6 +356,11 @@ def _not_allowed(error: Exception) -> bool:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     refused = code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
     return refused or getattr(error, "errno", None) in (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+def _read_only(error: Exception) -> bool:
+    """Whether a ledger that could be opened may not be written."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_READONLY
 
 
 def _file_of(path: Path) -> tuple[int, int] | None:

@@ -272,3 +272,12 @@ def test_a_writer_that_is_killed_leaves_one_whole_state(tmp_path: Path) -> None:
 def test_a_writer_that_is_killed_fifty_times(tmp_path: Path) -> None:
     for number in range(50):
         kill_and_look(tmp_path / "l.db", random.Random(number))
+
+
+def test_closing_twice_closes_nobody_elses_file(tmp_path: Path) -> None:
+    store = LedgerStore(tmp_path / "l.db")
+    store.close()
+    with (tmp_path / "other").open("w") as other:
+        store.close()
+        other.write("still open")
+    assert (tmp_path / "other").read_text() == "still open"
