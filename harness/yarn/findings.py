@@ -433,6 +433,15 @@ _ALL = (
         refused=True,
     ),
     Rule(
+        "YF146",
+        _E,
+        "a resource that the RM does not know, in a parent's capacity",
+        "In flexible mode a parent's resources are shared among its children one by one; one that yarn.resource-types "
+        "does not name ends the start with a ResourceNotFoundException. A leaf's is ignored.",
+        "Name it in yarn.resource-types, or remove it.",
+        refused=True,
+    ),
+    Rule(
         "YF150",
         _E,
         "yarn.scheduler.queue-placement-rules that cannot be used",

@@ -153,7 +153,7 @@ def vector_kinds(text: str | None, *, root: bool, memory_needed: bool, types: Co
         return set()
     text = text.replace(" ", "")
     if is_vector(text):
-        return _heterogeneous(text, memory_needed, types)
+        return set(vector_parts(text, memory_needed=memory_needed, types=types).values())
     uniform = _UNIFORM.match(text)
     if uniform is None or uniform[2] not in ("", "w"):
         return set()
@@ -161,8 +161,12 @@ def vector_kinds(text: str | None, *, root: bool, memory_needed: bool, types: Co
     return {"weight" if uniform[2] else "percentage"}
 
 
-def _heterogeneous(text: str, memory_needed: bool, types: Collection[str]) -> set[str]:
-    inner = _inside(text)
+def vector_parts(text: str, *, memory_needed: bool, types: Collection[str] = ()) -> dict[str, str]:
+    """Each resource of a vector -> the kind of its part; empty where the whole counts as none.
+
+    ``text`` is a vector (`is_vector`). Raises ValueError for a number that Hadoop throws on.
+    """
+    inner = _inside(text.replace(" ", ""))
     assert inner is not None, "only vectors come here"
     kinds = dict.fromkeys((MEMORY, VCORES, *types), "absolute")
     memory = 0.0
@@ -180,7 +184,7 @@ def _heterogeneous(text: str, memory_needed: bool, types: Collection[str]) -> se
         name = MEMORY if name == "memory" else name
         kinds[name] = kind
         memory = value if name == MEMORY else memory
-    return set() if memory_needed and memory == 0 else set(kinds.values())
+    return {} if memory_needed and memory == 0 else kinds
 
 
 def compare(

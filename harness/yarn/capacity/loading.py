@@ -26,10 +26,12 @@ from harness.yarn.capacity.amounts import (
     is_vector,
     parse_absolute,
     vector_kinds,
+    vector_parts,
 )
 from harness.yarn.capacity.queues import MOST_WEIGHT, SUM_PRECISION
 from harness.yarn.capacity.settings import Settings, Unknown
 from harness.yarn.fair.javanum import float32, parse_float, parse_int, split, trim
+from harness.yarn.fair.resources import custom_types
 
 #: Hadoop's own calculators.
 CALCULATORS = {
@@ -329,6 +331,7 @@ class Loader:
                     node.children.append(child)
         if node.children:
             self._check_children(node, node.children, "start")
+            self._unknown_resources(node)
         return node
 
     def _set_up(self, node: Node) -> None:
@@ -927,6 +930,29 @@ class Loader:
         if kind == "percent":
             for label in labels:
                 self._percent_sum(node, children, label, own, when)
+
+    def _unknown_resources(self, node: Node) -> None:
+        """In flexible mode a parent's vector is shared among its children, resource by resource."""
+        if self.legacy or node.parent is None or node.broken:
+            return
+        for label in sorted(node.labels):
+            key = self.labelled(node.path, label, "capacity")
+            text = self.text(key)
+            if text is None or not is_vector(text):
+                continue
+            parts = vector_parts(text, memory_needed=self.release < (3, 5), types=self.types)
+            unknown = [name for name in parts if name not in (MEMORY, VCORES, *self.types)]
+            if not self.site_known:
+                # Without yarn-site.xml a further resource type may well be known to the RM.
+                unknown = [name for name in unknown if not custom_types(f"{name}=1")]
+            if unknown:
+                self.refuse(
+                    "YF146",
+                    key,
+                    node.path,
+                    f"its capacity names {', '.join(unknown)}, which yarn.resource-types does not",
+                    "name it there (--yarn-site), or remove it here",
+                )
 
     def _named_kind(self, queue: Node, label: str) -> str:
         if _any(queue.minimum.get(label, {})):

@@ -159,6 +159,12 @@ REFUSED: list[tuple[str, dict[str, str], dict[str, str | None], str]] = [
         {"root.a.leaf-queue-template.accessible-node-labels.gpu.capacity": "0"},
         "YF137",
     ),
+    (
+        "an unknown resource of a parent in flexible mode",
+        DEEP,
+        {"legacy-queue-mode.enabled": "false", "root.a.capacity": "[memory=4096,vcores=4,mem=2]"},
+        "YF146",
+    ),
     # labels
     ("a label's sum of 70", LABELS, {"root.a.accessible-node-labels.gpu.capacity": "70"}, "YF144"),
     (
