@@ -20,6 +20,7 @@ import click
 import harness
 from harness.base.errors import YarnfairError, nearest, without_secrets
 from harness.base.extensions import extensions
+from harness.base.machine_code import announce_with
 from harness.base.quick import collect_rarely
 from harness.cli.output import outlive_readers
 
@@ -192,6 +193,7 @@ def main(argv: list[str] | None = None) -> None:
     _open_closed_outputs()
     outlive_readers()
     collect_rarely()
+    announce_with(_print_notice)
     try:
         with _terminated_in_order():
             result: Any = cli.main(args=argv, prog_name="yarnfair", standalone_mode=False)
@@ -227,6 +229,11 @@ def main(argv: list[str] | None = None) -> None:
         _drop_output()
         code = 1
     sys.exit(code)
+
+
+def _print_notice(text: str) -> None:
+    """Print a line that is no error on standard error."""
+    click.echo(text, err=True)
 
 
 def _drop_output() -> None:

@@ -43,11 +43,15 @@ def split_policies(given: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def say_if_it_compiles(schedulers: Iterable[str] = ("fair",)) -> None:
-    """A line on standard error where the first run on one of these schedulers will take longer."""
+    """Print a line on standard error where the first run on one of these schedulers will take longer.
+
+    For commands whose workers compile; where this process does, `announce_with` is enough.
+    """
+    from harness.base.machine_code import announce
     from harness.sim.compiled import COMPILING, is_compiled
 
     if not all(is_compiled(scheduler) for scheduler in schedulers):
-        click.echo(COMPILING, err=True)
+        announce(COMPILING)
 
 
 @click.command(short_help="Run one experiment under each of its policies.")

@@ -1,8 +1,8 @@
 """Parts and weights of a whole tree by filling, compiled: `harness.policies.weights` on two tables of numbers.
 
 The same sums in the same order, so the same parts to the last bit (tests/policies/test_weights_kernel.py). For
-0 < H < infinity and floats; other horizons and fractions are the plain functions'. All is in one file, because numba
-looks at no other to see whether what it keeps on disk is stale; and in two tables, because that compiles fastest.
+0 < H < infinity and floats; other horizons and fractions are the plain functions'. All is in two tables, because that
+compiles fastest.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -10,11 +10,11 @@ looks at no other to see whether what it keeps on disk is stale; and in two tabl
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numba import njit
 
+from harness.base.machine_code import kernel_options
 from harness.model.snapshot import BACKLOG, LAST_START, PENDING_MB, PENDING_N, PENDING_VC, TASK_MS, TASKS
 
 #: Rows of the integers, a column a queue and one more: parent; where its children begin; all children, one family after
@@ -29,7 +29,7 @@ _X, _RATIO, _COMPETES, _ENOUGH, _FILLED, _FLOW, _BURST, _CROWDED, _A, _B, _C, _D
 
 _MANY, _MOST_FOR_IDLE = 16, 100
 _LEVEL_SUM, _BITS, _SCALE = 1000.0, 12, 4096.0
-_OPTIONS: Any = {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+_OPTIONS = kernel_options(error_model="numpy", no_cfunc_wrapper=True)
 
 
 @njit(**_OPTIONS)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from harness.sim.compiled import keep_compiled_code
+from harness.base.machine_code import keep_compiled_code
 
 keep_compiled_code()

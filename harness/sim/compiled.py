@@ -1,76 +1,25 @@
-"""Where compiled code is kept between runs.
+"""Compiles all that a run needs, once after an installation or a change of the engine.
 
-numba notices when the file of a function has changed, but not when a function that it calls in another file has. So the
-folder's name is a digest of this room's sources: whatever changes, everything is compiled anew once. By one process:
-others that want it meanwhile wait (`compile_engine`), and where there is a second core a helper takes half of the work.
+One process compiles; others that want it meanwhile wait (`compile_engine`). Where there is a second core, a second
+process does half of the work. Where the code is kept is decided in `harness.base.machine_code`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import importlib
 import os
-import platform
-import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-_PREFIX = "compiled-"
+from harness.base.machine_code import announce, kept_in
+
 #: What a user is told meanwhile.
 COMPILING = "the simulator is compiled first, once after an installation or a change of it: some half a minute"
-#: Folders of former sources are left for so long (seconds): runs that began before a change still use them.
-_KEEP_S = 86_400
-
-
-def _digest(root: Path) -> str:
-    digest = hashlib.blake2b(f"{sys.version}{platform.machine()}".encode(), digest_size=8)
-    for path in sorted(root.rglob("*.py")):
-        source = path.read_bytes()
-        # Compiled functions, and what their records look like. Numba itself looks at the outermost function's file.
-        if any(word in source for word in (b"numba", b"np.dtype", b"= record(", b"@kernel", b"import kernel")):
-            digest.update(path.relative_to(root).as_posix().encode() + b"\0" + source)
-    return digest.hexdigest()
-
-
-def _folders(root: Path) -> list[Path]:
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return [root / "__pycache__", Path(cache) / "yarnfair"]
-
-
-def keep_compiled_code() -> None:
-    """Tell numba where to keep what it compiles, unless the user did (``NUMBA_CACHE_DIR``)."""
-    given = os.environ.get("NUMBA_CACHE_DIR")
-    if given and not os.path.basename(given).startswith(_PREFIX):
-        return
-    root = Path(__file__).parent
-    try:
-        name = _PREFIX + _digest(root)
-    except OSError:
-        return  # sources that cannot be listed (a zip): numba's own default
-    for base in _folders(root):
-        folder = base / name
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            continue
-        if not os.access(folder, os.W_OK):
-            continue
-        os.environ["NUMBA_CACHE_DIR"] = str(folder)
-        loaded = sys.modules.get("numba.core.config")
-        if loaded is not None:
-            loaded.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
-        with contextlib.suppress(OSError):
-            for old in base.glob(_PREFIX + "*"):
-                if old != folder and time.time() - old.stat().st_mtime > _KEEP_S:
-                    shutil.rmtree(old, ignore_errors=True)
-        return
-
 
 # --- all of it at once ---
 
@@ -192,12 +141,19 @@ def _mark(scheduler: str) -> str:
 
 def is_compiled(scheduler: str = "fair") -> bool:
     """Whether a run needs to compile nothing."""
-    folder = os.environ.get("NUMBA_CACHE_DIR", "")
-    return Path(folder).name.startswith(_PREFIX) and (Path(folder) / _mark(scheduler)).exists()
+    folder = kept_in()
+    return folder is not None and (folder / _mark(scheduler)).exists()
 
 
 def compile_engine(scheduler: str = "fair") -> None:
-    """Compile all that a run needs, unless that was done; beside another process that does it, wait."""
-    folder = os.environ.get("NUMBA_CACHE_DIR", "")
-    if Path(folder).name.startswith(_PREFIX) and os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0"):
-        once(Path(folder), lambda: _compile_all(scheduler), _mark(scheduler))
+    """Compile all that a run needs, unless that was done; beside another process that does it, wait.
+
+    Where something has to be compiled, or waited for, the user is told (`harness.base.machine_code.announce_with`).
+    """
+    folder = kept_in()
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        return
+    if not is_compiled(scheduler):
+        announce(COMPILING)
+    if folder is not None:
+        once(folder, lambda: _compile_all(scheduler), _mark(scheduler))

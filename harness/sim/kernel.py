@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 from numba import njit
 from numba.core import types
 
+from harness.base.machine_code import kernel_options
+
 try:
     from harness.sim import whole
 except ImportError:  # a numba of another build: see there
@@ -18,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 #: The type of a constant, without its value.
 _unliteral: Callable[[Any], Any] = types.unliteral
 
-_OPTIONS: dict[str, Any] = {"cache": True, "no_cfunc_wrapper": True, "_nrt": False}
+_OPTIONS = kernel_options(no_cfunc_wrapper=True, _nrt=False)
 if whole is not None:
     _OPTIONS["pipeline_class"] = whole.WholeCompiler
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import ast
+import importlib.metadata
 import os
+import pkgutil
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
+from numba.core.dispatcher import Dispatcher
 
-import harness.sim
+import harness
+from harness.base.machine_code import digest, reached_modules
 from harness.sim import compiled
 from harness.sim.fair.api import Scheduler
 from harness.yarn.fair.parse import parse_allocations
@@ -70,16 +78,161 @@ def test_of_two_processes_one_compiles_and_the_other_waits(tmp_path: Path) -> No
     assert done.stdout.strip() == "False"
 
 
-@pytest.mark.parametrize("changed", ["fair/apps.py", "fair/move.py", "loop.py", "world.py", "kernel.py"])
-def test_a_change_anywhere_in_the_engine_is_another_folder(tmp_path: Path, changed: str) -> None:
-    # Numba looks at the outermost function's file alone: a stale callee would be taken from its cache.
-    sources = Path(harness.sim.__file__).parent
-    shutil.copytree(sources, tmp_path / "sim", ignore=shutil.ignore_patterns("__pycache__"))
-    before = compiled._digest(tmp_path / "sim")
-    assert before == compiled._digest(sources)
-    with (tmp_path / "sim" / changed).open("a") as file:
-        file.write("# another\n")
-    assert compiled._digest(tmp_path / "sim") != before
+_CHANGED = [
+    *("sim/fair/apps.py", "sim/fair/move.py", "sim/loop.py", "sim/world.py", "sim/kernel.py", "model/snapshot.py"),
+    *("policies/weights_kernel.py", "systems/qknober/simulator_loop.py", "systems/mrorder/ordering/slot_kernel.py"),
+    "yarn/fair/javanum.py",
+]
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("copy") / "harness"
+    shutil.copytree(Path(harness.__file__).parent, root, ignore=shutil.ignore_patterns("__pycache__"))
+    return root
+
+
+@pytest.mark.parametrize("changed", _CHANGED)
+def test_a_change_of_anything_that_a_kernel_reaches_is_another_folder(copied: Path, changed: str) -> None:
+    # Numba looks at the outermost function's file alone: a stale callee or constant would be taken from its cache.
+    before = digest(copied)
+    assert before == digest()
+    source = (copied / changed).read_bytes()
+    stamp = (copied / changed).stat()
+    (copied / changed).write_bytes(source + b"# another\n")
+    assert digest(copied) != before
+    (copied / changed).write_bytes(source)
+    os.utime(copied / changed, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    assert digest(copied) == before
+
+
+def test_what_reaches_no_kernel_compiles_nothing_once_more(copied: Path) -> None:
+    before = digest(copied)
+    for changed in ("cli/run.py", "results/store.py", "sim/simulate.py", "yarn/rest.py"):
+        with (copied / changed).open("a") as file:
+            file.write("# another\n")
+    assert digest(copied) == before
+
+
+def test_a_file_that_numba_would_compile_once_more_is_another_folder(copied: Path) -> None:
+    before = digest(copied)
+    os.utime(copied / "sim" / "loop.py", (1, 1))
+    assert digest(copied) != before
+
+
+@pytest.mark.parametrize("package", ["numba", "llvmlite", "numpy"])
+def test_another_release_of_the_compiler_is_another_folder(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    before = digest()
+    known = importlib.metadata.version
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "99" if name == package else known(name))
+    assert digest() != before
+
+
+def test_another_python_or_processor_is_another_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {digest()}
+    for name, value in (("sys.version", "4.0"), ("harness.base.machine_code._processor", lambda: "another")):
+        with monkeypatch.context() as patched:
+            patched.setattr(name, value)
+            found.add(digest())
+    assert len(found) == 3
+
+
+def test_the_checked_build_has_a_folder_of_its_own() -> None:
+    assert folder_of({"YARNFAIR_CHECKED": "1"}) != folder_of({"YARNFAIR_CHECKED": "0"})
+
+
+def _reached(function: Any, seen: set[Any]) -> Iterator[str]:
+    """The modules of a kernel, of the kernels that it calls, and of the modules that its globals are."""
+    plain = getattr(function, "py_func", function)
+    if not isinstance(plain, FunctionType) or plain in seen:
+        return
+    seen.add(plain)
+    yield plain.__module__
+    free = [cell.cell_contents for cell in plain.__closure__ or ()]
+    for value in [*map(plain.__globals__.get, plain.__code__.co_names), *free]:
+        if isinstance(value, ModuleType):
+            yield value.__name__
+            values = [getattr(value, name, None) for name in plain.__code__.co_names]
+        else:
+            values = [value]
+        for one in values:
+            yield from _reached(one, seen)
+
+
+def test_a_kernel_reaches_no_module_outside_the_digest() -> None:
+    """Of the functions as Python has them, whatever their sources look like."""
+    covered = reached_modules()
+    found, seen = set(), set[Any]()
+    names = [
+        info.name for info in pkgutil.walk_packages(harness.__path__, "harness.") if not info.name.endswith("__main__")
+    ]
+    for name in names:
+        for value in vars(importlib.import_module(name)).values():
+            if isinstance(value, Dispatcher):
+                found |= set(_reached(value, seen))
+    found = {name for name in found if name.partition(".")[0] == "harness"}
+    assert len(found) > 40
+    assert found <= covered.keys()
+
+
+def test_a_constant_of_a_kernel_is_of_a_module_in_the_digest() -> None:
+    """Constants carry no name of their module: so all that a module with kernels imports by name is in the digest."""
+    covered = reached_modules()
+    for name in covered:
+        for imported in ast.walk(ast.parse(covered[name].read_text(encoding="utf-8"))):
+            if (
+                isinstance(imported, ast.ImportFrom)
+                and imported.col_offset == 0
+                and (imported.module or "").startswith("harness")
+            ):
+                assert imported.module in covered, f"{name} imports {imported.module}"
+
+
+def test_a_policys_kernels_are_kept_where_the_digest_says() -> None:
+    # Without the simulator, too: numba's own folder knows of one file alone.
+    code = (
+        "from harness.policies import weights_kernel; from harness.base.machine_code import kept_in; print(kept_in())"
+    )
+    base = {key: value for key, value in os.environ.items() if key != "NUMBA_CACHE_DIR"}
+    done = subprocess.run([sys.executable, "-c", code], env=base, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == folder_of({})
+
+
+UPGRADED = """
+import importlib.metadata, sys
+known = importlib.metadata.version
+importlib.metadata.version = lambda name: "99" if name == "numba" else known(name)
+from harness.base import machine_code
+from harness.sim import compiled
+said = []
+machine_code.announce_with(said.append)
+compiled._compile_all = lambda scheduler: said.append(f"{scheduler} under the lock: {locked()}")
+
+def locked():
+    import fcntl
+    with (machine_code.kept_in() / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False
+
+print(compiled.is_compiled())
+compiled.compile_engine()
+compiled.compile_engine()
+print(compiled.is_compiled(), said == [compiled.COMPILING, "fair under the lock: True"])
+"""
+
+
+def test_after_an_upgrade_the_engine_is_not_compiled_and_says_so(tmp_path: Path) -> None:
+    compiled.compile_engine()
+    env = {key: value for key, value in os.environ.items() if key != "NUMBA_CACHE_DIR"}
+    copy = tmp_path / "harness"
+    shutil.copytree(Path(harness.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    done = subprocess.run(
+        [sys.executable, "-c", UPGRADED], env=env, cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["False", "True", "True"]
 
 
 def test_two_processes_name_a_kernel_alike() -> None:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from harness.base.machine_code import kernel_options
+
 RULES = {"static": 0, "drf": 1, "tetris": 2, "qknober": 3}
 _STATIC, _DRF, _TETRIS, _QKNOBER = 0, 1, 2, 3
 #: Pending tasks that a user shows, where nothing else is said.
@@ -20,7 +22,7 @@ _RULE, _REMAINING = 5, 2
 _NOTHING, _UNKNOWN = -1, -2
 
 
-@njit(cache=True)
+@njit(**kernel_options())
 def _fits(task, idle, demand):  # type: ignore[no-untyped-def]
     for k in range(idle.shape[0]):  # noqa: SIM110 - compiled: no generators
         if demand[task, k] > idle[k] + _TINY:
@@ -28,7 +30,7 @@ def _fits(task, idle, demand):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True)
+@njit(**kernel_options())
 def _affinity(task, idle, demand):  # type: ignore[no-untyped-def]
     total = 0.0
     for k in range(idle.shape[0]):
@@ -36,7 +38,7 @@ def _affinity(task, idle, demand):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True)
+@njit(**kernel_options())
 def _within(task, user, held, weights, demand):  # type: ignore[no-untyped-def]
     """Whether a user's own part holds the task besides what it has. A task larger than the part may run alone."""
     for k in range(demand.shape[1]):
@@ -46,7 +48,7 @@ def _within(task, user, held, weights, demand):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True)
+@njit(**kernel_options())
 def _level(user, held, weights):  # type: ignore[no-untyped-def]
     most = 0.0
     for k in range(held.shape[1]):
@@ -54,7 +56,7 @@ def _level(user, held, weights):  # type: ignore[no-untyped-def]
     return most / weights[user]
 
 
-@njit(cache=True)
+@njit(**kernel_options())
 def _best_of(user, idle, shown, jobs, epsilon):  # type: ignore[no-untyped-def]
     """(task, score) of a user for a server: the oldest that fits (static, drf) or the one with the greatest affinity
     less ``epsilon`` times the work that is left of its job."""
@@ -74,7 +76,7 @@ def _best_of(user, idle, shown, jobs, epsilon):  # type: ignore[no-untyped-def]
     return best, most
 
 
-@njit(cache=True)
+@njit(**kernel_options())
 def _epsilon(idle, order, cut, pending, shown, jobs):  # type: ignore[no-untyped-def]
     """``remaining`` times mean affinity over mean work left, of the tasks that compete for a server (Grandl 2014)."""
     first, after, demand, _, _, _, window = shown
@@ -94,7 +96,7 @@ def _epsilon(idle, order, cut, pending, shown, jobs):  # type: ignore[no-untyped
     return remaining * aligned / work if work > 0 else 0.0
 
 
-@njit(cache=True)
+@njit(**kernel_options())
 def _choose(idle, levels, pending, fair, knob, shown, jobs):  # type: ignore[no-untyped-def]
     """The task for a server, or -1."""
     n, rule = len(levels), shown[_RULE]
@@ -142,7 +144,7 @@ def _choose(idle, levels, pending, fair, knob, shown, jobs):  # type: ignore[no-
     return best
 
 
-@njit(cache=True)
+@njit(**kernel_options())
 def _offer(user, idle, shown):  # type: ignore[no-untyped-def]
     """(task, server, affinity): the oldest task shown that fits somewhere, and where; (-1, -1, -1.0) without one."""
     first, after, demand, held, weights, rule, window = shown
@@ -164,7 +166,7 @@ def _offer(user, idle, shown):  # type: ignore[no-untyped-def]
     return -1, -1, -1.0
 
 
-@njit(cache=True)
+@njit(**kernel_options())
 def _renew(user, offers, scores, idle, shown):  # type: ignore[no-untyped-def]
     """Whether a user has an offer; it is looked for where it may have changed."""
     if offers[user, 0] == _UNKNOWN:
@@ -173,7 +175,7 @@ def _renew(user, offers, scores, idle, shown):  # type: ignore[no-untyped-def]
     return offers[user, 0] >= 0
 
 
-@njit(cache=True)
+@njit(**kernel_options())
 def _choose_new(offers, scores, idle, levels, pending, fair, knob, shown, jobs):  # type: ignore[no-untyped-def]
     """The user that the rule serves next, or -1: of those whose ``offers`` (task, server) are not _NOTHING, by what
     each may have on any server and its affinity there (``scores``)."""
@@ -220,7 +222,7 @@ def _choose_new(offers, scores, idle, levels, pending, fair, knob, shown, jobs):
     return best
 
 
-@njit(cache=True)
+@njit(**kernel_options())
 def _mean_demands(held, idle_all, first, after, demand, mean):  # type: ignore[no-untyped-def]
     """Mean demand of each user, up to scale: what runs, and pending tasks in order until the idle space is full."""
     n, m = held.shape
@@ -240,7 +242,7 @@ def _mean_demands(held, idle_all, first, after, demand, mean):  # type: ignore[n
             counted += 1
 
 
-@njit(cache=True)
+@njit(**kernel_options())
 def _update(held, idle_all, first, after, demand, weights, rho, mean):  # type: ignore[no-untyped-def]
     """(rho * s^max / w, theta of Theorem 1) from the users' mean demands, eq. (11)."""
     n, m = held.shape
@@ -266,7 +268,7 @@ def _update(held, idle_all, first, after, demand, weights, rho, mean):  # type: 
     return rho / phi, theta
 
 
-@njit(cache=True)
+@njit(**kernel_options())
 def _gap(levels, pending):  # type: ignore[no-untyped-def]
     """The largest s_i / w_i above the lowest of a user who waits; 0 when nobody does."""
     low, high = np.inf, 0.0
@@ -277,7 +279,7 @@ def _gap(levels, pending):  # type: ignore[no-untyped-def]
     return max(0.0, high - low) if low < np.inf else 0.0
 
 
-@njit(cache=True)
+@njit(**kernel_options())
 def _twice(rows):  # type: ignore[no-untyped-def]
     """The array with room for as many rows again."""
     found = np.zeros((2 * rows.shape[0], rows.shape[1]))
@@ -285,7 +287,7 @@ def _twice(rows):  # type: ignore[no-untyped-def]
     return found
 
 
-@njit(cache=True)
+@njit(**kernel_options())
 def run_loop(  # type: ignore[no-untyped-def]
     servers, weights, users, submit, duration, demand, rule, knob, update_ms, sample_ms, window, job, remaining
 ):

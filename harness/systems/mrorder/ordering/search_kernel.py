@@ -13,11 +13,12 @@ from typing import Any
 from numba import njit
 from numba.core.registry import CPUDispatcher
 
+from harness.base.machine_code import kernel_options
 from harness.systems.mrorder.ordering import slot_kernel
 from harness.systems.mrorder.ordering.slot_kernel import idle_until, last_start, run_reduces, start
 
 
-@njit(cache=True)
+@njit(**kernel_options())
 def place(j, depth, instance, memory):  # type: ignore[no-untyped-def]
     """Put job `j` at position `depth` of `order`: fills level depth + 1 of `maps` and `reduces`.
 
@@ -41,7 +42,7 @@ def place(j, depth, instance, memory):  # type: ignore[no-untyped-def]
     return settle(depth + 1, instance, memory)
 
 
-@njit(cache=True)
+@njit(**kernel_options())
 def settle(placed, instance, memory):  # type: ignore[no-untyped-def]
     """The reduces of the `placed` jobs as far as no later job can interfere, then the bounds. See `place`."""
     jobs, slots, _, tails, _, total, far = instance
@@ -91,7 +92,7 @@ def settle(placed, instance, memory):  # type: ignore[no-untyped-def]
     return bound_makespan(placed, horizon, instance, memory)
 
 
-@njit(cache=True)
+@njit(**kernel_options())
 def bound_makespan(placed, horizon, instance, memory):  # type: ignore[no-untyped-def]
     """A lower bound on the makespan of every order that begins with the placed jobs."""
     jobs, slots, by, tails, _, _, _ = instance
@@ -149,7 +150,7 @@ def bound_makespan(placed, horizon, instance, memory):  # type: ignore[no-untype
     return bound
 
 
-@njit(cache=True)
+@njit(**kernel_options())
 def bound_total(placed, horizon, instance, memory):  # type: ignore[no-untyped-def]
     """A lower bound on the total completion time of every order that begins with the placed jobs."""
     jobs, slots, by, tails, _, _, _ = instance
@@ -256,7 +257,7 @@ def bound_total(placed, horizon, instance, memory):  # type: ignore[no-untyped-d
     return ended + max(by_maps, by_reduces)
 
 
-@njit(cache=True)
+@njit(**kernel_options())
 def expand(depth, state, instance, memory):  # type: ignore[no-untyped-def]
     """The jobs to try at position `depth` that may beat the best value, lowest bound first (ties: Johnson's order)."""
     _, _, by, _, twins, _, _ = instance
@@ -283,7 +284,7 @@ def expand(depth, state, instance, memory):  # type: ignore[no-untyped-def]
     stack[depth, 2, 1] = 0
 
 
-@njit(cache=True)
+@njit(**kernel_options())
 def branch(state, best_order, instance, memory, until):  # type: ignore[no-untyped-def]
     """Depth-first search on from `state` (depth, best value, bounds taken) until about `until` bounds are taken.
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from numba import njit
 
+from harness.base.machine_code import kernel_options
 
-@njit(cache=True)
+
+@njit(**kernel_options())
 def waves(free, until, duration):  # type: ignore[no-untyped-def]
     """How many tasks of `duration` one slot starts from `free` on, strictly before `until`."""
     if until <= free:
@@ -17,7 +19,7 @@ def waves(free, until, duration):  # type: ignore[no-untyped-def]
     return -((free - until) // duration)
 
 
-@njit(cache=True)
+@njit(**kernel_options())
 def line_up(t, c, n_groups, tasks, duration, work):  # type: ignore[no-untyped-def]
     """The groups that start some of `tasks` > 0 tasks of `duration` > 0, as (time, count) in work[0:2], by time.
 
@@ -48,7 +50,7 @@ def line_up(t, c, n_groups, tasks, duration, work):  # type: ignore[no-untyped-d
     return taking, rounds, tasks - earlier - rounds * width
 
 
-@njit(cache=True)
+@njit(**kernel_options())
 def last_start(t, c, n_groups, tasks, duration, work):  # type: ignore[no-untyped-def]
     """When the last of `tasks` > 0 tasks would start."""
     if duration == 0:
@@ -61,7 +63,7 @@ def last_start(t, c, n_groups, tasks, duration, work):  # type: ignore[no-untype
     return work[0, k] + rounds * duration
 
 
-@njit(cache=True)
+@njit(**kernel_options())
 def start(t, c, n_groups, tasks, duration, before, work):  # type: ignore[no-untyped-def]
     """Start up to `tasks` tasks as early as slots are free, none at `before` or later; changes t and c.
 
@@ -125,7 +127,7 @@ def start(t, c, n_groups, tasks, duration, before, work):  # type: ignore[no-unt
     return out, tasks, last
 
 
-@njit(cache=True)
+@njit(**kernel_options())
 def idle_until(t, c, n_groups, time):  # type: ignore[no-untyped-def]
     """Slots that are free before `time` stay idle until then; returns the number of groups."""
     merged = 0
@@ -143,7 +145,7 @@ def idle_until(t, c, n_groups, time):  # type: ignore[no-untyped-def]
     return n_groups - merged + 1
 
 
-@njit(cache=True)
+@njit(**kernel_options())
 def run_reduces(t, c, n_groups, order, placed, left, released, ends, b, horizon, far, work):  # type: ignore[no-untyped-def]
     """The reduces of the first `placed` jobs of `order`, as far as no other job can interfere.
 
@@ -177,7 +179,7 @@ def run_reduces(t, c, n_groups, order, placed, left, released, ends, b, horizon,
         ends[job] = last + b[job]
 
 
-@njit(cache=True)
+@njit(**kernel_options())
 def value_of(order, jobs, slots, total, far, row, work):  # type: ignore[no-untyped-def]
     """The makespan of an order, or (`total`) its total completion time; `jobs` is (m, a, r, b), `row` scratch."""
     n = len(order)
@@ -202,7 +204,7 @@ def value_of(order, jobs, slots, total, far, row, work):  # type: ignore[no-unty
     return value
 
 
-@njit(cache=True)
+@njit(**kernel_options())
 def improve(order, best, jobs, slots, total, far, row, work, moves, seed, trials):  # type: ignore[no-untyped-def]
     """Random moves (a job elsewhere, two jobs exchanged) that do not worsen; now and then a kick away from the best.
 

@@ -1,0 +1,225 @@
+"""Compilation of kernels by numba: with which options, and where the machine code is kept between runs.
+
+numba notices when the file of a function has changed, but not when a function or a constant that it takes from another
+file has. So the folder's name is a digest of every module that a kernel can reach, and of whatever else decides about
+machine code: a change of any of them compiles everything once more.
+
+``YARNFAIR_CHECKED=1`` compiles with a check of every index, and overwrites slots that are freed. Such code is kept in a
+folder of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+#: Whether kernels check every index (``YARNFAIR_CHECKED=1``).
+CHECKED = os.environ.get("YARNFAIR_CHECKED", "") not in ("", "0")
+
+_PREFIX = "compiled-"
+#: Folders of former sources are left for so long (seconds): runs that began before a change still use them.
+_KEEP_S = 86_400
+#: The packages whose releases decide about machine code.
+_COMPILER = ("numba", "llvmlite", "numpy")
+
+_PACKAGE = Path(__file__).parents[1]
+#: How a module that has kernels, or makes them, begins a line.
+_WORDS = (b"numba", b"llvmlite", b"harness.sim.kernel")
+_HAS_KERNELS = re.compile(
+    rb"^[ \t]*(?:from|import) (?:numba|llvmlite)\b|^from harness\.sim\.kernel import", re.MULTILINE
+)
+#: Imports at the level of a module: an import inside a function gives nothing to a kernel.
+_IMPORT = re.compile(
+    rb"^(?:from (harness[\w.]*) import (?:\(([^)]*)\)|([^\n(]*))|import (harness[\w.]*))", re.MULTILINE
+)
+
+
+def _has_kernels(source: bytes) -> bool:
+    return any(word in source for word in _WORDS) and _HAS_KERNELS.search(source) is not None
+
+
+def _imported(source: bytes) -> Iterator[str]:
+    """The modules of this package that a module imports; names that are no modules are among them."""
+    for package, in_brackets, on_line, module in _IMPORT.findall(source):
+        found = (package or module).decode()
+        yield found
+        for name in re.findall(r"\w+", (in_brackets or on_line).decode()):
+            yield f"{found}.{name}"
+
+
+def reached_modules(root: Path = _PACKAGE) -> dict[str, Path]:
+    """Find every module from which a kernel can take something.
+
+    These are the modules that have kernels, and all that they import, directly or through others.
+
+    Parameters
+    ----------
+    root : the folder of the package.
+
+    Returns
+    -------
+    Name -> file.
+    """
+    files = {}
+    for path in root.rglob("*.py"):
+        parts = (root.name, *path.relative_to(root).with_suffix("").parts)
+        files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    sources = {name: path.read_bytes() for name, path in files.items()}
+    waiting = [name for name, source in sources.items() if _has_kernels(source)]
+    reached: dict[str, Path] = {}
+    while waiting:
+        name = waiting.pop()
+        if name in files and name not in reached:
+            reached[name] = files[name]
+            waiting += _imported(sources[name])
+    return reached
+
+
+def _version(package: str) -> str:
+    import importlib.metadata
+
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _processor() -> str:
+    """The processor's model and features: numba compiles for the very processor."""
+    import platform
+
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").partition("\n\n")[0].splitlines()
+        return "\n".join(line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part")))
+    return platform.processor()
+
+
+def digest(root: Path = _PACKAGE) -> str:
+    """Compute the digest of all that machine code is made from.
+
+    Of files with kernels the time of the last change counts, too, because numba compiles them once more when that
+    differs.
+    """
+    import hashlib
+
+    parts = [sys.version, os.uname().machine, _processor(), str(CHECKED), *map(_version, _COMPILER)]
+    found = hashlib.blake2b("\0".join(parts).encode(), digest_size=8)
+    for name, path in sorted(reached_modules(root).items()):
+        source = path.read_bytes()
+        stamp = path.stat().st_mtime_ns if _has_kernels(source) else 0
+        found.update(f"\0{name}\0{stamp}\0{len(source)}\0".encode() + source)
+    return found.hexdigest()
+
+
+def _bases() -> list[Path]:
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return [_PACKAGE / "sim" / "__pycache__", Path(cache) / "yarnfair"]
+
+
+def kept_in() -> Path | None:
+    """The folder in which this package keeps its machine code; None: the user's own, or none can be written."""
+    folder = Path(os.environ.get("NUMBA_CACHE_DIR", ""))
+    return folder if folder.name.startswith(_PREFIX) else None
+
+
+_done: list[bool] = []
+
+
+def keep_compiled_code() -> None:
+    """Tell numba where to keep what it compiles, unless the user did (``NUMBA_CACHE_DIR``)."""
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    if _done or (given and not os.path.basename(given).startswith(_PREFIX)):
+        return
+    _done.append(True)
+    try:
+        name = _PREFIX + digest()
+    except OSError:
+        return  # sources that cannot be listed (a zip): numba's own default
+    for base in _bases():
+        folder = base / name
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if not os.access(folder, os.W_OK):
+            continue
+        os.environ["NUMBA_CACHE_DIR"] = str(folder)
+        loaded = sys.modules.get("numba.core.config")
+        if loaded is not None:
+            loaded.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
+        with contextlib.suppress(OSError):
+            for old in base.glob(_PREFIX + "*"):
+                if old != folder and time.time() - old.stat().st_mtime > _KEEP_S:
+                    import shutil
+
+                    shutil.rmtree(old, ignore_errors=True)
+        return
+
+
+def kernel_name(builder: Any) -> str:
+    """Return the name in Python of the kernel that numba is compiling (an llvmlite builder)."""
+    mangled = str(builder.function.name)
+    parts, at = [], mangled.find("_ZN") + 3
+    while at > 2 and (length := re.match(r"\d+", mangled[at:])):
+        begin = at + length.end()
+        parts.append(mangled[begin : begin + int(length[0])])
+        at = begin + int(length[0])
+    return ".".join(parts) or mangled
+
+
+def _check_arrays() -> None:
+    """Make numba's own check of an index name the kernel, and take no index from the end of an array.
+
+    No kernel means an index below 0: -1 is "none" in every list.
+    """
+    from numba.core import cgutils, types
+    from numba.np import arrayobj
+
+    from harness.base.errors import InternalError
+
+    def check(context: Any, builder: Any, index: Any, length: Any, axis: Any = None) -> None:
+        with builder.if_then(builder.icmp_unsigned(">=", index, length), likely=False):
+            what = f"an index of an array is out of bounds in {kernel_name(builder)}"
+            context.call_conv.return_user_exc(builder, InternalError, (what,))
+
+    def as_it_is(context: Any, builder: Any, kind: Any, index: Any, size: Any) -> Any:
+        return context.cast(builder, index, kind, types.intp if kind.signed else types.uintp)
+
+    cgutils.do_boundscheck = check
+    arrayobj.fix_integer_index = as_it_is
+
+
+def kernel_options(**more: Any) -> dict[str, Any]:
+    """Return the options with which every kernel is compiled, and `more`.
+
+    Called before numba compiles anything, because it also decides where the code is kept.
+    """
+    keep_compiled_code()
+    if not CHECKED:
+        return {"cache": True, **more}
+    _check_arrays()
+    return {"cache": True, "boundscheck": True, **more}
+
+
+#: What is called with a line for the user before something is compiled that takes long.
+_announce: list[Callable[[str], None]] = []
+_announced: list[str] = []
+
+
+def announce_with(announce: Callable[[str], None]) -> None:
+    """Set what shows the user that code is compiled."""
+    _announce[:] = [announce]
+
+
+def announce(text: str) -> None:
+    """Show the user that code is compiled; the same line only once."""
+    if text not in _announced:
+        _announced.append(text)
+        for show in _announce:
+            show(text)
