@@ -1,7 +1,8 @@
 """A policy's own keys, compiled: the programs that `harness.sim.traced` found, as one function that the loop calls.
 
 Only a run that has asked the policy often pays for it. The first answers of the compiled function are compared with the
-policy's own; what cannot be traced, or differs, is asked for in Python as before.
+policy's own; what cannot be traced, or differs, is asked for in Python as before. So is a policy that remembers
+something or looks at anything but what it is given (harness.sim.pure): equal answers so far say nothing about later.
 """
 
 # numba's decorators are untyped.
@@ -16,12 +17,14 @@ import numpy as np
 from numba import cfunc, njit
 from numpy.typing import NDArray
 
+from harness.base.machine_code import kernel_options
 from harness.policies.base import Policy
 from harness.sim.arrays import Arrays, at_address, record
 from harness.sim.fair.state import S as FairState
 from harness.sim.fair.turns import seat
 from harness.sim.observe import Observer, fill
-from harness.sim.traced import COUNTED, NOW, OF_JOBS, Arg, NotTracedError, Tree, trees
+from harness.sim.pure import NotTracedError, state_of
+from harness.sim.traced import COUNTED, NOW, OF_JOBS, Arg, Tree, trees
 from harness.sim.world import W as World
 
 #: Asked so often in Python, a policy's keys are worth compiling: that takes about a second, as 50,000 answers do.
@@ -31,6 +34,8 @@ _COMPARED = 64
 #: Different programs that are compiled at most: queues whose keys differ in constants alone share one.
 _MOST_PROGRAMS = 16
 _MOST_LINES = 2000
+#: A user's program is compiled for one run and not kept.
+_OPTIONS = kernel_options(error_model="numpy", cache=False)
 #: Whole numbers up to this are exact as reals.
 _EXACT = 2.0**53
 
@@ -57,14 +62,14 @@ class K(Arrays, _Fields):  # type: ignore[misc]
 _FAIR, _W, _K = at_address(FairState), at_address(World), at_address(K)
 
 
-@njit(error_model="numpy")
+@njit(**_OPTIONS)
 def _whole(x: Any, real: float, k: Any) -> Any:
     if not abs(real) <= _EXACT:
         k.bad = 1
     return x
 
 
-@njit(error_model="numpy")
+@njit(**_OPTIONS)
 def _divided(x: Any, y: Any, k: Any) -> Any:
     if y == 0:
         k.bad = 1
@@ -131,7 +136,10 @@ class _Writer:
 
 @lru_cache(maxsize=32)
 def _compiled(programs: tuple[str, ...]) -> Any:
-    """The function that the loop calls with the addresses of scheduler, world and `K`; 0: keys are made."""
+    """The function that the loop calls with the addresses of scheduler, world and `K`; 1: keys are made.
+
+    numba prints an exception in it and returns 0, so that Python answers.
+    """
     chosen = ["def key_of(row, k, ints, reals, now, cf, ci):"]
     for n, _ in enumerate(programs):
         chosen.append(f"    if row.program == {n}:")
@@ -140,18 +148,18 @@ def _compiled(programs: tuple[str, ...]) -> Any:
     names: dict[str, Any] = {"whole": _whole, "divided": _divided}
     for n, text in enumerate(programs):
         exec(f"def program_{n}(r, k, ints, reals, now, cf, f, ci, i):\n{text}", names)
-        names[f"program_{n}"] = njit(error_model="numpy")(names[f"program_{n}"])
+        names[f"program_{n}"] = njit(**_OPTIONS)(names[f"program_{n}"])
     exec("\n".join(chosen), names)
-    key_of: Any = njit(error_model="numpy")(names["key_of"])
+    key_of: Any = njit(**_OPTIONS)(names["key_of"])
 
-    @cfunc("int64(int64, int64, int64)", error_model="numpy")
+    @cfunc("int64(int64, int64, int64)", **_OPTIONS)
     def make(state: int, world: int, table: int) -> int:
         s, w, t = _FAIR(state), _W(world), _K(table)
         k = t.k[0]
         if s.g[0].cluster_mb != k.mb or s.g[0].cluster_vcores != k.vc:
-            return 1
+            return 0
         if s.q[0].n_cand == 0:
-            return 0  # nobody wants anything
+            return 1  # nobody wants anything
         now = w.g[0].now
         fill(s, w, t.ints, t.reals, now, k.jobs)
         k.bad = 0
@@ -159,14 +167,14 @@ def _compiled(programs: tuple[str, ...]) -> Any:
             key = key_of(t.rows[n], k, t.ints, t.reals, now, t.cf, t.ci)
             t.rows[n].key = 1e300 if key != key else min(max(key, -1e300), 1e300)
         if k.bad == 1:
-            return 1
+            return 0
         if k.dry == 0:
             for n in range(len(t.rows)):
                 q = t.rows[n].q
                 if s.q[q].key != t.rows[n].key:
                     s.q[q].key = t.rows[n].key
                     seat(s, q)
-        return 0
+        return 1
 
     return make
 
@@ -181,6 +189,8 @@ class Keyed:
         self._make: Any = None
         self._table: K | None = None
         self._equal = 0
+        #: What the policy remembered when the comparison began.
+        self._state: tuple[Any, ...] | None = None
         #: Why they are made in Python for good: ''.
         self.why_not = ""
 
@@ -196,21 +206,37 @@ class Keyed:
         try:
             if self._static is not self._observer.static:
                 self._trace(len(S.q))
+                self._state = state_of(self._policy)
                 self._equal, W.g["keys_at"] = 0, 0
             table = self._table
             assert table is not None
             table.k["dry"] = 1
-            if self._make.ctypes(S.address, W.address, table.address) != 0:
+            if self._make.ctypes(S.address, W.address, table.address) != 1:
                 return
             if table.rows["key"].tolist() != keys[table.rows["q"]].tolist():
                 raise NotTracedError("its keys are not of the snapshot and the ledger alone")
             self._equal += 1
             if self._equal >= _COMPARED:
+                self._check_state()
                 table.k["dry"] = 0
                 W.g["keys_at"], W.g["keys_of"] = self._make.address, table.address
         except NotTracedError as reason:
-            self.why_not = str(reason)
-            W.g["keys_at"] = 0
+            self._stop(W, reason)
+
+    def planned(self, W: Any) -> None:
+        """The policy has made another plan: if that changed what it remembers, it is asked in Python from now on."""
+        try:
+            self._check_state()
+        except NotTracedError as reason:
+            self._stop(W, reason)
+
+    def _check_state(self) -> None:
+        if self._state is not None and state_of(self._policy) != self._state:
+            raise NotTracedError("it remembers something from call to call")
+
+    def _stop(self, W: Any, reason: NotTracedError) -> None:
+        self.why_not, self._state = str(reason), None
+        W.g["keys_at"] = 0
 
     def _trace(self, size: int) -> None:
         observer = self._observer

@@ -195,7 +195,7 @@ def _assume(S: Any, W: Any, now: int) -> None:
 def _keyed(S: Any, W: Any) -> bool:
     """Whether a user's policy's keys are made anew, without Python."""
     g = W.g[0]
-    if g.keys_at == 0 or call_at(g.keys_at, S, W, g.keys_of) != 0:
+    if g.keys_at == 0 or call_at(g.keys_at, S, W, g.keys_of) != 1:
         return False
     g.keys_fresh = 1
     return True

@@ -382,6 +382,7 @@ class Simulation:
         """T_wait from the tasks that have ended so far."""
         snapshot, _, reals = self.observer.snapshot(self.scheduler.S, self.world, now_ms, 0.0)
         plan = self.setup.policy.plan(snapshot, CountedLedger(self.observer.counted(reals)))
+        self.keyed.planned(self.world)
         self.scheduler.S.xg["t_wait_ms"] = wait_ms(plan.order)
         self.world.g["next_tick_ms"] = now_ms + _REPLAN_MS
 

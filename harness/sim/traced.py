@@ -7,6 +7,7 @@ them it is called again for the other branch. What comes out is, for each queue,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -27,6 +28,7 @@ from harness.model.snapshot import (
     Snapshot,
 )
 from harness.policies.base import CountedLedger
+from harness.sim.pure import NotTracedError, watched
 
 #: So many ways through the key of one queue are followed, of so many steps.
 MOST_PATHS, MOST_STEPS = 64, 20_000
@@ -37,10 +39,6 @@ COUNTED, NOW = -1, -2
 
 
 _COMPARE = ("lt", "le", "eq", "ne")
-
-
-class NotTracedError(Exception):
-    """What the policy does that cannot be noted, in words."""
 
 
 #: A step: what is done, with what. Arguments: ("v", step), ("c", a constant), ("x", queue or -1, column).
@@ -112,7 +110,7 @@ class Number:
         self.run, self.arg, self.whole = run, arg, whole
 
     def _with(self, do: str, other: Any, swapped: bool = False) -> Any:
-        if isinstance(other, Number):
+        if type(other) is Number:
             arg, whole = other.arg, other.whole
         elif isinstance(other, int | float):
             whole = isinstance(other, int)
@@ -151,6 +149,19 @@ class Number:
 
     def __bool__(self) -> bool:
         return bool(self != 0)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:  # type: ignore[override]
+        """What ``isinstance`` is told: the type of the figure that this stands for."""
+        return int if self.whole else float
+
+    def __repr__(self) -> str:
+        raise NotTracedError("it writes a figure as text")
+
+    __str__ = __repr__
+
+    def __format__(self, form: str) -> str:
+        return repr(self)
 
 
 class Fact:
@@ -247,6 +258,8 @@ class _Trace:
 
     def __init__(self, policy: _Policy, static: Sequence[tuple[Any, ...]], capacity: Resource) -> None:
         self._policy, self._capacity = policy, capacity
+        #: Around each call of the policy: nothing yet, since it may fill caches at first.
+        self.around: Callable[[object], AbstractContextManager[None]] = lambda _: nullcontext()
         self._static = {queue[0]: queue for queue in static}
         self._below: dict[str, list[int]] = {queue[0]: [] for queue in static}
         for queue in static:
@@ -266,7 +279,9 @@ class _Trace:
     def all_keys(self, wanted: Sequence[str]) -> list[Tree]:
         run = _Run((), 0)
         counted = {name: self._counted(run, name) for name, queue in self._static.items() if queue[2]}
-        keys = self._policy.keys(self._seen(run), CountedLedger(counted))
+        seen, ledger = self._seen(run), CountedLedger(counted)
+        with self.around(self._policy):
+            keys = self._policy.keys(seen, ledger)
         return [_needed(run.steps, _noted(run, keys.get(name))) for name in wanted]
 
     def key(self, name: str, given: tuple[bool, ...] = (), paths: list[int] | None = None) -> Tree:
@@ -277,7 +292,10 @@ class _Trace:
             raise NotTracedError("it branches on figures too often")
         run = _Run(given, MOST_PATHS)
         snapshot = self._seen(run)
-        key = _noted(run, self._policy.key(snapshot.queues[name], self._counted(run, name), snapshot))
+        queue, counted = snapshot.queues[name], self._counted(run, name)
+        with self.around(self._policy):
+            answer = self._policy.key(queue, counted, snapshot)
+        key = _noted(run, answer)
         steps, branches = tuple(run.steps), run.branches
         starts = [0, *[at for at, _, _ in branches]]
         made = Tree(starts[-1], steps[starts[-1] :], key)
@@ -292,7 +310,7 @@ class _Trace:
 
 
 def _noted(run: _Run, key: Any) -> Arg:
-    if isinstance(key, Number):
+    if type(key) is Number:
         return key.arg
     if isinstance(key, Fact):
         key = bool(key)
@@ -307,10 +325,23 @@ def _noted(run: _Run, key: Any) -> Arg:
 def trees(
     policy: _Policy, single: bool, static: Sequence[tuple[Any, ...]], capacity: Resource, wanted: Sequence[str]
 ) -> list[Tree]:
-    """The program of each wanted queue's key; NotTracedError where there is none. ``single``: of the policy's `key`."""
+    """The program of each wanted queue's key; NotTracedError where there is none. ``single``: of the policy's `key`.
+
+    The policy is called twice for each way through its keys. The second time it must not change what it remembers, nor
+    ask the system for anything, and its answers must be those of the first time.
+    """
     trace = _Trace(policy, static, capacity)
-    try:
+
+    def traced() -> list[Tree]:
         return [trace.key(name) for name in wanted] if single else trace.all_keys(wanted)
+
+    try:
+        first = traced()
+        trace.around = watched
+        second = traced()
+        if repr(first) != repr(second):
+            raise NotTracedError("it answers otherwise when it is asked again")
+        return second
     except NotTracedError:
         raise
     except Exception as error:  # whatever the policy does with numbers that are none

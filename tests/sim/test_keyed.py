@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import time
 from dataclasses import fields, replace
 from typing import Any
 
@@ -92,6 +94,114 @@ class Dividing(Single):
         return 1.0 / queue.allocated.memory_mb
 
 
+class Tuned(Single):
+    bias = 1.0
+
+    def key(self, queue: Any, counted: float, snapshot: Any) -> Any:
+        return self.bias * queue.allocated.memory_mb
+
+
+def tuned() -> Tuned:
+    """One that is changed after it was made: another one of its kind answers otherwise."""
+    made = Tuned()
+    made.bias = -1.0
+    return made
+
+
+class CountsCalls(Single):
+    """Answers otherwise from its 3,000th call on: after many more equal answers than are compared."""
+
+    def __init__(self, settings: Any = None, exact: Any = None) -> None:
+        super().__init__(settings, exact)
+        self.calls = 0
+
+    def later(self) -> bool:
+        self.calls += 1
+        return self.calls > 3000
+
+    def key(self, queue: Any, counted: float, snapshot: Any) -> Any:
+        return queue.allocated.memory_mb * (-1.0 if self.later() else 1.0)
+
+
+class CountsInItsClass(CountsCalls):
+    total = 0
+
+    def later(self) -> bool:
+        type(self).total += 1
+        return type(self).total > 3000
+
+
+_SEEN: list[int] = []
+
+
+class CountsInItsModule(CountsCalls):
+    def later(self) -> bool:
+        _SEEN.append(1)
+        return len(_SEEN) > 3000
+
+
+class CountsInADefault(CountsCalls):
+    def later(self, seen: list[int] = []) -> bool:  # noqa: B006 - that is the mistake
+        seen.append(1)
+        return len(seen) > 3000
+
+
+class KeepsAnIterator(CountsCalls):
+    def __init__(self, settings: Any = None, exact: Any = None) -> None:
+        super().__init__(settings, exact)
+        self.counter = itertools.count()
+
+    def later(self) -> bool:
+        return next(self.counter) > 3000
+
+
+class Hysteresis(Single):
+    """What a queue held long ago decides, and a leaf holds that much late in the run only."""
+
+    def __init__(self, settings: Any = None, exact: Any = None) -> None:
+        super().__init__(settings, exact)
+        self.crowded = False
+
+    def key(self, queue: Any, counted: float, snapshot: Any) -> Any:
+        if snapshot.time_s > 60:
+            self.crowded = True
+        elif snapshot.time_s < 30:
+            self.crowded = False
+        return queue.allocated.memory_mb * (-1.0 if self.crowded else 1.0)
+
+
+class LooksAtAClock(Single):
+    def key(self, queue: Any, counted: float, snapshot: Any) -> Any:
+        return queue.allocated.memory_mb * (-1.0 if time.time() < 0 else 1.0)
+
+
+class WritesText(Single):
+    def key(self, queue: Any, counted: float, snapshot: Any) -> Any:
+        return len(f"{queue.allocated.memory_mb}")
+
+
+class PlansWithMemory(Single):
+    """Its plan, made each ten seconds, decides how the keys that follow are meant."""
+
+    replans = True
+    turned = False
+
+    def plan(self, snapshot: Any, ledger: Any) -> Plan:
+        self.turned = snapshot.time_s > 100
+        return super().plan(snapshot, ledger)
+
+    def key(self, queue: Any, counted: float, snapshot: Any) -> Any:
+        return queue.allocated.memory_mb * (-1.0 if self.turned else 1.0)
+
+
+class AsksForTypes(Single):
+    """`isinstance` of a figure is as in Python."""
+
+    def key(self, queue: Any, counted: float, snapshot: Any) -> Any:
+        held = queue.allocated.memory_mb
+        return (held if isinstance(held, int) else 0.0) + (counted if isinstance(counted, float) else -1e9) * 1e-6
+
+
 def load(cases: Any, policy: Policy) -> Any:
     """All features under load; nodes join and leave meanwhile, so that shares in percent change."""
     jobs = []
@@ -126,7 +236,9 @@ def assert_equal(one: Any, other: Any) -> None:
             assert np.array_equal(x, y, equal_nan=x.dtype.kind == "f"), entry.name
 
 
-@pytest.mark.parametrize("policy", [Single(), Levels(), Together(), ByUsage()], ids=lambda p: type(p).__name__)
+@pytest.mark.parametrize(
+    "policy", [Single(), Levels(), Together(), ByUsage(), AsksForTypes()], ids=lambda p: type(p).__name__
+)
 def test_every_decision_is_the_same(cases: Any, policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
     plain, compiled, simulation = both(cases, policy, monkeypatch)
     assert compiled.keys_in_python == ""
@@ -140,7 +252,8 @@ def test_every_decision_is_the_same(cases: Any, policy: Policy, monkeypatch: pyt
         (Often(), "branches on figures too often"),
         (Branching(), "branches on figures"),
         (Rooted(), "TypeError"),
-        (Remembering(), "not of the snapshot and the ledger alone"),
+        (Remembering(), "remembers something"),
+        (tuned(), "not of the snapshot and the ledger alone"),
     ],
     ids=lambda x: type(x).__name__,
 )
@@ -153,6 +266,45 @@ def test_what_cannot_be_compiled_is_asked_for_and_said(
     assert why in result.keys_in_python
     assert result.events > 1000
     assert int(simulation.world.g["keys_at"][0]) == 0
+
+
+@pytest.mark.parametrize(
+    ("policy", "why"),
+    [
+        (CountsCalls, "remembers something"),
+        (CountsInItsClass, "remembers something"),
+        (CountsInItsModule, "remembers something"),
+        (CountsInADefault, "remembers something"),
+        (KeepsAnIterator, "keeps an iterator"),
+        (Hysteresis, "remembers something"),
+        (LooksAtAClock, "calls time"),
+        (WritesText, "writes a figure as text"),
+        (PlansWithMemory, "remembers something"),
+    ],
+)
+def test_who_answers_otherwise_later_is_asked_to_the_end(
+    cases: Any, policy: type[Policy], why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first answers are equal; the run is the one in Python all the same, and says why it took longer."""
+    monkeypatch.setattr(keyed, "_COMPARED", 8)
+
+    def run(compiled: bool) -> Any:
+        _SEEN.clear()
+        CountsInADefault.later.__defaults__[0].clear()  # type: ignore[index]
+        CountsInItsClass.total = 0
+        # As a policy of a user's is made: with its settings.
+        simulation = Simulation(load(cases, policy()))
+        if policy.replans:
+            simulation.on_tick = simulation.replan
+            simulation.world.g["next_tick_ms"] = 10_000
+        if compiled:
+            simulation.keyed.compile()
+        return simulation.run()
+
+    plain, compiled = run(False), run(True)
+    assert plain.keys_in_python == ""
+    assert why in compiled.keys_in_python
+    assert_equal(plain, compiled)
 
 
 def test_a_division_by_zero_is_the_policy_s_own_mistake(cases: Any) -> None:
