@@ -12,12 +12,12 @@ import pandas as pd
 
 from harness.base.errors import InputError
 from harness.base.files import read_json
-from harness.experiments.assessing.playing import PHASES, simulate_phase
-from harness.experiments.assessing.verdict import MOST_ERROR, NOTICEABLE
-from harness.experiments.replaying import write_experiment
 from harness.experiments.resolve import Variant
-from harness.jobs.recorded import read_trace
+from harness.predict.playing import PHASES, simulate_phase
+from harness.predict.replay import write_experiment
+from harness.predict.verdict import MOST_ERROR, NOTICEABLE
 from harness.results.summary import jobs_table
+from harness.traces.recorded import read_trace
 from studies.assessed_loads import LOADS, Load
 from studies.real_runs import ended
 

@@ -2,7 +2,7 @@
 
     python -m studies.largest -o FILE
 
-The bench's engine load (harness/experiments/bench.py) under ``ltrf`` with 10,000 applications, and tasks so long that a
+The bench's engine load (harness/bench/run.py) under ``ltrf`` with 10,000 applications, and tasks so long that a
 day has some 100 million of them. Memory and time are taken hour by hour, so that a growth would be seen.
 """
 
@@ -14,8 +14,8 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from harness.experiments.bench import engine_load, peak_mb
-from harness.experiments.bench_scale import memory_of
+from harness.bench.run import engine_load, peak_mb
+from harness.bench.scale import memory_of
 from harness.model.jobs import Duration
 from harness.policies.registry import make_policy
 from harness.sim.simulate import Simulation

@@ -27,8 +27,6 @@ from harness.cli import cli
 from harness.control.config import EnforceConfig, HttpSpec, KerberosSpec, MetricsSpec, RmSpec
 from harness.control.guards import Guards
 from harness.experiments import spec
-from harness.jobs import recorded
-from harness.jobs.spec import DelaysSpec
 from harness.jobs.workloads import KINDS as WORKLOADS
 from harness.jobs.workloads import workload_class
 from harness.jobs.workloads.base import MapReduceWorkload, Workload
@@ -42,6 +40,8 @@ from harness.systems.fawkes import spec as mrclusters
 from harness.systems.progress_share import spec as rates
 from harness.systems.progress_share.cloud import spec as pools
 from harness.systems.qknober import experiment as vectors
+from harness.traces import recorded
+from harness.traces.spec import DelaysSpec
 from harness.yarn.fair import spec as allocation
 from harness.yarn.findings import RULES
 from studies.generated import write_pages

@@ -21,10 +21,10 @@ from typing import Any
 
 from harness.base.errors import InputError
 from harness.base.files import read_json
-from harness.experiments.replaying import against, write_experiment
 from harness.experiments.resolve import load_experiment, variants_of
 from harness.experiments.run import run_experiment
-from harness.jobs.recorded import read_trace
+from harness.predict.replay import against, write_experiment
+from harness.traces.recorded import read_trace
 from studies.result import in_one_line, write
 
 _DIGITS = 4

@@ -14,9 +14,9 @@ from harness.cli.output import OutputFolder, Span, cluster_option, jobs_option, 
 
 if TYPE_CHECKING:
     from harness.control.config import EnforceConfig
-    from harness.experiments.assessing.foreign import Lacks
-    from harness.jobs.recorded import Header, Trace
     from harness.model.queues import SchedulerName
+    from harness.predict.foreign import Lacks
+    from harness.traces.recorded import Header, Trace
 
 
 @click.command(short_help="Would long-term fairness help this cluster?")
@@ -56,10 +56,10 @@ def assess(
     from harness.cli.run import say_if_it_compiles
     from harness.control.config import read_config
     from harness.control.settings import MAX_RATIO
-    from harness.experiments.assessing.assess import assess as assessed
-    from harness.experiments.assessing.foreign import Lacks
-    from harness.experiments.assessing.page import write_page
-    from harness.experiments.assessing.writing import (
+    from harness.predict.assess import assess as assessed
+    from harness.predict.foreign import Lacks
+    from harness.predict.page import write_page
+    from harness.predict.writing import (
         CONFIG,
         DOCUMENT,
         PAGE,
@@ -146,11 +146,11 @@ def _trace_of(
 ) -> tuple[Trace | Lacks, SchedulerName, dict[str, Any]]:
     """The trace, what scheduler decides there, and what the cluster says for a configuration."""
     from harness.cli.record import open_recorded, say
-    from harness.experiments.assessing.foreign import Lacks, any_trace, cluster_file
-    from harness.experiments.assessing.writing import TRACE
-    from harness.experiments.following import Following, Recording, follow
-    from harness.experiments.recording import NothingRan, record_rm, rm_header
-    from harness.jobs.recorded import NoJob, read_trace, trace_text
+    from harness.predict.foreign import Lacks, any_trace, cluster_file
+    from harness.predict.writing import TRACE
+    from harness.traces.following import Following, Recording, follow
+    from harness.traces.recorded import NoJob, read_trace, trace_text
+    from harness.traces.recording import NothingRan, record_rm, rm_header
     from harness.yarn.discover import allocation_file
     from harness.yarn.queue_answers import FAIR
 

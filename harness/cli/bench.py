@@ -20,7 +20,7 @@ def bench(full: bool, engine_only: bool, as_json: bool) -> None:
     docs/reference/bench.md.
     """
     from harness import __version__
-    from harness.experiments.bench import bench as measure
+    from harness.bench.run import bench as measure
     from harness.results.store import machine
 
     figures = measure(full, lambda text: click.echo(f"measuring {text} ...", err=True), engine_only=engine_only)

@@ -13,8 +13,8 @@ import click
 
 if TYPE_CHECKING:
     from harness.control.config import EnforceConfig
-    from harness.experiments.following import Following
-    from harness.experiments.history import History
+    from harness.traces.following import Following
+    from harness.traces.history import History
     from harness.yarn.http import HttpOptions
     from harness.yarn.rmclient import RmClient
 
@@ -72,9 +72,9 @@ def record(
     """
     from harness.base.errors import CallError
     from harness.control.config import read_config
-    from harness.experiments.following import Following, Recording
-    from harness.experiments.recording import record_rm
-    from harness.jobs.recorded import Detail, trace_text
+    from harness.traces.following import Following, Recording
+    from harness.traces.recorded import Detail, trace_text
+    from harness.traces.recording import record_rm
 
     if follow is not None and out is not None:
         raise click.UsageError("give either --follow FILE or --out")
@@ -127,7 +127,7 @@ def open_recorded(
     ``patient_s``: a ResourceManager that does not answer is waited for, asked again after so many seconds.
     """
     from harness.control.entitled import of_config
-    from harness.experiments.history import History
+    from harness.traces.history import History
     from harness.yarn.discover import find_rm
     from harness.yarn.http import HttpOptions
     from harness.yarn.rmclient import RmClient
@@ -172,7 +172,7 @@ def say(text: str) -> None:
 
 def _follow(going: Following, for_s: float | None, as_json: bool) -> None:
     """Until stopped; what was found last is kept."""
-    from harness.experiments.following import follow
+    from harness.traces.following import follow
 
     recording = going.recording
     say(f"{recording.path}: {recording.jobs} applications so far, a look every {going.every_s:g} s")

@@ -96,12 +96,12 @@ def replay(
     Writes the experiment that it runs as replay.yaml into the folder of the run directories: `yarnfair run` takes it.
     """
     from harness.cli.run import split_policies, verdict, write_report
-    from harness.experiments.assessing.bands import band_lines, bands_of, document_of, keep, means_of
-    from harness.experiments.assessing.foreign import played_trace
-    from harness.experiments.replaying import against as compare_with
-    from harness.experiments.replaying import difference_lines, left_out, migration, migration_lines, write_experiment
     from harness.experiments.resolve import load_experiment, variants_of
     from harness.experiments.run import run_experiment
+    from harness.predict.bands import band_lines, bands_of, document_of, keep, means_of
+    from harness.predict.foreign import played_trace
+    from harness.predict.replay import against as compare_with
+    from harness.predict.replay import difference_lines, left_out, migration, migration_lines, write_experiment
     from harness.traces.accounting import account_lines, account_of
 
     folder = out if out is not None else Path("runs") / f"replay-{name_of(trace)}"

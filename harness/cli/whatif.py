@@ -14,7 +14,7 @@ from harness.cli.output import OutputFile, cluster_option, json_option, print_re
 
 if TYPE_CHECKING:
     from harness.experiments.resolve import LoadedExperiment
-    from harness.experiments.whatif import WhatIf
+    from harness.predict.whatif import WhatIf
 
 
 @click.command(short_help="A page where settings are dragged and the run is computed anew.")
@@ -33,7 +33,7 @@ def whatif(what: str, cluster: Path | None, serve: str, export: Path | None, sta
     """
     from harness.base.outputs import write_output
     from harness.cli.run import say_if_it_compiles
-    from harness.experiments.whatif import WhatIf
+    from harness.predict.whatif import WhatIf
     from harness.report.serving import PageServer, address_of
     from harness.report.whatif import page
 
@@ -66,9 +66,9 @@ def whatif(what: str, cluster: Path | None, serve: str, export: Path | None, sta
 
 def _load(what: str, cluster: Path | None, folder: Path) -> LoadedExperiment:
     """An experiment, or a trace as one."""
-    from harness.experiments.assessing.foreign import played_trace
-    from harness.experiments.replaying import write_experiment
     from harness.experiments.resolve import load_experiment
+    from harness.predict.foreign import played_trace
+    from harness.predict.replay import write_experiment
     from harness.traces.accounting import account_lines
 
     path = Path(what)
@@ -85,7 +85,7 @@ def _load(what: str, cluster: Path | None, folder: Path) -> LoadedExperiment:
 
 
 def _asked(what_if: WhatIf, query: Mapping[str, str]) -> Any:
-    from harness.experiments.whatif import Asked
+    from harness.predict.whatif import Asked
 
     return Asked.read(query, what_if.experiment)
 

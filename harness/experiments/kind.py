@@ -1,4 +1,4 @@
-"""What a kind of experiment is, and which there are. Each is a folder of harness.kinds with a `Kind` as ``KIND``.
+"""What a kind of experiment is, and which there are. Extensions add them (`harness.base.extensions`).
 
 A kind says what may stand in its files, which runs a file asks for, what one run does, which figures a run has only
 beside others, and how its runs are compared and shown. Everything else is the same for all of them: run directories,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from harness.yarn.http import HttpOptions
 
 #: The experiment type of a file without ``kind:`` and without a key of another type.
-YARN = "harness.kinds.yarn.run:KIND"
+YARN = "harness.experiments.yarn:KIND"
 
 
 @dataclass(frozen=True, slots=True)

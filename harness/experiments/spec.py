@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from harness.base.documents import Name, Positive, Seconds, Strict
-from harness.jobs.spec import DelaysSpec
 from harness.model.plan import Mode
 from harness.model.queues import BAD_IN_NAME, ROOT, SchedulerName
+from harness.traces.spec import DelaysSpec
 
 Weight = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]

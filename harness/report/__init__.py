@@ -12,7 +12,7 @@
     tables    the page's tables
     page      sections, words
     templating the templates, and how names break
-    kinds     which page runs of another kind have (harness.kinds)
+    kinds     which page runs of another experiment type have
     trace     a run for Perfetto
     printed   the page's charts as figures for print
     tools     what these pages share

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from harness.jobs.recorded import Header, JobLine, LeftOutLine
+from harness.traces.recorded import Header, JobLine, LeftOutLine
 
 #: Above this part of the container time, of the jobs or of the attempts left out, the rest may show another load.
 NEGLIGIBLE = 0.02

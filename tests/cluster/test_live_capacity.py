@@ -23,7 +23,6 @@ from harness.control.capacity_owner import CapacityOwner
 from harness.control.config import EnforceConfig
 from harness.control.reports import TickReport
 from harness.control.wall import Controller
-from harness.experiments.recording import record_rm
 from harness.experiments.served import with_file
 from harness.ledger.store import LedgerStore
 from harness.model.jobs import NodeSpec
@@ -33,6 +32,7 @@ from harness.sim.serve.live import LiveCluster
 from harness.sim.serve.rest import RestServer
 from harness.sim.serve.rpc import RpcServer
 from harness.sim.setup import SimSetup
+from harness.traces.recording import record_rm
 from harness.yarn.capacity.source import FileSource, StoreSource
 from harness.yarn.errors import Refused
 from harness.yarn.fair.parse import parse_allocations

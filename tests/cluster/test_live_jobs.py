@@ -15,10 +15,10 @@ import pytest
 from harness.base.errors import YarnfairError
 from harness.cli import main
 from harness.clusters.state import StateFolder
-from harness.experiments.history import History
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.engines.base import Request
-from harness.jobs.recorded import read_trace
+from harness.traces.history import History
+from harness.traces.recorded import read_trace
 from tests.cluster.local_clusters import one_queue, runner
 
 pytestmark = [pytest.mark.java, pytest.mark.live, pytest.mark.xdist_group("live-jobs")]

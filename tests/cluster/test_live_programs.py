@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from harness.jobs.recorded import read_trace
+from harness.traces.recorded import read_trace
 from harness.yarn.rmclient import RmClient
 from tests.cluster.local_clusters import Given, given_cluster
 

@@ -17,8 +17,8 @@ import pytest
 
 from harness.experiments.real.abandoned import clean_abandoned
 from harness.experiments.resolve import jobs_of, load_experiment
-from harness.jobs.recorded import read_trace
 from harness.jobs.replay import durations_ms, stages_in_order
+from harness.traces.recorded import read_trace
 from harness.yarn.adminrpc import effective_queues
 from harness.yarn.rmclient import RmClient
 from tests.cluster.local_clusters import Given, given_cluster

@@ -13,7 +13,7 @@ import pytest
 from harness.clusters import jars
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, StateFolder
-from harness.experiments.recording import record_rm
+from harness.traces.recording import record_rm
 from harness.yarn.capacity.source import StoreSource
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.rmclient import RmClient

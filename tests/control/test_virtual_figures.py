@@ -11,11 +11,11 @@ import pytest
 
 from harness.control.virtual import VirtualDriver
 from harness.control.virtual_figures import ShownEnds
-from harness.experiments.assessing.playing import simulate_phase
-from harness.experiments.replaying import write_experiment
 from harness.experiments.resolve import Variant
-from harness.jobs.recorded import read_trace
-from tests.experiments.assessing.loads import contended, recording
+from harness.predict.playing import simulate_phase
+from harness.predict.replay import write_experiment
+from harness.traces.recorded import read_trace
+from tests.predict.loads import contended, recording
 
 
 def test_ends_are_those_of_the_last_renewal_every_ten_seconds() -> None:

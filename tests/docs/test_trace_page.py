@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from harness.jobs.recorded import read_trace
 from harness.traces.formats import FORMATS
+from harness.traces.recorded import read_trace
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/trace.md").read_text(encoding="utf-8")
 

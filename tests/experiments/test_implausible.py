@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from harness.control.view import from_rm
-from harness.experiments.following import Follower, Following, Recording
-from harness.experiments.recording import MOST_TASKS, NoSuchJob, NothingRan, Seen, job_of, record_rm
-from harness.jobs.recorded import put_trace, read_trace, trace_text
 from harness.model.resources import Resource
+from harness.traces.following import Follower, Following, Recording
+from harness.traces.recorded import put_trace, read_trace, trace_text
+from harness.traces.recording import MOST_TASKS, NoSuchJob, NothingRan, Seen, job_of, record_rm
 from harness.yarn.answers import AppList, AppStatus, NodeStatus
 from harness.yarn.plausible import clock_was_set, implausible
 from tests.control.driven import rm_with_load

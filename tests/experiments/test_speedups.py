@@ -17,7 +17,7 @@ from harness.experiments.campaign.spec import load_campaign
 from harness.experiments.kind import Ended, Outcome, Step
 from harness.experiments.resolve import LoadedExperiment, Variant, load_experiment, variants_of
 from harness.experiments.run import run_experiment
-from harness.kinds.yarn.run import plainness
+from harness.experiments.yarn import plainness
 from harness.results.store import RunDirectory
 from tests.experiments.campaigning import EXPERIMENT
 

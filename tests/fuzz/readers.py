@@ -15,13 +15,13 @@ from harness.control.config import read_config
 from harness.control.lease import lease_of
 from harness.experiments.campaign.spec import load_campaign
 from harness.experiments.policy_file import read_policy_file
-from harness.jobs.recorded import read_trace
-from harness.jobs.sls import load_jobs, load_nodes
-from harness.jobs.swim import read_swim
 from harness.jobs.workloads import load_workload
 from harness.results.acknowledge import read_acknowledgements
 from harness.results.baseline import read_baseline
 from harness.results.runs import read_run
+from harness.traces.recorded import read_trace
+from harness.traces.sls import load_jobs, load_nodes
+from harness.traces.swim import read_swim
 from harness.yarn import answers, jmx, queue_answers, rpc
 from harness.yarn.capacity.properties import parse_configuration
 from harness.yarn.capacity.validate import validate_properties

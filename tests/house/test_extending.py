@@ -107,7 +107,7 @@ def test_a_workload_kind_is_a_file_and_a_line(tmp_path: Path) -> None:
 
         from pydantic import Field
 
-        from harness.jobs.spec import TaskSpec
+        from harness.traces.spec import TaskSpec
         from harness.jobs.workloads.base import MapReduceWorkload, leaf, mapreduce
         from harness.model.jobs import JobSpec
 

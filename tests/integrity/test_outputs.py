@@ -80,7 +80,7 @@ def call(
     monkeypatch.setattr("harness.control.view_run.from_run", lambda *_, **__: None)
     spec = SimpleNamespace(scheduler="fair")
     what_if = SimpleNamespace(experiment=SimpleNamespace(spec=spec), close=lambda: None)
-    monkeypatch.setattr("harness.experiments.whatif.WhatIf", lambda *_: what_if)
+    monkeypatch.setattr("harness.predict.whatif.WhatIf", lambda *_: what_if)
     monkeypatch.setattr("harness.cli.whatif._load", lambda *_: None)
     monkeypatch.setattr("harness.cli.whatif._exported", lambda *_: {})
     monkeypatch.setattr("harness.cli.run.say_if_it_compiles", lambda *_: None)
@@ -95,8 +95,8 @@ def call(
             pass
 
     monkeypatch.setattr("harness.cli.record.open_recorded", lambda *_, **__: Opened())
-    monkeypatch.setattr("harness.experiments.recording.record_rm", lambda *_, **__: recorded)
-    monkeypatch.setattr("harness.jobs.recorded.trace_text", lambda *_: "{}\n")
+    monkeypatch.setattr("harness.traces.recording.record_rm", lambda *_, **__: recorded)
+    monkeypatch.setattr("harness.traces.recorded.trace_text", lambda *_: "{}\n")
     one, two = str(three_policies[0]), str(three_policies[1])
     base = tmp_path / "baseline.json"
     arguments = {

@@ -31,7 +31,7 @@ from harness.yarn.files import LocalPlace
 from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import RmAddress, RmClient
 from tests.browser import chromium
-from tests.experiments.assessing.loads import contended
+from tests.predict.loads import contended
 
 QUEUES = (
     "<allocations><queueMaxAMShareDefault>-1.0</queueMaxAMShareDefault>"

@@ -16,15 +16,15 @@ import pytest
 import requests
 
 from harness.base.errors import CallError, InputError
-from harness.experiments.replaying import write_experiment
 from harness.experiments.resolve import LoadedExperiment, load_experiment
-from harness.experiments.whatif import Asked, WhatIf, _Run
-from harness.jobs.recorded import read_trace
+from harness.predict.replay import write_experiment
+from harness.predict.whatif import Asked, WhatIf, _Run
 from harness.report.whatif import page
 from harness.sim.compiled import compile_engine
+from harness.traces.recorded import read_trace
 from tests.browser import Browser, chromium
-from tests.experiments.assessing.loads import contended, job, recording
 from tests.patience import at_most
+from tests.predict.loads import contended, job, recording
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,7 @@ def test_a_run_that_fails_says_so_and_the_next_one_is_played(
     def fails(*_: Any) -> None:
         raise KeyError("a queue")
 
-    monkeypatch.setattr("harness.experiments.whatif.simulate_variant", fails)
+    monkeypatch.setattr("harness.predict.whatif.simulate_variant", fails)
     with pytest.raises(InputError, match="fair: failed: KeyError"):
         what_if.run(asked(experiment, policy="fair"), 20.0)
     monkeypatch.undo()
@@ -98,7 +98,7 @@ def test_a_run_that_fails_says_so_and_the_next_one_is_played(
 def test_who_waits_for_the_compiler_is_told(
     what_if: WhatIf, experiment: LoadedExperiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.experiments.whatif.is_compiled", lambda _: False)
+    monkeypatch.setattr("harness.predict.whatif.is_compiled", lambda _: False)
     monkeypatch.setattr(what_if, "_want", lambda _: _Run())
     assert "compiled first" in what_if.run(asked(experiment, policy="fair"), 0.0)["says"]
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from harness.base.errors import InputError
-from harness.experiments.bench import LOADED, LOADED_CONF, LOADED_LEAVES, ByUsage
+from harness.bench.run import LOADED, LOADED_CONF, LOADED_LEAVES, ByUsage
 from harness.model.jobs import NodeSpec, Stage
 from harness.model.plan import Order, Plan
 from harness.model.resources import Resource

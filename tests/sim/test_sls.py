@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import InputError
-from harness.jobs.sls import load_jobs, load_nodes
 from harness.model.resources import Resource
+from harness.traces.sls import load_jobs, load_nodes
 
 TRACE = """{"num.nodes": 3, "num.racks": 1}
 {

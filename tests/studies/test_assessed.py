@@ -8,15 +8,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from harness.experiments.assessing.playing import simulate_phase
-from harness.experiments.replaying import write_experiment
 from harness.experiments.resolve import Variant, load_experiment
-from harness.jobs.recorded import read_trace
+from harness.predict.playing import simulate_phase
+from harness.predict.replay import write_experiment
 from harness.results.summary import jobs_table
+from harness.traces.recorded import read_trace
 from studies.assessed import file_of, recommended, write_loads
 from studies.assessed_loads import LOADS
 from studies.assessed_measure import by_chance, in_band, judged
-from tests.experiments.assessing.loads import OTHER_PHASE, contended, recording
+from tests.predict.loads import OTHER_PHASE, contended, recording
 
 ROOT = Path(__file__).resolve().parents[2]
 ROW = {"mean_completion_s": 80.0, "change": -0.2, "change_band": [-0.25, -0.15]}

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import InputError
-from harness.experiments.assessing.foreign import any_trace
-from harness.jobs.recorded import Header, NodeLine, QueueLine, Trace
+from harness.predict.foreign import any_trace
 from harness.traces.formats import FORMATS
+from harness.traces.recorded import Header, NodeLine, QueueLine, Trace
 from tests.traces.histories import Job, Run
 
 CLUSTER = Header(nodes=[NodeLine(count=2, memory_mb=8192, vcores=8)], queues={"root.q": QueueLine()})

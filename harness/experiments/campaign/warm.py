@@ -8,5 +8,5 @@ import importlib
 from harness.base.quick import collect_rarely
 
 collect_rarely()
-for name in ("harness.kinds.yarn.run", "harness.control.virtual", "harness.results.papers"):
+for name in ("harness.experiments.yarn", "harness.control.virtual", "harness.results.papers"):
     importlib.import_module(name)

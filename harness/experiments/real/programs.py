@@ -25,10 +25,10 @@ from harness.jobs.data.targets import Target, target_of
 from harness.jobs.engines import ENGINES, engine
 from harness.jobs.engines.attempts import Verdict
 from harness.jobs.engines.base import EnginePrograms, ProgramJob, Request, Site
-from harness.jobs.recorded import JobLine
 from harness.jobs.replay import JobRecord, stages_in_order
-from harness.jobs.spec import DataSpec, DelaysSpec
 from harness.jobs.workloads.programs import programs_of
+from harness.traces.recorded import JobLine
+from harness.traces.spec import DataSpec, DelaysSpec
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient
 

@@ -31,11 +31,9 @@ from harness.experiments.real.programs import ProgramLoad, Programs
 from harness.experiments.real.queues import allocations_of, find_queues, put_queues
 from harness.experiments.real.start import MOST_TRIES, client_of, control_settings, options_of
 from harness.experiments.real.trace import node_heartbeat_ms, run_header, run_jobs, sizes_document
-from harness.experiments.recording import nodes_of
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of
 from harness.experiments.simulated import node_sizes, put_arrivals
 from harness.experiments.submissions import submission_queue
-from harness.jobs.recorded import trace_text
 from harness.jobs.replay import JobRecord
 from harness.jobs.submit import Replayer, scheduler_address
 from harness.ledger.store import LedgerStore
@@ -45,6 +43,8 @@ from harness.results.store import Pace, RunDirectory
 from harness.results.summary import allocations_table, jobs_table, summarise
 from harness.results.validity import control_invalidity
 from harness.sim.setup import SimResult
+from harness.traces.recorded import trace_text
+from harness.traces.recording import nodes_of
 from harness.yarn.answers import FINAL_STATES, AppStatus
 from harness.yarn.capacity.source import FileSource
 from harness.yarn.errors import BadAnswer, Refused, Unreachable

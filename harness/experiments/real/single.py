@@ -28,8 +28,8 @@ from harness.jobs.data.targets import Target, target_of
 from harness.jobs.engines import engine_of, find
 from harness.jobs.engines.attempts import Attempt, Verdict, summary
 from harness.jobs.engines.base import Request
-from harness.jobs.spec import DataSpec
 from harness.results.store import RunDirectory
+from harness.traces.spec import DataSpec
 from harness.yarn.answers import AppStatus
 from harness.yarn.errors import Refused
 

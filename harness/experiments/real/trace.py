@@ -1,6 +1,6 @@
 """A run on a real cluster as a trace: every task with its own time, and what the cluster's parts took.
 
-Of applications that are not ours: harness.experiments.recording. The format, and reading it: harness.jobs.recorded.
+Of applications that are not ours: harness.traces.recording. The format, and reading it: harness.traces.recorded.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from harness.experiments.real.curves import JobRun
-from harness.experiments.recording import NODE_HEARTBEAT, UPDATE, scheduler_properties, whole_property
 from harness.experiments.resolve import LoadedExperiment
 from harness.experiments.simulated import texts
-from harness.jobs.recorded import Header, JobLine, NodeLine, QueueLine, job_line
 from harness.jobs.replay import durations_ms, stages_in_order
-from harness.jobs.spec import DelaysSpec
 from harness.model.queues import SchedulerName
+from harness.traces.recorded import Header, JobLine, NodeLine, QueueLine, job_line
+from harness.traces.recording import NODE_HEARTBEAT, UPDATE, scheduler_properties, whole_property
+from harness.traces.spec import DelaysSpec
 
 
 def node_heartbeat_ms(experiment: LoadedExperiment, given: Mapping[str, str] | None) -> int:

@@ -23,9 +23,9 @@ from harness.jobs.data.targets import Target
 from harness.jobs.engines.attempts import Attempt, Verdict
 from harness.jobs.engines.cluster import Sizes, check_memory, on_this_machine, told_by_yarn
 from harness.jobs.replay import JobRecord
-from harness.jobs.spec import DataSpec, ProgramSpec
 from harness.model.jobs import Duration, JobSpec
 from harness.model.resources import Resource
+from harness.traces.spec import DataSpec, ProgramSpec
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient
 

@@ -11,8 +11,8 @@ from harness.jobs.engines.cluster import Sizes, on_this_machine
 from harness.jobs.hive import catalogue
 from harness.jobs.hive.programs import HivePrograms
 from harness.jobs.hive.server import BOTH_MB
-from harness.jobs.spec import ProgramSpec
 from harness.model.jobs import JobSpec, Stage
+from harness.traces.spec import ProgramSpec
 
 
 class Hive(Engine):

@@ -34,8 +34,8 @@ from harness.jobs.spark.answers import check_queries, views_of
 from harness.jobs.spark.catalogue import SparkProgram, query_sql
 from harness.jobs.spark.plan import Input
 from harness.jobs.spark.site import read_input
-from harness.jobs.spec import DataSpec
 from harness.model.jobs import JobSpec
+from harness.traces.spec import DataSpec
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient
 

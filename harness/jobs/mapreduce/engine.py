@@ -17,8 +17,8 @@ from harness.jobs.mapreduce.catalogue import APPLICATIONS
 from harness.jobs.mapreduce.places import ContainerPlace, HdfsPlace, LocalPlace, place_of
 from harness.jobs.mapreduce.programs import MapReducePrograms, jobs_of
 from harness.jobs.spark.site import check_limit
-from harness.jobs.spec import ProgramSpec
 from harness.model.data import data_path
+from harness.traces.spec import ProgramSpec
 
 
 def streaming_jar(progress: Callable[[str], None] = lambda _: None) -> Path:

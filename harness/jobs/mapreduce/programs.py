@@ -26,9 +26,9 @@ from harness.jobs.mapreduce.catalogue import APPLICATIONS, Call, HadoopJob
 from harness.jobs.mapreduce.history import read_history, record_of
 from harness.jobs.mapreduce.places import LocalPlace, StagingPlace, check_path, open_data, part_sizes, uri_of
 from harness.jobs.replay import JobRecord, stages_in_order
-from harness.jobs.spec import DataSpec
 from harness.model.data import data_path
 from harness.model.jobs import Duration, JobSpec, mapreduce_stages
+from harness.traces.spec import DataSpec
 from harness.yarn.answers import AppStatus
 
 #: Hadoop's defaults of ``yarn.application.classpath`` and ``mapreduce.application.classpath``.

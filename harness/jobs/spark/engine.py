@@ -11,8 +11,8 @@ from harness.jobs.engines.cluster import Sizes
 from harness.jobs.spark import catalogue
 from harness.jobs.spark.plan import SparkSizes
 from harness.jobs.spark.programs import SparkPrograms, sizes_of
-from harness.jobs.spec import DemandSpec, ExecutorsSpec, ProgramSpec
 from harness.model.jobs import JobSpec, Stage
+from harness.traces.spec import DemandSpec, ExecutorsSpec, ProgramSpec
 from harness.yarn.rest import RestClient
 
 

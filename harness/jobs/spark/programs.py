@@ -24,10 +24,10 @@ from harness.jobs.spark.events import asked_ms, read_events
 from harness.jobs.spark.installation import version
 from harness.jobs.spark.plan import Input, Plan, SparkPlace, SparkSizes, fits, plan
 from harness.jobs.spark.site import SparkNodes, check_limit, read_input
-from harness.jobs.spec import ProgramSpec
 from harness.jobs.submit import scheduler_address
 from harness.model.data import data_path
 from harness.model.jobs import Duration, JobSpec, Stage
+from harness.traces.spec import ProgramSpec
 from harness.yarn.answers import AppStatus
 
 #: What the driver does between its stages, as a stage of one task: the executors wait meanwhile.

@@ -21,10 +21,10 @@ from pydantic import Field
 
 from harness.base.documents import KeyPath, Seconds, Strict, YamlDocument
 from harness.base.errors import InputError
-from harness.jobs.spec import ArrivalsSpec, DemandSpec, TaskSpec
-from harness.jobs.swim import SwimRow, read_swim
 from harness.model.jobs import Duration, JobSpec, Stage, mapreduce_stages
 from harness.model.resources import Resource
+from harness.traces.spec import ArrivalsSpec, DemandSpec, TaskSpec
+from harness.traces.swim import SwimRow, read_swim
 
 
 class Workload(Strict):

@@ -9,7 +9,6 @@ from typing import Literal
 from pydantic import Field
 
 from harness.base.documents import Name, Strict
-from harness.jobs.spec import MOST_JOBS, MOST_TASKS, ArrivalsSpec, DemandSpec, Tasks, TaskSpec
 from harness.jobs.workloads.base import (
     LoadedWorkload,
     MapReduceWorkload,
@@ -21,6 +20,7 @@ from harness.jobs.workloads.base import (
 )
 from harness.model.jobs import JobSpec
 from harness.model.resources import Resource
+from harness.traces.spec import MOST_JOBS, MOST_TASKS, ArrivalsSpec, DemandSpec, Tasks, TaskSpec
 
 
 class BinSpec(Strict):

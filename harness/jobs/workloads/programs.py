@@ -19,10 +19,10 @@ from harness.base.errors import CallError, InputError
 from harness.jobs.data.generate import read_size
 from harness.jobs.engines import ENGINES, engine, engine_of, members
 from harness.jobs.engines.base import Answers, ProgramJob, ProgramRun, Sizing
-from harness.jobs.spec import ArrivalsSpec, DataSpec, DemandSpec, ProgramSpec, SubmissionSpec
 from harness.jobs.workloads.base import LoadedWorkload, Scale, Workload, arrival_times, milliseconds
 from harness.model.jobs import JobSpec
 from harness.model.resources import Resource
+from harness.traces.spec import ArrivalsSpec, DataSpec, DemandSpec, ProgramSpec, SubmissionSpec
 
 #: Nothing scaled.
 WHOLE = Scale()

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Literal
 
 from harness.base.documents import Name
-from harness.jobs.recorded import Header, JobLine, Trace, read_trace
 from harness.jobs.workloads.base import LoadedWorkload, Scale, Workload, age, scaled
 from harness.model.jobs import JobSpec
 from harness.model.resources import increments
+from harness.traces.recorded import Header, JobLine, Trace, read_trace
 
 
 @lru_cache(maxsize=2)
@@ -45,7 +45,7 @@ def within(job: JobLine, largest_mb: int, step_mb: int) -> JobLine:
 
 
 class RecordedWorkload(Workload):
-    """Jobs of a recorded trace (harness.jobs.recorded): those of the queue ``only``."""
+    """Jobs of a recorded trace (harness.traces.recorded): those of the queue ``only``."""
 
     lists_tasks = True
 

@@ -9,7 +9,10 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from harness.base.documents import Name, Strict
-from harness.jobs.spec import (
+from harness.jobs.workloads.base import LoadedWorkload, MapReduceWorkload, Scale, leaf, mapreduce, milliseconds
+from harness.model.jobs import JobSpec, Stage
+from harness.model.resources import Resource
+from harness.traces.spec import (
     MOST_TASKS,
     DemandSpec,
     ExecutorsSpec,
@@ -19,9 +22,6 @@ from harness.jobs.spec import (
     TaskSpec,
     check_order,
 )
-from harness.jobs.workloads.base import LoadedWorkload, MapReduceWorkload, Scale, leaf, mapreduce, milliseconds
-from harness.model.jobs import JobSpec, Stage
-from harness.model.resources import Resource
 
 
 class JobTemplate(Strict):

@@ -9,9 +9,9 @@ from typing import Literal
 
 from harness.base.documents import Name
 from harness.base.errors import InputError
-from harness.jobs.sls import load_jobs
 from harness.jobs.workloads.base import LoadedWorkload, Scale, Workload, age, scaled
 from harness.model.jobs import JobSpec
+from harness.traces.sls import load_jobs
 
 
 @lru_cache(maxsize=2)

@@ -10,14 +10,14 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from harness.base.documents import Name, Positive
-from harness.jobs.spec import TaskSpec
-from harness.jobs.swim import swim_jobs
 from harness.jobs.workloads.base import LoadedWorkload, MapReduceWorkload, Scale, leaf, milliseconds, swim_rows
 from harness.model.jobs import JobSpec
+from harness.traces.spec import TaskSpec
+from harness.traces.swim import swim_jobs
 
 
 class TraceWorkload(MapReduceWorkload):
-    """A whole SWIM trace (harness.jobs.swim says how reduces are modelled), read as the run goes on.
+    """A whole SWIM trace (harness.traces.swim says how reduces are modelled), read as the run goes on.
 
     With ``parts``, only every ``parts``-th job from number ``part`` on: the trace dealt out to that many queues.
     """

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from harness.base.errors import CallError, InputError
 from harness.experiments.resolve import LoadedExperiment, Variant, nodes_of
-from harness.kinds.yarn.run import OnProgress, Simulated, Stepped, Yarn
+from harness.experiments.yarn import OnProgress, Simulated, Stepped, Yarn
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.policies.registry import make_policy
 from harness.systems.dynamicmr.rules import Late, Rules, slot_rules
@@ -127,7 +127,7 @@ def slot_job(job: JobSpec, mb_per_map: dict[str, float], seed: int) -> SlotJob:
     """
     if job.kind != "mapreduce":
         raise InputError(f"a {job.kind} job on MRv1's slots", where=f"job {job.id}", mend="give MapReduce jobs")
-    # A job without maps has reduces that wait for nothing: they are told by their name (harness.jobs.sls).
+    # A job without maps has reduces that wait for nothing: they are told by their name (harness.traces.sls).
     second = [stage for stage in job.stages if stage.after or stage.name.startswith("reduce")]
     first = [stage for stage in job.stages if stage not in second]
     names = {stage.name for stage in first}

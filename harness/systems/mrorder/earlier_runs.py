@@ -13,10 +13,10 @@ from fractions import Fraction
 from pathlib import Path
 
 from harness.base.errors import InputError
-from harness.jobs.recorded import read_trace
 from harness.model.jobs import JobSpec
 from harness.report.reading import needed_table
 from harness.systems.mrorder.ordering import MapReduceJob
+from harness.traces.recorded import read_trace
 
 #: Stages with nothing before them are maps, the others reduces.
 _TABLES = ("tasks.parquet", "jobs.parquet")

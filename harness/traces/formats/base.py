@@ -9,8 +9,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from pydantic import ValidationError
 
-from harness.jobs.recorded import JobLine, NodeLine, full_name
 from harness.traces.accounting import DUPLICATE, UNREADABLE, Account, Totals, container_ms, total
+from harness.traces.recorded import JobLine, NodeLine, full_name
 
 #: A clock's milliseconds beyond it are no time since 1970 (the year 5138).
 LATEST_MS = 100_000_000_000_000

@@ -9,11 +9,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from harness.base.errors import InputError
-from harness.jobs import sls
-from harness.jobs.recorded import NodeLine, job_line, nodes_by_size
+from harness.traces import sls
 from harness.traces.accounting import NODES, UNREADABLE, Totals
 from harness.traces.formats.base import BadRecord, Collector, Reading, TimedJob, bad_line
 from harness.traces.formats.concatenated import damaged_objects
+from harness.traces.recorded import NodeLine, job_line, nodes_by_size
 
 _NO_QUEUE = "the trace names no queue"
 _SIZE_KEYS = ("container.memory-mb", "container.memory")

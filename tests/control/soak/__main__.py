@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from harness.experiments.bench_calibration import calibrate
+from harness.bench.calibration import calibrate
 from tests.control.soak import faults, shrink, world
 
 

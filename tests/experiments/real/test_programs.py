@@ -18,8 +18,8 @@ from harness.experiments.real.programs import (
     program_jobs,
 )
 from harness.experiments.resolve import jobs_of, load_experiment
+from harness.experiments.yarn import check_programs
 from harness.jobs.workloads.programs import ProgramsWorkload
-from harness.kinds.yarn.run import check_programs
 
 EXPERIMENT = """
 experiment: two

@@ -23,9 +23,7 @@ from harness.experiments.real.curves import JobRun, QueueCurves, latencies, resu
 from harness.experiments.real.run import RealRun
 from harness.experiments.real.start import control_settings, real_policies, real_variants
 from harness.experiments.real.trace import delays_of, run_jobs
-from harness.experiments.recording import _by_integrals
 from harness.experiments.resolve import allocation_file, load_experiment, variants_of
-from harness.jobs.recorded import NodeLine
 from harness.jobs.replay import JobRecord, TaskRecord
 from harness.model.data import data_path
 from harness.model.jobs import Duration, JobSpec, Stage
@@ -33,6 +31,8 @@ from harness.model.queues import QueueSettings
 from harness.model.resources import ZERO, Resource
 from harness.results.store import RunDirectory
 from harness.results.summary import jobs_table, summarise
+from harness.traces.recorded import NodeLine
+from harness.traces.recording import _by_integrals
 from harness.yarn.answers import AppStatus
 from harness.yarn.errors import Unreachable
 from harness.yarn.fair.manager import queue_tree

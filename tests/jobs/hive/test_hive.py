@@ -34,11 +34,11 @@ from harness.jobs.hive.site import (
 )
 from harness.jobs.spark.catalogue import query_sql
 from harness.jobs.spark.plan import Input
-from harness.jobs.spec import DataSpec, DemandSpec, ProgramSpec, SubmissionSpec
 from harness.jobs.workloads.programs import ProgramsWorkload, jobs_of_program
 from harness.model.data import data_path
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
+from harness.traces.spec import DataSpec, DemandSpec, ProgramSpec, SubmissionSpec
 from tests.experiments.real.stub_rm import StubRm, runner_on
 
 

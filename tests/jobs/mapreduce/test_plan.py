@@ -8,13 +8,13 @@ import pytest
 
 from harness.base.errors import InputError
 from harness.jobs.engines.base import ProgramJob
-from harness.jobs.swim import read_swim
 from harness.jobs.workloads import build_jobs, load_workload
 from harness.jobs.workloads.base import Scale
 from harness.jobs.workloads.bins import BinsWorkload
 from harness.jobs.workloads.programs import ProgramsWorkload, programs_of
 from harness.model.data import data_path
 from harness.model.resources import Resource
+from harness.traces.swim import read_swim
 
 SEQUENCE = """
 kind: programs

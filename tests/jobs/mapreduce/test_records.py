@@ -14,14 +14,14 @@ from harness.experiments.real.trace import run_jobs
 from harness.jobs.engines.attempts import Attempt
 from harness.jobs.engines.base import ProgramJob
 from harness.jobs.mapreduce.history import record_of
-from harness.jobs.recorded import JobLine
 from harness.jobs.replay import JobRecord
 from harness.jobs.spark.programs import record_of as spark_record
 from harness.jobs.spark.programs import stages_of
-from harness.jobs.spec import DelaysSpec, ProgramSpec
 from harness.jobs.workloads.programs import ProgramsWorkload
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
+from harness.traces.recorded import JobLine
+from harness.traces.spec import DelaysSpec, ProgramSpec
 from harness.yarn.answers import AppStatus
 
 JOB = "1700000000000_0007"

@@ -24,9 +24,9 @@ from harness.jobs.mapreduce.catalogue import APPLICATIONS, Call, HadoopJob
 from harness.jobs.mapreduce.places import LocalPlace
 from harness.jobs.mapreduce.programs import MapReducePrograms
 from harness.jobs.mapreduce.staging import InputFile, Split, splits_of
-from harness.jobs.spec import DataSpec, DemandSpec, ProgramSpec, SubmissionSpec
 from harness.jobs.workloads.programs import ProgramsWorkload, jobs_of_program
 from harness.model.resources import Resource
+from harness.traces.spec import DataSpec, DemandSpec, ProgramSpec, SubmissionSpec
 from harness.yarn.answers import NewApplication
 from harness.yarn.rest import LocalFile, RestClient
 

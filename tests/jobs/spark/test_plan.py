@@ -21,9 +21,9 @@ from harness.jobs.spark.catalogue import GROUPS, parameters, programs, query_sql
 from harness.jobs.spark.plan import Input, SparkPlace, SparkSizes, fits, plan, property_file, split_memory
 from harness.jobs.spark.programs import SparkPrograms, driver_lines
 from harness.jobs.spark.site import SparkNodes, read_input
-from harness.jobs.spec import DataSpec
 from harness.jobs.workloads.programs import ProgramsWorkload, jobs_of_program
 from harness.model.resources import Resource
+from harness.traces.spec import DataSpec
 from harness.yarn.rest import RestClient
 
 PLACE = SparkPlace("/opt/spark", "/shared/run", "/usr/bin/python3", "rm:8030", loopback=False)

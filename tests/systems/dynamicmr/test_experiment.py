@@ -169,7 +169,7 @@ def stage(name: str, seconds: tuple[float, ...], after: tuple[str, ...] = (), sl
 
 
 def test_all_tasks_of_a_job_with_several_stages_of_a_kind_are_there() -> None:
-    """As a trace with tasks of several sizes gives them (harness.jobs.sls)."""
+    """As a trace with tasks of several sizes gives them (harness.traces.sls)."""
     maps = (stage("map", (1.0, 2.0)), stage("map2", (3.0,)))
     after = ("map", "map2")
     stages = (*maps, stage("reduce", (4.0,), after, 0.5), stage("reduce2", (5.0, 6.0), after, 0.5))

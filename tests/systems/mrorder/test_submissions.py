@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 from harness.base.errors import CallError, InputError
-from harness.jobs.recorded import Header, NodeLine, QueueLine, job_line, trace_text
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
 from harness.policies import make_policy
@@ -20,6 +19,7 @@ from harness.systems.mrorder.earlier_runs import earlier_runs
 from harness.systems.mrorder.ordering import Slots
 from harness.systems.mrorder.ordering.online import DispatchingQueue
 from harness.systems.mrorder.submissions import HAND_ON_S, Holding, hold, slots_of
+from harness.traces.recorded import Header, NodeLine, QueueLine, job_line, trace_text
 
 NODES = [Resource(8192, 8)]
 

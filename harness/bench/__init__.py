@@ -1,0 +1,1 @@
+"""``yarnfair bench``: the performance figures of this machine, beside a calibration loop."""

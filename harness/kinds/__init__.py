@@ -1,1 +1,0 @@
-"""The kinds of experiment, a folder each. Which there are: harness.results.kinds."""

@@ -1,1 +1,0 @@
-"""A YARN cluster: simulated, and on real ones (docs/reference/experiment-file.md)."""

@@ -1,0 +1,150 @@
+"""The steps of an assessment: the present policy replayed and held against what happened, candidates, the verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from harness.control.settings import MAX_RATIO
+from harness.experiments.resolve import Variant
+from harness.model.queues import SchedulerName
+from harness.predict.playing import BUDGET_S, Player
+from harness.predict.replay import write_experiment
+from harness.predict.verdict import Evidence, Played, Verdict, best_of, causes_of, judge
+from harness.traces.accounting import left_out_sentence, may_change_the_answer
+from harness.traces.recorded import JobLine, Trace
+
+#: Half-lives and horizons that are tried, seconds.
+HALF_LIVES_S = (3600.0, 86_400.0)
+HORIZONS_S = (80.0, 320.0)
+#: Phases by which the best candidate is chosen.
+_CHOOSING = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Assessed:
+    """What came of it: every policy that was played (the present one first), and the verdict."""
+
+    verdict: Verdict
+    evidence: Evidence
+    played: Sequence[Played]
+    experiment: Path
+
+
+def candidates_of(
+    trace: Trace,
+    *,
+    period_s: float,
+    scheduler: SchedulerName = "fair",
+    span_s: float,
+) -> list[Variant]:
+    """What is tried, the simplest first. `hltrf` where queues have queues below them; half-lives that the recording
+    outlasts."""
+    nested = any(path.count(".") > 1 for path in trace.header.queues)
+    each: list[dict[str, Any]] = [{}, *({"half_life": value} for value in HALF_LIVES_S if value < span_s)]
+    each += [{"horizon_s": value} for value in HORIZONS_S]
+    return [
+        Variant(
+            ",".join([f"{policy}@outside", *(f"{key}={value:g}" for key, value in settings.items())]),
+            policy,
+            "outside",
+            settings,
+            0,
+            period_s,
+            scheduler=scheduler,
+        )
+        for policy in (("ltrf", "hltrf") if nested else ("ltrf",))
+        for settings in each
+    ]
+
+
+def assess(
+    trace: Trace,
+    folder: Path,
+    *,
+    period_s: float = 5.0,
+    max_ratio: float = MAX_RATIO,
+    scheduler: SchedulerName = "fair",
+    missing: Sequence[str] = (),
+    budget_s: float = BUDGET_S,
+    processes: int | None = None,
+    says: Callable[[str], None] = lambda _: None,
+) -> Assessed:
+    """The verdict on a trace; the experiment that is played is written into ``folder``.
+
+    Raises InputError for a trace that cannot be played.
+    """
+    ended = [job for job in trace.jobs if job.finished_s is not None]
+    times = {job.job: (job.finished_s or 0.0) - job.submit_s for job in ended}
+    by_queue: dict[str, list[float]] = {}
+    for job in ended:
+        by_queue.setdefault(job.queue, []).append(times[job.job])
+    span_s = max((job.finished_s or job.submit_s for job in trace.jobs), default=0.0)
+    experiment = write_experiment(trace, folder, schedulers=(scheduler,))
+    present = Variant(scheduler, scheduler, "inside", {}, 0, period_s, scheduler=scheduler)
+    options = candidates_of(trace, period_s=period_s, scheduler=scheduler, span_s=span_s)
+    with Player(str(experiment), frozenset(times), max_ratio, processes) as runs:
+        runs.first(present)
+        says(f"{len(trace.jobs)} applications, one run takes {runs.run_s:.1f} s")
+        phases = runs.phases_within(budget_s, 2, besides=len(options) * _CHOOSING)
+        (now,) = runs.play([present], phases, says)
+        waits = [max((job.started_s or job.submit_s) - job.submit_s, 0.0) for job in ended]
+        left_out = left_out_sentence(trace.header.left_out)
+        real_s = {queue: fmean(found) for queue, found in sorted(by_queue.items())}
+        evidence = Evidence(
+            real_s=real_s,
+            jobs={queue: len(found) for queue, found in sorted(by_queue.items())},
+            present=now,
+            candidates=(),
+            known=_known(trace.jobs),
+            span_s=span_s,
+            real_wait_s=fmean(waits) if waits else 0.0,
+            missing=missing,
+            unknown=trace.header.unknown,
+            causes=causes_of(real_s, _real_waits(ended), now),
+            left_out=left_out if may_change_the_answer(trace.header.left_out, trace.jobs) else "",
+        )
+        first = judge(evidence)
+        if first.early:
+            return Assessed(first, evidence, [now], experiment)
+        tried = runs.play(options, _CHOOSING, says)
+        best = best_of(now, tried)
+        if best is not None:
+            at = next(index for index, one in enumerate(options) if one.name == best.name)
+            (whole,) = runs.play([options[at]], phases, says)
+            tried = [*tried[:at], whole, *tried[at + 1 :]]
+            evidence = replace(evidence, candidates=(whole,))
+        else:
+            evidence = replace(evidence, candidates=tuple(tried))
+    return Assessed(judge(evidence), evidence, [now, *tried], experiment)
+
+
+def _real_waits(ended: Sequence[JobLine]) -> dict[str, float]:
+    """Recorded mean time from submission to the master's start by queue, where it is recorded."""
+    by_queue: dict[str, list[float]] = {}
+    for job in ended:
+        if job.started_s is not None:
+            by_queue.setdefault(job.queue, []).append(max(job.started_s - job.submit_s, 0.0))
+    return {queue: fmean(waits) for queue, waits in by_queue.items()}
+
+
+def _known(jobs: Sequence[JobLine]) -> float:
+    """The part of the work (memory-seconds of tasks) whose tasks are known."""
+    work = {"tasks": 0.0, "integrals": 0.0}
+    for job in jobs:
+        work[job.detail] += _work(job)
+    total = sum(work.values())
+    return work["tasks"] / total if total else 1.0
+
+
+def _work(job: JobLine) -> float:
+    """Memory-seconds of its tasks, or of its executors as long as it ran."""
+    work = math.fsum(stage.memory_mb * math.fsum(stage.tasks_s) for stage in job.stages)
+    if job.executors is not None:
+        held = max((job.finished_s or 0.0) - (job.started_s or 0.0), 0.0)
+        work += job.executors.count * job.executors.memory_mb * held
+    return work

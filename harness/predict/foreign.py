@@ -1,0 +1,157 @@
+"""Traces that yarnfair did not record, as recordings: every format of `harness.traces.formats`.
+
+None of them knows the queues' weights, and most say nothing about the cluster: a file of the user's or a
+ResourceManager adds that. `Lacks` names what is missing in one line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness.base.documents import LONGEST_S, read_yaml, validated
+from harness.base.errors import InputError
+from harness.base.files import reading
+from harness.predict.simulated_run import trace_of_run
+from harness.traces.formats import Reading, TraceFormat, Unreadable, format_of, head_of
+from harness.traces.recorded import (
+    Header,
+    JobLine,
+    LeftOutLine,
+    NoteLine,
+    Trace,
+    put_trace,
+    read_trace,
+    with_used,
+)
+
+#: What a kind of trace cannot know, however it was made: SLS' times are those of containers.
+_LACKING = dict.fromkeys(
+    ("job history", "Rumen"),
+    "what containers took besides the tasks' times (a recording with --history has it)",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Lacks:
+    """Why a trace can have no verdict, in one line. ``file``: whether a file of nodes and queues would mend it."""
+
+    what: str
+    file: bool = False
+
+
+def cluster_file(path: Path) -> Header:
+    """Nodes and queues that a user wrote down: YAML with the keys of a trace's first line. Raises InputError."""
+    document = read_yaml(path)
+    try:
+        return validated(Header, document)
+    except InputError as error:
+        mend = "correct it (docs/how-to/assess.md shows such a file)"
+        close = error.mend if error.mend and error.mend.startswith("did you mean") else None
+        raise InputError(error.what, where=error.where, mend=close or mend) from None
+
+
+def any_trace(path: Path, cluster: Header | None, into: Path) -> Trace | Lacks:
+    """A trace of ours, a run directory, or a foreign one with the nodes and queues of ``cluster`` (None: its own, if
+    it says any), written as a trace of ours to ``into``.
+
+    Raises InputError for what cannot be read, or is none of these.
+    """
+    if path.is_dir():
+        if (path / "trace.jsonl").exists():
+            return read_trace(path / "trace.jsonl")
+        if (path / "run.json").exists():
+            return trace_of_run(path, into)
+    with reading(path):
+        head = head_of(path)
+        if b'"trace"' in head[:200] and b'"yarnfair"' in head[:200]:
+            return read_trace(path)
+        found = format_of(path, head)
+        if isinstance(found, Unreadable):
+            raise InputError(found.what, where=str(path), mend=found.hint)
+        if found is None and path.is_dir():
+            raise _no_trace_in(path)
+        if found is None:
+            # The reader of our own format says what is wrong with it.
+            return read_trace(path)
+        return _of_reading(found.read(path), found, path, cluster, into)
+
+
+def _no_trace_in(folder: Path) -> InputError:
+    """What a folder without a trace holds instead, by its first files."""
+    for file in sorted(one for one in folder.rglob("*") if one.is_file())[:20]:
+        found = format_of(file, head_of(file))
+        if isinstance(found, Unreadable):
+            return InputError(f"no trace: {file.name} is {found.what}", where=str(folder), mend=found.hint)
+        if isinstance(found, TraceFormat):
+            return InputError(
+                "no trace: the files of a folder are read only if they are MapReduce job history (*.jhist)",
+                where=str(folder),
+                mend=f"give the file itself: {file}",
+            )
+    return InputError(
+        "no trace: it holds no trace.jsonl, run.json or *.jhist",
+        where=str(folder),
+        mend="give a run directory, or a folder of MapReduce job history files",
+    )
+
+
+def _of_reading(reading: Reading, format: TraceFormat, path: Path, cluster: Header | None, into: Path) -> Trace | Lacks:
+    left_out = reading.account.lines()
+    if not reading.jobs:
+        why = "; ".join(dict.fromkeys(line.reason for line in left_out)) or "it is empty"
+        return Lacks(f"the {format.name} trace has no job that can be played ({why})")
+    if cluster is None and not reading.nodes:
+        what = f"the {format.name} trace says nothing about the cluster's nodes and the queues' weights"
+        return Lacks(what, file=True)
+    return _as_ours(reading, left_out, cluster, f"{path} ({format.name})", into)
+
+
+def played_trace(path: Path, cluster: Path | None, into: Path) -> Trace:
+    """`any_trace` for who can only play it: ``cluster`` is the user's file; what it lacks is an InputError."""
+    found = any_trace(path, None if cluster is None else cluster_file(cluster), into)
+    if isinstance(found, Lacks):
+        mend = "give --cluster FILE (docs/how-to/assess.md shows one)" if found.file else "give another trace"
+        raise InputError(found.what, where=str(path), mend=mend)
+    return found
+
+
+def _as_ours(reading: Reading, left_out: list[LeftOutLine], cluster: Header | None, source: str, into: Path) -> Trace:
+    """Written and read again: what is no trace is refused as any other."""
+    zero_ms = min(job.submitted_ms for job in reading.jobs)
+    jobs = [_moved(job.line, (job.submitted_ms - zero_ms) / 1000.0) for job in reading.jobs]
+    queues = cluster.queues if cluster is not None else {}
+    parents = {path.rpartition(".")[0] for path in queues}
+    for job in jobs:
+        if job.queue in parents:
+            raise InputError(
+                f"its queue {job.queue} has queues below it on the cluster",
+                where=source,
+                mend="give the cluster on which it was recorded",
+            )
+    if max(job.submit_s for job in jobs) > LONGEST_S:
+        raise InputError(
+            f"its jobs were submitted over more than {LONGEST_S:g} s",
+            where=source,
+            mend="a time of submission is wrong: correct it, or split the trace",
+        )
+    ordered = with_used(queues, (job.queue for job in jobs))
+    more = {"left_out": left_out, "assumed": [*reading.assumed], "unknown": [*reading.unknown]}
+    if cluster is None:
+        header = Header(source=source, nodes=[*reading.nodes], queues=ordered, max_am_share=-1.0)
+    else:
+        header = cluster.model_copy(update={"source": source, "queues": ordered, "zero_ms": None})
+    header = header.model_copy(update=more)
+    until_s = max(job.finished_s or job.submit_s for job in jobs)
+    lacking = _LACKING.get(reading.format)
+    notes = () if lacking is None else (NoteLine(note=lacking, from_s=0.0, until_s=until_s),)
+    return replace(put_trace(into, header, jobs), notes=notes)
+
+
+def _moved(job: JobLine, by_s: float) -> JobLine:
+    times = {
+        name: round(max(value + by_s, 0.0), 3)
+        for name in ("submit_s", "started_s", "finished_s")
+        if (value := getattr(job, name)) is not None
+    }
+    return job.model_copy(update=times)

@@ -1,0 +1,227 @@
+"""A trace simulated under a policy in many phases of heartbeats and control: what a prediction's band is made of."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Self
+
+from harness.base.workers import worker_pool
+from harness.control.settings import MAX_RATIO
+from harness.control.virtual_figures import COUNTS_MS
+from harness.predict.verdict import Outcome, Played
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
+
+    import pandas as pd
+
+    from harness.experiments.resolve import LoadedExperiment, Variant
+    from harness.sim.setup import SimResult, SimSetup
+
+#: Each phase of control is this part of the period further on: by the golden section any number spread evenly.
+_GOLDEN = 0.618033988749895
+#: The same for the phase of the scheduler's update, by another number, so that the two do not go together.
+_PLASTIC = 0.7548776662466927
+#: And for an RM's caches: the counts of containers that it shows, and who else asks it.
+_SILVER, _BRONZE = 0.41421356237309503, 0.30277563773199456
+#: Phases of a prediction's band, and the fewest that make one.
+PHASES, LEAST_PHASES = 20, 5
+#: What all runs of a prediction together may take, seconds of the wall clock.
+BUDGET_S = 45.0
+
+
+def in_phase(setup: SimSetup, max_ratio: float | None, asked_s: float | None = 0.0) -> SimSetup:
+    """The setup in the phase of its seed (from 1 on); from outside with weights within ``max_ratio``.
+
+    The controller first looks a part of its period after the beginning. Jobs are all submitted a part of the
+    scheduler's update period later, in the first phase as they are: a new application waits for the scheduler's next
+    update (each 500 ms by default), a real one's has any phase against the submissions, the simulator's begins with the
+    run. The controller sees what an RM's caches show, in a phase of their own; ``asked_s``: so often others ask for its
+    applications, too (0: nobody; None: all that it sees is exact).
+    """
+    seed, period_s = setup.seed, setup.period_s
+    later_s = ((seed - 1) * _PLASTIC % 1.0) * setup.delays.update_ms / 1000.0
+    outside = setup.mode == "outside"
+    return replace(
+        setup,
+        jobs=[
+            job if job.after_job is not None else replace(job, submit_s=job.submit_s + later_s) for job in setup.jobs
+        ],
+        max_ratio=max_ratio if outside else None,
+        control_phase_s=(seed * _GOLDEN % 1.0) * period_s if outside else 0.0,
+        counts_phase_s=(seed * _SILVER % 1.0) * COUNTS_MS / 1000 if outside and asked_s is not None else None,
+        asked_s=(asked_s or 0.0) if outside else 0.0,
+        asked_phase_s=(seed * _BRONZE % 1.0) * (asked_s or 0.0) if outside else 0.0,
+    )
+
+
+@lru_cache(maxsize=4)
+def _loaded(experiment: str) -> LoadedExperiment:
+    from harness.experiments.resolve import load_experiment
+
+    return load_experiment(experiment)
+
+
+@lru_cache(maxsize=4)
+def _jobs(experiment: str) -> tuple[Any, ...]:
+    from harness.experiments.resolve import jobs_of
+
+    jobs, _ = jobs_of(_loaded(experiment), 1)
+    return tuple(jobs)
+
+
+def simulate_phase(
+    experiment: str,
+    variant: Variant,
+    seed: int,
+    *,
+    max_ratio: float | None = MAX_RATIO,
+    sample_s: float | None = None,
+    asked_s: float | None = 0.0,
+) -> SimResult:
+    """One run of an experiment file in the phase of a seed (`in_phase`); ``max_ratio``: of weights from outside."""
+    from harness.experiments.simulated import setup_of, simulate_variant
+
+    setup = in_phase(setup_of(_loaded(experiment), replace(variant, seed=seed), _jobs(experiment)), max_ratio, asked_s)
+    return simulate_variant(replace(setup, sample_s=sample_s or setup.sample_s))
+
+
+def outcome_of(result: SimResult, experiment: LoadedExperiment, variant: Variant, ended: frozenset[str]) -> Outcome:
+    """The numbers of one run. ``ended``: applications that ended in reality; the others' times are not compared."""
+    from harness.experiments.simulated import of_papers
+    from harness.results.summary import jobs_table, summarise
+
+    table = jobs_table(result, {})
+    summary = summarise(result, table, list(experiment.leaves))
+    summary.update(of_papers(experiment, variant.policy, variant.settings, result))
+    means, everything = completions(table, ended)
+    return Outcome(
+        mean_s=means,
+        all_s=everything,
+        loss=float(summary["sharing_loss_integral"]),
+        contended=float(contended(result).sum()) / max(int(busy(result).sum()), 1),
+        utilisation=float(summary["utilisation"]["memory"]),
+        wait_s=max((float(queue["max_wait_s"]) for queue in summary["queues"].values()), default=0.0),
+        makespan_s=float(summary["makespan_s"]),
+        unfinished=_unfinished(result),
+        start_wait_s=_start_waits(table, ended),
+        summary=summary,
+    )
+
+
+def _start_waits(table: pd.DataFrame, ended: frozenset[str]) -> dict[str, float]:
+    """Mean time from submission to the master's start by queue, seconds, of these jobs as far as they ended."""
+    own = table[table["job"].isin(ended) & table["completion_s"].notna()]
+    waits = (own["started_s"] - own["submitted_s"]).groupby(own["queue"], observed=True).mean()
+    return {str(queue): float(value) for queue, value in waits.items() if value == value}
+
+
+def _unfinished(result: SimResult) -> str:
+    """Why a run was cut before every application had ended; empty where it was not."""
+    if result.stuck:
+        return result.stuck
+    if result.finished:
+        return ""
+    open_jobs = int(sum(1 for ended in result.jobs["finished_s"] if ended != ended))
+    return f"{open_jobs} applications had not ended after {result.end_s:,.0f} s of virtual time"
+
+
+def completions(table: pd.DataFrame, ended: frozenset[str]) -> tuple[dict[str, float], float]:
+    """Mean completion time by queue and of all, of these jobs as far as they ended; 0 where none did."""
+    own = table[table["job"].isin(ended) & table["completion_s"].notna()]
+    by_queue = own.groupby("queue", observed=True)["completion_s"].mean()
+    return {str(queue): float(value) for queue, value in by_queue.items()}, float(own["completion_s"].mean() or 0.0)
+
+
+def busy(result: SimResult) -> Any:
+    """Sample by sample, whether any application holds or wants something. (times,)"""
+    import numpy as np
+
+    leaf = np.asarray(result.samples.leaf)
+    return (np.asarray(result.samples.demand_mb)[:, leaf] > 0).any(axis=1)
+
+
+def contended(result: SimResult) -> Any:
+    """Sample by sample, whether the demand exceeds the cluster and a waiting queue has less than its share. (times,)"""
+    import numpy as np
+
+    samples = result.samples
+    leaf = np.asarray(samples.leaf)
+    short = np.zeros(len(samples.time_s), dtype=bool)
+    full = np.zeros(len(samples.time_s), dtype=bool)
+    for held, wanted, capacity in (
+        (samples.allocated_mb, samples.demand_mb, samples.capacity_mb),
+        (samples.allocated_vcores, samples.demand_vcores, samples.capacity_vcores),
+    ):
+        share = np.outer(capacity, samples.share_fraction)[:, leaf]
+        mine, asks = np.asarray(held)[:, leaf], np.asarray(wanted)[:, leaf]
+        full |= asks.sum(axis=1) > np.asarray(capacity)
+        short |= ((asks > mine) & (mine < 0.95 * share)).any(axis=1)
+    return full & short
+
+
+def _play(experiment: str, ended: frozenset[str], max_ratio: float | None, variant: Variant, seed: int) -> Outcome:
+    result = simulate_phase(experiment, variant, seed, max_ratio=max_ratio)
+    return outcome_of(result, _loaded(experiment), variant, ended)
+
+
+class Player:
+    """Plays candidates of one experiment file; side by side when that pays.
+
+    What it takes is measured at the first run (``run_s``).
+    """
+
+    def __init__(
+        self, experiment: str, ended: frozenset[str], max_ratio: float | None, processes: int | None = None
+    ) -> None:
+        self.experiment = experiment
+        self.processes = processes if processes is not None else os.cpu_count() or 1
+        self.run_s = 0.0
+        self._play = partial(_play, experiment, ended, max_ratio)
+        self._pool: ProcessPoolExecutor | None = None
+        self._open = ExitStack()
+        self._known: dict[tuple[str, int], Outcome] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        """End its processes; what they work on is killed when the context ends by an exception."""
+        self._open.__exit__(*error)
+
+    def first(self, variant: Variant) -> None:
+        """One run here; how long it took is what others are reckoned by."""
+        simulate_phase(self.experiment, variant, 1, sample_s=1e6)  # compiled and read
+        begun = time.perf_counter()
+        self._known[variant.name, 1] = self._play(variant, 1)
+        self.run_s = time.perf_counter() - begun
+
+    def phases_within(self, budget_s: float, variants: int, *, besides: int = 0) -> int:
+        """In how many phases the variants can be played in the time, ``besides`` other runs; enough for a band."""
+        able = budget_s * max(self.processes, 1) / max(self.run_s, 1e-3)
+        return max(min(PHASES, int((able - besides) / variants)), LEAST_PHASES)
+
+    def play(
+        self, variants: Sequence[Variant], phases: int, says: Callable[[str], None] = lambda _: None
+    ) -> list[Played]:
+        """Each variant in so many phases, whatever its seed; those that are known are not played again."""
+        wanted = [(one, seed) for one in variants for seed in range(1, phases + 1)]
+        open_ = [(one, seed) for one, seed in wanted if (one.name, seed) not in self._known]
+        run: Callable[..., Iterable[Outcome]] = map
+        if self.run_s * len(open_) > 6.0 and self.processes > 1:
+            if self._pool is None:
+                self._pool = self._open.enter_context(worker_pool(self.processes))
+            run = self._pool.map
+        outcomes = run(self._play, [one for one, _ in open_], [seed for _, seed in open_])
+        for (one, seed), outcome in zip(open_, outcomes, strict=True):
+            self._known[one.name, seed] = outcome
+            says(f"{one.name}, phase {seed} of {phases}")
+        return [
+            Played(one.name, one.policy, one.settings, [self._known[one.name, s] for s in range(1, phases + 1)])
+            for one in variants
+        ]

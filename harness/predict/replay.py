@@ -1,0 +1,292 @@
+"""A recorded trace as an experiment: written as a file of its own, so that what is simulated can be read and changed.
+
+And how near the simulator comes to what was recorded: allocations queue by queue, completion times job by job.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from harness.base.documents import LONGEST_S
+from harness.base.errors import InputError
+from harness.base.files import read_json
+from harness.base.stats import half_width_95
+from harness.experiments.kind import Ended
+from harness.experiments.resolve import split_policy
+from harness.report.reading import needed_table
+from harness.traces.recorded import Header, Trace
+
+#: From which of the compared samples on a queue contends: it demands more than it holds.
+_CONTENDING = 3
+#: Samples of one replay, about.
+MOST_SAMPLES = 20_000
+#: An experiment's own default (`LimitsSpec`).
+LEAST_LIMIT_S = 1e6
+
+
+def policy_uses(schedulers: Sequence[str], policies: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """The variants of a replay: each policy on each scheduler; ``fair`` and ``capacity`` are the scheduler's own.
+
+    On the Capacity Scheduler a policy acts from outside. Raises CallError for a mode that there is not.
+    """
+    uses = []
+    for scheduler in schedulers:
+        for text in policies or ("fair", "ltrf@outside"):
+            policy, mode = split_policy(text)
+            if policy in ("fair", "capacity"):
+                uses.append({"policy": scheduler, "scheduler": scheduler})
+            else:
+                mode = mode or ("inside" if scheduler == "fair" else "outside")
+                uses.append({"policy": policy, "mode": mode, "scheduler": scheduler})
+    return uses
+
+
+def left_out(header: Header, schedulers: Sequence[str]) -> list[str]:
+    """What the trace says of one scheduler and a replay on the other cannot have, in words."""
+    found = []
+    if "fair" in schedulers and header.capacity:
+        found.append(f"{len(header.capacity)} limits of the Capacity Scheduler have no counterpart on fair")
+    return found
+
+
+def span_s(trace: Trace) -> float:
+    """Seconds from the beginning of a trace to its last submission or end."""
+    return max((max(job.submit_s, job.finished_s or 0.0) for job in trace.jobs), default=0.0)
+
+
+def sample_for(trace: Trace) -> float:
+    """A second between two samples, or so much more that there are some 20,000: their memory follows the events of a
+    trace and not its length."""
+    return float(max(1, math.ceil(span_s(trace) / MOST_SAMPLES)))
+
+
+def time_limit_s(trace: Trace) -> float:
+    """Virtual seconds after which a replay has timed out: the default of an experiment after the trace's own end.
+
+    Jobs that follow others (``after_job``) have their think time counted, because it passes whatever the policy does.
+    """
+    thinks = math.fsum(job.think_s for job in trace.jobs if job.after_job is not None)
+    return min(2 * span_s(trace) + thinks + LEAST_LIMIT_S, LONGEST_S)
+
+
+def experiment_text(
+    trace: Trace,
+    name: str,
+    trace_path: str,
+    *,
+    sample_s: float | None = None,
+    schedulers: Sequence[str] = ("fair",),
+    policies: Sequence[str] = (),
+) -> str:
+    """The experiment file that plays a trace: nodes, queues, delays of the recording, each leaf its own jobs.
+
+    Written for the Fair Scheduler alone as it always was; for others with `policy_uses`.
+    """
+    header = trace.header
+    fair_alone = tuple(schedulers) == ("fair",)
+    queues: dict[str, Any] = {}
+    for path, line in header.queues.items():
+        parent, _, leaf = path.rpartition(".")
+        at = queues
+        for part in parent.split(".")[1:]:
+            at = at[part].setdefault("children", {})
+        at[leaf] = line.model_dump(exclude_none=True)
+    busy = {job.queue for job in trace.jobs}
+    delays = header.delays.model_dump(exclude_none=True)
+    document = {
+        "experiment": name,
+        "about": f"Replay of {trace_path}" + (f" ({header.source[:300]})" if header.source else ""),
+        "cluster": {"nodes": [node.model_dump() for node in header.nodes]},
+        "conf": dict(header.conf),
+        "max_am_share": header.max_am_share,
+        "queues": queues,
+        "workloads": {
+            path: {"inline": {"kind": "recorded", "trace": trace_path, "only": path}}
+            for path in header.leaves()
+            if path in busy
+        },
+        **({} if fair_alone else {"scheduler": schedulers[0]}),
+        # What a Fair Scheduler's trace says of limits is converted.
+        **({"capacity": dict(header.capacity)} if "capacity" in schedulers and header.capacity else {}),
+        "policies": ["fair", "ltrf@outside"] if fair_alone else policy_uses(schedulers, policies),
+        "sample_s": sample_for(trace) if sample_s is None else sample_s,
+        **({"limits": {"time_limit_s": limit}} if (limit := time_limit_s(trace)) > 1.2 * LEAST_LIMIT_S else {}),
+        # What a controller of that cluster would have seen.
+        "actuation": {"task_lengths": "containers"},
+        **({"delays": delays} if delays else {}),
+    }
+    head = "# Written by `yarnfair replay` from a recorded trace.\n"
+    return head + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
+
+
+def write_experiment(
+    trace: Trace,
+    folder: Path,
+    *,
+    sample_s: float | None = None,
+    schedulers: Sequence[str] = ("fair",),
+    policies: Sequence[str] = (),
+) -> Path:
+    """The experiment file of a trace, in the folder of its runs."""
+    stem = "".join(c if c.isalnum() and c.isascii() else "-" for c in trace.path.stem).strip("-") or "trace"
+    name = f"replay-{stem}"[:80]
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "replay.yaml"
+    # Relative to the experiment file, as workloads' traces are.
+    relative = os.path.relpath(trace.path.absolute(), folder.absolute())
+    text = experiment_text(trace, name, relative, sample_s=sample_s, schedulers=schedulers, policies=policies)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+# --- one scheduler beside the other ---
+
+
+def migration(ended: Sequence[Ended]) -> list[dict[str, Any]]:
+    """Who gains and who loses on the Capacity Scheduler beside the Fair one: mean completion times, queue by queue.
+
+    ``change``: of the Capacity over the Fair Scheduler, mean over the seeds that ended in both; ``half_width``: of its
+    95 % interval (None of one seed). ``verdict``: gains, loses, or unsure where the interval holds 0 or there is none.
+    """
+    runs: dict[tuple[str, int], dict[str, Ended]] = {}
+    for one in ended:
+        variant = one.variant
+        own = "scheduler" if variant.policy in ("fair", "capacity") else f"{variant.policy}@{variant.mode}"
+        if one.exit_code == 0:
+            runs.setdefault((own, variant.seed), {})[variant.scheduler] = one
+    pairs: dict[str, list[tuple[Ended, Ended]]] = {}
+    for (own, _), pair in runs.items():
+        if len(pair) == 2:
+            pairs.setdefault(own, []).append((pair["fair"], pair["capacity"]))
+    found = []
+    for own, both in pairs.items():
+        for queue in both[0][0].summary["queues"]:
+            took = [
+                tuple(one.summary["queues"].get(queue, {}).get("mean_completion_s") for one in pair) for pair in both
+            ]
+            sure = [(fair, capacity) for fair, capacity in took if fair and capacity]
+            if not sure:
+                continue
+            changes = [capacity / fair - 1 for fair, capacity in sure]
+            change = sum(changes) / len(changes)
+            half = half_width_95(changes) if len(changes) > 1 else None
+            clear = half is not None and abs(change) > half
+            found.append(
+                {
+                    "policy": own,
+                    "queue": queue,
+                    "fair_s": sum(fair for fair, _ in sure) / len(sure),
+                    "capacity_s": sum(capacity for _, capacity in sure) / len(sure),
+                    "change": change,
+                    "half_width": half,
+                    "seeds": len(sure),
+                    "verdict": "unsure" if not clear else "gains" if change < 0 else "loses",
+                }
+            )
+    return found
+
+
+def migration_lines(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The same in words."""
+    lines = []
+    for policy in dict.fromkeys(row["policy"] for row in found):
+        lines.append(f"from the Fair to the Capacity Scheduler, {policy.replace('scheduler', 'as they are')}:")
+        for row in (row for row in found if row["policy"] == policy):
+            width = f" +- {100 * row['half_width']:.1f}" if row["half_width"] is not None else ""
+            lines.append(
+                f"  {row['queue'].removeprefix('root.')} {row['verdict']}: mean completion {row['fair_s']:.1f} s to "
+                f"{row['capacity_s']:.1f} s ({100 * row['change']:+.1f}{width} %, {row['seeds']} seeds)"
+            )
+    if any(row["half_width"] is None for row in found):
+        lines.append("  one seed tells no interval: give --seed more than once")
+    return lines
+
+
+# --- against what was measured ----------------------------------------------------------------------------------------
+
+
+def against(simulated: Path, real: Path) -> dict[str, Any]:
+    """How far a simulated run is from a real one, by two run directories.
+
+    ``allocation_difference``: by leaf and for all of them together, the integral of the absolute difference of what the
+    queue held over the integral of what it held on the real cluster. ``completion_difference``: mean over the jobs that
+    ended in both, of the absolute difference over the real completion time. ``contended``: the part of the real run's
+    time in which at least three leaves demanded more than they held.
+
+    Raises InputError for directories that have no such tables.
+    """
+    jobs = [needed_table(folder / "jobs.parquet") for folder in (simulated, real)]
+    curves = [needed_table(folder / "allocations.parquet") for folder in (simulated, real)]
+    infos = [read_json(folder / "run.json") for folder in (simulated, real)]
+    end_s = max(float(table["finished_s"].max()) for table in jobs)
+    grid = np.arange(0.0, end_s, 0.25)
+    parents = {path.rpartition(".")[0] for path in map(str, curves[1]["queue"].unique())}
+    leaves = [path for path in map(str, curves[1]["queue"].unique()) if path not in parents]
+    differences, held = {}, {}
+    waiting = np.zeros(len(grid), dtype=np.int64)
+    for leaf in leaves:
+        mine, its = (_steps(table, leaf, "allocated_mb", grid) for table in curves)
+        held[leaf] = float(its.sum())
+        differences[leaf] = float(np.abs(mine - its).sum())
+        waiting += _steps(curves[1], leaf, "demand_mb", grid) > its
+    mine_s, its_s = (dict(zip(table["job"].astype(str), table["completion_s"], strict=True)) for table in jobs)
+    apart = {
+        job: abs(mine_s[job] - took) / took
+        for job, took in its_s.items()
+        if took > 0 and math.isfinite(mine_s.get(job, math.nan))
+    }
+    if not apart:
+        raise InputError("no job ended in both runs", where=str(real), mend="compare runs of the same jobs")
+    values = np.array(list(apart.values()))
+    makespan_s, real_s = (read_json(folder / "summary.json")["makespan_s"] for folder in (simulated, real))
+    return {
+        "simulated": str(infos[0].get("variant")),
+        "real": str(infos[1].get("variant")),
+        "backend": infos[1].get("backend"),
+        "cluster": (infos[1].get("cluster") or {}).get("id"),
+        "allocation_difference": sum(differences.values()) / max(sum(held.values()), 1e-9),
+        "allocation_difference_by_queue": {
+            leaf: differences[leaf] / held[leaf] if held[leaf] else math.nan for leaf in leaves
+        },
+        "completion_difference": float(values.mean()),
+        "completion_difference_p90": float(np.percentile(values, 90)),
+        "completion_difference_by_job": apart,
+        "makespan_difference": float((makespan_s - real_s) / real_s),
+        "contended": float((waiting >= _CONTENDING).mean()),
+        "jobs": len(apart),
+    }
+
+
+def _steps(table: pd.DataFrame, queue: str, column: str, grid: Any) -> Any:
+    """A queue's curve at the times of the grid: the last sample before each, 0 after its end."""
+    own = table[table["queue"] == queue]
+    times, values = own["time_s"].to_numpy(), own[column].to_numpy(dtype=np.float64)
+    if not len(times):
+        return np.zeros(len(grid))
+    at = np.searchsorted(times, grid, side="right") - 1
+    found = np.where(at >= 0, values[np.maximum(at, 0)], 0.0)
+    return np.where(grid > times[-1], 0.0, found)
+
+
+def difference_lines(document: Mapping[str, Any]) -> list[str]:
+    """The differences in words."""
+    by_queue = ", ".join(
+        f"{path.removeprefix('root.')} {100 * value:.1f} %"
+        for path, value in document["allocation_difference_by_queue"].items()
+    )
+    return [
+        f"{document['simulated']} against {document['real']} on {document['backend']} ({document['cluster']}):",
+        f"  allocations differ by {100 * document['allocation_difference']:.1f} % ({by_queue})",
+        f"  completion times by {100 * document['completion_difference']:.1f} % on average of {document['jobs']} jobs "
+        f"(90 % of them by at most {100 * document['completion_difference_p90']:.1f} %), "
+        f"makespan by {100 * document['makespan_difference']:+.1f} %",
+        f"  three queues or more contended {100 * document['contended']:.0f} % of the time",
+    ]

@@ -1,0 +1,86 @@
+"""A simulated run's directory as a trace: the jobs of its experiment, the task times that its seed drew, their ends.
+
+A run on a real backend writes its own ``trace.jsonl`` (harness.experiments.real.trace).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from harness.base.documents import YamlDocument
+from harness.base.errors import InputError
+from harness.base.files import read_json
+from harness.experiments.real.trace import run_header
+from harness.experiments.resolve import jobs_of, load_experiment
+from harness.jobs.replay import durations_ms, stages_in_order
+from harness.traces.recorded import JobLine, NodeLine, Trace, job_line, put_trace
+
+#: Policies that are a scheduler's own: under any other the run does not show what the scheduler does by itself.
+_STOCK = ("fair", "capacity")
+
+
+def trace_of_run(folder: Path, into: Path) -> Trace:
+    """The trace of a simulated run, written to ``into``. Raises InputError for a run that has none."""
+    from harness.report.reading import needed_table
+
+    run = read_json(folder / "run.json")
+    where = str(folder / "run.json")
+    try:
+        policy, seed, resolved = str(run["policy"]["name"]), int(run["seed"]), dict(run["experiment"])
+        data = {**resolved, "workloads": _inline(resolved["workloads"]), "policies": ["fair"]}
+    except (KeyError, TypeError, ValueError):
+        raise InputError(
+            "no run of a YARN cluster", where=where, mend="give a run of an experiment without `kind`"
+        ) from None
+    if run.get("backend") != "sim":
+        raise InputError("a real run without its trace.jsonl", where=where, mend="give a run that ended")
+    if policy not in _STOCK:
+        what = f"a simulated run under {policy}, which says nothing about the scheduler by itself"
+        raise InputError(what, where=where, mend="give a run under fair or capacity")
+    experiment = load_experiment(where, YamlDocument(where, data, {}))
+    spec = experiment.spec
+    scheduler = str(run["policy"].get("scheduler", spec.scheduler))
+    nodes = [NodeLine(count=n.count, memory_mb=n.memory_mb, vcores=n.vcores) for n in spec.cluster.nodes]
+    header = run_header(experiment, f"{folder}, simulated", {}, nodes=nodes, given=None).model_copy(
+        update={
+            "delays": spec.delays,
+            "scheduler": scheduler,
+            "capacity": {key: str(value) for key, value in spec.capacity.items()} if scheduler == "capacity" else None,
+        }
+    )
+    table = needed_table(folder / "jobs.parquet")
+    columns = (table[f"{name}_s"].to_numpy(float) for name in ("submitted", "started", "finished"))
+    times = dict(zip(table["job"].astype(str), zip(*columns, strict=True), strict=True))
+    jobs: list[JobLine] = []
+    for job in jobs_of(experiment, seed)[0]:
+        came, began, ended = times.get(job.id, (math.nan,) * 3)
+        if math.isnan(came):
+            continue  # the run was cut off before
+        if job.kind == "service":
+            raise InputError("a run with services, which no trace can hold", where=where, mend="give a run of jobs")
+        drawn = dict(zip((stage.name for stage in stages_in_order(job)), durations_ms(job, seed), strict=True))
+        jobs.append(
+            job_line(
+                replace(job, submit_s=float(came)),
+                [[ms / 1000.0 for [(ms, _)] in drawn[stage.name]] for stage in job.stages],
+                started_s=_known(began),
+                finished_s=_known(ended),
+            )
+        )
+    return put_trace(into, header, jobs)
+
+
+def _inline(workloads: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The workloads as an experiment file has them; ``run.json`` holds them resolved."""
+    return {
+        queue: {"start_s": use["start_s"], "scale": use["scale"], "inline": use["workload"]}
+        for queue, use in workloads.items()
+    }
+
+
+def _known(seconds: float) -> float | None:
+    return None if math.isnan(seconds) else round(seconds, 3)

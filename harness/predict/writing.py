@@ -1,0 +1,104 @@
+"""What an assessment leaves beside its page: its document and a ready enforce.yaml. It overwrites nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from harness.base.files import write_json, write_text
+from harness.control.config import EnforceConfig, read_config
+from harness.control.settings import MAX_RATIO
+from harness.predict.assess import Assessed
+from harness.predict.verdict import Played
+
+DOCUMENT, CONFIG, PAGE, TRACE = "assess.json", "enforce.yaml", "assess.html", "trace.jsonl"
+_OURS = (DOCUMENT, CONFIG, PAGE, TRACE, "replay.yaml")
+_LEDGER, _FILE = "/var/lib/yarnfair/ledger.db", "/etc/hadoop/conf/fair-scheduler.xml"
+
+
+def fresh_folder(wanted: Path) -> Path:
+    """The folder, or the first of NAME-2, NAME-3 ... that holds none of the files that an assessment writes."""
+    folder, number = wanted, 1
+    while folder.exists() and (not folder.is_dir() or any((folder / name).exists() for name in _OURS)):
+        number += 1
+        folder = wanted.with_name(f"{wanted.name}-{number}")
+    return folder
+
+
+def config_text(best: Played, present: EnforceConfig | None, given: Mapping[str, Any]) -> str:
+    """A configuration that begins in shadow: the recommended policy, the rest as ``present`` has it, or as ``given``
+    (``rms``, ``allocation_file``)."""
+    document: dict[str, Any] = {"policy": best.policy, "settings": dict(best.settings)}
+    if present is not None:
+        kept = present.model_dump(mode="json", exclude_unset=True)
+        # What the candidate sets is said once.
+        replaced = {"policy", "settings", "mode", *(key for key in ("half_life",) if key in best.settings)}
+        document.update({key: value for key, value in kept.items() if key not in replaced})
+    else:
+        document.update({"allocation_file": _FILE, "ledger": _LEDGER, **given})
+    document["mode"] = "shadow"
+    document.setdefault("max_ratio", MAX_RATIO)
+    head = (
+        "# Written by `yarnfair assess`. It begins in shadow: the controller accounts and says what it would write,\n"
+        "# and writes nothing. Then mode: bounded. Every key: docs/reference/enforce.md.\n"
+    )
+    return head + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110)
+
+
+def write_config(path: Path, text: str) -> None:
+    """The configuration, read back by the controller's own reader. Raises what that raises."""
+    write_text(path, text)
+    read_config(path)
+
+
+def document_of(found: Assessed, config: Path | None) -> dict[str, Any]:
+    """The answer of ``--json``, but for where things lie."""
+    verdict, best = found.verdict, found.verdict.best
+    recommended: dict[str, Any] = {}
+    if best is not None:
+        recommended = {
+            "policy": best.policy,
+            "name": best.name,
+            "settings": dict(best.settings),
+            "mode": "shadow",
+            "max_ratio": MAX_RATIO if config is None else read_config(config).max_ratio,
+            "config": None if config is None else str(config),
+        }
+    return {
+        "verdict": verdict.answer,
+        "why": verdict.why,
+        "lines": list(verdict.lines),
+        "reproduction_error": verdict.reproduction_error,
+        "policies": {played.name: _policy(found, played) for played in found.played},
+        "recommended": recommended,
+    }
+
+
+def _policy(found: Assessed, played: Played) -> dict[str, Any]:
+    present = found.evidence.present
+    queues: dict[str, dict[str, Any]] = {}
+    for queue, jobs in found.evidence.jobs.items():
+        if not played.shows(queue):
+            queues[queue] = {"jobs": jobs, "recorded_mean_completion_s": found.evidence.real_s[queue]}
+            continue
+        queues[queue] = {
+            "jobs": jobs,
+            "recorded_mean_completion_s": found.evidence.real_s[queue],
+            **played.band(queue).document("mean_completion_s", "mean_completion_band_s"),
+            **played.change(present, queue).document("change", "change_band"),
+        }
+    return {
+        "phases": len(played.outcomes),
+        **played.over("contended").document("contended", "contended_band"),
+        **played.over("loss").document("sharing_loss_integral", "sharing_loss_integral_band"),
+        **played.change(present).document("mean_completion_change", "mean_completion_change_band"),
+        "queues": queues,
+    }
+
+
+def write_document(path: Path, document: Mapping[str, Any]) -> None:
+    """assess.json."""
+    write_json(path, document)

@@ -1,0 +1,399 @@
+"""A recording that goes on for weeks: each application as it ends, appended to a trace; survives its own restarts.
+
+Three parts: `Follower` is the pure core (looks at a ResourceManager in, ended applications and notes out), `Recording`
+the file (appended whole lines, and beside it ``FILE.running``, replaced whole, with what has not ended), `follow` the
+loop between a ResourceManager and both. What a look needs is bounded by what the ResourceManager itself retains.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import math
+import os
+import re
+import stat
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+from harness.base.errors import InputError, YarnfairError
+from harness.base.files import plain, read_json, write_json, writing
+from harness.traces.history import History
+from harness.traces.recorded import Header, JobLine, NoteLine, full_name, running_beside, with_used, write_line
+from harness.traces.recording import App, NoSuchJob, Seen, job_of, rm_header
+from harness.yarn.errors import BadAnswer, Refused, Unreachable
+from harness.yarn.plausible import left_out_words, sift
+from harness.yarn.rmclient import RmClient
+
+#: An application that so many looks in a row do not show is gone: a ResourceManager that starts shows few for a while.
+MISSING_LOOKS = 3
+#: So long the JobHistoryServer may take to know a job that has ended, seconds.
+HISTORY_WAIT_S = 180.0
+#: How often nodes, queues and properties are asked for, seconds.
+DESCRIBE_EVERY_S = 60.0
+#: ResourceManagers' starts whose numbers are remembered.
+_MOST_STARTS = 16
+_JOB = re.compile(rb'\{"job": "(application_\d+_\d+)"')
+
+
+@dataclass(slots=True)
+class Looked:
+    """What a look found: applications that have ended since, how many of them were not seen to end, and how many
+    numbers the ResourceManager gave out that nobody saw an application of. ``left_out``: applications that have ended
+    and whose figures cannot be -> why."""
+
+    ended: list[Seen] = field(default_factory=list)
+    vanished: int = 0
+    unseen: int = 0
+    left_out: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Follower:
+    """Which applications have ended since the last look. Pure: no clock, no file.
+
+    ``highest``: by a ResourceManager's start (ms), the highest number that it gave an application. ``written``: id ->
+    looks in a row that did not show it, of applications that have been handed out and are still retained.
+    """
+
+    running: dict[str, Seen] = field(default_factory=dict)
+    highest: dict[int, int] = field(default_factory=dict)
+    written: dict[str, int] = field(default_factory=dict)
+
+    def look(self, apps: Sequence[App], left_out: Mapping[str, str] | None = None) -> Looked:
+        """One look at all that the ResourceManager retains.
+
+        ``left_out``: applications whose figures cannot be -> why. One that runs stays as it was last seen.
+        """
+        left_out = left_out or {}
+        found, shown = Looked(), {app.id for app in apps}
+        found.unseen = self._count(apps)
+        for app in apps:
+            if app.id in self.written:
+                continue
+            if app.id in left_out:
+                if app.final:
+                    self.running.pop(app.id, None)
+                    self.written[app.id] = 0
+                    found.left_out[app.id] = left_out[app.id]
+                continue
+            now = Seen.of(app, self.running.pop(app.id, None))
+            if not now.final:
+                self.running[app.id] = now
+                continue
+            self.written[app.id] = 0
+            if now.ran:
+                found.ended.append(now)
+        for gone in [self.running[known] for known in self.running if known not in shown]:
+            if gone.missed + 1 < MISSING_LOOKS:
+                self.running[gone.id] = replace(gone, missed=gone.missed + 1)
+                continue
+            del self.running[gone.id]
+            self.written[gone.id] = MISSING_LOOKS
+            if gone.ran:
+                found.ended.append(gone.vanished())
+                found.vanished += 1
+            else:
+                found.unseen += 1  # it waited when it was last seen: nobody knows whether it ran
+        missed = {known: 0 if known in shown else count + 1 for known, count in self.written.items()}
+        self.written = {known: count for known, count in missed.items() if count <= 2 * MISSING_LOOKS}
+        return found
+
+    def _count(self, apps: Sequence[App]) -> int:
+        """How many numbers were given out since the last look that no application shows."""
+        numbers: dict[int, list[int]] = {}
+        for app in apps:
+            _, started, number = app.id.split("_")
+            numbers.setdefault(int(started), []).append(int(number))
+        unseen, latest = 0, max(self.highest, default=None)
+        for start, shown in sorted(numbers.items()):
+            known = self.highest.get(start)
+            if known is None and latest is not None and start > latest:
+                known = 0  # it has started since the last look
+            top = max(shown)
+            if known is not None and top > known:
+                unseen += top - known - sum(number > known for number in shown)
+            self.highest[start] = max(top, known or 0)
+        self.highest = dict(sorted(self.highest.items())[-_MOST_STARTS:])
+        return unseen
+
+    def document(self) -> dict[str, Any]:
+        """For ``FILE.running``."""
+        return {
+            "running": [asdict(app) for app in self.running.values()],
+            "highest": {str(start): number for start, number in self.highest.items()},
+        }
+
+    @classmethod
+    def restored(cls, document: Mapping[str, Any]) -> Self:
+        """From `document`."""
+        running = [_seen(one) for one in document["running"]]
+        highest = {int(start): int(number) for start, number in document["highest"].items()}
+        return cls({app.id: app for app in running}, highest)
+
+
+def _seen(document: Mapping[str, Any]) -> Seen:
+    return Seen(**{**document, "before": tuple(document["before"])})
+
+
+class Recording:
+    """The file of a recording. One process at a time; every append is a whole number of lines, on the disk."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.state_path = path, running_beside(path)
+        self.follower = Follower()
+        self.waiting: list[tuple[Seen, float]] = []
+        self.zero_ms: int | None = None
+        self.looked_s: float | None = None
+        self.jobs = 0
+        self.header: Header | None = None
+        self.met = False
+        with writing(path, "give another"):
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            if not stat.S_ISREG(os.fstat(self._file).st_mode):
+                # It is read again when the recording is resumed.
+                raise InputError("not a regular file", where=str(path), mend="give a regular file, or use -o")
+            self._take_up()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets another process have the file."""
+        os.close(self._file)
+
+    def _take_up(self) -> None:
+        where = str(self.path)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError("another process records into it", where=where, mend="end that, or give another") from None
+        if self.state_path.exists():
+            mend = "remove it: what has not ended is then recorded when it ends"
+            state = read_json(self.state_path, mend)
+            try:
+                self.follower = Follower.restored(state)
+                self.waiting = [(_seen(one), float(since)) for one, since in state["waiting"]]
+                self.looked_s = float(state["looked_s"])
+            except (KeyError, TypeError, ValueError, AttributeError):
+                raise InputError("not what a recording leaves", where=str(self.state_path), mend=mend) from None
+        whole = 0
+        with self.path.open("rb") as lines:
+            for line in lines:
+                if not line.endswith(b"\n"):
+                    break  # of a machine that went down while it was written
+                whole += len(line)
+                self.jobs += line.startswith(b'{"job"')
+                if line.startswith(b'{"trace"'):
+                    self.header = self._known_header(line)
+        if whole and self.header is None:
+            raise InputError("not a recording of `record --follow`", where=where, mend="give another file")
+        os.ftruncate(self._file, whole)
+        if self.header is not None:
+            self.zero_ms = self.header.zero_ms
+
+    def _known_header(self, line: bytes) -> Header:
+        try:
+            found = Header.model_validate_json(line)
+        except ValueError:
+            found = None
+        if found is None or found.zero_ms is None:
+            mend = "give another file: this one is whole, and does not go on"
+            raise InputError("not a recording of `record --follow`", where=str(self.path), mend=mend)
+        return found
+
+    def meet(self, shown: Iterable[str]) -> None:
+        """At the first look: which of the applications that the ResourceManager shows stand in the file already."""
+        wanted = {*shown, *self.follower.running, *(seen.id for seen, _ in self.waiting)}
+        written = set()
+        with self.path.open("rb") as lines:
+            for line in lines:
+                if (found := _JOB.match(line)) and (known := found[1].decode()) in wanted:
+                    written.add(known)
+        self.waiting = [one for one in self.waiting if one[0].id not in written]
+        for known in written:
+            self.follower.running.pop(known, None)
+        self.follower.written = dict.fromkeys((*written, *(seen.id for seen, _ in self.waiting)), 0)
+        self.met = True
+
+    def changed(self, header: Header) -> Header | None:
+        """The cluster as it is now, where that is not what the file says."""
+        new = header.model_copy(update={"zero_ms": self.zero_ms})
+        if self.header is None:
+            return new
+        new = new.model_copy(update={"queues": with_used({**self.header.queues, **new.queues}, ())})
+        return None if new.model_copy(update={"source": self.header.source}) == self.header else new
+
+    def append(self, lines: Sequence[str]) -> None:
+        """Whole lines, on the disk when this returns. OSError: none of them is there."""
+        if not lines:
+            return
+        size = os.fstat(self._file).st_size
+        data = memoryview("".join(f"{line}\n" for line in lines).encode())
+        try:
+            while data:
+                data = data[os.write(self._file, data) :]
+            os.fsync(self._file)
+        except OSError:
+            os.ftruncate(self._file, size)
+            raise
+
+    def save(self, looked_s: float) -> None:
+        """What has not ended, for readers of the trace and for the next start."""
+        self.looked_s = looked_s
+        assert self.zero_ms is not None
+        apps = [*(seen for seen, _ in self.waiting), *self.follower.running.values()]
+        jobs = []
+        for app in apps:
+            if app.ran:
+                # What makes no job is named when it ends.
+                with contextlib.suppress(NoSuchJob):
+                    jobs.append(job_of(app, None, self.zero_ms))
+        document = {
+            **self.follower.document(),
+            "waiting": [(asdict(seen), since) for seen, since in self.waiting],
+            "looked_s": looked_s,
+            "jobs": [job.model_dump(mode="json", exclude_none=True) for job in jobs],
+        }
+        write_json(self.state_path, plain(document))
+
+
+@dataclass(slots=True)
+class Following:
+    """One recording of one ResourceManager. `look` is one look; times are seconds since 1970 (this machine's)."""
+
+    client: RmClient
+    recording: Recording
+    history: History | None = None
+    entitlements: Mapping[str, float] | None = None
+    every_s: float = 10.0
+    says: Callable[[str], None] = lambda _: None
+    _described_s: float = -math.inf
+
+    def look(self, now_s: float) -> int:
+        """One look; how many applications it has added. Raises what asking raises, and OSError of the disk."""
+        rec = self.recording
+        info, status = self.client.rest.info(), self.client.rest.scheduler()
+        apps = self.client.apps()
+        left_out = sift(apps, status.capacity, info.clock_s).left_out
+        if not rec.met:
+            rec.meet(app.id for app in apps)
+        if rec.zero_ms is None:
+            rec.zero_ms = min((app.started_ms for app in apps), default=round(now_s * 1000))
+        # Decided on a copy: what cannot be written is found again at the next look.
+        follower = Follower(dict(rec.follower.running), dict(rec.follower.highest), dict(rec.follower.written))
+        found = follower.look(apps, left_out)
+        ended = [*rec.waiting, *((seen, now_s) for seen in found.ended)]
+        jobs, waiting = self._ended(ended, now_s, found.left_out)
+        used = {job.queue for job in jobs} | {full_name(seen.queue) for seen in follower.running.values() if seen.ran}
+        header, lines = None, []
+        if now_s - self._described_s >= DESCRIBE_EVERY_S or rec.header is None or used - rec.header.queues.keys():
+            header = rec.changed(rm_header(self.client, self.entitlements, used, by_tasks=self.history is not None))
+            self._described_s = now_s
+        if header is not None:
+            lines.append(write_line(header))
+        if (note := self._note(found, now_s)) is not None:
+            lines.append(write_line(note))
+            self.says(note.note)
+        rec.append([*lines, *map(write_line, jobs)])
+        rec.header = header or rec.header
+        rec.follower, rec.waiting = follower, waiting
+        rec.jobs += len(jobs)
+        rec.save(now_s)
+        return len(jobs)
+
+    def _ended(
+        self, ended: Iterable[tuple[Seen, float]], now_s: float, left_out: dict[str, str]
+    ) -> tuple[list[JobLine], list[tuple[Seen, float]]]:
+        """Lines of applications that have ended, and those that the JobHistoryServer may still come to know.
+
+        Those that make no job are put into ``left_out``.
+        """
+        assert self.recording.zero_ms is not None
+        jobs, waiting = [], []
+        for seen, since in ended:
+            late = self.history is None or seen.type != "MAPREDUCE" or now_s - since >= HISTORY_WAIT_S
+            try:
+                job = job_of(seen, self.history, self.recording.zero_ms)
+            except NoSuchJob as error:
+                left_out[seen.id] = error.what
+                continue
+            except (Unreachable, Refused, BadAnswer) as error:
+                if not late:
+                    self.says(error.line())
+                    waiting.append((seen, since))
+                    continue
+                job = job_of(seen, None, self.recording.zero_ms)
+            if job.detail == "tasks" or late:
+                jobs.append(job)
+            else:
+                waiting.append((seen, since))
+        return jobs, waiting
+
+    def _note(self, found: Looked, now_s: float) -> NoteLine | None:
+        """What cannot be known since the last look; None: nothing."""
+        last = self.recording.looked_s
+        away = last is not None and now_s - last > max(60.0, 5 * self.every_s)
+        if not found.left_out and (last is None or not (away or found.vanished or found.unseen)):
+            return None
+        last = now_s if last is None else last
+        words = [left_out_words(found.left_out)] if found.left_out else []
+        words += [f"not looked for {now_s - last:.0f} s"] if away else []
+        if found.unseen:
+            words.append(
+                f"{found.unseen} application numbers were given out and not seen: the ResourceManager has forgotten "
+                "these applications, or they were never submitted"
+            )
+        if found.vanished:
+            words.append(f"{found.vanished} applications are gone, and were not seen to end: recorded until last seen")
+        zero_s = (self.recording.zero_ms or 0) / 1000.0
+        return NoteLine(
+            note="; ".join(words),
+            from_s=max(round(last - zero_s, 1), 0.0),
+            until_s=max(round(now_s - zero_s, 1), 0.0),
+            unseen=found.unseen,
+            vanished=found.vanished,
+        )
+
+
+def follow(
+    following: Following,
+    *,
+    for_s: float | None = None,
+    clock: Callable[[], float] = time.time,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Looks every ``every_s`` seconds until ``for_s`` have passed (None: for ever), and once more then. What fails is
+    told and tried again.
+
+    Raises InputError for what another try does not mend.
+    """
+    begun, said = clock(), ""
+    while True:
+        now_s = clock()
+        try:
+            added = following.look(now_s)
+            if said:
+                following.says("recording again")
+            said = ""
+            if added:
+                following.says(f"{added} application(s) ended, {following.recording.jobs} in all")
+        except (YarnfairError, OSError) as error:
+            line = error.line() if isinstance(error, YarnfairError) else f"{following.recording.path}: {error.strerror}"
+            if line != said:
+                following.says(f"{line}; trying again")
+                said = line
+        left_s = math.inf if for_s is None else begun + for_s - clock()
+        if left_s <= 0:
+            return
+        sleep(min(following.every_s, left_s))

@@ -1,0 +1,511 @@
+"""Recorded traces: what ran on a cluster, as JSON lines that the simulator can play again. Reading and writing.
+
+The first line says what cluster and which queues it was, every other line is one job with the time of each of its tasks
+(docs/reference/trace.md). Strict: unknown keys, numbers out of range, jobs that nothing can run are errors with their
+line. Where the figures come from is harness.traces.recording's business.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self, TypeVar
+
+from pydantic import BaseModel, Field, model_validator
+
+from harness.base.documents import Name, Seconds, Strict, YamlDocument, validated
+from harness.base.errors import InputError
+from harness.base.files import no_constant, open_whole, read_json, reading
+from harness.model.jobs import Duration, JobSpec, Stage
+from harness.model.queues import SchedulerName
+from harness.model.resources import Resource
+from harness.sim.world import MAX_STAGES
+from harness.traces.spec import MOST_TASKS, DelaysSpec, DemandSpec, check_order
+
+M = TypeVar("M", bound=BaseModel)
+VERSION = 1
+#: What one line may hold (a million tasks are some 10 MB).
+MAX_LINE_BYTES = 256 << 20
+#: How much is known of a job: every task's time; containers' times; only its resource-seconds, cut into equal tasks.
+Detail = Literal["tasks", "integrals"]
+
+
+class NoJob(InputError):
+    """A trace without a job."""
+
+
+class Line(Strict):
+    """What stands in a trace."""
+
+    keys_page: ClassVar[str] = "docs/reference/trace.md"
+
+
+class NodeLine(Line):
+    """``count`` nodes that advertise the same."""
+
+    count: int = Field(default=1, ge=1, le=100_000)
+    """How many."""
+    memory_mb: int = Field(ge=1, le=2**40)
+    """Memory of each."""
+    vcores: int = Field(ge=1, le=2**20)
+    """Vcores of each."""
+
+
+class QueueLine(Line):
+    """A queue's entitlement and limits, as in an experiment file."""
+
+    weight: float = Field(default=1.0, gt=0, le=1e6, allow_inf_nan=False)
+    """The entitlement."""
+    max_running_apps: int | None = Field(default=None, ge=0, le=2**31 - 1)
+    """Most running applications."""
+
+
+def nodes_by_size(sizes: Iterable[tuple[int, int]]) -> list[NodeLine]:
+    """Nodes by their sizes, each of them (MiB, vcores)."""
+    return [NodeLine(count=n, memory_mb=mb, vcores=vcores) for (mb, vcores), n in sorted(Counter(sizes).items())]
+
+
+def full_name(queue: str) -> str:
+    """A queue's path from the root on, of what an application says."""
+    return queue if queue.startswith("root.") else f"root.{queue}"
+
+
+def with_used(queues: Mapping[str, QueueLine], used: Iterable[str]) -> dict[str, QueueLine]:
+    """The queues, with those that only applications name (ad hoc ones may be gone); parents before children."""
+    found = dict(queues)
+    for queue in used:
+        parts = queue.split(".")
+        for depth in range(2, len(parts) + 1):
+            found.setdefault(".".join(parts[:depth]), QueueLine())
+    return dict(sorted(found.items(), key=lambda item: item[0].split(".")))
+
+
+class LeftOutLine(Line):
+    """A part of what a trace was made of that is not in it, and why."""
+
+    reason: str = Field(min_length=1, max_length=1000)
+    """Why."""
+    records: int = Field(default=0, ge=0)
+    """Lines or objects of the original."""
+    jobs: int = Field(default=0, ge=0)
+    """Applications."""
+    tasks: int = Field(default=0, ge=0)
+    """Tasks of applications that are in the trace."""
+    attempts: int = Field(default=0, ge=0)
+    """Attempts of tasks."""
+    container_s: Seconds = 0.0
+    """Seconds for which these attempts held their containers, as far as the original says."""
+
+
+class Header(Line):
+    """The first line. ``queues`` by full path, parents before children.
+
+    ``zero_ms``: of a recording that goes on (`record --follow`), when its time began, ms since 1970. Such a file may
+    have later lines of this kind (the cluster has changed; the last one holds). Any trace may have a `NoteLine`.
+    """
+
+    trace: Literal["yarnfair"] = "yarnfair"
+    """Says what the file is."""
+    version: int = VERSION
+    """Of the format."""
+    source: str = Field(default="", max_length=10_000)
+    """Where it is from, in words."""
+    nodes: list[NodeLine] = Field(min_length=1, max_length=100_000)
+    """The nodes that the ResourceManager shows."""
+    queues: dict[Name, QueueLine] = Field(min_length=1, max_length=100_000)
+    """Full path (parents before children) → queue."""
+    max_am_share: float = Field(default=0.5, ge=-1, le=1, allow_inf_nan=False)
+    """As in an [experiment file](experiment-file.md)."""
+    conf: dict[str, str] = Field(default_factory=dict)
+    """As in an experiment file. Empty for a run
+    [on a cluster that is there](../how-to/run-on-a-real-cluster.md#on-a-cluster-that-is-there)."""
+    scheduler: SchedulerName | None = None
+    """`fair` or `capacity`; none: taken for the Fair Scheduler."""
+    capacity: dict[str, str] | None = None
+    """The Capacity Scheduler's limits of queues, users and masters, as in an experiment file."""
+    delays: DelaysSpec = DelaysSpec()
+    """As in an experiment file, where set or measured. On a cluster that is there heartbeats and updates are taken to
+    be Hadoop's defaults."""
+    zero_ms: int | None = Field(default=None, ge=0)
+    """Of `record --follow`: when its time began, ms since 1970."""
+    left_out: list[LeftOutLine] = Field(default_factory=list, max_length=1000)
+    """What the trace was made of and does not contain, by reason."""
+    assumed: list[str] = Field(default_factory=list, max_length=1000)
+    """What the original does not say, and what was taken in its place."""
+    unknown: list[str] = Field(default_factory=list, max_length=1000)
+    """What the original does not say and no verdict can do without: `assess` is then unsure."""
+
+    @model_validator(mode="after")
+    def _usable(self) -> Self:
+        if self.version != VERSION:
+            raise ValueError(f"version {self.version} of the format, known is {VERSION}")
+        before = {"root"}
+        for path in self.queues:
+            parts = path.split(".")
+            if parts[0] != "root" or len(parts) < 2 or any(not part.strip() for part in parts):
+                raise ValueError(f"{path!r} is not a queue's full path (root.a.b)")
+            above = ".".join(parts[:-1])
+            if above not in before:
+                raise ValueError(f"{path!r} comes without {above!r} before it")
+            before.add(path)
+        return self
+
+    def leaves(self) -> list[str]:
+        """Queues without queues below them."""
+        parents = {path.rpartition(".")[0] for path in self.queues}
+        return [path for path in self.queues if path not in parents]
+
+
+class NoteLine(Line):
+    """What a recording that goes on could not know, in words; seconds of the trace.
+
+    ``unseen``: numbers of applications that the ResourceManager gave out and that were never seen; ``vanished``:
+    applications that were not seen to end.
+    """
+
+    note: str = Field(min_length=1, max_length=10_000)
+    """What a recording could not know, in words."""
+    from_s: Seconds
+    """Seconds of the trace."""
+    until_s: Seconds
+    """Seconds of the trace."""
+    unseen: int = Field(default=0, ge=0)
+    """Applications that were never seen."""
+    vanished: int = Field(default=0, ge=0)
+    """Applications that were not seen to end."""
+
+
+class StageLine(Line):
+    """Tasks of one kind, with the seconds that each of them worked.
+
+    ``starts_s``: how long each one's container took to start besides (empty: not known, or in the first line's delays).
+    """
+
+    name: Name
+    """Its name."""
+    memory_mb: int = Field(ge=0, le=2**40)
+    """A task's memory."""
+    vcores: int = Field(ge=0, le=2**20)
+    """A task's vcores."""
+    tasks_s: list[Seconds] = Field(max_length=MOST_TASKS)
+    """The seconds that each task worked."""
+    starts_s: list[Seconds] = Field(default_factory=list, max_length=MOST_TASKS)
+    """What each task's container took to start besides; may be missing."""
+    after: list[Name] = Field(default_factory=list, max_length=1000)
+    """Earlier stages that it waits for."""
+    slow_start: float = Field(default=1.0, ge=0, le=1, allow_inf_nan=False)
+    """The part of these that must have ended."""
+    priority: int = Field(default=20, ge=0, le=10**6)
+    """The priority of its asks."""
+
+    def held_s(self) -> tuple[float, ...]:
+        """How long each task keeps its container."""
+        if not self.starts_s:
+            return tuple(self.tasks_s)
+        return tuple(start + work for start, work in zip(self.starts_s, self.tasks_s, strict=True))
+
+
+class ExecutorsLine(Line):
+    """Of a Spark application: containers that are held to its end, and how many tasks run in each at once.
+
+    ``start_s``: from when the driver has one until that takes tasks (None: as the first line's delays say).
+    ``least``, ``wait_s``: see `JobSpec`.
+    """
+
+    count: int = Field(ge=1, le=MOST_TASKS)
+    """How many containers, held to the end."""
+    slots: int = Field(default=1, ge=1, le=4096)
+    """Tasks at once in each."""
+    memory_mb: int = Field(ge=1, le=2**40)
+    """Memory of each."""
+    vcores: int = Field(ge=1, le=2**20)
+    """Vcores of each."""
+    start_s: Seconds | None = None
+    """From when the driver has one until it takes tasks."""
+    least: int = Field(default=0, ge=0, le=MOST_TASKS)
+    """How many have to take tasks before the driver begins."""
+    wait_s: Seconds = 0.0
+    """At the latest it begins so long after it has asked for them."""
+
+
+class JobLine(Line):
+    """One application.
+
+    ``am_start_s``: from the grant of its master's container to the master's first heartbeat (None: as the first line's
+    delays say); ``am_end_s``: from when the master knows that all tasks have ended until the application has.
+    """
+
+    job: Name
+    """Its id."""
+    queue: Name
+    """A leaf's full path."""
+    kind: Literal["mapreduce", "dag", "spark"]
+    """`mapreduce`, `dag` or `spark`."""
+    submit_s: Seconds
+    """Seconds from the beginning of the trace."""
+    am: DemandSpec
+    """The master's `memory_mb`, `vcores`."""
+    stages: list[StageLine] = Field(min_length=1, max_length=1000)
+    """Its stages."""
+    name: str = Field(default="", max_length=1000)
+    """Its name."""
+    user: Name = "yarnfair"
+    """Its user."""
+    after_job: Name | None = None
+    """Submitted after that job's end instead (on an earlier line)."""
+    think_s: Seconds = 0.0
+    """How long after it."""
+    executors: ExecutorsLine | None = None
+    """Of `spark`."""
+    am_start_s: Seconds | None = None
+    """From the grant of the master's container to its first heartbeat; none: the first line's `am_start_ms`."""
+    am_end_s: Seconds = 0.0
+    """From when the master knows that all tasks have ended until the application has."""
+    detail: Detail = "tasks"
+    """`tasks` or `integrals`: see above."""
+    started_s: Seconds | None = None
+    """For comparing; not replayed."""
+    finished_s: Seconds | None = None
+    """For comparing; not replayed."""
+
+    @model_validator(mode="after")
+    def _runnable(self) -> Self:
+        if (self.kind == "spark") != (self.executors is not None):
+            raise ValueError("executors belong to kind spark, and to no other")
+        check_order(self.stages)
+        for stage in self.stages:
+            if stage.starts_s and len(stage.starts_s) != len(stage.tasks_s):
+                raise ValueError(
+                    f"stage {stage.name!r} has {len(stage.starts_s)} starts for {len(stage.tasks_s)} tasks"
+                )
+            if self.kind != "spark" and not stage.memory_mb + stage.vcores:
+                raise ValueError(f"tasks of stage {stage.name!r} ask for nothing")
+        return self
+
+    def spec(self) -> JobSpec:
+        """As the simulator takes it."""
+        executors = self.executors
+        stages = self.stages if executors is None else fewer_stages(self.stages, executors.count * executors.slots)
+        return JobSpec(
+            id=self.job,
+            queue=self.queue,
+            kind=self.kind,
+            am=self.am.resource(),
+            stages=tuple(
+                Stage(
+                    stage.name,
+                    len(stage.tasks_s),
+                    Resource(stage.memory_mb, stage.vcores),
+                    Duration("listed", values_s=stage.held_s()),
+                    tuple(stage.after),
+                    stage.slow_start,
+                    stage.priority,
+                )
+                for stage in stages
+            ),
+            user=self.user,
+            name=self.name,
+            submit_s=self.submit_s,
+            after_job=self.after_job,
+            think_s=self.think_s,
+            executors=executors.count if executors else 0,
+            executor_demand=Resource(executors.memory_mb, executors.vcores) if executors else Resource(),
+            executor_slots=executors.slots if executors else 1,
+            am_start_s=self.am_start_s,
+            executors_least=executors.least if executors else 0,
+            executors_wait_s=executors.wait_s if executors else 0.0,
+            executor_start_s=executors.start_s if executors else None,
+            am_end_s=self.am_end_s,
+        )
+
+
+def fewer_stages(stages: Sequence[StageLine], slots: int, most: int = MAX_STAGES) -> list[StageLine]:
+    """Stages, as many as the simulator takes: of a chain, neighbours become one task that takes as long.
+
+    ``slots``: tasks that run at once. Executors are held all the time, so that nobody else notices.
+    """
+    each = -(-len(stages) // most)
+    befores = [[], *([stage.name] for stage in stages[:-1])]
+    if each <= 1 or [stage.after for stage in stages] != befores:
+        return list(stages)
+    found: list[StageLine] = []
+    for at in range(0, len(stages), each):
+        group = stages[at : at + each]
+        name = group[0].name if len(group) == 1 else f"{group[0].name} to {group[-1].name}"
+        seconds = round(sum(_takes_s(stage.tasks_s, slots) for stage in group), 3)
+        after = [found[-1].name] if found else []
+        found.append(group[0].model_copy(update={"name": name, "tasks_s": [seconds], "starts_s": [], "after": after}))
+    return found
+
+
+def _takes_s(tasks_s: Sequence[float], slots: int) -> float:
+    """How long tasks take that begin in this order wherever a slot is free."""
+    free = [0.0] * max(slots, 1)
+    for seconds in tasks_s:
+        heapq.heapreplace(free, free[0] + seconds)
+    return max(free)
+
+
+def job_line(
+    job: JobSpec, tasks_s: Iterable[Iterable[float]], starts_s: Iterable[Iterable[float]] | None = None, **more: Any
+) -> JobLine:
+    """A job with the times of its tasks (and starts), stage by stage in the order of ``job.stages``."""
+    times = [[round(value, 3) for value in stage] for stage in tasks_s]
+    starts = (
+        [[round(value, 3) for value in stage] for stage in starts_s] if starts_s is not None else [[] for _ in times]
+    )
+    return JobLine(
+        job=job.id,
+        queue=job.queue,
+        kind=job.kind,  # type: ignore[arg-type]
+        submit_s=round(max(job.submit_s, 0.0), 3),
+        am=DemandSpec(memory_mb=job.am.memory_mb, vcores=job.am.vcores),
+        stages=[
+            StageLine(
+                name=stage.name,
+                memory_mb=stage.demand.memory_mb,
+                vcores=stage.demand.vcores,
+                tasks_s=times[at],
+                starts_s=starts[at],
+                after=list(stage.after),
+                slow_start=stage.slow_start,
+                priority=stage.priority,
+            )
+            for at, stage in enumerate(job.stages)
+        ],
+        name=job.name,
+        user=job.user,
+        after_job=job.after_job,
+        think_s=job.think_s,
+        executors=ExecutorsLine(
+            count=job.executors,
+            slots=job.executor_slots,
+            memory_mb=job.executor_demand.memory_mb,
+            vcores=job.executor_demand.vcores,
+            start_s=_rounded(job.executor_start_s),
+            least=job.executors_least,
+            wait_s=job.executors_wait_s,
+        )
+        if job.kind == "spark"
+        else None,
+        am_start_s=_rounded(job.am_start_s),
+        am_end_s=round(job.am_end_s, 3),
+        **more,
+    )
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A recorded trace, whole."""
+
+    path: Path
+    header: Header
+    jobs: tuple[JobLine, ...]
+    notes: tuple[NoteLine, ...] = ()
+
+
+def running_beside(path: Path) -> Path:
+    """Where a recording that goes on keeps what has not ended."""
+    return path.with_name(f"{path.name}.running")
+
+
+def write_line(line: Strict) -> str:
+    """One line of a trace, without its end."""
+    return json.dumps(line.model_dump(mode="json", exclude_none=True), ensure_ascii=False)
+
+
+def trace_text(header: Header, jobs: Iterable[JobLine], notes: Iterable[NoteLine] = ()) -> str:
+    """A trace as its file has it, jobs in order of submission."""
+    lines: list[Line] = [header, *notes, *sorted(jobs, key=lambda job: (job.submit_s, job.job))]
+    return "".join(f"{write_line(line)}\n" for line in lines)
+
+
+def put_trace(path: Path, header: Header, jobs: Iterable[JobLine]) -> Trace:
+    """A trace is written into a file, whose folder may be missing, and read back (`read_trace`)."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(trace_text(header, jobs), encoding="utf-8")
+    return read_trace(path)
+
+
+def read_trace(path: Path) -> Trace:
+    """A trace file.
+
+    Raises InputError with file and line for anything that is none.
+    """
+    header: Header | None = None
+    jobs: list[tuple[JobLine, str]] = []
+    notes: list[NoteLine] = []
+    seen: set[str] = set()
+    with reading(path), open_whole(path) as stream:
+        number = 0
+        while line := stream.readline(MAX_LINE_BYTES):
+            number += 1
+            where = f"{path}:{number}"
+            if not line.strip():
+                continue
+            if header is None:
+                header = _line(Header, line, where)
+            elif header.zero_ms is not None and not line.endswith(b"\n"):
+                break  # it is just being written
+            elif header.zero_ms is not None and line.startswith(b'{"trace"'):
+                header = _line(Header, line, where)
+            elif line.startswith(b'{"note"'):
+                notes.append(_line(NoteLine, line, where))
+            else:
+                job = _line(JobLine, line, where)
+                _check(job, seen, where)
+                seen.add(job.job)
+                jobs.append((job, where))
+    if header is None:
+        raise InputError("the trace is empty", where=str(path), mend="record one: yarnfair record --rm URL -o FILE")
+    if header.zero_ms is not None:
+        jobs += [(job, str(running_beside(path))) for job in _running(path) if job.job not in seen]
+    if not jobs:
+        raise NoJob("the trace has no job", where=str(path), mend="record while something runs")
+    leaves = set(header.leaves())
+    for job, where in jobs:
+        if job.queue not in leaves:
+            raise InputError(
+                f"its queue {job.queue!r} is not a leaf of the first line", where=where, mend="add it there"
+            )
+    listed = [job for job, _ in jobs]
+    if header.zero_ms is not None:
+        listed.sort(key=lambda job: (job.submit_s, job.job))
+    return Trace(path, header, tuple(listed), tuple(notes))
+
+
+def _running(path: Path) -> list[JobLine]:
+    """Of a recording that goes on: the applications that have not ended, as they were last seen."""
+    beside = running_beside(path)
+    if not beside.exists():
+        return []
+    listed = read_json(beside, "remove it: what has not ended is then left out").get("jobs")
+    if not isinstance(listed, list):
+        return []
+    return [_line(JobLine, json.dumps(one).encode(), f"{beside}, jobs[{at}]") for at, one in enumerate(listed)]
+
+
+def _line(model: type[M], line: bytes, where: str) -> M:
+    try:
+        document = json.loads(line, parse_constant=no_constant)
+    except (ValueError, RecursionError) as error:
+        mend = "see docs/reference/trace.md; is it a trace of `yarnfair record`?"
+        raise InputError(f"not a line of JSON ({str(error)[:80]})", where=where, mend=mend) from None
+    return validated(model, YamlDocument(where, document, {}))
+
+
+def _check(job: JobLine, seen: set[str], where: str) -> None:
+    if job.job in seen:
+        raise InputError(f"job {job.job!r} appears twice", where=where, mend="rename one")
+    if job.after_job is not None and job.after_job not in seen:
+        raise InputError(
+            f"it follows job {job.after_job!r}, which no earlier line has", where=where, mend="sort the lines"
+        )

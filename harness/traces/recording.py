@@ -1,0 +1,383 @@
+"""What ran on somebody's cluster, as a trace, from its ResourceManager's REST API.
+
+The JobHistoryServer knows MapReduce's tasks; where nobody does, an application is cut into tasks that use what the
+RM counted for it. The format, and reading it, are harness.traces.recorded's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from pydantic import ValidationError
+
+from harness.base.errors import InputError
+from harness.traces.history import History
+from harness.traces.mapreduce import MASTER_HEARTBEAT_S
+from harness.traces.recorded import (
+    Header,
+    JobLine,
+    LeftOutLine,
+    NodeLine,
+    NoteLine,
+    QueueLine,
+    StageLine,
+    full_name,
+    nodes_by_size,
+    with_used,
+)
+from harness.traces.spec import DelaysSpec, DemandSpec
+from harness.yarn.answers import AppStatus, NodeStatus
+from harness.yarn.capacity.properties import PREFIX
+from harness.yarn.errors import BadAnswer, Refused
+from harness.yarn.plausible import Sifted, clock_was_set, sift
+from harness.yarn.queue_answers import CAPACITY, SchedulerStatus
+from harness.yarn.rmclient import RmClient
+
+#: A master holds its container for a little longer than it lives: so much more is no task of its own, seconds and part.
+_ROUGH_S, _ROUGH_PART = 3.0, 0.02
+#: An application is cut into so many tasks side by side at most.
+MOST_TASKS = 200_000
+#: A real NodeManager tells of a container's end so soon: the middle of what was measured (docs/reference/simulator.md).
+_END_HEARTBEAT_MS = 20
+
+#: Parts of fair shares that differ by less are the same, rounded.
+_ALIKE = 0.02
+#: Hadoop's own part of a fair share that masters may take.
+_AM_SHARE = 0.5
+NODE_HEARTBEAT = "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms"
+UPDATE = "yarn.scheduler.fair.update-interval-ms"
+#: Properties by which the scheduler decides.
+_OF_SCHEDULER = (
+    "yarn.scheduler.minimum-allocation-",
+    "yarn.scheduler.maximum-allocation-",
+    "yarn.scheduler.increment-allocation-",
+    "yarn.scheduler.reservation-threshold.",
+    "yarn.scheduler.fair.assignmultiple",
+    "yarn.scheduler.fair.dynamic.max.assign",
+    "yarn.scheduler.fair.max.assign",
+    "yarn.scheduler.fair.sizebasedweight",
+    "yarn.scheduler.fair.preemption",
+    "yarn.scheduler.fair.waitTimeBeforeKill",
+    "yarn.scheduler.fair.waitTimeBeforeNextStarvationCheck",
+    "yarn.scheduler.fair.am.preemption",
+    "yarn.resource-types.",
+)
+
+
+def whole_property(properties: Mapping[str, str], name: str) -> int | None:
+    """A property as a number that a trace can have, None where it is none."""
+    found = re.fullmatch(r"\s*([0-9]{1,8})\s*", properties.get(name, ""))
+    return int(found[1]) if found and 1 <= int(found[1]) <= 10**7 else None
+
+
+def nodes_of(nodes: Sequence[NodeStatus]) -> list[NodeLine]:
+    """The RUNNING nodes by size, as the ResourceManager shows them. Raises InputError when there is none."""
+    found = nodes_by_size((node.total.memory_mb, node.total.vcores) for node in nodes if node.state == "RUNNING")
+    if not found:
+        raise InputError("no node is RUNNING", mend="look at its NodeManagers (`yarnfair cluster doctor --rm URL`)")
+    return found
+
+
+class NothingRan(InputError):
+    """The ResourceManager knows of no application that has run."""
+
+
+class NoSuchJob(InputError):
+    """What the ResourceManager says of an application makes no job of a trace."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """A recording: the first line of its trace, the jobs, and what it could not know."""
+
+    header: Header
+    jobs: list[JobLine]
+    notes: list[NoteLine]
+
+
+def record_rm(
+    client: RmClient,
+    history: History | None = None,
+    *,
+    entitlements: Mapping[str, float] | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Recorded:
+    """What the ResourceManager retains of applications that have started.
+
+    Applications whose figures cannot be (harness.yarn.plausible) are left out: `progress` and a note name them.
+
+    ``entitlements``: queue -> w_i, where the weights in force are a controller's (None: they are taken).
+    Raises InputError when there is nothing, and what asking raises.
+    """
+    sifted = sifted_apps(client)
+    apps = [app for app in sifted.apps if app.launched_ms and app.vcore_seconds > 0]
+    if not apps:
+        what = "no application has run"
+        if sifted.left_out:
+            what = f"no application with figures that can be has run: {sifted.words()}"
+        raise NothingRan(what, where=client.rest.http.current, mend="record while something runs")
+    zero_ms = min(app.started_ms for app in apps)
+    detail: Counter[str] = Counter()
+    jobs = []
+    for number, app in enumerate(apps, start=1):
+        try:
+            job = job_of(app, history, zero_ms)
+        except NoSuchJob as error:
+            sifted.left_out[app.id] = error.what
+            continue
+        detail[job.detail] += 1
+        jobs.append(job)
+        if number % 100 == 0:
+            progress(f"{number} of {len(apps)} applications")
+    words = ", ".join(f"{count} by {name}" for name, count in sorted(detail.items()))
+    used, what = [job.queue for job in jobs], f"{len(jobs)} applications: {words}"
+    notes, end_s = [], max((job.submit_s for job in jobs), default=0.0)
+    for words in filter(None, (sifted.words(), clock_was_set(sifted.apps))):
+        progress(words)
+        notes.append(NoteLine(note=words, from_s=0.0, until_s=end_s))
+    header = rm_header(client, entitlements, used, what, by_tasks=history is not None)
+    if history is not None and history.left_out:
+        left_out = [
+            LeftOutLine(reason=reason, attempts=totals.attempts) for reason, totals in sorted(history.left_out.items())
+        ]
+        header = header.model_copy(update={"left_out": left_out})
+    return Recorded(header=header, jobs=jobs, notes=notes)
+
+
+def sifted_apps(client: RmClient) -> Sifted:
+    """All applications that the ResourceManager retains, without those whose figures cannot be."""
+    info, status, apps = client.rest.info(), client.rest.scheduler(), client.apps()
+    sifted = sift(apps, status.capacity, info.clock_s)
+    sifted.left_out.update(apps.skipped)
+    return sifted
+
+
+def rm_header(
+    client: RmClient,
+    entitlements: Mapping[str, float] | None,
+    used: Iterable[str],
+    words: str = "",
+    *,
+    by_tasks: bool = False,
+) -> Header:
+    """The first line of a trace: the cluster as the ResourceManager shows it now.
+
+    ``used``: queues of recorded applications, which may be gone. ``words``: of the source, besides where and which.
+    ``by_tasks``: a history server tells MapReduce's tasks, which are replayed as Hadoop's own nodes and masters run
+    them.
+    """
+    info, nodes, status = client.rest.info(), client.rest.nodes(), client.rest.scheduler()
+    on_capacity = status.type == CAPACITY
+    if entitlements is None and on_capacity:
+        entitlements = {path: queue.setting for path, queue in status.queues.items() if queue.setting is not None}
+    elif entitlements is None:
+        entitlements = {path: queue.weight for path, queue in client.effective_queues().items()}
+    properties = _properties(client)
+    queues = {path: QueueLine(weight=_sane(entitlements.get(path, 1.0))) for path in status.queues if path != "root"}
+    source = f"{client.rest.http.current}, cluster {info.id}, Hadoop {info.version}"
+    return Header(
+        source=f"{source}; {words}" if words else source,
+        nodes=nodes_of(nodes),
+        queues=with_used(queues, used),
+        max_am_share=-1.0 if on_capacity else am_share_of(status),
+        conf=scheduler_properties(properties),
+        scheduler="capacity" if on_capacity else "fair",
+        capacity={**client.rest.capacity_limits(), **_calculator(properties)} if on_capacity else None,
+        delays=DelaysSpec(
+            node_heartbeat_ms=whole_property(properties, NODE_HEARTBEAT),
+            end_heartbeat_ms=_END_HEARTBEAT_MS if by_tasks else None,
+            am_response_heartbeats=0 if by_tasks else None,
+            update_ms=whole_property(properties, UPDATE),
+        ),
+    )
+
+
+def am_share_of(status: SchedulerStatus) -> float:
+    """Which part of a queue's fair share masters may take, as the Fair Scheduler's leaves show it (a trace has one
+    for all); -1: all of it.
+
+    Source: FSLeafQueue.canRunAppAM of Hadoop 3.4.2 shows fair share x maxAMShare as it was when the queue last looked
+    whether a master may start, and nothing where there is no limit. So active leaves are believed where they agree.
+    Where they do not, or the cluster is idle, the limit is Hadoop's default, or less where a leaf shows less: a fair
+    share was never below the steady one, which is that of all queues at work.
+    """
+    leaves = [queue for queue in status.queues.values() if queue.leaf]
+    active = [queue.am_maximum.memory_mb / queue.fair_share.memory_mb for queue in leaves if queue.fair_share.memory_mb]
+    steady = sum(queue.steady_share.memory_mb for queue in leaves)
+    limited = [queue for queue in leaves if 0 < queue.am_maximum.memory_mb <= steady and queue.steady_share.memory_mb]
+    if not limited or (active and min(active) <= 0):
+        return -1.0
+    if len(active) > 1 and max(active) <= 1.0 + _ALIKE and max(active) - min(active) <= _ALIKE:
+        return min(round(max(active), 2), 1.0)
+    most = min(queue.am_maximum.memory_mb / queue.steady_share.memory_mb for queue in limited)
+    return min(round(most, 2), _AM_SHARE)
+
+
+def _properties(client: RmClient) -> dict[str, str]:
+    """The ResourceManager's ``/conf``; nothing where that page is not shown."""
+    try:
+        return client.rest.properties()
+    except (Refused, BadAnswer):
+        return {}
+
+
+def scheduler_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Those by which the scheduler decides."""
+    return {name: properties[name] for name in sorted(properties) if name.startswith(_OF_SCHEDULER)}
+
+
+def _calculator(properties: Mapping[str, str]) -> dict[str, str]:
+    """How the Capacity Scheduler compares resources, where the ResourceManager shows it."""
+    name = f"{PREFIX}resource-calculator"
+    return {name.removeprefix(PREFIX): properties[name]} if name in properties else {}
+
+
+def _sane(weight: float) -> float:
+    return min(max(weight, 1e-6), 1e6) if weight == weight else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An application as it was last seen. ``before``: what its counters had before they began anew (a restart)."""
+
+    id: str
+    user: str
+    name: str
+    queue: str
+    type: str
+    started_ms: int
+    launched_ms: int
+    finished_ms: int
+    elapsed_ms: int | None
+    memory_seconds: int
+    vcore_seconds: int
+    final: bool
+    before: tuple[int, int] = (0, 0)
+    missed: int = 0
+
+    @classmethod
+    def of(cls, app: AppStatus | Seen, last: Seen | None) -> Seen:
+        """The application now, after what was last seen of it."""
+        before = (0, 0) if last is None else last.before
+        if last is not None and app.vcore_seconds < last.vcore_seconds - last.before[1]:
+            before = (last.memory_seconds, last.vcore_seconds)
+        own = {one.name: getattr(app, one.name) for one in fields(cls) if one.name not in ("before", "missed")}
+        return replace(
+            cls(**own, before=before),
+            launched_ms=app.launched_ms or (last.launched_ms if last is not None else 0),
+            memory_seconds=app.memory_seconds + before[0],
+            vcore_seconds=app.vcore_seconds + before[1],
+        )
+
+    @property
+    def ran(self) -> bool:
+        return bool(self.launched_ms) and self.vcore_seconds > 0
+
+    def vanished(self) -> Seen:
+        """As ended when it was last seen."""
+        return replace(self, final=True, finished_ms=self.started_ms + (self.elapsed_ms or 0))
+
+
+App = AppStatus | Seen
+
+
+def job_of(app: App, history: History | None, zero_ms: int) -> JobLine:
+    """One application. NoSuchJob where its figures are beyond what a trace can hold."""
+    try:
+        return _job_of(app, history, zero_ms)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise NoSuchJob(f"it makes no job of a trace: {where}: {first['msg']}", where=app.id) from None
+
+
+def _job_of(app: App, history: History | None, zero_ms: int) -> JobLine:
+    common: dict[str, Any] = {
+        "job": app.id,
+        "queue": full_name(app.queue),
+        "user": app.user or "unknown",
+        "name": app.name[:1000],
+        "submit_s": max(app.started_ms - zero_ms, 0) / 1000.0,
+        "started_s": max(app.launched_ms - zero_ms, 0) / 1000.0,
+        "finished_s": max(app.finished_ms - zero_ms, 0) / 1000.0 if app.finished_ms else None,
+    }
+    if history is not None and app.type == "MAPREDUCE":
+        found = history.mapreduce(app.id)
+        if found is not None:
+            line = JobLine(kind="mapreduce", detail="tasks", **found, **common)
+            if not any(stage.tasks_s for stage in line.stages):
+                # An uber job: its tasks ran in the master's container, which it held for as long as it lived.
+                end_ms = app.finished_ms if app.final else app.started_ms + (app.elapsed_ms or 0)
+                return line.model_copy(update={"am_end_s": max((end_ms - app.launched_ms) / 1000.0, 0.0)})
+            return _with_overheads(line, app, history.began_ms(app.id))
+    return JobLine(kind="dag", detail="integrals", **_by_integrals(app), **common)
+
+
+def _with_overheads(line: JobLine, app: App, began_ms: int | None) -> JobLine:
+    """A MapReduce job with what its master and its containers took beside the tasks' times.
+
+    The history does not say when a container was granted, or had exited. But the ResourceManager counts memory and
+    vcores over time: what it counted beyond the master and the tasks is spread evenly over the containers. Of the two
+    the smaller counts, as a scheduler may round a container's memory up. What waiting for the master's heartbeats takes
+    is left out: the simulator has it too.
+    """
+    waits_s, launched_ms = MASTER_HEARTBEAT_S / 2, app.launched_ms
+    if not app.final or not launched_ms or app.finished_ms < launched_ms:
+        return line
+    lived_s, count = (app.finished_ms - launched_ms) / 1000.0, sum(len(stage.tasks_s) for stage in line.stages)
+    memory = sum(stage.memory_mb * len(stage.tasks_s) for stage in line.stages)
+    worked_mb_s = sum(stage.memory_mb * sum(stage.tasks_s) for stage in line.stages)
+    vcores = sum(stage.vcores * len(stage.tasks_s) for stage in line.stages)
+    worked_vcore_s = sum(stage.vcores * sum(stage.tasks_s) for stage in line.stages)
+    by_memory_s = (app.memory_seconds - line.am.memory_mb * lived_s - worked_mb_s) / memory
+    # It counts whole vcore-seconds, of each container those that are full.
+    counted = app.vcore_seconds + (count + 1) / 2
+    by_vcores_s = (counted - line.am.vcores * lived_s - worked_vcore_s) / vcores
+    more_s = round(max(min(by_memory_s, by_vcores_s) - waits_s, 0.0), 3)
+    changed: dict[str, Any] = {}
+    if more_s:
+        stages = [one.model_copy(update={"starts_s": [more_s] * len(one.tasks_s)}) for one in line.stages]
+        changed["stages"] = stages
+    if began_ms is not None and launched_ms <= began_ms <= app.finished_ms:
+        # It asks for its tasks at the heartbeat after. Another clock than the ResourceManager's is not believed.
+        changed["am_start_s"] = round((began_ms - launched_ms) / 1000.0 + waits_s, 3)
+    return line.model_copy(update=changed)
+
+
+def _by_integrals(app: App) -> dict[str, Any]:
+    """An application cut into tasks: as many side by side as it held on average, as long as it lived by the
+    ResourceManager's own clock, to its end or until now, and one more for the rest.
+
+    Its master is taken to be a container like the others, held all the time. One that used no more than that is a
+    master alone.
+    """
+    end_ms = app.finished_ms if app.final else app.started_ms + (app.elapsed_ms or 0)
+    lived_s = max((end_ms - app.launched_ms) / 1000.0, 1.0)
+    vcores = 1
+    memory = max(round(app.memory_seconds / max(app.vcore_seconds, 1)), 1)
+    if app.vcore_seconds - lived_s <= max(_ROUGH_S, _ROUGH_PART * lived_s):
+        alone = StageLine(name="all", memory_mb=memory, vcores=vcores, tasks_s=[])
+        return {"am": DemandSpec(memory_mb=memory, vcores=vcores), "stages": [alone], "am_end_s": round(lived_s, 3)}
+    if app.vcore_seconds / lived_s > MOST_TASKS:
+        raise NoSuchJob(
+            f"{app.vcore_seconds:,} vcore s in {lived_s:,.0f} s are more than {MOST_TASKS:,} tasks side by side",
+            where=app.id,
+        )
+    # Together with the master they use what the RM counted, and none is longer than the application.
+    side_by_side, rest_s = divmod(app.vcore_seconds - lived_s, lived_s)
+    tasks_s = [lived_s] * int(side_by_side)
+    if tasks_s and rest_s < _ROUGH_S:
+        tasks_s = [lived_s + rest_s / len(tasks_s)] * len(tasks_s)
+    else:
+        tasks_s.append(rest_s)
+    return {
+        "am": DemandSpec(memory_mb=memory, vcores=vcores),
+        # When it asked is not known: from its beginning on.
+        "am_start_s": 0.0,
+        "am_end_s": round(max(lived_s - tasks_s[0], 0.0), 3),
+        "stages": [StageLine(name="all", memory_mb=memory, vcores=vcores, tasks_s=[round(one, 3) for one in tasks_s])],
+    }
