@@ -134,6 +134,8 @@ class Owned(ABC):
         for path, ours in self.ours.items():
             if ours:
                 kept = {"baseline": dict(self.baseline.get(path, {})), "ours": {k: list(v) for k, v in ours.items()}}
+                if texts := self._texts(path):
+                    kept["texts"] = dict(texts)
                 depart(self.returned, path, kept)
         for name in self.PARTS:
             getattr(self, name).clear()
@@ -251,6 +253,7 @@ class Owned(ABC):
                 if path.rpartition(".")[0] in older and share in self.written.get(path, []):
                     # A file that was opened while a controller enforced it, and saved after it was given back.
                     self.ours.setdefault(path, {})[self.SHARE] = [share]
+                    self._texts_back(path)
                     found.append(Foreign(path, self.SHARE, f"{share}, which a controller wrote"))
                     continue
                 # Nobody but the administrator wrote it: a shadow, a spare or who has released follows the file.
@@ -412,7 +415,17 @@ class Owned(ABC):
             self.ours.setdefault(path, {})[attribute] = [value]
             text = f"{value}, which a controller wrote; it stays {own} as before (to change it, name it in `queues`)"
             found.append(Foreign(path, attribute, text))
+        if found:
+            self._texts_back(path)
         return found
+
+    def _texts(self, path: str) -> dict[str, str | None]:
+        """What the administrator wrote of a queue's attributes, byte for byte, where that is remembered."""
+        return {}
+
+    def _texts_back(self, path: str) -> None:
+        """Remember what the administrator had written of a queue when all was given back."""
+        self._texts(path).update(self.returned.get(path, {}).get("texts", {}))
 
     def _written_as(self, path: str, attribute: str) -> str:
         """Under which name `written` has an attribute of a queue: its share under the queue's."""

@@ -125,6 +125,9 @@ class FileOwner(Owned):
             "delete its root queue and end, so write the element again soon",
         )
 
+    def _texts(self, path: str) -> dict[str, str | None]:
+        return self.texts.setdefault(path, {})
+
     def _stands(self) -> dict[str, Values]:
         return _said(parse_allocations(self.place.read(), source=self.place.name))
 

@@ -505,7 +505,7 @@ class Controller(Tenure):
         if decided_s is not None and not (wrong or others):
             self._tick.effect_s = now - decided_s
             self._refused, self._refused_gap_s = None, self.settings.period_s
-        if poll and wrong and self.holds:
+        if poll and (wrong or others) and self.holds:
             self._touch()
         following = self.core.handle(Shown(now, shown))
         if others:
