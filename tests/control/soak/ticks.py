@@ -59,6 +59,8 @@ class Ticks:
     def ticked(self, process: Process, report: TickReport, kinds: set[str], *, truthful: bool) -> None:
         # Who writes nothing because the ResourceManager would refuse it sees all: another one would do no better.
         refused = all(a.text.startswith(_REFUSED) for a in report.alarms if a.kind == "actuation")
+        # An alarm of a write lasts until the next write: a tick that had none to make has done all that it was to do.
+        refused |= process.controller.core.last_write_s < report.time_s
         if not kinds & (_BLIND - {"actuation"} if refused else _BLIND):
             self._good_s[process.name] = self.world.agenda.now_s
         self._sources(process, report, kinds)
