@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.base.errors import CallError
-from harness.base.files import writing
+from harness.base.files import write_text
 from harness.cli.access import Access, access_options, as_config
 from harness.cli.output import OutputFolder, Span, cluster_option, jobs_option, json_option, print_result, say
 
@@ -69,6 +69,7 @@ def assess(
         write_config,
         write_document,
     )
+    from harness.results.folders import Contents, claim
     from harness.traces.accounting import account_lines, account_of
 
     if trace is None and rm is None and config is None:
@@ -79,8 +80,7 @@ def assess(
         raise click.UsageError("--cluster goes with a TRACE, and instead of --rm")
     said = None if config is None else read_config(config)
     folder = fresh_folder(out if out is not None else Path("runs") / f"assess-{_name(trace, rm)}")
-    with writing(folder, "give another -o DIR"):
-        folder.mkdir(parents=True, exist_ok=True)
+    claim(folder, Contents("assess", _name(trace, rm), ""))
     found, scheduler, given = _trace_of(trace, rm, cluster, said, for_s, history, folder, access)
     if isinstance(found, Lacks):
         why = f"{found.what}: give --cluster FILE, or --rm URL of the cluster" if found.file else found.what
@@ -182,7 +182,7 @@ def _trace_of(
                 recorded = record_rm(client, known, entitlements=entitlements, progress=say)
             except NothingRan:
                 return Lacks("too short a time: no application has run"), scheduler, given
-            path.write_text(trace_text(recorded.header, recorded.jobs, recorded.notes), encoding="utf-8")
+            write_text(path, trace_text(recorded.header, recorded.jobs, recorded.notes))
     try:
         return read_trace(path), scheduler, given
     except NoJob:

@@ -138,9 +138,12 @@ def run(
     """
     from harness.experiments.campaign.run import Watch, executor_of, folder_of, run_campaign, standings
     from harness.experiments.campaign.spec import load_campaign
+    from harness.results.folders import Contents, claim
 
     loaded = load_campaign(file)
     folder = folder_of(loaded, out)
+    # Another version of the campaign may use the folder: cells that are no longer the campaign's are set aside.
+    claim(folder, Contents("campaign", loaded.spec.campaign, ""))
     warn((*loaded.remarks, *_outdated(loaded, folder)))
     stands = standings(loaded, folder)
     kept = sum(one.state == "done" or (one.state == "failed" and not retry_failed) for one in stands)

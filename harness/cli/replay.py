@@ -102,10 +102,18 @@ def replay(
     from harness.predict.foreign import played_trace
     from harness.predict.replay import against as compare_with
     from harness.predict.replay import difference_lines, left_out, migration, migration_lines, write_experiment
+    from harness.results.folders import Contents, claim, files_identity, free_folder
     from harness.traces.accounting import account_lines, account_of
 
     folder = out if out is not None else Path("runs") / f"replay-{name_of(trace)}"
     called = split_policies(policies)
+    # Policies of the call are variants of one replay, but where the file has them.
+    chosen = (called, schedulers) if schedulers else ()
+    identity = files_identity([trace, *([cluster] if cluster is not None else [])], sample_s, chosen)
+    contents = Contents("replay", name_of(trace), identity)
+    if out is None:
+        folder = free_folder(folder, contents)
+    claim(folder, contents)
     with writing(folder, "give another --out"):
         found = played_trace(trace, cluster, folder / "trace.jsonl")
         kinds = tuple(dict.fromkeys(schedulers)) or (found.header.scheduler or "fair",)
@@ -120,7 +128,7 @@ def replay(
         say(f"{found.path}: {what}")
     if not as_json:
         click.echo(f"{loaded.spec.experiment}: {len(found.jobs)} jobs, {len(variants)} run(s) into {folder}", err=True)
-    ended = run_experiment(loaded, variants, folder, processes=jobs)
+    ended = run_experiment(loaded, variants, folder, processes=jobs, contents=contents)
     differences = [compare_with(one.path, against) for one in ended] if against is not None else []
     well = all(one.exit_code == 0 for one in ended)
     bands = bands_of(found, path, variants, phases=phases, processes=jobs) if phases != 0 and well else {}

@@ -15,6 +15,7 @@ from harness.experiments.campaign.executors import Executor, Here, Processes, To
 from harness.experiments.campaign.run import Watch, ended_of, run_campaign
 from harness.experiments.campaign.spec import Cell, of_one
 from harness.experiments.kind import Ended, Loaded, Runner, Step, Target
+from harness.results.folders import Contents, claim, run_identity
 
 __all__ = ["Ended", "check_backend", "output_folder", "run_experiment"]
 
@@ -48,19 +49,23 @@ def run_experiment(
     on_progress: Callable[[str], None] = lambda _: None,
     runner: Runner | None = None,
     workers: Processes | None = None,
+    contents: Contents | None = None,
 ) -> list[Ended]:
     """Runs all variants; results do not depend on how many run side by side.
 
     What the same call left unfinished in the folder goes on; what has ended there runs again, unless ``resume``. On a
     real backend they run one after another on one cluster, brought up for them or the given `target`, or with a
     `runner` that has one; `on_progress` is told what it does meanwhile. ``workers``: simulate in these processes, which
-    stay for the next experiment.
+    stay for the next experiment. ``contents``: what the folder holds, where that is not the experiment's runs.
 
-    Raises what a run raises (its directory then carries the exit code), and KeyboardInterrupt (130).
+    Raises InputError for a folder that holds something else, before anything runs; what a run raises (its directory
+    then carries the exit code); and KeyboardInterrupt (130).
     """
     check_backend(backend)
     if runner is None:
         experiment.kind.check(experiment, variants, backend, target)
+    identity = run_identity(experiment.hash, backend)
+    claim(folder, contents or Contents("run", experiment.name, identity))
     campaign = of_one(experiment, variants, Place(backend, backend, target or Target()))
     room = min(len(variants), processes_of(processes) if workers is None else workers.room)
     here = runner is not None or backend != "sim" or room <= 1

@@ -17,7 +17,7 @@ import yaml
 
 from harness.base.documents import LONGEST_S
 from harness.base.errors import InputError
-from harness.base.files import read_json
+from harness.base.files import read_json, write_text
 from harness.base.stats import half_width_95
 from harness.experiments.kind import Ended
 from harness.experiments.resolve import split_policy
@@ -143,7 +143,7 @@ def write_experiment(
     # Relative to the experiment file, as workloads' traces are.
     relative = os.path.relpath(trace.path.absolute(), folder.absolute())
     text = experiment_text(trace, name, relative, sample_s=sample_s, schedulers=schedulers, policies=policies)
-    path.write_text(text, encoding="utf-8")
+    write_text(path, text)
     return path
 
 

@@ -2,6 +2,9 @@
 
 ``run.json`` is there from the first moment with ``"exit": null``; every file is written beside its place and moved
 there, so a reader (or a crash, or kill -9) never meets half a file.
+
+A run that ended keeps its directory until another one has ended in its place: a new run in the same place is written
+beside it (``.NAME.new``) and the two are exchanged when the new one is complete. An interrupted one changes nothing.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -18,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from harness.base.errors import InputError
-from harness.base.files import plain, read_json, replace_file, write_json, write_text
+from harness.base.files import exchange, plain, read_json, replace_file, write_json, write_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,6 +45,76 @@ FILES = (
     "ledger.sqlite.lock",
     "report.html",
 )
+
+
+#: Exit codes of runs that came to their end: fine, jobs failed, timed out.
+COMPLETE = (0, 4, 5)
+#: What two runs must have in common for one of them to replace the other.
+_SAME = ("hash", "variant", "backend", "place")
+
+
+def staging_of(path: Path) -> Path:
+    """Where a run is written while an earlier, complete one stands at `path`."""
+    return path.with_name(f".{path.name}.new")
+
+
+def earlier_of(path: Path) -> Path:
+    """Where a valid run is kept that a run which is not valid has replaced."""
+    return path.with_name(f".{path.name}.old")
+
+
+def complete_run(path: Path) -> dict[str, Any] | None:
+    """What ``run.json`` says of a run that came to its end; None where there is none."""
+    try:
+        info = read_json(path / "run.json")
+    except InputError:
+        return None
+    return info if info.get("exit") in COMPLETE else None
+
+
+def settle(staged: Path, target: Path) -> Path:
+    """Let a run that was written beside its place take it, when it is complete or nothing complete stands there.
+
+    Parameters
+    ----------
+    staged : the run's directory as it was written.
+    target : its place. A valid run (exit 0) that stands there is kept as `earlier_of` it when the new one is not valid;
+        any other one is removed.
+
+    Returns
+    -------
+    Path
+        Where the run is now.
+
+    Raises
+    ------
+    InputError
+        The disk refuses.
+    """
+    try:
+        before, now = complete_run(target), complete_run(staged)
+        if before is None:
+            shutil.rmtree(target, ignore_errors=True)
+            os.replace(staged, target)
+            return target
+        if now is None:
+            return staged
+        kept = earlier_of(target)
+        shutil.rmtree(kept, ignore_errors=True)
+        if exchange(staged, target):
+            os.replace(staged, kept)
+        else:
+            os.replace(target, kept)
+            os.replace(staged, target)
+        if before["exit"] != 0 or now["exit"] == 0:
+            shutil.rmtree(kept, ignore_errors=True)
+        return target
+    except OSError as error:
+        raise InputError(
+            f"cannot take the place of the earlier run: {error.strerror}",
+            where=str(target),
+            mend="check disk and rights",
+        ) from None
 
 
 def _now() -> str:
@@ -99,14 +173,28 @@ class RunDirectory:
     """One run directory being written. Closed by `close`; until then it is marked unfinished."""
 
     def __init__(self, path: Path, identity: Mapping[str, Any]) -> None:
-        """Creates (or takes over) the directory and writes ``run.json`` with ``exit`` null.
+        """Create the directory, or reuse it, and write ``run.json`` with ``exit`` null.
 
-        `identity` is what the run is: experiment resolved in full, its hash, policy, backend, seed ...
+        Parameters
+        ----------
+        path : where the run is to be. Where a complete one stands there, ``self.path`` is a directory beside it until
+            `close`.
+        identity : what the run is: experiment resolved in full, its hash, policy, backend, seed ...
 
-        Raises InputError when the directory holds something that is not a run, or cannot be written.
+        Raises
+        ------
+        InputError
+            The directory holds something that is not a run, or a valid run of something else; or it cannot be
+            written.
         """
+        before = complete_run(path)
+        if before is not None:
+            _refuse_foreign(path, before, identity)
+            path = staging_of(path)
         self.path = path
         try:
+            if before is not None:
+                shutil.rmtree(path, ignore_errors=True)
             path.mkdir(parents=True, exist_ok=True)
             if not (path / "run.json").exists() and any(p for p in path.iterdir() if not p.name.startswith(".")):
                 raise InputError(
@@ -169,11 +257,47 @@ class RunDirectory:
         replace_file(self.path / name, write)
 
     @staticmethod
-    def close(path: Path, exit_code: int, why: str | None = None) -> None:
-        """Closes a run directory: ``end`` and ``exit`` (the command's codes) in ``run.json``, and why, if not 0."""
+    def close(path: Path, exit_code: int, why: str | None = None) -> Path:
+        """Close a run directory: ``end`` and ``exit`` (the command's codes) in ``run.json``, and why, if not 0.
+
+        Parameters
+        ----------
+        path : the directory as it was written.
+        exit_code : the run's.
+        why : why it is not 0.
+
+        Returns
+        -------
+        Path
+            Where the run is now: one that was written beside an earlier run takes its place when it is complete.
+        """
         info = read_json(path / "run.json")
         info.pop("progress", None)
         info.update(end=_now(), exit=exit_code)
         if why is not None:
             info["why"] = why
         write_json(path / "run.json", info)
+        name = path.name.removeprefix(".").removesuffix(".new")
+        target = path.with_name(name)
+        return settle(path, target) if name and path == staging_of(target) else path
+
+
+def _refuse_foreign(path: Path, before: Mapping[str, Any], identity: Mapping[str, Any]) -> None:
+    """Raises InputError where a valid run of something else stands."""
+    if before["exit"] != 0:
+        return
+    for key in _SAME:
+        if key in before and key in identity and before[key] != identity[key]:
+            experiment = before.get("experiment")
+            name = experiment.get("experiment") if isinstance(experiment, Mapping) else None
+            what = f"experiment {name}, variant {before.get('variant')}, backend {before.get('backend')}"
+            if key == "hash":
+                what += " in another version" if name == _name_of(identity) else ""
+            raise InputError(
+                f"it holds another run ({what})", where=str(path), mend="choose another --out, or remove it"
+            )
+
+
+def _name_of(identity: Mapping[str, Any]) -> Any:
+    experiment = identity.get("experiment")
+    return experiment.get("experiment") if isinstance(experiment, Mapping) else None

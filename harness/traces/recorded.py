@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from harness.base.documents import Name, Seconds, Strict, YamlDocument, validated
 from harness.base.errors import InputError
-from harness.base.files import no_constant, open_whole, read_json, reading
+from harness.base.files import no_constant, open_whole, read_json, reading, write_text
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.queues import SchedulerName
 from harness.model.resources import Resource
@@ -431,7 +431,7 @@ def trace_text(header: Header, jobs: Iterable[JobLine], notes: Iterable[NoteLine
 def put_trace(path: Path, header: Header, jobs: Iterable[JobLine]) -> Trace:
     """A trace is written into a file, whose folder may be missing, and read back (`read_trace`)."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(trace_text(header, jobs), encoding="utf-8")
+    write_text(path, trace_text(header, jobs))
     return read_trace(path)
 
 

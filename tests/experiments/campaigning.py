@@ -73,8 +73,9 @@ class Scripted:
             script = self.script.get(cell.variant.name, [])
             said = script.pop(0) if script else Told("", "end", exit_code=0, wall_s=1.0)
             if said.kind == "end":
-                RunDirectory(cell.directory(self.out), {"seed": 1}).write_summary({"queues": {}})
-                RunDirectory.close(cell.directory(self.out), said.exit_code)
+                directory = RunDirectory(cell.directory(self.out), {"seed": 1})
+                directory.write_summary({"queues": {}})
+                RunDirectory.close(directory.path, said.exit_code)
             return [Told(id_, said.kind, None, said.exit_code, said.why, said.wall_s, said.passing)]
         time.sleep(min(timeout_s, 0.02))
         return []

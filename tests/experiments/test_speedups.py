@@ -74,7 +74,7 @@ def test_a_campaign_holds_its_cells_against_the_plainest_too(write: Any, tmp_pat
         queues = {"root.a": {"jobs": 3, "ended": 3, "failed": 0, "mean_completion_s": took[name]}}
         RunDirectory(cell.directory(tmp_path), {"seed": 1, "cell": cell.id}).write_summary({"queues": queues})
         RunDirectory.close(cell.directory(tmp_path), 0)
-    _beside(campaign, tmp_path)
+    _beside(campaign, tmp_path, {cell.id: 0 for cell in campaign.cells})
     summary = json.loads((cells["fair"].directory(tmp_path) / "summary.json").read_text())
     assert summary["queues"]["root.a"]["speedup_over_static"] == 2
 

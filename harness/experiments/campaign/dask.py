@@ -19,6 +19,7 @@ from harness.base.errors import CallError, YarnfairError
 from harness.experiments.campaign.executors import Told, run_cell, told_afar
 from harness.experiments.campaign.spec import Cell
 from harness.experiments.kind import Loaded
+from harness.results.store import settle, staging_of
 
 #: Cells at each thread of a worker: one runs, one waits.
 _AT_A_THREAD = 2
@@ -129,8 +130,10 @@ def _unpack(archive: bytes, folder: Path) -> None:
         # A zip file holds no links, and its names cannot leave the folder. (Tar needs a filter, which 3.11.2 lacks.)
         with zipfile.ZipFile(io.BytesIO(archive)) as packed:
             packed.extractall(scratch)
-        shutil.rmtree(folder, ignore_errors=True)
-        os.replace(scratch, folder)
-        folder.chmod(0o755)
+        scratch.chmod(0o755)
+        staged = staging_of(folder)
+        shutil.rmtree(staged, ignore_errors=True)
+        os.replace(scratch, staged)
+        settle(staged, folder)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

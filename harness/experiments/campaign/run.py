@@ -35,7 +35,7 @@ from harness.experiments.campaign.executors import (
 from harness.experiments.campaign.spec import Cell, LoadedCampaign
 from harness.experiments.campaign.state import FILE, RUN_FILE, CampaignState, Standing, locked
 from harness.experiments.kind import Ended, Step
-from harness.results.store import RunDirectory
+from harness.results.store import COMPLETE, RunDirectory, staging_of
 from harness.results.validity import invalidity
 
 #: The estimate of a cell that nobody measured yet: a start, and so many containers a second. Rough by intent.
@@ -352,8 +352,9 @@ def run_campaign(
                     if ends:
                         run.clusters.close()
                     _close_cut(run)
-            _beside(campaign, out)
-            return Outcome(state.standings(), ran, kept, time.perf_counter() - began)
+            stands = state.standings()
+            _beside(campaign, out, {one.id: one.exit or 0 for one in stands if one.state in ("done", "failed")})
+            return Outcome(stands, ran, kept, time.perf_counter() - began)
         except sqlite3.Error as error:
             raise InputError(
                 f"cannot be written: {error}", where=str(state.path), mend="check the disk, then run it again"
@@ -413,20 +414,24 @@ def _is_there(cell: Cell, out: Path, standing: Standing) -> bool:
 def _close_cut(run: _Run) -> None:
     """Says in the directories of what was cut off that it was."""
     for cell, _ in run.running.values():
-        path = cell.directory(run.out)
-        # A directory without a run.json had not begun.
-        with contextlib.suppress(YarnfairError, OSError):
-            info = read_json(path / "run.json")
-            if info.get("exit") is None and info.get("cell") == cell.id:
-                RunDirectory.close(path, INTERRUPTED, "interrupted")
+        directory = cell.directory(run.out)
+        for path in (directory, staging_of(directory)):
+            # A directory without a run.json had not begun.
+            with contextlib.suppress(YarnfairError, OSError):
+                info = read_json(path / "run.json")
+                if info.get("exit") is None and info.get("cell") == cell.id:
+                    RunDirectory.close(path, INTERRUPTED, "interrupted")
 
 
-def _beside(campaign: LoadedCampaign, out: Path) -> None:
-    """What a run has only beside others of its experiment, backend and repeat, into the summaries: speed-ups."""
+def _beside(campaign: LoadedCampaign, out: Path, exits: Mapping[str, int]) -> None:
+    """What a run has only beside others of its experiment, backend and repeat, into the summaries: speed-ups.
+
+    ``exits``: how the cells ended, by their ids. Where the last attempt failed, an earlier run may stand in its place.
+    """
     groups: dict[tuple[str, str, int], list[Ended]] = {}
     for cell in campaign.cells:
         ended = ended_of(cell, out)
-        if ended is not None and ended.summary and ended.exit_code in (0, 4, 5):
+        if ended is not None and ended.summary and exits.get(cell.id) in COMPLETE:
             groups.setdefault((cell.source, cell.backend, cell.repeat), []).append(ended)
     for (source, *_), runs in groups.items():
         before = [copy.deepcopy(run.summary) for run in runs]

@@ -27,7 +27,7 @@ from harness.experiments.resolve import experiment_path
 from harness.experiments.selection import Selection
 from harness.experiments.spec import Scalar, Seed, Slug, combinations
 from harness.policies.registry import installed_policy
-from harness.results.store import versions
+from harness.results.store import complete_run, versions
 
 MOST_CELLS = 100_000
 Order = Literal["interleave", "shuffle", "listed"]
@@ -112,9 +112,13 @@ class Cell:
         return out / self.below / str(self.variant.name)
 
     def clear(self, out: Path) -> None:
-        """Removes what an attempt before has left in a folder of the cell's own."""
-        if self.below:
-            shutil.rmtree(out / self.below, ignore_errors=True)
+        """Remove what an earlier attempt has left in a folder of the cell's own, but no run that came to its end."""
+        kept = self.directory(out)
+        if not self.below or not (out / self.below).is_dir():
+            return
+        for path in (out / self.below).iterdir():
+            if path != kept or complete_run(kept) is None:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)
