@@ -74,6 +74,32 @@ for _extension in extensions():
 COMMANDS = {verb: place for group in GROUPS.values() for verb, place in group.items()}
 
 
+def with_debug(command: click.Command) -> click.Command:
+    """The command with ``--debug``; of a group, all its commands."""
+    if isinstance(command, click.Group):
+        for one in command.commands.values():
+            with_debug(one)
+    elif not any("--debug" in param.opts for param in command.params):
+        command.params.append(
+            click.Option(
+                ["--debug"],
+                is_flag=True,
+                expose_value=False,
+                is_eager=True,
+                callback=_begin_debug,
+                help="Log to standard error what is asked of which daemon, and what it answers.",
+            )
+        )
+    return command
+
+
+def _begin_debug(_context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    if value:
+        from harness.base.debug import to_standard_error
+
+        to_standard_error()
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called."""
 
@@ -86,7 +112,7 @@ class LazyGroup(click.Group):
             return None
         module, attribute = COMMANDS[cmd_name][0].split(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
-        return command
+        return with_debug(command)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -86,6 +86,10 @@ def enforce(
 
     config, trusted = read_config(Path(config_file)), trust_clock or ""
     log = Log(sys.stderr, "json" if log_format == "json" else "text")
+    if log.in_json:
+        from harness.base.debug import lines_in_json
+
+        lines_in_json()
     if resume:
         return _resume(config)
     if release:

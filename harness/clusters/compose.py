@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -22,6 +24,7 @@ from typing import Any
 
 import yaml
 
+from harness.base.debug import Timer, shown
 from harness.base.errors import InputError, RunTimedOut
 from harness.clusters import site
 from harness.clusters.base import Cluster, Finding
@@ -31,6 +34,7 @@ from harness.clusters.state import ClusterSpec, ClusterState
 from harness.clusters.status import ClusterStatus, Part, last_words, wait_for_nodes
 from harness.model.data import data_path
 
+_LOG = logging.getLogger(__name__)
 _PORTS = ("http", "client", "admin")
 #: Building the image resolves Hadoop's jars: minutes on a slow network.
 _BUILD_TIMEOUT_S = 1_800.0
@@ -289,6 +293,7 @@ class DockerCluster(Cluster):
         if self.folder.path("override.yaml").is_file():
             files += ["-f", str(self.folder.path("override.yaml"))]
         command = ["docker", "compose", "-p", state.mark, *files, *arguments]
+        timer = Timer()
         # A session of its own: `docker` hands on to its compose plugin, and both must end when we give up.
         with subprocess.Popen(
             command,
@@ -310,6 +315,7 @@ class DockerCluster(Cluster):
                 if isinstance(error, subprocess.TimeoutExpired):
                     raise RunTimedOut(f"docker compose {arguments[0]} did not end within {timeout_s:g} s") from None
                 raise
+        _LOG.debug("%s: exit code %s in %s: %s", shlex.join(command), running.returncode, timer, shown(told))
         if running.returncode:
             why, mend = why_failed(told, build=arguments[0] == "build")
             raise InputError(f"docker compose {arguments[0]} failed: {why[:300]}", mend=mend)

@@ -7,8 +7,10 @@ killed. Everything that a cluster starts, down to the containers' shells, carrie
 
 from __future__ import annotations
 
+import logging
 import os
 import re
+import shlex
 import signal
 import subprocess
 import time
@@ -16,8 +18,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.base.debug import shown
 from harness.base.errors import InputError
 
+_LOG = logging.getLogger(__name__)
 #: The variable that marks all of a cluster's processes.
 MARK = "YARNFAIR_CLUSTER"
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -106,6 +110,7 @@ def start(command: Sequence[str], *, environment: Mapping[str, str], folder: Pat
             )
         except OSError as error:
             raise InputError(f"cannot start {command[0]}: {error.strerror}", mend="check the installation") from None
+    _LOG.debug("started %s as process %s, output in %s", shown(shlex.join(command)), started.pid, log)
     found = _stat(started.pid)
     # It outlives this program: nobody here waits for it, and Popen's destructor must not warn about that.
     started.returncode = 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import posixpath
 import shlex
 import stat
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.base.debug import Timer, shown
 from harness.base.errors import InputError, reason
 from harness.base.files import reading
 from harness.clusters.inventory import Host
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     import fabric
     import paramiko
 
+_LOG = logging.getLogger(__name__)
 KEEPALIVE_S = 10
 COMMAND_S = 60.0
 #: So long may a transfer of files stand still.
@@ -138,7 +141,7 @@ class Remote:
 
     def run(self, command: str, *, timeout_s: float = COMMAND_S, stdin: str = "") -> Done:
         """Runs a shell command to its end. Unreachable when it does not answer in time."""
-        client = self.client()
+        client, timer = self.client(), Timer()
         with self._talking("a command ran", timeout_s + self.host.access.timeout_s):
             _, out, err = client.exec_command(command, timeout=timeout_s)
             channel = out.channel
@@ -149,6 +152,7 @@ class Remote:
             code = channel.recv_exit_status()
             if code < 0:
                 raise EOFError("it ended without an exit code")
+        _LOG.debug("ssh %s: %s: exit code %s in %s: %s", self.name, shown(command), code, timer, shown(wrong or text))
         return Done(code, text.decode("utf-8", "replace"), wrong.decode("utf-8", "replace"))
 
     def check(self, command: str, what: str, *, timeout_s: float = COMMAND_S, stdin: str = "", mend: str = "") -> str:
@@ -204,6 +208,7 @@ class Remote:
 
         Checksums are compared on the host before any of them takes its place.
         """
+        _LOG.debug("sftp %s: put %s", self.name, shown(", ".join(files)))
         session = self.sftp()
         parts: dict[str, tuple[str, str]] = {}
         try:

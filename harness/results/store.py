@@ -43,6 +43,8 @@ FILES = (
     "ledger.sqlite-wal",
     "ledger.sqlite-shm",
     "ledger.sqlite.lock",
+    "debug.log",
+    "debug.log.1",
     "report.html",
 )
 

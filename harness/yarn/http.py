@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import logging
 import os
 import re
 import ssl
@@ -21,6 +22,7 @@ from urllib.parse import urlsplit
 import requests
 import urllib3
 
+from harness.base.debug import Timer, shown
 from harness.base.errors import CallError
 from harness.yarn.errors import BadAnswer, NoActiveRm, Refused, Unreachable, well_formed
 from harness.yarn.kerberos import Login, Spnego, mend_of, wants_ticket
@@ -129,6 +131,37 @@ class Answer:
     status: int
     document: Any
     headers: Mapping[str, str]
+
+
+_LOG = logging.getLogger(__name__)
+
+
+class _Heard:
+    """One exchange, for the debug log: what was asked, and the beginning of the answer."""
+
+    #: So much of an answer is kept, bytes.
+    MOST = 2000
+
+    def __init__(self, method: str, url: str, query: Mapping[str, str], body: Any) -> None:
+        asked = f" {json.dumps(body)}" if body is not None else ""
+        self.asked = f"{method} {url}{f' {dict(query)}' if query else ''}{shown(asked)}"
+        self.timer, self.beginning, self.size = Timer(), b"", 0
+
+    def chunks(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        for chunk in chunks:
+            self.size += len(chunk)
+            self.beginning += chunk[: self.MOST - len(self.beginning)]
+            yield chunk
+
+    def log(self, response: requests.Response) -> None:
+        # Headers hold cookies and tickets: none of them is logged.
+        text = shown(self.beginning)
+        _LOG.debug("%s: HTTP %s, %s bytes in %s: %s", self.asked, response.status_code, self.size, self.timer, text)
+
+
+def _nothing_heard(heard: _Heard | None, error: BaseException) -> None:
+    if heard is not None:
+        _LOG.debug("%s: no answer after %s: %s", heard.asked, heard.timer, error)
 
 
 #: Makes a document of an answer's bytes as they come (address for errors second). Raises BadAnswer.
@@ -341,6 +374,7 @@ class HttpClient:
             query["user.name"] = self.options.user
         url = _address_of(base, path)
         left = max(0.05, end - self._clock())
+        heard = _Heard(method, url, query, body) if _LOG.isEnabledFor(logging.DEBUG) else None
         try:
             response = self._session.request(
                 method,
@@ -353,9 +387,11 @@ class HttpClient:
                 stream=True,
             )
         except Unreachable as error:
+            _nothing_heard(heard, error)
             # No ticket: what the server had answered before was that it wants one.
             raise _Failed(error, unsent=True) from None
         except _TRANSPORT_ERRORS as error:
+            _nothing_heard(heard, error)
             if (trouble := tls_trouble(error, base)) is not None:
                 raise _Failed(trouble, unsent=not watch.sent) from None
             # Before the connection stood nothing was sent. A reset while waiting for the answer is another thing.
@@ -367,12 +403,16 @@ class HttpClient:
             most = self.options.max_answer_bytes * (1 if reader is None else STREAMED)
             most = most if most_bytes is None else min(most, most_bytes)
             chunks = self._chunks(response, url, end, most)
+            if heard is not None:
+                chunks = heard.chunks(chunks)
             if reader is not None and 200 <= response.status_code < 300:
                 return Answer(url, response.status_code, reader(chunks, url), response.headers)
             data = b"".join(chunks)
             return self._judge(response, base, url, data, words)
         finally:
             response.close()
+            if heard is not None:
+                heard.log(response)
 
     def _late(self, url: str) -> Unreachable:
         return Unreachable(f"no answer in time: not complete after {self.options.deadline_s:g} s", where=url)

@@ -6,6 +6,7 @@ there are is harness.yarn.adminrpc's business.
 
 from __future__ import annotations
 
+import logging
 import socket
 import struct
 import time
@@ -13,10 +14,12 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from harness.base.errors import CallError
+from harness.base.debug import Timer
+from harness.base.errors import CallError, YarnfairError
 from harness.yarn.errors import BadAnswer, NoActiveRm, Refused, Unreachable
 from harness.yarn.kerberos import Login, SaslGssapi, is_peer, mend_of
 
+_LOG = logging.getLogger(__name__)
 _CONNECTION_CALL_ID = -3
 _SASL_CALL_ID = -33
 _SIMPLE, _SASL = 0, 0xDF
@@ -166,6 +169,28 @@ def call(
         raise CallError(f"timeout_s is {timeout_s}", mend="give seconds between 0 and 86400")
     if not user or len(user) > 256:
         raise CallError(f"{user[:40]!r} is not a user's name")
+    timer = Timer()
+    asked = f"{address} {protocol.rpartition('.')[2]}.{method}, {len(request)} bytes, as {user}"
+    try:
+        answer = _called(address, protocol, method, request, user=user, timeout_s=timeout_s, login=login)
+    except YarnfairError as error:
+        _LOG.debug("%s: failed after %s: %s", asked, timer, error.line())
+        raise
+    _LOG.debug("%s: %s bytes in %s", asked, len(answer), timer)
+    return answer
+
+
+def _called(
+    address: RpcAddress,
+    protocol: str,
+    method: str,
+    request: bytes,
+    *,
+    user: str,
+    timeout_s: float,
+    login: Login | None,
+) -> bytes:
+    """`call`, whose arguments are checked."""
     end = time.monotonic() + timeout_s
     client = uuid.uuid4().bytes
     where = f"{address} {method}"

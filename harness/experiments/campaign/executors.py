@@ -7,6 +7,7 @@ harness.experiments.campaign.run's.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 import sys
@@ -18,6 +19,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from harness.base.debug import DebugLog, debug_log
 from harness.base.errors import CallError, InputError, YarnfairError
 from harness.base.workers import end_in_order_with_parent, workers_context
 from harness.experiments.campaign.clusters import OpenCluster
@@ -28,6 +30,7 @@ from harness.results.store import RunDirectory
 from harness.results.validity import invalidity
 
 INTERRUPTED = 130
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,25 @@ def run_cell(
 
     ``cluster``: holds the cluster of a cell that is not simulated, for this and the ``coming`` variants; ``says`` is
     told what it does meanwhile. ``runner``: carries it out instead of what its kind has for its place.
+
+    What is asked of daemons meanwhile, the start of the cluster included, is in ``debug.log`` of the run directory.
     """
+    with debug_log() as log:
+        return _run_cell(experiment, cell, out, on_step, log, runner=runner, cluster=cluster, coming=coming, says=says)
+
+
+def _run_cell(
+    experiment: Loaded,
+    cell: Cell,
+    out: Path,
+    on_step: Callable[[Step], None] | None,
+    log: DebugLog,
+    *,
+    runner: Runner | None,
+    cluster: OpenCluster | None,
+    coming: Sequence[Any],
+    says: Callable[[str], None],
+) -> Told:
     began = time.perf_counter()
     real, kind = cell.place.real, experiment.kind
 
@@ -114,6 +135,7 @@ def run_cell(
                 **experiment.described(),
             },
         )
+        log.write_to(directory.path)
         try:
             outcome = (runner or kind.run_one)(experiment, cell.variant, directory, on_step)
         except BaseException as error:
@@ -128,6 +150,7 @@ def run_cell(
         wrong = isinstance(error, InputError | CallError)
         return told(real and isinstance(error, InputError) if wrong else True, *_words(error), error)
     except Exception as error:
+        _LOG.debug("%s failed", cell.name, exc_info=True)
         # A fault of the program: trying again shows the same.
         return told(real, *_words(error), error)
     # The simulator's jobs fail again in the same way; a cluster's need not.
