@@ -1,4 +1,4 @@
-"""Links of README, CHANGELOG and docs/ lead to files that are there, and every page can be found from the index.
+"""Links of the pages at the root and in docs/ lead to files that are there, and every page can be found from the index.
 
 So do the files and modules that pages name without a link, and the pages that code names.
 """
@@ -19,7 +19,7 @@ PAGE = re.compile(r"\bdocs/[\w/-]+\.(?:md|json|svg|ipynb)\b")
 
 
 def pages() -> list[Path]:
-    return [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def anchors(page: Path) -> set[str]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tomllib
 from importlib import metadata
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -30,8 +32,23 @@ def test_the_top_level_has_the_shape_that_users_were_promised() -> None:
     folders = ("harness", "studies", "templates", "yarn-policy", "workloads", "docker", "tests", "docs", "experiments")
     for name in folders:
         assert (ROOT / name).is_dir(), name
-    for name in ("pyproject.toml", "Makefile", "README.md", "CHANGELOG.md", "LICENSE", "requirements.txt"):
+    pages = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CITATION.cff", "LICENSE")
+    for name in (*pages, "pyproject.toml", "Makefile", "requirements.txt", ".editorconfig", ".pre-commit-config.yaml"):
         assert (ROOT / name).is_file(), name
+
+
+def test_the_hooks_before_a_commit_run_what_make_lint_runs() -> None:
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
+    run = {hook["entry"].split()[0].removeprefix(".venv/bin/") for hook in hooks}
+    recipe = (ROOT / "Makefile").read_text().partition("\nlint: setup\n")[2].partition("\n\n")[0]
+    assert run == {line.split()[0].removeprefix("$(BIN)/") for line in recipe.splitlines()}
+    assert all((ROOT / hook["entry"].split()[0]).exists() for hook in hooks)
+
+
+def test_the_citation_names_the_version_of_the_package() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert (citation["version"], citation["license"]) == (project["version"], project["license"])
 
 
 def test_nothing_in_the_repository_names_a_machine_or_a_registry() -> None:
