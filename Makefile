@@ -1,5 +1,6 @@
 # make run        sets up, then two loads on the simulator: LTYARN's, and one where queues never pause; reports at the end
 # make test       sets up, then every test that this machine can run; says what it left out and why
+# make test-checked  the tests of the engine, compiled with a check of every index (YARNFAIR_CHECKED=1)
 # make test-long  the long series in full (PART=tests/cluster: some of it); goes on where it stopped, until a file changes
 # make bench-check  this machine's figures (ratios to a calibration loop) against the last record; ten minutes, outside the tests
 # make records    every simulated record in docs/records made again (ONLY=NAME: one); exit 3 when a value differs
@@ -21,10 +22,10 @@ JOBS ?= 3
 # The tests start Python some hundred times: without its compiled files each start takes seconds more.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup kerberos run engine test test-bare test-parts test-long bench-check records figures reference site lint format lock clean
+.PHONY: help setup kerberos run engine test test-bare test-parts test-checked test-long bench-check records figures reference site lint format lock clean
 
 help:
-	@sed -n 's/^# //p' Makefile | head -11
+	@sed -n 's/^# //p' Makefile | head -12
 
 setup: $(STAMP)
 
@@ -76,6 +77,16 @@ test-bare: engine
 
 test-parts: engine
 	$(PYTEST) -m "not long and parts" tests
+
+# The engine's tests with a check of every index: small ones, since compiling is most of it.
+CHECKED = tests/fuzz/test_engine.py tests/fuzz/test_kernels.py tests/oracle/test_recorded_decisions.py \
+  tests/oracle/test_recorded_run.py tests/sim/test_room.py tests/sim/test_simulate.py tests/sim/test_scheduler.py \
+  tests/systems/qknober/test_simulator.py tests/sim/capacity/test_world.py tests/policies/test_weights_kernel.py
+
+test-checked: export YARNFAIR_CHECKED = 1
+test-checked: setup
+	$(BIN)/python -c 'from harness.sim.compiled import compile_engine as c; c(); c("capacity")'
+	$(PYTEST) -m "not long and not parts" $(CHECKED)
 
 test-long: lint
 	YARNFAIR_ORACLE_SCRIPTS=$${YARNFAIR_ORACLE_SCRIPTS:-1000} YARNFAIR_ORACLE_FILES=$${YARNFAIR_ORACLE_FILES:-20000} \

@@ -40,10 +40,16 @@ def mutations() -> list[Mutation]:
 
 
 class Copy:
-    """A copy of the tree in a folder; what is compiled in it stays for the next mutation."""
+    """A copy of the tree in a folder; what is compiled in it stays for the next mutation.
 
-    def __init__(self, folder: Path) -> None:
+    ``environment``: what the tests see besides.
+    """
+
+    def __init__(self, folder: Path, **environment: str) -> None:
         self.folder = folder
+        self._environment = environment
+        #: All that the last run of tests printed.
+        self.output = ""
         self._pass: set[str] = set()
         listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         for name in subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0"):
@@ -70,18 +76,21 @@ class Copy:
 
     def _fail(self, tests: str) -> tuple[bool, str]:
         """Whether tests fail in the copy, and the last line that says so. RuntimeError if none ran."""
+        # Machine code is kept beside the copy's sources, not where these tests keep theirs.
+        kept = {key: value for key, value in os.environ.items() if key != "NUMBA_CACHE_DIR"}
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not long and not parts"]
         try:
             ended = subprocess.run(
                 [*command, *tests.split()],
                 cwd=self.folder,
-                env={**os.environ, "PYTHONPATH": str(self.folder), "YARNFAIR_LIVE_FLOOR": "0", "CI": ""},
+                env={**kept, "PYTHONPATH": str(self.folder), "YARNFAIR_LIVE_FLOOR": "0", "CI": "", **self._environment},
                 capture_output=True,
                 text=True,
                 timeout=MOST_S,
             )
         except subprocess.TimeoutExpired:
             return True, f"not ended after {MOST_S:g} s"
+        self.output = ended.stdout
         if ended.returncode not in (0, 1):
             raise RuntimeError(f"{tests}: {(ended.stdout + ended.stderr)[-2000:]}")
         lines = ended.stdout.strip().splitlines()

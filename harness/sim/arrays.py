@@ -12,6 +12,7 @@ array out of it by name (``s.q``). No references are counted there: whoever call
 from __future__ import annotations
 
 import hashlib
+import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Self, get_type_hints
@@ -38,6 +39,9 @@ from numba.core.typing.typeof import typeof_impl
 from numba.extending import NativeValue, intrinsic, models, register_model, unbox
 from numba.np.arrayobj import populate_array
 from numba.np.numpy_support import from_dtype
+
+from harness.base.errors import InternalError
+from harness.base.machine_code import CHECKED, kernel_name
 
 _WORD, _BYTE = ir.IntType(64), ir.IntType(8)
 #: Bytes of a line of the caches.
@@ -300,10 +304,24 @@ def _length(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return _word(builder, args[0], sig.args[0].slot + 1)
 
 
-def _element(builder: Any, column: ColumnType, table: Any, index: Any) -> Any:
+def _check(context: Any, builder: Any, column: ColumnType, table: Any, indices: list[Any]) -> None:
+    """In the checked build: an index outside its axis raises InternalError."""
+    outside = ir.Constant(ir.IntType(1), 0)
+    for axis, index in enumerate(indices):
+        length = _word(builder, table, column.slot + 1 + axis)
+        outside = builder.or_(outside, builder.icmp_unsigned(">=", index, length))
+    with builder.if_then(outside, likely=False):
+        what = f"an index of {column.name.rpartition('.')[2]!r} is out of bounds in {kernel_name(builder)}"
+        context.call_conv.return_user_exc(builder, InternalError, (what,))
+
+
+def _element(context: Any, builder: Any, column: ColumnType, table: Any, index: Any, *, checked: bool = CHECKED) -> Any:
     """Where an element stands, as an address of bytes."""
+    indices = [builder.extract_value(index, axis) for axis in range(2)] if column.ndim == 2 else [index]
+    if checked:
+        _check(context, builder, column, table, indices)
     if column.ndim == 2:
-        first, second = (builder.extract_value(index, axis) for axis in range(2))
+        first, second = indices
         index = builder.add(builder.mul(first, _word(builder, table, column.slot + 2)), second)
     base = builder.inttoptr(_word(builder, table, column.slot), _BYTE.as_pointer())
     return builder.gep(base, [builder.mul(index, ir.Constant(_WORD, column.itemsize))], inbounds=True)
@@ -338,7 +356,7 @@ def _store(context: Any, builder: Any, element: Any, value: Any, address: Any, k
 @lower_builtin(operator.getitem, ColumnType, types.Any)
 def _get_item(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     column = sig.args[0]
-    address = _element(builder, column, *args)
+    address = _element(context, builder, column, *args)
     if isinstance(column.element, RowType):
         return address
     return _load(context, builder, column.element, address, column.name)
@@ -347,7 +365,7 @@ def _get_item(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 @lower_builtin(operator.setitem, ColumnType, types.Any, types.Any)
 def _set_item(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     column = sig.args[0]
-    _store(context, builder, column.element, args[2], _element(builder, column, *args[:2]), column.name)
+    _store(context, builder, column.element, args[2], _element(context, builder, column, *args[:2]), column.name)
     return context.get_dummy_value()
 
 
@@ -409,6 +427,32 @@ def _set_named(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return _set_field(context, builder, signature(types.void, row, kind), (args[0], args[2]), name.literal_value)
 
 
+def poisoner(kept: frozenset[str]) -> Any:
+    """Create a compiled function ``poison(column, index)`` that overwrites a record, but for the fields `kept`.
+
+    For slots that are free: whoever still uses one as an index, a flag or an amount is found by what follows. Integers
+    become 0x5A in each byte, which is outside every array, reals NaN.
+    """
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def poison(typing: Any, column: Any, index: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            row = signature.args[0].element
+            address = _element(context, builder, signature.args[0], *args)
+            for name, (kind, _) in row.fields.items():
+                if name in kept:
+                    continue
+                stored = context.get_value_type(kind)
+                whole = isinstance(kind, types.Integer)
+                value = ir.Constant(stored, int("5a" * (kind.bitwidth // 8), 16) if whole else math.nan)
+                _store(context, builder, kind, value, _field(builder, row, address, name), f"{row.name}.{name}")
+            return context.get_dummy_value()
+
+        return types.none(column, _index(column, index)), codegen
+
+    return poison
+
+
 def _fetcher(most: int) -> Any:
     @intrinsic  # type: ignore[untyped-decorator]
     def fetcher(typing: Any, column: Any, index: Any) -> Any:
@@ -419,7 +463,8 @@ def _fetcher(most: int) -> Any:
                 [_BYTE.as_pointer()],
                 ir.FunctionType(ir.VoidType(), [_BYTE.as_pointer(), number, number, number]),
             )
-            address = _element(builder, signature.args[0], *args)
+            # An address outside is allowed here: nothing is read.
+            address = _element(context, builder, signature.args[0], *args, checked=False)
             for line in range(0, min(signature.args[0].itemsize, most), _LINE):
                 at = builder.gep(address, [ir.Constant(_WORD, line)], inbounds=True)
                 builder.call(code, [at, number(0), number(3), number(1)])

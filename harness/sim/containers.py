@@ -31,8 +31,8 @@ _onto_node, _off_node = linked("c_head", "c_tail", "n_prev", "n_next")
 find_ask, _into_asks = keyed("req_head")
 _out_of_asks = chained("req_head", "next")
 #: Free slots of applications, containers and asks.
-_take_app, free_app = pool("free_app", "free_next", "n_free_app")
-_take_container, _free_container = pool("free_c", "free_next", "n_free_c")
+_take_app, free_app = pool("free_app", "free_next", "n_free_app", kept="alive serial id")
+_take_container, _free_container = pool("free_c", "free_next", "n_free_c", kept="alive serial")
 _take_ask, _free_ask = pool("free_r", "next", "n_free_r")
 
 

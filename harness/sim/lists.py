@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.base.errors import InternalError
+from harness.base.machine_code import CHECKED
+from harness.sim.arrays import poisoner
 from harness.sim.kernel import kernel
 
 Kernel = Callable[..., Any]
@@ -23,7 +25,7 @@ def _named(function: Kernel, *fields: str) -> Kernel:
     return kernel(function)
 
 
-def pool(head: str, link: str, count: str) -> tuple[Kernel, Kernel]:
+def pool(head: str, link: str, count: str, kept: str | None = "") -> tuple[Kernel, Kernel]:
     """Create the kernels that take a slot from a free list and return one to it.
 
     The callers reserve what they need beforehand and return NEED_ROOM when it is not there. A list that is empty all
@@ -33,6 +35,7 @@ def pool(head: str, link: str, count: str) -> tuple[Kernel, Kernel]:
     ----------
     head, count : fields of the globals: the first free slot (-1: none), the number of free slots.
     link : the field of a free slot that holds the next one.
+    kept : the fields that may still be read once a slot is free. The checked build overwrites the others; None: none.
 
     Returns
     -------
@@ -53,7 +56,17 @@ def pool(head: str, link: str, count: str) -> tuple[Kernel, Kernel]:
         g[head] = i
         g[count] += 1
 
-    return _named(take, head), _named(free, head)
+    if not CHECKED or kept is None:
+        return _named(take, head), _named(free, head)
+    poison = poisoner(frozenset((link, *kept.split())))
+
+    def free_poisoned(members: Any, g: Any, i: int) -> None:
+        poison(members, i)
+        members[i][link] = g[head]
+        g[head] = i
+        g[count] += 1
+
+    return _named(take, head), _named(free_poisoned, head)
 
 
 def linked(head: str, tail: str, before: str, after: str) -> tuple[Kernel, Kernel]:

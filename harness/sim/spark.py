@@ -14,7 +14,7 @@ from harness.sim.lists import pool, stacked
 from harness.sim.tasks import FAILED, FINISHED, log_attempt, put_redo, seal, take_redo, work_ms
 
 _into_executor, _out_of_executor = stacked("inner", "prev", "next")
-_take_slot, _free_slot = pool("inner_free", "next", "inner_left")
+_take_slot, _free_slot = pool("inner_free", "next", "inner_left", kept="gen")
 
 
 @kernel

@@ -37,7 +37,7 @@ COPY_ASKED, BEATEN = -2, -3
 #: A stage's live containers, and a Spark job's executors.
 _into_stage, _out_of_stage = stacked("run_head", "st_prev", "st_next")
 into_executors, out_of_executors = stacked("ex_head", "st_prev", "st_next")
-_take_slot, _free_slot = pool("redo_free", "next", "redo_left")
+_take_slot, _free_slot = pool("redo_free", "next", "redo_left", kept=None)
 
 
 @kernel

@@ -96,7 +96,7 @@ print(json.dumps(decider(json.load(sys.stdin)).run()))
 def python(code: str, given: str = "") -> str:
     """What a process of its own prints: a fault of this kind ends the process, or never ends."""
     done = subprocess.run(
-        [sys.executable, "-c", code], input=given, capture_output=True, text=True, timeout=240, cwd=ROOT, check=False
+        [sys.executable, "-c", code], input=given, capture_output=True, text=True, timeout=900, cwd=ROOT, check=False
     )
     assert done.returncode == 0, done.stderr[-800:]
     return done.stdout
