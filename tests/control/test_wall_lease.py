@@ -426,6 +426,7 @@ def test_a_queue_that_was_commented_out_before_a_spare_took_over_keeps_its_entit
         # The first is killed while the queue is away; it comes back with the weight that was the first one's.
         clock[0] += 31.0
         rm.now_s += 31.0
+        spare._good_s = clock[0]
         spare.tick()
         assert spare.holds
         rm.place.data = rm.place.data.replace(b"<!-- away -->", b)

@@ -81,7 +81,8 @@ def test_a_file_that_the_rm_takes_for_loaded_is_written_again_as_it_is(tmp_path:
         # It was replaced while the RM was loading: what counts is when that ended.
         poll.loaded_s = rm.now_s + 0.5
         seen = []
-        for _ in range(10):
+        # The alarm lasts until the file has had the time to be found once more, and is read back.
+        for _ in range(14):
             poll.until(rm.now_s + 5.0)
             seen.append(kinds(controller.tick()))
         assert {"not-in-force"} in seen
