@@ -161,6 +161,18 @@ def vector_kinds(text: str | None, *, root: bool, memory_needed: bool, types: Co
     return {"weight" if uniform[2] else "percentage"}
 
 
+def vector_weight(text: str | None, *, memory_needed: bool, types: Collection[str] = ()) -> float | None:
+    """The weight of a vector of which every part is the same weight, which also counts in legacy mode; else None."""
+    if text is None or not is_vector(text):
+        return None
+    if set(vector_parts(text, memory_needed=memory_needed, types=types).values()) != {"weight"}:
+        return None
+    inner = _inside(text.replace(" ", ""))
+    assert inner is not None, "a vector is in brackets"
+    values = {parse_float(written.removesuffix("w")) for _, written in _pairs(inner) if written.endswith("w")}
+    return values.pop() if len(values) == 1 else None
+
+
 def vector_parts(text: str, *, memory_needed: bool, types: Collection[str] = ()) -> dict[str, str]:
     """Each resource of a vector -> the kind of its part; empty where the whole counts as none.
 

@@ -27,6 +27,7 @@ from harness.yarn.capacity.amounts import (
     parse_absolute,
     vector_kinds,
     vector_parts,
+    vector_weight,
 )
 from harness.yarn.capacity.queues import MOST_WEIGHT, SUM_PRECISION
 from harness.yarn.capacity.settings import Settings, Unknown
@@ -461,6 +462,9 @@ class Loader:
         for each in (key, maximum_key):
             if not template and not node.broken:
                 self._vector(node, each)
+        if not template and not root and not node.broken:
+            weight = vector_weight(text, memory_needed=self.release < (3, 5), types=self.types)
+            node.weight[label] = node.weight[label] if weight is None else weight
 
     def _other_form(self, text: str | None) -> bool:
         return text is not None and (is_absolute(text) or text.endswith("w") or is_vector(text))
