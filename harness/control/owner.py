@@ -336,8 +336,11 @@ class FileOwner(Owned):
         return {path: queue.weight for path, queue in client.effective_queues().items()}
 
     def _by_hand(self, share: Any) -> bool:
-        if not isinstance(share, float):
+        if share is None:
             return True
+        # A weight on which the ResourceManager hangs or goes wrong is nobody's wish.
+        if not isinstance(share, float) or not 0.0 <= share <= WEIGHT_MAX:
+            return False
         few = float32(float(f"{share:.5g}")) == share
         return float32(float(f"{share:.3g}")) == share or (few and grid_weight(share) != share)
 

@@ -142,6 +142,19 @@ def test_weights_of_an_older_copy_or_of_another_controller_are_nobodys_entitleme
     assert own.configured_weights() == {"root.a": 4.0, "root.b": 1.0, "root.g": 2.0}
 
 
+@pytest.mark.parametrize("poison", [b"NaN", b"1e30", b"Infinity", b"-3"])
+def test_a_weight_on_which_the_rm_hangs_is_nobodys_entitlement(poison: bytes) -> None:
+    own, place = owner()
+    put(own, weights={"root.a": 500.0, "root.b": 250.0})
+    place.data = place.data.replace(b"<weight>500<", b"<weight>" + poison + b"<")
+    (found,) = own.read()
+    assert not found.taken
+    assert own.configured_weights() == {"root.a": 3.0, "root.b": 1.0, "root.g": 2.0}
+    assert own.refusals() == ()
+    put(own, weights={"root.a": 500.0, "root.b": 250.0})
+    assert poison not in place.data
+
+
 def test_scheduling_policies_go_back_only_where_the_administrators_own_allow_it() -> None:
     """He makes a parent fair below which he had a drf queue that the controller had made fair."""
     file = (
