@@ -102,7 +102,7 @@ def replay(
     from harness.predict.foreign import played_trace
     from harness.predict.replay import against as compare_with
     from harness.predict.replay import difference_lines, left_out, migration, migration_lines, write_experiment
-    from harness.results.folders import Contents, claim, files_identity, free_folder
+    from harness.results.folders import Contents, claimed, files_identity, free_folder
     from harness.traces.accounting import account_lines, account_of
 
     folder = out if out is not None else Path("runs") / f"replay-{name_of(trace)}"
@@ -113,8 +113,7 @@ def replay(
     contents = Contents("replay", name_of(trace), identity)
     if out is None:
         folder = free_folder(folder, contents)
-    claim(folder, contents)
-    with writing(folder, "give another --out"):
+    with claimed(folder, contents), writing(folder, "give another --out"):
         found = played_trace(trace, cluster, folder / "trace.jsonl")
         kinds = tuple(dict.fromkeys(schedulers)) or (found.header.scheduler or "fair",)
         path = write_experiment(found, folder, sample_s=sample_s, schedulers=kinds, policies=called)

@@ -15,7 +15,7 @@ from harness.experiments.campaign.executors import Executor, Here, Processes, To
 from harness.experiments.campaign.run import Watch, ended_of, run_campaign
 from harness.experiments.campaign.spec import Cell, of_one
 from harness.experiments.kind import Ended, Loaded, Runner, Step, Target
-from harness.results.folders import Contents, claim, run_identity
+from harness.results.folders import Contents, claim, earlier_runs, run_identity
 
 __all__ = ["Ended", "check_backend", "output_folder", "run_experiment"]
 
@@ -66,6 +66,8 @@ def run_experiment(
         experiment.kind.check(experiment, variants, backend, target)
     identity = run_identity(experiment.hash, backend)
     claim(folder, contents or Contents("run", experiment.name, identity))
+    if contents is None and (left := earlier_runs(folder, experiment.hash, [one.name for one in variants])):
+        on_progress(f"{folder}: of an earlier version of {experiment.name}, and left as they are: {', '.join(left)}")
     campaign = of_one(experiment, variants, Place(backend, backend, target or Target()))
     room = min(len(variants), processes_of(processes) if workers is None else workers.room)
     here = runner is not None or backend != "sim" or room <= 1

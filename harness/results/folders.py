@@ -8,6 +8,9 @@ reached runs another experiment.
 from __future__ import annotations
 
 import hashlib
+import shutil
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -39,8 +42,16 @@ class Contents:
     identity: str
 
     def admits(self, other: Contents) -> bool:
-        """Whether results of `other` may be written where these are; a marker-less campaign's name is not known."""
-        return self == other or (self.kind == other.kind == "campaign" and not self.name)
+        """Whether results of `other` may be written where these are.
+
+        An experiment whose file was edited is still that experiment: its runs take the place of the earlier version's,
+        one by one (`earlier_runs` names those that stay). A marker-less campaign's name is not known.
+        """
+        if self.kind != other.kind:
+            return False
+        if self.kind == "run":
+            return self.name == other.name and _backend(self.identity) == _backend(other.identity)
+        return self == other or (self.kind == "campaign" and not self.name)
 
     def words(self) -> str:
         """For a message."""
@@ -70,7 +81,7 @@ def claim(folder: Path, contents: Contents) -> None:
             where=str(folder),
             mend="choose another --out, or remove the folder",
         )
-    if present is None or not (folder / MARKER).exists():
+    if present != contents or not (folder / MARKER).exists():
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -78,6 +89,19 @@ def claim(folder: Path, contents: Contents) -> None:
                 f"cannot be created: {error.strerror}", where=str(folder), mend="choose another --out"
             ) from None
         write_json(folder / MARKER, {"format": FORMAT, **asdict(contents)})
+
+
+@contextmanager
+def claimed(folder: Path, contents: Contents) -> Iterator[None]:
+    """`claim` a folder; where it is new and the first result never comes, it is removed again."""
+    existed = folder.exists()
+    claim(folder, contents)
+    try:
+        yield
+    except InputError:
+        if not existed and not any(path.name != MARKER for path in folder.iterdir()):
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def free_folder(wanted: Path, contents: Contents) -> Path:
@@ -127,6 +151,19 @@ def contents_of(folder: Path) -> Contents | None:
 def run_identity(experiment_hash: str, backend: str) -> str:
     """The identity of an experiment's runs."""
     return experiment_hash + ("" if backend == "sim" else f" on {backend}")
+
+
+def _backend(identity: str) -> str:
+    """The backend in the identity of an experiment's runs; empty for the simulator."""
+    return identity.partition(" on ")[2]
+
+
+def earlier_runs(folder: Path, experiment_hash: str, variants: Collection[str]) -> list[str]:
+    """Complete runs in a folder that another version of the experiment made and that these variants do not replace."""
+    with reading(folder):
+        below = [path for path in sorted(folder.iterdir()) if not path.name.startswith(".") and path.is_dir()]
+    found = ((path.name, complete_run(path)) for path in below if path.name not in variants)
+    return [name for name, info in found if info is not None and info.get("hash") != experiment_hash]
 
 
 def files_identity(paths: list[Path], *more: object) -> str:

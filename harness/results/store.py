@@ -292,9 +292,9 @@ def _refuse_foreign(path: Path, before: Mapping[str, Any], identity: Mapping[str
         if key in before and key in identity and before[key] != identity[key]:
             experiment = before.get("experiment")
             name = experiment.get("experiment") if isinstance(experiment, Mapping) else None
+            if key == "hash" and name == _name_of(identity):
+                continue  # An edited experiment: the run of its earlier version is replaced by a complete one.
             what = f"experiment {name}, variant {before.get('variant')}, backend {before.get('backend')}"
-            if key == "hash":
-                what += " in another version" if name == _name_of(identity) else ""
             raise InputError(
                 f"it holds another run ({what})", where=str(path), mend="choose another --out, or remove it"
             )

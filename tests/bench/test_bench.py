@@ -10,6 +10,7 @@ from harness.base.errors import YarnfairError
 from harness.bench import run as bench
 from harness.bench.calibration import ratios
 from harness.cli.bench import table
+from harness.systems.mrorder.bench import measure_order
 
 
 @pytest.mark.parametrize("policy", ["fair", "ltrf", "user_policy", "capacity"])
@@ -116,6 +117,6 @@ def test_workers_are_busy_with_cells_for_a_part_of_their_time() -> None:
 
 
 def test_job_ordering_s_figures() -> None:
-    found = bench.measure_order(limit_s=0.2)
+    found = measure_order(limit_s=0.2)
     assert 0 < found["jobs_9_s"] < 20
     assert 5 <= found["jobs_in_60_s"] <= 20

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.base.errors import InputError
-from harness.results.folders import MARKER, Contents, claim, contents_of, files_identity, free_folder
+from harness.results.folders import MARKER, Contents, claim, contents_of, earlier_runs, files_identity, free_folder
 from harness.results.runs import find_runs
 from harness.results.store import RunDirectory, earlier_of, staging_of
 
@@ -71,7 +71,22 @@ class TestARunInThePlaceOfAnother:
         assert figures(path) == (2.0, 0)
         assert [one.name for one in tmp_path.iterdir()] == ["fair"]
 
-    @pytest.mark.parametrize("other", [{"hash": "b" * 64}, {"variant": "ltrf"}, {"backend": "local"}])
+    def test_of_an_edited_experiment_it_takes_the_place_when_complete(self, tmp_path: Path) -> None:
+        path = tmp_path / "fair"
+        write(path, 1.0, 0)
+        assert write(path, 2.0, None, {**RUN, "hash": "b" * 64}) == staging_of(path)
+        assert figures(path) == (1.0, 0)
+        write(path, 2.0, 0, {**RUN, "hash": "b" * 64})
+        assert figures(path) == (2.0, 0)
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            {"hash": "b" * 64, "experiment": {"experiment": "large"}},
+            {"variant": "ltrf"},
+            {"backend": "local"},
+        ],
+    )
     def test_that_is_of_something_else_is_refused(self, tmp_path: Path, other: dict[str, Any]) -> None:
         path = tmp_path / "fair"
         write(path, 1.0, 0)
@@ -117,13 +132,23 @@ class TestAFolder:
         claim(tmp_path, Contents("run", "small", "a" * 64))
         (tmp_path / MARKER).unlink()
         with pytest.raises(InputError, match="holds runs of small"):
-            claim(tmp_path, Contents("run", "small", "b"))
+            claim(tmp_path, Contents("run", "other", "b"))
         (tmp_path / "campaign").mkdir()
         (tmp_path / "campaign" / "campaign.sqlite").touch()
         with pytest.raises(InputError, match="holds campaign"):
             claim(tmp_path / "campaign", Contents("run", "small", "b"))
         # Whose campaign it is was not noted.
         claim(tmp_path / "campaign", Contents("campaign", "grid", ""))
+
+    def test_takes_an_edited_experiment_and_names_the_runs_of_before(self, tmp_path: Path) -> None:
+        write(tmp_path / "fair", 1.0, 0)
+        claim(tmp_path, Contents("run", "small", "a" * 64))
+        claim(tmp_path, Contents("run", "small", "b" * 64))
+        assert json.loads((tmp_path / MARKER).read_text())["identity"] == "b" * 64
+        assert earlier_runs(tmp_path, "b" * 64, ["ltrf"]) == ["fair"]
+        assert earlier_runs(tmp_path, "b" * 64, ["fair"]) == []
+        with pytest.raises(InputError, match="holds runs of small"):
+            claim(tmp_path, Contents("run", "small", "b" * 64 + " on local"))
 
     def test_whose_marker_is_damaged_is_refused(self, tmp_path: Path) -> None:
         claim(tmp_path, Contents("run", "small", "a"))

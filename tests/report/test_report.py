@@ -190,7 +190,7 @@ def test_an_unfinished_run_is_shown_as_such_and_says_nothing(
 def test_an_invalid_run_says_nothing(write_run: Callable[..., Path], tmp_path: Path) -> None:
     report = render_report([write_run("fair", "fair", exit=4)], tmp_path / "report.html")
     assert report.findings == []
-    assert "jobs failed" in report.runs[0].state
+    assert report.runs[0].state == "not valid: the run ended with exit code 4"
 
 
 def test_a_half_written_decision_is_counted_not_hidden(write_run: Callable[..., Path], tmp_path: Path) -> None:
@@ -210,7 +210,6 @@ def test_a_half_written_decision_is_counted_not_hidden(write_run: Callable[..., 
         ("run.json", b"[]"),
         ("run.json", b"\xff\xfe\x00"),
         ("run.json", b"[" * 100_000),
-        ("summary.json", b"null"),
         ("summary.json", b'{"queues": 3}'),
         ("allocations.parquet", b"PAR1 and then nothing"),
         ("allocations.parquet", b""),
@@ -226,6 +225,17 @@ def test_a_damaged_file_is_named_and_leaves_no_page(
         render_report([run], page)
     assert name in str(caught.value.where)
     assert not page.exists()
+
+
+def test_a_damaged_summary_makes_its_run_invalid_and_leaves_the_others(
+    write_run: Callable[..., Path], tmp_path: Path
+) -> None:
+    damaged, whole = write_run("fair", "fair"), write_run("ltrf", "ltrf")
+    (damaged / "summary.json").write_bytes(b"null")
+    report = render_report([damaged, whole], tmp_path / "report.html")
+    states = {run.label: run.state for run in report.runs}
+    assert states["ltrf"] == "finished"
+    assert states["fair"].startswith("not valid: summary.json is damaged: ")
 
 
 def test_a_directory_that_is_no_run_is_an_error(tmp_path: Path) -> None:
