@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.yarn.fair.parse import parse_allocations
 from studies.real_faults.relay import MODES
 
 if TYPE_CHECKING:
@@ -216,13 +217,18 @@ def _removed(parts: Parts, rng: random.Random) -> Begun | None:
 
 @_kind("file-foreign-weight", 1.5, part="file")
 def _foreign(parts: Parts, rng: random.Random) -> Begun | None:
-    """Somebody writes a weight that is the controller's."""
+    """The administrator writes a weight over the controller's: it is the queue's entitlement from then on."""
     data = parts.held_file()
     found = list(re.finditer(rb"<weight>[^<]*<", data)) if data else []
     if not found:
         return None
     where, weight = rng.choice(found), rng.choice((b"7", b"0.5", b"123.0"))
-    parts.edit(data[: where.start()] + b"<weight>" + weight + b"<" + data[where.end() :])
+    edited = data[: where.start()] + b"<weight>" + weight + b"<" + data[where.end() :]
+    before, after = parse_allocations(data), parse_allocations(edited)
+    for path in parts.guard.entitlements:
+        if (wrote := after.weight(path)) is not None and wrote != before.weight(path):
+            parts.guard.wrote(path, float(wrote))
+    parts.edit(edited)
     return Begun("file", parts.period_s)
 
 

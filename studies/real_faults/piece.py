@@ -16,7 +16,7 @@ from harness.yarn.fair.parse import parse_allocations
 from studies.real_faults import faults
 from studies.real_faults.controllers import Controller
 from studies.real_faults.load import QUEUES
-from studies.real_faults.parts import LEASE_S, NODES, PERIOD_S, THEIRS, Parts, Told
+from studies.real_faults.parts import LEASE_S, NODES, PERIOD_S, Parts, Told
 
 #: Faults of a round go on for so long, and come at this mean distance.
 _ROUND_S, _BETWEEN_S = (120.0, 240.0), 9.0
@@ -168,7 +168,7 @@ class Piece(Parts):
         wanted = {path: float(file.weight(path) or 1.0) for path in QUEUES}
         if any(abs(has[path] - wanted[path]) > 1e-5 * wanted[path] for path in QUEUES):
             return f"in force is {has}, the file says {wanted}"
-        return self.guard.apart(has)
+        return self.guard.misnamed() or self.guard.apart(has, self.guard.named)
 
     def _sample(self, at_s: float) -> None:
         """Memory and sizes now."""
@@ -216,9 +216,10 @@ class Piece(Parts):
         self.load.look(everything=True)
         left = sorted(path.name for path in self.file.parent.iterdir())
         data = self.file.read_bytes()
-        self.told.released = data == THEIRS and left == [self.file.name]
+        wrong = self.guard.not_released(data)
+        self.told.released = not wrong and left == [self.file.name]
         if not self.told.released:
-            self.violated(f"released, and there are {left}, the file is {data!r}")
+            self.violated(f"released, and there are {left}, the file is {data!r}: {wrong or 'it is right'}")
         used = self.load.used()
         for one in self.controllers:
             with LedgerStore(one.ledger) as store:

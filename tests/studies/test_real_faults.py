@@ -6,6 +6,7 @@ import json
 import random
 import signal
 import socket
+import subprocess
 import threading
 import time
 from collections import Counter
@@ -112,6 +113,69 @@ def test_weights_within_the_bound_and_what_others_write_are_not_told(tmp_path: P
         guard.taken_away()
         guard.file.unlink()
         until(lambda: read[-1] is None)
+        assert told == []
+
+
+def test_a_lease_may_be_taken_at_once_from_a_process_that_has_ended_and_from_no_other(tmp_path: Path) -> None:
+    with watched(tmp_path) as (guard, told), subprocess.Popen(["sleep", "60"]) as holder:
+        put(guard.lease, json.dumps({"owner": "one", "pid": holder.pid}).encode())
+        until(lambda: [s.owner for s in guard.signed][-1:] == ["one"])
+        time.sleep(0.6)
+        holder.send_signal(signal.SIGSTOP)
+        put(guard.lease, json.dumps({"owner": "two", "pid": holder.pid}).encode())
+        until(lambda: guard.signed[-1].owner == "two")
+        until(lambda: len(told) == 1)
+        time.sleep(0.6)
+        holder.kill()
+        holder.wait()
+        put(guard.lease, json.dumps({"owner": "three", "pid": 1}).encode())
+        until(lambda: guard.signed[-1].owner == "three")
+        assert len(told) == 1
+
+
+def lease_naming(**weights: float | None) -> bytes:
+    """A lease whose holder names these entitlements of the queues below the root."""
+    baseline = {f"root.{name}": {"weight": weight} for name, weight in weights.items()}
+    return json.dumps({"owner": "one", "said": {"baseline": baseline}}).encode()
+
+
+def test_a_weight_that_the_administrator_wrote_over_a_controllers_counts_as_the_entitlement(tmp_path: Path) -> None:
+    with watched(tmp_path) as (guard, told):
+        written = {"root.a": 60.0, "root.b": 1.0, "root.c": 1.0}
+        assert "30.000 apart" in guard.apart(written)
+        guard.wrote("root.a", 60.0)
+        assert guard.apart(written) == ""
+        # Not beside an entitlement that its holder has: it is his bound that counts when nothing goes wrong.
+        assert "30.000 apart" in guard.apart(written, {"root.a": 2.0, "root.b": 1.0, "root.c": 1.0})
+        put(guard.lease, lease_naming(a=60.0, b=None, c=1.0))
+        until(lambda: guard.named)
+        assert guard.misnamed() == ""
+        put(guard.lease, lease_naming(a=60.0, b=1.5, c=1.0))
+        until(lambda: guard.named["root.b"] == 1.5)
+        assert "root.b" in guard.misnamed()
+        assert told == []
+
+
+def test_what_is_given_back_is_the_administrators_with_what_was_taken_of_his_edits(tmp_path: Path) -> None:
+    with watched(tmp_path) as (guard, told):
+        assert guard.not_released(THEIRS)  # nobody has named an entitlement
+        put(guard.lease, lease_naming(a=2.0, b=None, c=1.0))
+        until(lambda: guard.named)
+        assert guard.not_released(THEIRS) == ""
+        assert "bytes" in guard.not_released(THEIRS.replace(b" 2.0 ", b"2.0"))
+        edited = THEIRS.replace(b" 2.0 ", b"123.0")
+        assert "weights are" in guard.not_released(edited)
+        guard.wrote("root.a", 123.0)
+        put(guard.lease, lease_naming(a=123.0, b=None, c=1.0))
+        until(lambda: guard.named["root.a"] == 123.0)
+        assert guard.not_released(edited) == ""
+        assert "weights are" in guard.not_released(THEIRS)
+        assert "more than weights" in guard.not_released(edited.replace(b"<!-- the administrator's -->", b""))
+        guard.wrote("root.b", 7.0)
+        put(guard.lease, lease_naming(a=123.0, b=7.0, c=1.0))
+        until(lambda: guard.named["root.b"] == 7.0)
+        whole = edited.replace(b'<queue name="b"/>', b'<queue name="b"><weight>7</weight></queue>')
+        assert guard.not_released(whole) == ""
         assert told == []
 
 
