@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.base.errors import CallError
+from harness.base.errors import CallError, without_secrets
 from harness.base.files import write_text
 from harness.cli.access import Access, access_options, as_config
 from harness.cli.output import OutputFolder, Span, cluster_option, jobs_option, json_option, print_result, say
@@ -117,8 +117,11 @@ def _name(trace: Path | None, rm: str | None) -> str:
     from harness.cli.replay import name_of
 
     if trace is not None:
-        return name_of(trace)
-    return "".join(c if c.isalnum() else "-" for c in (rm or "cluster").rpartition("//")[2]).strip("-")
+        # An address taken for a path may hold a password, which is hidden while it can still be recognised.
+        return name_of(Path(without_secrets(str(trace))))
+    # Without the user, the password and the query of an address: folders are listed, and their markers are kept.
+    address = without_secrets(rm or "cluster").rpartition("//")[2].rpartition("@")[2].partition("?")[0]
+    return "".join(c if c.isalnum() else "-" for c in address).strip("-")
 
 
 def _progress(quiet: bool) -> Any:

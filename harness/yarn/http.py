@@ -204,10 +204,12 @@ def base_url(text: str) -> str:
     try:
         parts = urlsplit(given)
         port = parts.port
-    except ValueError as error:
-        raise CallError(f"{text!r} is not an address: {error}", mend=mend) from None
+    except ValueError:
+        # The library's words quote a part of the address, which may be a part of a password. With its scheme, an
+        # address is recognised as one where passwords are hidden.
+        raise CallError(f"{given!r} is not an address: its host or its port is not valid", mend=mend) from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise CallError(f"{text!r} is not an address of a ResourceManager", mend=mend)
+        raise CallError(f"{given!r} is not an address of a ResourceManager", mend=mend)
     if parts.username is not None or parts.password is not None:
         raise CallError("an address with a user or password in it", where=parts.hostname, mend=mend)
     if parts.query or parts.fragment:

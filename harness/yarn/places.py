@@ -68,8 +68,9 @@ def open_place(text: str, options: HttpOptions | None = None) -> AllocationPlace
     try:
         parts = urlsplit(text)
         port = parts.port
-    except ValueError as error:
-        raise CallError(f"{text!r} is not a place: {error}", mend=mend) from None
+    except ValueError:
+        # The library's words quote a part of the address, which may be a part of a password.
+        raise CallError(f"{text!r} is not a place: its host or its port is not valid", mend=mend) from None
     path = unquote(parts.path)
     if parts.password is not None:
         what = "a password in the address of an allocation file"

@@ -322,12 +322,13 @@ def open_hdfs(text: str, options: HttpOptions | None = None) -> tuple[WebHdfs, s
     try:
         parts = urlsplit(text)
         port = parts.port
-    except ValueError as error:
-        raise CallError(f"{text[:80]!r} is not a place: {error}", mend=mend) from None
+    except ValueError:
+        # The library's words quote a part of the address, which may be a part of a password.
+        raise CallError(f"{text!r} is not a place: its host or its port is not valid", mend=mend) from None
     path = posixpath.normpath(unquote(parts.path)) if parts.path else ""
     usual = {"webhdfs": ("http", 9870), "swebhdfs": ("https", 9871)}.get(parts.scheme)
     if usual is None or not parts.hostname or path in ("", "/") or parts.password is not None or parts.query:
-        raise CallError(f"{text[:80]!r} is not a place", mend=mend)
+        raise CallError(f"{text!r} is not a place", mend=mend)
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     given = options or HttpOptions()
     if parts.username:
