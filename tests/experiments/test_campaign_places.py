@@ -57,7 +57,7 @@ def test_cells_of_a_real_cluster_take_turns(write: Any, tmp_path: Path, monkeypa
     assert any("lab" in one and "sim" in one for one in seen)
     assert up == {name: ["tiny"] * 3 + ["other"] * 3 for name in up}, "a cluster is brought up once an experiment"
     (cell,) = (cell for cell in loaded.cells if cell.name == "tiny fair lab")
-    told = run_cell(given[cell.id], cell, tmp_path / "one", runner=lambda *_: Outcome({}))
+    told = run_cell(given[cell.id], cell, tmp_path / "one", runner=lambda *_: Outcome({"queues": {}}))
     assert told.exit_code == 0
     assert json.loads((cell.directory(tmp_path / "one") / "run.json").read_text())["place"] == "lab"
 
