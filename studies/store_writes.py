@@ -33,6 +33,7 @@ from harness.control.capacity_owner import CapacityOwner
 from harness.model.plan import Attributes
 from harness.results.store import machine
 from harness.yarn.capacity.properties import PREFIX, parse_configuration
+from harness.yarn.capacity.queues import is_by_hand
 from harness.yarn.capacity.source import ConfigurationSource, open_source
 from harness.yarn.errors import Refused, Unreachable
 from harness.yarn.files import FileChanged, LocalPlace
@@ -148,6 +149,14 @@ def _pair(folder: Path, properties: Mapping[str, str]) -> Iterator[Stand]:
                 yield Stand(client, open_source(client, None), None, rms, other, fail)
 
 
+def _foreign_weight(rng: random.Random) -> str:
+    """A weight as another controller writes it. One that a person may have written is an entitlement from then on, and
+    would not go back at the release."""
+    while is_by_hand(value := f"{rng.uniform(1, 5):.4f}w"):
+        pass
+    return value
+
+
 @dataclass
 class Meddler:
     """Another writer, in a thread: one change at a random moment of the controller's rounds, then a wait until it may
@@ -181,7 +190,7 @@ class Meddler:
                     continue
                 time.sleep(rng.random() * self.round_s)
                 mine = self.made % 2 == 0
-                value = f"{rng.uniform(1, 5):.4f}w" if mine else f"{rng.uniform(50, 99):.4f}"
+                value = _foreign_weight(rng) if mine else f"{rng.uniform(50, 99):.4f}"
                 name = CAPACITY if mine else SETTING
                 self.done, self.sure, self.open = False, True, name
                 before = self.settings
