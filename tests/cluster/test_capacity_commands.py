@@ -26,9 +26,11 @@ COMMANDS = [
     ("convert DIR/fair-scheduler.xml --fixed-queues", 0, ("root.a.max-parallel-apps",)),
     ("shares DIR/capacity-scheduler.xml --memory-mb 4096 --vcores 16", 1, ("an allocation file's top element",)),
     ("enforce --config DIR/enforce.yaml --dry-run", 0, ("a 25 %, b 50 %, g 25 %",)),
-    ("enforce --config DIR/enforce.yaml --once", 0, ("in force after",)),
+    # Nothing was counted before: the capacities that are there are those that are wanted.
+    ("enforce --config DIR/enforce.yaml --once", 0, ("nothing to change",)),
     ("explain g --rm RM --config DIR/enforce.yaml", 0, ("policy ltrf", "Capacity 1, 25.0 %")),
     ("top --config DIR/enforce.yaml --once", 0, ("ltrf",)),
+    ("enforce --config DIR/entitled.yaml --once", 0, ("a 25 -> ", "in force after")),
     ("enforce --config DIR/enforce.yaml --release", 0, ("own capacities are in force",)),
     ("replay DIR/trace.jsonl --phases 0 --no-report --jobs 1 --out DIR/replay", 0, ("ltrf@outside", "capacity")),
 ]
@@ -48,7 +50,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]
     url = rm.client.rest.http.current
     rm.submit("a", 12, 600)
     until(lambda: sum(app.memory_seconds > 0 for app in rm.client.rest.apps()) >= 8, "eight hold the whole node")
-    (folder / "enforce.yaml").write_text(f"policy: ltrf\nledger: {folder}/ledger.db\nrms: [{{rest: '{url}'}}]\n")
+    said = f"policy: ltrf\nledger: {folder}/ledger.db\nrms: [{{rest: '{url}'}}]\n"
+    (folder / "enforce.yaml").write_text(said)
+    (folder / "entitled.yaml").write_text(f"{said}queues: {{root.a: 3, root.b: 2, root.g: 1}}\n")
     (folder / "tree.yaml").write_text("queues:\n  a: {weight: 1}\n  b: {weight: 3, max_running_apps: 2}\n")
     (folder / "fair-scheduler.xml").write_text(
         '<allocations><queue name="a"><maxRunningApps>2</maxRunningApps></queue><queue name="b"/></allocations>'
