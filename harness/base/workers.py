@@ -22,6 +22,8 @@ from harness.base.ties import end_with
 
 _WARM = "harness.experiments.campaign.warm"
 _starting = threading.Lock()
+#: How long is waited for a process that was killed, seconds.
+_KILLED_S = 5.0
 
 
 def workers_context(*, simulating: bool = True) -> ForkServerContext:
@@ -109,9 +111,13 @@ def kill_pool(pool: ProcessPoolExecutor) -> None:
     # Public from Python 3.14 on (kill_workers). One that was being started may not be the pool's yet; what is not a
     # pool's is a daemon.
     started = [process for process in multiprocessing.active_children() if not process.daemon]
-    for process in [*(pool._processes or {}).values(), *started]:
+    ending = [*(pool._processes or {}).values(), *started]
+    for process in ending:
         process.kill()
     pool.shutdown(wait=False, cancel_futures=True)
+    for process in ending:
+        # A process that was killed ends at once, but not before the kernel has run it.
+        process.join(_KILLED_S)
 
 
 def _ignore_interrupts() -> None:
