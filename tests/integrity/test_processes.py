@@ -123,14 +123,21 @@ def left_behind(
             if not marked(mark):
                 break
             time.sleep(STEP_S)
-            # As much as was asked for: a machine that is busy with other things lets sleepers oversleep.
-            rest_s -= STEP_S
+            # As much as was asked for, and of a core as much as each process gets: a machine that is busy with other
+            # things lets sleepers oversleep, and what a command does at its end takes it longer.
+            rest_s -= STEP_S * share_of_a_core()
         return marked(mark)
     finally:
         for left in marked(mark):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(left, signal.SIGKILL)
         process.wait()
+
+
+def share_of_a_core() -> float:
+    """How much of a core each process that wants one gets now."""
+    runnable = int(Path("/proc/loadavg").read_text().split()[3].partition("/")[0])
+    return min((os.cpu_count() or 1) / max(runnable, 1), 1.0)
 
 
 def _take_terminal() -> None:
