@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -150,3 +151,11 @@ def test_binary_histories_are_refused_with_a_way_out(tmp_path: Path) -> None:
     (tmp_path / "x.jhist").write_bytes(b'Avro-Binary\n{"type":"record"}\n\x00')
     with pytest.raises(InputError, match="Avro's binary form"):
         read(tmp_path)
+
+
+def test_a_pipe_among_the_files_is_left_out_and_not_waited_for(tmp_path: Path) -> None:
+    Job([Run(0, 8, 18)]).write(tmp_path)
+    os.mkfifo(tmp_path / "pipe.jhist")
+    found = read(tmp_path)
+    assert len(found.jobs) == 1
+    assert [part.jobs for part in found.account.left_out.values()] == [1]

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.base.files import open_whole
 from harness.traces.formats.base import Reading, TimedJob, TraceFormat
 from harness.traces.formats.jobhistory import JobHistory
 from harness.traces.formats.rumen import Rumen
@@ -114,7 +115,7 @@ def head_of(path: Path) -> bytes:
     """The first bytes of a file; none of a folder."""
     if path.is_dir():
         return b""
-    with path.open("rb") as stream:
+    with open_whole(path) as stream:
         return stream.read(HEAD_BYTES)
 
 

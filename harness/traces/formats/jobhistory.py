@@ -7,6 +7,7 @@ it was killed. Sizes come from the job's configuration, which MapReduce writes b
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import InputError
+from harness.base.files import open_whole
 from harness.traces.accounting import (
     BACKWARDS,
     NEVER_STARTED,
@@ -170,7 +172,7 @@ def _identity(value: Any) -> str:
 
 def _events(path: Path, history: _History) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """(kind, event) of each line that is one; lines that are none are counted in ``history``."""
-    with path.open(encoding="utf-8", errors="replace") as lines:
+    with io.TextIOWrapper(open_whole(path), encoding="utf-8", errors="replace") as lines:
         for number, line in enumerate(lines, start=1):
             # Hadoop 0.23 writes a space before each event. The second line is the events' schema.
             text = line.strip()
@@ -188,9 +190,11 @@ def _events(path: Path, history: _History) -> Iterator[tuple[str, Mapping[str, A
 
 
 def _read_file(path: Path, collector: Collector, assumed: dict[str, int]) -> None:
+    if not path.is_file():
+        return _whole_file(collector, f"{UNREADABLE}: not an ordinary file", path)
     if path.stat().st_size > _LARGEST_BYTES:
         return _whole_file(collector, f"{UNREADABLE}: larger than {_LARGEST_BYTES >> 30} GiB", path)
-    with path.open("rb") as stream:
+    with open_whole(path) as stream:
         if stream.read(len(_BINARY)) == _BINARY:
             raise InputError("a job history in Avro's binary form", where=str(path), mend=_BINARY_HINT)
     history = _History()
