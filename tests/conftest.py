@@ -65,6 +65,9 @@ LONGEST = (
 # A shell that starts this in the background has interrupts ignored, and all that is started from here would inherit it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# nohup has hang-ups ignored, and a test that ends a command by one would wait for ever.
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def _lacking(marker: str) -> list[str]:

@@ -26,6 +26,7 @@ from tests.report.conftest import three_policies, write_run  # noqa: F401 - fixt
 
 #: Options whose paths are only read.
 INPUTS = {
+    "--yarn-site",
     *("--baseline", "--history", "--acknowledge", "--cluster", "--against", "--config", "--ledger", "--run"),
     *("--keytab", "--ca-file", "--inventory", "--state", "--jar"),
     "--allocations",
