@@ -204,6 +204,10 @@ def test_a_command_that_is_ended_at_twenty_moments_leaves_no_process(
 def test_processes_that_are_left_are_found(tmp_path: Path) -> None:
     mark = uuid4().hex
     with subprocess.Popen(["sleep", "60"], env={**os.environ, MARK: mark}) as sleeper:
+        # The kernel shows a new program's environment a moment after it has begun.
+        deadline = time.monotonic() + MOST_S
+        while not marked(mark) and time.monotonic() < deadline:
+            time.sleep(STEP_S)
         assert list(marked(mark)) == [sleeper.pid]
         sleeper.kill()
         sleeper.wait()

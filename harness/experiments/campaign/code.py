@@ -93,13 +93,18 @@ def source_hash(source: bytes, name: str = "<source>") -> str:
 
 
 def _without_docstrings(tree: ast.Module) -> ast.Module:
-    """Remove all docstrings. The compiler's own removal leaves an instruction that does nothing in their place."""
+    """Remove all docstrings and positions. The compiler's own removal of docstrings leaves an instruction that does
+    nothing in their place."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) or not node.body:
             continue
         first = node.body[0]
         if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
             node.body[0:1] = [] if len(node.body) > 1 else [ast.copy_location(ast.Pass(), first)]
+    # From Python 3.13 on a class's code stores the line on which it begins.
+    for node in ast.walk(tree):
+        if "lineno" in node._attributes:
+            vars(node).update(lineno=1, end_lineno=1, col_offset=0, end_col_offset=0)
     return tree
 
 
