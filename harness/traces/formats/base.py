@@ -139,6 +139,11 @@ class Collector:
         return Reading(name, list(self.jobs.values()), Account(self.read, kept, named), nodes, [*assumed], [*unknown])
 
 
+def missing_queues(without_queue: int, jobs: int) -> list[str]:
+    """What a trace does not say where at least half of its jobs have no queue; else nothing."""
+    return ["the trace names no queue"] if without_queue and 2 * without_queue >= jobs else []
+
+
 class BadRecord(ValueError):
     """A record of a trace that cannot be a job."""
 

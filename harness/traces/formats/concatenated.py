@@ -11,9 +11,8 @@ from typing import Any
 
 from harness.base.errors import InputError
 from harness.base.files import no_constant, read_text
+from harness.traces.sls import MAX_BYTES
 
-#: What one file may hold; a longer one is split, or a mistake.
-MAX_BYTES = 1 << 30
 #: Where the next object may begin after a damaged one: a brace at the beginning of a line.
 _NEXT = re.compile(r"^\{", re.MULTILINE)
 

@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.traces.accounting import BACKWARDS, NEVER_STARTED, NO_END, NO_START, NOTHING_RAN, UNREADABLE, Totals
-from harness.traces.formats.base import BadRecord, Collector, Reading, TimedJob, milliseconds, timed_job
+from harness.traces.formats.base import BadRecord, Collector, Reading, TimedJob, milliseconds, missing_queues, timed_job
 from harness.traces.formats.concatenated import damaged_objects
 from harness.traces.mapreduce import Attempt, container_sizes, load_of, master_alone, tail_s
-
-_NO_QUEUE = "the trace names no queue"
 
 
 class Rumen:
@@ -49,7 +47,7 @@ class Rumen:
             without_sizes += assumed
             without_queue += not record.value.get("queue")
             collector.keep(found, record.where)
-        unknown = [_NO_QUEUE] if without_queue and 2 * without_queue >= len(collector.jobs) else []
+        unknown = missing_queues(without_queue, len(collector.jobs))
         assumptions = [
             f"{what} ({count:,} jobs)"
             for what, count in (

@@ -11,11 +11,10 @@ from pydantic import ValidationError
 from harness.base.errors import InputError
 from harness.traces import sls
 from harness.traces.accounting import NODES, UNREADABLE, Totals
-from harness.traces.formats.base import BadRecord, Collector, Reading, TimedJob, bad_line
+from harness.traces.formats.base import BadRecord, Collector, Reading, TimedJob, bad_line, missing_queues
 from harness.traces.formats.concatenated import damaged_objects
 from harness.traces.recorded import NodeLine, job_line, nodes_by_size
 
-_NO_QUEUE = "the trace names no queue"
 _SIZE_KEYS = ("container.memory-mb", "container.memory")
 
 
@@ -76,7 +75,7 @@ class Sls:
             )
             if count
         ]
-        unknown = [_NO_QUEUE] if without_queue and 2 * without_queue >= len(collector.jobs) else []
+        unknown = missing_queues(without_queue, len(collector.jobs))
         return collector.finish(self.name, nodes=_nodes(path), assumed=assumed, unknown=unknown)
 
 
