@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import math
 import time
@@ -304,6 +305,27 @@ def test_who_answers_otherwise_later_is_asked_to_the_end(
     plain, compiled = run(False), run(True)
     assert plain.keys_in_python == ""
     assert why in compiled.keys_in_python
+    assert_equal(plain, compiled)
+
+
+def test_a_garbage_collection_during_the_trace_is_not_the_policy_s_doing(
+    cases: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others register callbacks that read a clock (Hypothesis does), and a collection may begin anywhere."""
+
+    def reads_a_clock(phase: str, info: dict[str, int]) -> None:
+        time.perf_counter()
+
+    thresholds = gc.get_threshold()
+    gc.callbacks.append(reads_a_clock)
+    gc.set_threshold(1)
+    try:
+        plain, compiled, _ = both(cases, Single(), monkeypatch)
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.callbacks.remove(reads_a_clock)
+    assert compiled.keys_in_python == ""
+    assert gc.isenabled()
     assert_equal(plain, compiled)
 
 
