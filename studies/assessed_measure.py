@@ -111,7 +111,7 @@ def _load(folder: Path, name: str, load: Load) -> dict[str, Any]:
     before = _means(folder / f"{name}-fair-after") if changed else recorded
     runs = [_means(path) for path in sorted(folder.glob(f"{name}-recommended-*")) if ended(path) is not None]
     if not runs:
-        raise InputError("no run under the recommended policy", where=f"{folder}/{name}", mend="run it first")
+        raise InputError("no run under the recommended policy", where=f"{folder}/{name}", hint="run it first")
     # Without a recommendation: what it expected of the policy that ran to see, where it tried that.
     names = (said["recommended"].get("name"), "ltrf@outside", "fair")
     best = next(said["policies"][one] for one in names if one in said["policies"])
@@ -164,7 +164,7 @@ def _means(run: Path) -> dict[str, float]:
     """Mean completion time by queue of a real run, seconds."""
     directory = ended(run)
     if directory is None:
-        raise InputError("no run that ended well", where=str(run), mend="run it first")
+        raise InputError("no run that ended well", where=str(run), hint="run it first")
     table = pd.read_parquet(directory / "jobs.parquet")
     means = table.groupby("queue", observed=True)["completion_s"].mean()
     return {str(queue): round(float(value), 2) for queue, value in means.items()}

@@ -26,11 +26,11 @@ from typing import Any
 from harness.base.errors import InputError
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, StateFolder
-from harness.control.capacity_owner import CapacityOwner
+from harness.control.capacity_actuator import CapacityActuator
 from harness.model.plan import Attributes
 from harness.model.resources import Resource
 from harness.yarn.capacity.source import open_source
-from harness.yarn.files import LocalPlace
+from harness.yarn.files import LocalStore
 from harness.yarn.http import HttpOptions
 from harness.yarn.rest import Submission
 from harness.yarn.rmclient import RmClient
@@ -45,7 +45,7 @@ _ASSIGNED = re.compile(r"^(\S+ \S+) INFO RMContainerImpl: \S+ Container Transiti
 
 
 @contextlib.contextmanager
-def stand(kind: str, queues: int) -> Iterator[tuple[RmClient, CapacityOwner, Path]]:
+def stand(kind: str, queues: int) -> Iterator[tuple[RmClient, CapacityActuator, Path]]:
     """A cluster, who writes its capacities, and the RM's log."""
     folder = Path(tempfile.mkdtemp(prefix="yarnfair-capacity-times-"))
     (folder / "given.xml").write_text(configuration(queues))
@@ -61,7 +61,7 @@ def stand(kind: str, queues: int) -> Iterator[tuple[RmClient, CapacityOwner, Pat
         status = cluster.up(spec, timeout_s=300)
         file = Path(status.scheduler_folder) / "capacity-scheduler.xml" if kind == "file" else None
         with RmClient([status.address], HttpOptions(read_timeout_s=60, deadline_s=90)) as client:
-            owner = CapacityOwner(open_source(client, LocalPlace(file) if file else None))
+            owner = CapacityActuator(open_source(client, LocalStore(file) if file else None))
             yield client, owner, cluster.log("rm")
     finally:
         none_left(cluster.down(), folder)

@@ -119,7 +119,7 @@ def measure(folder: Path, without: int = 0) -> dict[str, Any]:
         one = folder / name_of(slower, number)
         directory = ended(one)
         if directory is None:
-            raise InputError("no run that ended well", where=str(one), mend="run it first")
+            raise InputError("no run that ended well", where=str(one), hint="run it first")
         runs.setdefault(slower, []).append(read_run(directory))
         loads.append(read_json(one / "machine.json")["mean"])
     unchanged = runs.pop(0.0)

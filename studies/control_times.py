@@ -28,7 +28,7 @@ from harness.clusters import jars
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, StateFolder
 from harness.clusters.status import ClusterStatus
-from harness.control.owner import FileOwner
+from harness.control.file_actuator import FileActuator
 from harness.control.settings import ControlSettings
 from harness.control.wall import Controller
 from harness.ledger.store import LedgerStore
@@ -38,7 +38,7 @@ from harness.policies import make_policy
 from harness.yarn.adminrpc import weights_differ
 from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.capacity.source import ConfigurationSource, open_source
-from harness.yarn.files import LocalPlace
+from harness.yarn.files import LocalStore
 from harness.yarn.http import HttpOptions
 from harness.yarn.rest import Submission
 from harness.yarn.rmclient import RmClient
@@ -99,7 +99,7 @@ class Bench:
             self.close()
             raise
         self.file = Path(self.status.scheduler_folder) / "fair-scheduler.xml"
-        self.place: LocalPlace | ConfigurationSource = LocalPlace(self.file)
+        self.place: LocalStore | ConfigurationSource = LocalStore(self.file)
         if scheduler == "capacity":
             self.place = open_source(self.client, None)
 
@@ -126,7 +126,7 @@ def effect(repeats: int = 30) -> dict[str, Any]:
     """Milliseconds from a decision (the weights are known, nothing is written) until the RM shows them."""
     bench = Bench()
     try:
-        owner, turn = FileOwner(LocalPlace(bench.file)), 0
+        owner, turn = FileActuator(LocalStore(bench.file)), 0
 
         def measured(refresh: Callable[[], object]) -> tuple[float, float]:
             nonlocal turn

@@ -75,7 +75,7 @@ def record(folder: Path) -> dict[str, Any]:
     for name in TOLD:
         runs = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob(f"{_file(name)}.*.json"))]
         if not runs:
-            raise InputError(f"no run of {name!r}", where=str(folder), mend="run them first")
+            raise InputError(f"no run of {name!r}", where=str(folder), hint="run them first")
         values[name] = {
             "runs": len(runs),
             **{key: max(run[key] for run in runs) for key in ("most_maps_at_once", "most_reduces_at_once")},

@@ -71,7 +71,7 @@ def _listed(experiment: LoadedExperiment) -> list[JobSpec]:
     jobs = list(jobs_of(experiment, experiment.spec.seeds[0])[0])
     if not 2 <= len(jobs) <= MOST_JOBS:
         what = f"{len(jobs)} jobs"
-        raise InputError(what, where=experiment.document.file, mend=f"give 2 to {MOST_JOBS}: every order may be run")
+        raise InputError(what, where=experiment.document.file, hint=f"give 2 to {MOST_JOBS}: every order may be run")
     return jobs
 
 
@@ -102,7 +102,7 @@ def read_case(folder: Path, jobs: Sequence[JobSpec]) -> _Case:
         ordered = tuple(by_id[name] for name in order)
         completion = done.set_index("job").loc[list(order), "completion_s"]
     except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"no run of one order: {error}", where=str(folder), mend="run it again") from None
+        raise InputError(f"no run of one order: {error}", where=str(folder), hint="run it again") from None
     tasks = tasks[tasks["outcome"] == "finished"]
     sides = []
     for job in ordered:
@@ -145,7 +145,7 @@ def compare(experiment: LoadedExperiment, folder: Path) -> dict[str, Any]:
     names = [order_name(order) for order in permutations(range(len(jobs)))]
     ran = [name for name in names if (folder / name / "run.json").is_file() and _well(folder / name, experiment)]
     if not ran:
-        raise InputError("no run of an order that ended well", where=str(folder), mend="run them first")
+        raise InputError("no run of an order that ended well", where=str(folder), hint="run them first")
     history = earlier_runs([folder / ran[0]])
     orders: dict[str, Any] = {}
     for name in ran:

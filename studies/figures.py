@@ -99,7 +99,7 @@ def rendered(source: str, name: str, records: Path) -> str:
 
     @cache
     def values(record: str) -> dict[str, Any]:
-        document: dict[str, Any] = read_json(records / f"{record}.json", mend="make the record first")["values"]
+        document: dict[str, Any] = read_json(records / f"{record}.json", hint="make the record first")["values"]
         return document
 
     lines = []
@@ -133,7 +133,7 @@ def rendered(source: str, name: str, records: Path) -> str:
         except (KeyError, TypeError, ValueError) as error:
             what = error.args[0] if error.args else error
             raise InputError(
-                str(what), where=f"studies/pages/{name}:{number}", mend="name a key of the record"
+                str(what), where=f"studies/pages/{name}:{number}", hint="name a key of the record"
             ) from None
     return "\n".join([NOTE.format(name=name), *lines]) + "\n"
 
@@ -145,12 +145,12 @@ def pages() -> Iterator[tuple[Path, str]]:
         yield DOCS / path, rendered(source, path.as_posix(), DOCS / "records")
     for name in (name for source in sources.values() for name in FIGURE.findall(source)):
         panel = PANELS[name]
-        record = read_json(DOCS / "records" / f"{panel.record}.json", mend="make the record first")
+        record = read_json(DOCS / "records" / f"{panel.record}.json", hint="make the record first")
         try:
             yield DOCS / "gallery" / f"{name}.svg", drawing(name, panel, record["values"])
         except (KeyError, TypeError, ValueError, IndexError) as error:
             what = str(error.args[0] if error.args else error)
-            raise InputError(what, where=f"studies/gallery.py: {name}", mend="name keys of the record") from None
+            raise InputError(what, where=f"studies/gallery.py: {name}", hint="name keys of the record") from None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -35,7 +35,7 @@ def collect(*folders: Path) -> Runs:
         info = read_json(path)
         if info.get("exit") != 0:
             raise InputError(
-                f"the run did not end well (exit {info.get('exit')})", where=str(path), mend="run it again"
+                f"the run did not end well (exit {info.get('exit')})", where=str(path), hint="run it again"
             )
         seed = int(info["seed"])
         name = str(info["variant"]).removesuffix(f",seed={seed}")
@@ -43,9 +43,9 @@ def collect(*folders: Path) -> Runs:
         runs.setdefault(name, {})[seed, number] = (path.parent, info, read_json(path.parent / "summary.json"))
     where = ", ".join(str(folder) for folder in folders)
     if not runs:
-        raise InputError("no run directories", where=where, mend="run an experiment with --out first")
+        raise InputError("no run directories", where=where, hint="run an experiment with --out first")
     if len(names) > 1:
-        raise InputError(f"runs of different experiments: {', '.join(sorted(names))}", where=where, mend="give one's")
+        raise InputError(f"runs of different experiments: {', '.join(sorted(names))}", where=where, hint="give one's")
     return runs
 
 
@@ -102,7 +102,7 @@ def by_minimum_shares(folder: Path) -> dict[str, Any]:
     """Each run of a folder by itself. Raises InputError when there is none, or one did not end well."""
     paths = sorted(path.parent for path in folder.glob("*/run.json"))
     if not paths:
-        raise InputError("no run directories", where=str(folder), mend="run the experiment first")
+        raise InputError("no run directories", where=str(folder), hint="run the experiment first")
     infos = [read_json(path / "run.json") for path in paths]
     values = {
         "experiment": infos[0]["experiment"]["experiment"],

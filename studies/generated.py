@@ -34,7 +34,7 @@ def write_pages(
                     write_text(path, page)
         names = ", ".join(path.name for path in stale)
         if given.check and stale:
-            raise RegressionFound(f"not what {giver} give: {names}", where=str(stale[0].parent), mend=f"make {name}")
+            raise RegressionFound(f"not what {giver} give: {names}", where=str(stale[0].parent), hint=f"make {name}")
     except YarnfairError as error:
         print(f"{name}: {error.line()}", file=sys.stderr)
         return error.exit_code

@@ -47,7 +47,7 @@ def wait_until_quiet(load: float = QUIET_LOAD, patience_s: float = PATIENCE_S, e
             raise CallError(
                 f"the machine is busy (load {now:.1f}, at most {load:g} is wanted)",
                 where="outside_pairs",
-                mend="stop what else runs, or measure all the same with --busy",
+                hint="stop what else runs, or measure all the same with --busy",
             )
         time.sleep(every_s)
 
@@ -75,11 +75,11 @@ def measure(folder: Path, words: Sequence[str] | None = None) -> None:
         program = [sys.executable, "-m", "harness", *given[1:]] if given[0] == "yarnfair" else given
         done = subprocess.run(program, check=False)
         if done.returncode in (2, 130):  # a wrong call, or somebody interrupts
-            raise InputError(f"exit {done.returncode}", where=" ".join(given), mend="see above; call it again to go on")
+            raise InputError(f"exit {done.returncode}", where=" ".join(given), hint="see above; call it again to go on")
         if done.returncode == 0:
             return
     raise InputError(
-        f"runs fail (exit {done.returncode})", where=str(runs), mend="see logs there; call it again to go on"
+        f"runs fail (exit {done.returncode})", where=str(runs), hint="see logs there; call it again to go on"
     )
 
 
@@ -88,7 +88,7 @@ def record(folder: Path, out: Path, pairs: int = PAIRS) -> None:
     found = result([folder / "runs"])
     ran = found["values"]["outside_less_inside"]["runs"]
     if ran != pairs:
-        raise InputError(f"{ran} of {pairs} pairs", where=str(folder), mend="call it again to go on")
+        raise InputError(f"{ran} of {pairs} pairs", where=str(folder), hint="call it again to go on")
     write(out, f"python -m studies.outside_pairs {folder.name}", **found)
 
 

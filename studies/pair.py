@@ -184,7 +184,7 @@ class Pair:
 def none_left(left: Collection[object], folder: Path) -> None:
     """InputError where ending a folder's processes has left some."""
     if left:
-        raise InputError(f"processes are left: {left}", where=str(folder), mend="end them by hand")
+        raise InputError(f"processes are left: {left}", where=str(folder), hint="end them by hand")
 
 
 @contextmanager

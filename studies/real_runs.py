@@ -71,7 +71,7 @@ def call(*arguments: str) -> str:
     ran = subprocess.run([sys.executable, "-m", "harness", *arguments], capture_output=True, text=True)
     if ran.returncode:
         raise InputError(
-            f"exit {ran.returncode}: {ran.stderr.strip()[-300:]}", where=" ".join(arguments[:2]), mend="look at its run"
+            f"exit {ran.returncode}: {ran.stderr.strip()[-300:]}", where=" ".join(arguments[:2]), hint="look at its run"
         )
     return ran.stdout
 

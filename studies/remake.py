@@ -88,7 +88,7 @@ def remake(recipe: Recipe, file: Path) -> dict[str, Any]:
                 raise InputError(
                     f"exit {done.returncode}: {said[-1] if said else 'no word'}",
                     where=command,
-                    mend="run the command by itself",
+                    hint="run the command by itself",
                 )
         if not file.exists():
             write_json(file, json.loads((out / "printed").read_text(encoding="utf-8")))
@@ -107,7 +107,7 @@ def chosen(patterns: Sequence[str]) -> list[str]:
             raise CallError(
                 f"{pattern}: {'a record of a real cluster or of times' if known else 'no such record'}",
                 where="--only",
-                mend="see studies/recipes.py for those that can be made again",
+                hint="see studies/recipes.py for those that can be made again",
             )
         names += [name for name in found if name not in names]
     return names
@@ -158,8 +158,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if failed:
         raise InputError(f"not made: {', '.join(failed)}", where="docs/records")
     if differing:
-        mend = "mend what changed them, or take them over with --write and say why in the commit"
-        raise RegressionFound(f"other values than committed: {', '.join(differing)}", where="docs/records", mend=mend)
+        hint = "mend what changed them, or take them over with --write and say why in the commit"
+        raise RegressionFound(f"other values than committed: {', '.join(differing)}", where="docs/records", hint=hint)
     return 0
 
 

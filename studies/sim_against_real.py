@@ -62,10 +62,10 @@ def _runs(folder: Path) -> dict[str, tuple[Path, dict[str, Any]]]:
     """The real runs of a folder: variant -> (run directory, run.json). InputError where one did not end well."""
     found = {path.parent.name: (path.parent, read_json(path)) for path in sorted(folder.glob("*/run.json"))}
     if not found:
-        raise InputError("no run directories", where=str(folder), mend="run an experiment on a real backend first")
+        raise InputError("no run directories", where=str(folder), hint="run an experiment on a real backend first")
     for path, info in found.values():
         if info.get("exit") != 0 or "cluster" not in info:
-            raise InputError(f"exit {info.get('exit')}, or no real run", where=str(path), mend="run it again")
+            raise InputError(f"exit {info.get('exit')}, or no real run", where=str(path), hint="run it again")
     return found
 
 
@@ -79,7 +79,7 @@ def measure(folders: Sequence[Path]) -> dict[str, Any]:
     first = next(iter(runs.values()))[1]
     for folder, again in zip(folders, repeats, strict=True):
         if again.keys() != runs.keys() or any(info["hash"] != first["hash"] for _, info in again.values()):
-            raise InputError("not a repeat of the first folder", where=str(folder), mend="run the same experiment")
+            raise InputError("not a repeat of the first folder", where=str(folder), hint="run the same experiment")
     pairs, simulated, real = {}, [], []
     with tempfile.TemporaryDirectory() as work:
         for one, (trace_of, _) in runs.items():

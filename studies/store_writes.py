@@ -2,7 +2,7 @@
 
     python -m studies.store_writes -o docs/records/store-writes.json
 
-Written by what a controller writes with (`CapacityOwner`). Now and then somebody else changes a capacity, or a setting
+The writer is the controller's own (`CapacityActuator`). Now and then somebody else changes a capacity, or a setting
 that the controller does not own, at any moment of a write: each such change has to be found, and one of a setting has
 to stay. With ``zk`` there are two ResourceManagers, and the active one is killed three times; ZooKeeper elects.
 """
@@ -29,14 +29,14 @@ from harness.base.files import read_json
 from harness.clusters.local import LocalCluster
 from harness.clusters.processes import Process
 from harness.clusters.state import ClusterSpec, StateFolder
-from harness.control.capacity_owner import CapacityOwner
+from harness.control.capacity_actuator import CapacityActuator
 from harness.model.plan import Attributes
 from harness.results.store import machine
 from harness.yarn.capacity.properties import PREFIX, parse_configuration
 from harness.yarn.capacity.queues import is_by_hand
 from harness.yarn.capacity.source import ConfigurationSource, open_source
 from harness.yarn.errors import Refused, Unreachable
-from harness.yarn.files import FileChanged, LocalPlace
+from harness.yarn.files import FileChanged, LocalStore
 from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import RmClient
 from studies.pair import none_left, start_pair
@@ -106,7 +106,7 @@ def stand(kind: str, folder: Path) -> Iterator[Stand]:
             return RmClient([status.address], OPTIONS)
 
         with other() as client:
-            yield Stand(client, open_source(client, LocalPlace(file) if file else None), file, rms, other)
+            yield Stand(client, open_source(client, LocalStore(file) if file else None), file, rms, other)
     finally:
         none_left(cluster.down(), folder)
 
@@ -213,7 +213,7 @@ class Meddler:
         if self.stand.file is not None:
             # As an administrator edits it: read, change, replace, refresh.
             for _ in range(100):
-                place = LocalPlace(self.stand.file)
+                place = LocalStore(self.stand.file)
                 before = place.read()
                 edited = parse_configuration(before, source="file").edited({name: value})
                 try:
@@ -255,7 +255,7 @@ def run(kind: str, writes: int, *, every: int = 20, seed: int = 1, folder: Path 
 
 def _run(at: Stand, writes: int, every: int, seed: int) -> tuple[Counted, Meddler]:
     rng, counted = random.Random(seed), Counted()
-    owner, meddler = CapacityOwner(at.source), Meddler(at, every, seed)
+    owner, meddler = CapacityActuator(at.source), Meddler(at, every, seed)
     before = at.source.read().values
     owner.read()
     kills = [writes * part // 4 for part in (1, 2, 3)] if at.fail is not None else []
@@ -326,7 +326,9 @@ def _run(at: Stand, writes: int, every: int, seed: int) -> tuple[Counted, Meddle
     return counted, meddler
 
 
-def _give_back(at: Stand, owner: CapacityOwner, before: Mapping[str, str], meddler: Meddler, counted: Counted) -> None:
+def _give_back(
+    at: Stand, owner: CapacityActuator, before: Mapping[str, str], meddler: Meddler, counted: Counted
+) -> None:
     """As a release does; what is there then has to be what was, and the other writer's setting."""
     for _ in range(5):
         owner.read()

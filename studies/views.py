@@ -251,7 +251,7 @@ def minimum_shares(path: Path) -> dict[str, Any]:
     info, found = read_json(path / "run.json"), read_json(path / "summary.json")
     # A run is closed with the last one of its call; what counts is that it ended, and all its jobs with it.
     if info.get("exit") not in (0, None) or not found["finished"] or any(q["failed"] for q in found["queues"].values()):
-        raise InputError(f"the run did not end well (exit {info.get('exit')})", where=str(path), mend="run it again")
+        raise InputError(f"the run did not end well (exit {info.get('exit')})", where=str(path), hint="run it again")
     lines = (path / "decisions.jsonl").read_text(encoding="utf-8").splitlines()
     decisions = [json.loads(line) for line in lines]
     curves = pd.read_parquet(path / "allocations.parquet")

@@ -55,7 +55,7 @@ CAPACITY = f"""<?xml version="1.0"?>
 {_MASTERS}</configuration>
 """
 #: What mends the traps that the controller finds in `CAPACITY`.
-MENDS = "".join(
+HINTS = "".join(
     f"  <property><name>{_P}.{name}</name><value>{value}</value></property>\n"
     for name, value in {
         "global-queue-max-application": "10000",
@@ -63,7 +63,7 @@ MENDS = "".join(
         "maximum-am-resource-percent": "1000",
     }.items()
 )
-MENDED = CAPACITY.replace(_MASTERS, MENDS)
+MENDED = CAPACITY.replace(_MASTERS, HINTS)
 PAGE = """# {title}
 
 This walk takes ten minutes. The cluster has two nodes; its three queues want more than there is. Queue `a` worked alone
@@ -221,7 +221,7 @@ SCHEDULERS = {
             "values": "capacities",
             "other": "The same walk on the [Fair Scheduler](switch-it-on.md).",
             "comes_back": "What the administrator has made of it after the first step comes back at the end:",
-            "traps": TRAPS.format(mends=MENDS),
+            "traps": TRAPS.format(hints=HINTS),
         },
     ),
 }

@@ -46,7 +46,7 @@ def zookeeper(folder: Path, *, largest_bytes: int | None = None) -> Iterator[str
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
                 break
             if not process.alive or time.monotonic() > end:
-                raise InputError("ZooKeeper does not start", where=str(folder / "zookeeper.log"), mend="read it")
+                raise InputError("ZooKeeper does not start", where=str(folder / "zookeeper.log"), hint="read it")
             time.sleep(0.1)
         yield f"127.0.0.1:{port}"
     finally:

@@ -64,8 +64,8 @@ class _Walker:
         self.constructor = yaml.constructor.SafeConstructor()
         self.open: set[int] = set()
 
-    def fail(self, node: yaml.Node, what: str, mend: str) -> InputError:
-        return InputError(what, where=f"{self.file}:{node.start_mark.line + 1}", mend=mend)
+    def fail(self, node: yaml.Node, what: str, hint: str) -> InputError:
+        return InputError(what, where=f"{self.file}:{node.start_mark.line + 1}", hint=hint)
 
     def build(self, node: yaml.Node, path: KeyPath) -> Any:
         self.values += 1
@@ -119,15 +119,15 @@ def parse_yaml(text: str, file: str) -> YamlDocument:
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         if node is None:
-            raise InputError("the file is empty", where=file, mend="write a YAML document into it")
+            raise InputError("the file is empty", where=file, hint="write a YAML document into it")
         data = walker.build(node, ())
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{file}:{mark.line + 1}" if mark is not None else file
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
-        raise InputError(f"not valid YAML: {problem}", where=where, mend="correct the syntax there") from None
+        raise InputError(f"not valid YAML: {problem}", where=where, hint="correct the syntax there") from None
     except RecursionError:
-        raise InputError("nested too deeply", where=file, mend="flatten the file") from None
+        raise InputError("nested too deeply", where=file, hint="flatten the file") from None
     return YamlDocument(file, data, walker.lines)
 
 
@@ -149,7 +149,7 @@ def validated(model: type[M], document: YamlDocument, *, data: Any = None, at: K
     except ValidationError as error:
         raise input_error(error, document, at, model) from None
     except RecursionError:
-        raise InputError("nested too deeply", where=document.where(at), mend="flatten the file") from None
+        raise InputError("nested too deeply", where=document.where(at), hint="flatten the file") from None
 
 
 def keys_at(model: type[BaseModel], location: KeyPath) -> list[str]:
@@ -213,17 +213,17 @@ def input_error(
     shown = [str(part) for part in location if not str(part).startswith(("function-", "tagged-"))]
     kind, message = first["type"], first["msg"].removeprefix("Value error, ").replace("Input should", "it should")
     page = getattr(model, "keys_page", Strict.keys_page)
-    mend = f"correct it ({page} lists the keys)"
+    hint = f"correct it ({page} lists the keys)"
     if kind == "extra_forbidden":
         close = nearest(str(location[-1]), keys_at(model, first["loc"])) if model is not None else ""
-        message, mend = "unknown key", f"did you mean {close!r}?" if close else "remove it or correct its spelling"
+        message, hint = "unknown key", f"did you mean {close!r}?" if close else "remove it or correct its spelling"
     elif kind == "missing":
-        message, mend = "a key is missing", "add it"
+        message, hint = "a key is missing", "add it"
     elif isinstance(first.get("input"), str) and (number := _number_as_text(kind, first["input"])):
         message = f"{first['input']} is text in YAML, not a number"
-        mend = f"write {number}"
+        hint = f"write {number}"
     elif kind.startswith(("finite", "greater", "less")) and not isinstance(first.get("input"), dict | list):
         message += f" (it is {str(first.get('input'))[:40]})"
     others = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
     name = ".".join(shown) or "the file"
-    return InputError(f"{name}: {message}{others}", where=document.where(location), mend=mend)
+    return InputError(f"{name}: {message}{others}", where=document.where(location), hint=hint)

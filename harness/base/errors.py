@@ -32,22 +32,22 @@ class YarnfairError(Exception):
 
     exit_code = 1
 
-    def __init__(self, what: str, *, where: str | None = None, mend: str | None = None) -> None:
-        self.what, self.where, self.mend = what, where, mend
+    def __init__(self, what: str, *, where: str | None = None, hint: str | None = None) -> None:
+        self.what, self.where, self.hint = what, where, hint
         super().__init__(self.line())
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Errors come from other processes, too."""
-        return partial(type(self), self.what, where=self.where, mend=self.mend), ()
+        return partial(type(self), self.what, where=self.where, hint=self.hint), ()
 
     def line(self) -> str:
-        """The one line that is printed: ``where: what; mend``."""
+        """The one line that is printed: ``where: what; hint``."""
         text = " ".join(_told(self.what).split())
         if self.where:
             # Line ends only: a path may well hold two spaces.
             text = f"{' '.join(_told(self.where).splitlines())}: {text}"
-        if self.mend:
-            text = f"{text}; {' '.join(_told(self.mend).split())}"
+        if self.hint:
+            text = f"{text}; {' '.join(_told(self.hint).split())}"
         return printable(text)
 
 
@@ -133,7 +133,7 @@ def check_ranges(one: object, **ranges: tuple[float, float]) -> None:
     for name, (least, most) in ranges.items():
         value = getattr(one, name)
         if not least <= value <= most:
-            raise CallError(f"{name} is {value}", mend=f"give a number from {least} to {most}")
+            raise CallError(f"{name} is {value}", hint=f"give a number from {least} to {most}")
 
 
 def first_sentence(text: str) -> str:

@@ -26,23 +26,23 @@ _HANDED_OVER = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 
 
 @contextlib.contextmanager
-def reading(where: str | Path, mend: str = "check the path") -> Iterator[None]:
+def reading(where: str | Path, hint: str = "check the path") -> Iterator[None]:
     """Inside, a user's file or folder is read. Raises InputError where the system refuses, and for text in no UTF-8."""
     try:
         yield
     except UnicodeDecodeError:
-        raise InputError("is not UTF-8 text", where=str(where), mend="save it as UTF-8") from None
+        raise InputError("is not UTF-8 text", where=str(where), hint="save it as UTF-8") from None
     except OSError as error:
-        raise InputError(f"cannot be read: {reason(error)}", where=str(where), mend=mend) from None
+        raise InputError(f"cannot be read: {reason(error)}", where=str(where), hint=hint) from None
 
 
 @contextlib.contextmanager
-def writing(where: str | Path, mend: str = "check disk and rights") -> Iterator[None]:
+def writing(where: str | Path, hint: str = "check disk and rights") -> Iterator[None]:
     """Inside, a file or folder of a user's is written. Raises InputError where the system refuses."""
     try:
         yield
     except OSError as error:
-        raise InputError(f"cannot be written: {reason(error)}", where=str(where), mend=mend) from None
+        raise InputError(f"cannot be written: {reason(error)}", where=str(where), hint=hint) from None
 
 
 @contextlib.contextmanager
@@ -59,13 +59,13 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[TextIO]:
 
 
 @contextlib.contextmanager
-def holding(path: Path, *, busy: InputError | None = None, mend: str = "check disk and rights") -> Iterator[None]:
+def holding(path: Path, *, busy: InputError | None = None, hint: str = "check disk and rights") -> Iterator[None]:
     """`locked` for what users ask for: waits for who has it; with ``busy``: raises that instead.
 
     Raises InputError where the file cannot be made.
     """
     with contextlib.ExitStack() as stack:
-        with writing(path, mend):
+        with writing(path, hint):
             try:
                 stack.enter_context(locked(path, wait=busy is None))
             except BlockingIOError:
@@ -129,10 +129,10 @@ def replace_file(
     *,
     mode: int | None = 0o644,
     sync: bool = False,
-    mend: str = "check disk and rights",
+    hint: str = "check disk and rights",
 ) -> None:
     """`put_file` for files that users ask for. Raises InputError when the disk refuses."""
-    with writing(path, mend):
+    with writing(path, hint):
         try:
             put_file(path, write, mode=mode, sync=sync)
         except ValueError as error:
@@ -174,9 +174,9 @@ def read_whole(path: str | Path, most: int = MOST_BYTES) -> bytes:
     return data
 
 
-def read_text(path: str | Path, most: int = MOST_BYTES, *, mend: str = "check the path") -> str:
+def read_text(path: str | Path, most: int = MOST_BYTES, *, hint: str = "check the path") -> str:
     """All of a user's text. Raises InputError where it cannot be read, is no UTF-8, or has more than ``most`` bytes."""
-    with reading(path, mend):
+    with reading(path, hint):
         return read_whole(path, most).decode("utf-8")
 
 
@@ -212,25 +212,25 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_bytes(
-    path: Path, content: bytes, *, mode: int | None = 0o644, sync: bool = False, mend: str = "check disk and rights"
+    path: Path, content: bytes, *, mode: int | None = 0o644, sync: bool = False, hint: str = "check disk and rights"
 ) -> None:
     """A file replaced whole; the rest as of `replace_file`."""
 
     def write(temporary: Path) -> None:
         temporary.write_bytes(content)
 
-    replace_file(path, write, mode=mode, sync=sync, mend=mend)
+    replace_file(path, write, mode=mode, sync=sync, hint=hint)
 
 
-def read_json(path: Path, mend: str = "run the experiment again") -> dict[str, Any]:
-    """A JSON object, of a run directory unless `mend` says how else such a file comes about.
+def read_json(path: Path, hint: str = "run the experiment again") -> dict[str, Any]:
+    """A JSON object, of a run directory unless `hint` says how else such a file comes about.
 
     Raises InputError when it is missing or damaged.
     """
     try:
         found = json.loads(read_whole(path).decode("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"cannot be read: {reason(error)}", where=str(path), mend=mend) from None
+        raise InputError(f"cannot be read: {reason(error)}", where=str(path), hint=hint) from None
     if not isinstance(found, dict):
-        raise InputError("not a JSON object", where=str(path), mend=mend)
+        raise InputError("not a JSON object", where=str(path), hint=hint)
     return found

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def quick(frozen: type[T]) -> Callable[..., T]:
+def fast_constructor(frozen: type[T]) -> Callable[..., T]:
     """A function that makes instances of a frozen dataclass with slots from all its fields, by position.
 
     The class' own constructor sets each field through ``object.__setattr__``: three times slower. Nothing is checked,

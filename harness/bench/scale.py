@@ -58,7 +58,7 @@ def in_python(
             preexec_fn=ending_with_us(),
         )
     except subprocess.TimeoutExpired:
-        raise YarnfairError(f"measuring {what} took more than {timeout_s:g} s", mend="is the machine busy?") from None
+        raise YarnfairError(f"measuring {what} took more than {timeout_s:g} s", hint="is the machine busy?") from None
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise YarnfairError(f"measuring {what} failed: {last}")

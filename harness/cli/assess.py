@@ -73,7 +73,7 @@ def assess(
     from harness.traces.accounting import account_lines, account_of
 
     if trace is None and rm is None and config is None:
-        raise CallError("nothing to assess", mend="give a TRACE, --rm URL, or the controller's --config FILE")
+        raise CallError("nothing to assess", hint="give a TRACE, --rm URL, or the controller's --config FILE")
     if trace is not None and for_s is not None:
         raise click.UsageError("--for goes with --rm, not with a TRACE")
     if cluster is not None and (trace is None or rm is not None):

@@ -238,5 +238,5 @@ def _verdict(outcome: Outcome, folder: Path) -> None:
         raise error(
             f"{len(failed)} of {len(outcome.standings)} cells failed: {names}",
             where=str(folder),
-            mend="see what they say, mend it, and run again with --retry-failed",
+            hint="see what they say, mend it, and run again with --retry-failed",
         )

@@ -99,9 +99,9 @@ def check(
     from harness.results.runs import read_runs
 
     if recorded is None and not history:
-        raise CallError("nothing to check against", where="check", mend="give --baseline FILE or --history DIR...")
+        raise CallError("nothing to check against", where="check", hint="give --baseline FILE or --history DIR...")
     if not runs and (recorded is not None or not history):
-        raise CallError("no run to check", where="RUN", mend="give a run directory before the options")
+        raise CallError("no run to check", where="RUN", hint="give a run directory before the options")
     own = read_runs(runs)
     found = checked_of(own, read_baseline(recorded)) if recorded is not None else Checked()
     if history:
@@ -116,8 +116,8 @@ def check(
     if accepted is not None:
         found = acknowledged(found, read_acknowledgements(accepted), datetime.date.today().isoformat())
     for pattern, near in () if found.invalid else unfitting(found, metrics):
-        mend = f"did you mean {', '.join(near)}?" if near else "`--json` lists the names of all metrics"
-        raise CallError(f"no metric fits {pattern[:80]!r}", where="--metrics", mend=mend)
+        hint = f"did you mean {', '.join(near)}?" if near else "`--json` lists the names of all metrics"
+        raise CallError(f"no metric fits {pattern[:80]!r}", where="--metrics", hint=hint)
     found = narrowed(found, metrics=metrics, tolerance=tolerance, only=only)
     place = str(recorded if recorded is not None else history[0])
     if junit is not None:
@@ -175,7 +175,7 @@ def _verdict(found: Checked, recorded: Path | None, require_judged: bool) -> Non
         code = 5 if all(code == 5 for _, code, _ in found.invalid) else 4
         more = f" (and {len(found.invalid) - 1} more run(s))" if len(found.invalid) > 1 else ""
         error = RunTimedOut if code == 5 else RunInvalid
-        raise error(f"{why}{more}", where=run, mend="its figures do not count; mend the run first")
+        raise error(f"{why}{more}", where=run, hint="its figures do not count; mend the run first")
     where = str(recorded) if recorded is not None else "history"
     failed = failures(found)
     if failed:
@@ -184,9 +184,9 @@ def _verdict(found: Checked, recorded: Path | None, require_judged: bool) -> Non
         raise RegressionFound(
             f"{len(failed)} failure(s), {len(names)} metric(s) beyond what is recorded: {listed} ({judged(found)})",
             where=where,
-            mend="mend the cause, record a new baseline, or accept it with --acknowledge",
+            hint="mend the cause, record a new baseline, or accept it with --acknowledge",
         )
     if require_judged and any(one.verdict == "not judged" for one in found.held):
-        mend = "record more runs (five show a spread), give --margin, or choose with --metrics"
-        raise InputError(judged(found), where=where, mend=mend)
+        hint = "record more runs (five show a spread), give --margin, or choose with --metrics"
+        raise InputError(judged(found), where=where, hint=hint)
     say(f"{where}: {judged(found)}")

@@ -211,7 +211,7 @@ def doctor(
     from harness.clusters.doctor import Wanted, examine_cluster, examine_machine, examine_rm, examine_settings
     from harness.clusters.doctor_access import examine_access
     from harness.model.resources import ZERO
-    from harness.yarn.files import AllocationPlace
+    from harness.yarn.files import ConfigStore
     from harness.yarn.http import base_url
 
     if rest_address is not None:
@@ -229,7 +229,7 @@ def doctor(
     own = _cluster(backend, state)
     known = own.folder.load() if own.folder.folder.exists() else None
     wanted = Wanted(backend=backend, ports=_ports(settings), **settings)
-    file: Path | AllocationPlace | None = Path(allocations) if allocations else None
+    file: Path | ConfigStore | None = Path(allocations) if allocations else None
     found = own.status() if known is not None else None
     if known is not None and found is not None:
         its = {name: getattr(known.spec, name) for name in (*sizes, "disk_checks")}
@@ -253,8 +253,8 @@ def _report(findings: list[Finding], as_json: bool) -> int:
     lines = []
     for finding in findings:
         lines.append(f"{finding.result:<8} {finding.check}: {finding.what}")
-        if finding.mend and finding.result != "fine":
-            lines.append(f"{'':<8} mend: {finding.mend}")
+        if finding.hint and finding.result != "fine":
+            lines.append(f"{'':<8} hint: {finding.hint}")
     rows, wrong = ([asdict(finding) for finding in of] for of in (findings, problems))
     print_result(as_json, {"healthy": not problems, "findings": wrong, "checks": rows}, lines)
     return 1 if problems else 0

@@ -40,7 +40,7 @@ def convert(
     try:
         done = convert_allocations(file, cluster=cluster, fixed_queues=fixed_queues)
     except InputError as error:
-        raise InputError(error.what, where=allocations, mend=error.mend) from None
+        raise InputError(error.what, where=allocations, hint=error.hint) from None
     mistakes = len(validate_allocations(data, source=allocations).errors)
     if mistakes:
         what = counted(mistakes, "mistake")
@@ -52,7 +52,7 @@ def convert(
         raise InputError(
             f"the Capacity Scheduler would refuse what is made of it: {queue}{refused[0].what}",
             where=allocations,
-            mend=refused[0].mend,
+            hint=refused[0].hint,
         )
     if output is not None:
         write_output(output, text, sync=True, hint="give a path that can be written")

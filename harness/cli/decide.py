@@ -40,9 +40,9 @@ def decide(
     With --record it prints such a script: all that a simulated run asked of its scheduler.
     """
     if (script is None) == (record is None):
-        raise CallError("needs a SCRIPT or --record", where="decide", mend="give one of the two")
+        raise CallError("needs a SCRIPT or --record", where="decide", hint="give one of the two")
     if record is None and (policy is not None or until is not None):
-        raise CallError("goes with --record only", where="--policy, --until", mend="give --record EXPERIMENT")
+        raise CallError("goes with --record only", where="--policy, --until", hint="give --record EXPERIMENT")
     if record is not None:
         text = json.dumps(_recorded(record, policy, until), separators=(",", ":")) + "\n"
     else:
@@ -67,7 +67,7 @@ def _decided(script: str) -> str:
         if error.where and error.where.startswith(script):
             raise
         where = f"{script}: {error.where}" if error.where else script
-        raise InputError(error.what, where=where, mend=error.mend) from error
+        raise InputError(error.what, where=where, hint=error.hint) from error
 
 
 def _recorded(experiment: str, policy: str | None, until: float | None) -> object:

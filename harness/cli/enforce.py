@@ -21,21 +21,21 @@ from harness.cli.output import echo_wrapped, json_option, print_json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from harness.control.actuator import Prepared
     from harness.control.changes import Change
     from harness.control.clocks import TrustedClock
     from harness.control.config import EnforceConfig
     from harness.control.giveback import Owner
     from harness.control.lease import Lease
-    from harness.control.owned import Prepared
     from harness.control.reports import TickReport
     from harness.control.telemetry import Log
     from harness.control.wall import Controller
     from harness.ledger.store import LedgerStore
     from harness.yarn.capacity.source import ConfigurationSource
-    from harness.yarn.files import AllocationPlace
+    from harness.yarn.files import ConfigStore
     from harness.yarn.rmclient import RmClient
 
-    Place = AllocationPlace | ConfigurationSource
+    Place = ConfigStore | ConfigurationSource
 
 T = TypeVar("T")
 #: Alarms of things that come right by themselves, or that the controller has put right.
@@ -217,7 +217,7 @@ def _kept(
     config: EnforceConfig, rms: tuple[str, ...], ledger: Path, stack: ExitStack, log: Log | None = None
 ) -> tuple[RmClient | None, LedgerStore, Owner, Lease | None]:
     """The ledger, and the owner and lease of what it is about; a client where only the RM can tell what that is."""
-    from harness.control.capacity_owner import owner_of
+    from harness.control.capacity_actuator import owner_of
 
     client, place = None, config.kept()
     if place is None:
@@ -240,7 +240,7 @@ def _store(ledger: Path, config: EnforceConfig, stack: ExitStack, log: Log | Non
             raise
         if is_in_use(ledger):
             raise InputError(
-                "another controller is at work with this ledger", where=str(ledger), mend="stop it, or wait for it"
+                "another controller is at work with this ledger", where=str(ledger), hint="stop it, or wait for it"
             ) from None
         if log is not None:
             log("warning", "ledger", f"{error.line()}; released from a copy of it, which is not kept")
@@ -387,7 +387,7 @@ def _reread(config: EnforceConfig, config_file: Path) -> EnforceConfig:
 
     new = read_config(config_file)
     if fixed := config.fixed_keys(new):
-        raise CallError(f"{', '.join(fixed)} cannot change while it runs", mend="restart it, or put them back")
+        raise CallError(f"{', '.join(fixed)} cannot change while it runs", hint="restart it, or put them back")
     return new
 
 

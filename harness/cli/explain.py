@@ -23,7 +23,7 @@ def explain(queue: str, source: Source, as_json: bool) -> None:
     path = ensure_root_prefix(queue)
     if path not in view.queues:
         known = ", ".join(list(view.queues)[:12])
-        raise CallError(f"no queue {queue[:60]!r}", where=view.source, mend=f"one of {known}")
+        raise CallError(f"no queue {queue[:60]!r}", where=view.source, hint=f"one of {known}")
     if not as_json:
         policy = f", policy {view.policy}" if view.policy else ""
         click.echo(f"{path} at {moment(view, view.time_s)} ({view.source}{policy})")

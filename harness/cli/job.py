@@ -99,11 +99,11 @@ def run(
 
     # In full: for "default" the Fair Scheduler's rules look for the user's own queue.
     if queue == "root":
-        raise CallError("root is not a leaf queue", where="--queue", mend="name a queue below it")
+        raise CallError("root is not a leaf queue", where="--queue", hint="name a queue below it")
     queue = f"root.{queue.removeprefix('root.')}"
     names, places, out = members(name), tuple(_place(text, "--input") for text in inputs), _place(output, "--output")
     if len(names) > 1 and not isinstance(out, Path):
-        raise CallError(f"{name} writes folders of this machine, not HDFS", where="--output", mend="give a folder")
+        raise CallError(f"{name} writes folders of this machine, not HDFS", where="--output", hint="give a folder")
     asked = Request(
         name,
         places,
@@ -213,7 +213,7 @@ def _cluster(rm: str | None, state: str | None, backend: str, work: Path, python
                 raise InputError(
                     f"no {backend} cluster there",
                     where=str(own.folder),
-                    mend=f"run `yarnfair cluster up --backend {backend}`, or give --rm URL",
+                    hint=f"run `yarnfair cluster up --backend {backend}`, or give --rm URL",
                 )
             address = found.rest
             if not backend_class(backend).sees_files:

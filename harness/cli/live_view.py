@@ -62,7 +62,7 @@ class Source:
         if self.at_s is not None and (self.run_folder is None or self.at_s != self.at_s):
             raise click.UsageError("--at needs --run and a number")
         if self.run_folder is None and not (self.rms or self.config_file or self.ledger):
-            raise CallError("nothing to look at", mend="give --rm URL, --config FILE, --ledger FILE or --run DIR")
+            raise CallError("nothing to look at", hint="give --rm URL, --config FILE, --ledger FILE or --run DIR")
         self._kept_in = Path(self.ledger) if self.ledger else None
         if self.config_file is not None:
             from harness.control.config import read_config

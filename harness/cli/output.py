@@ -183,9 +183,9 @@ def named_values(pairs: Iterable[str], where: str = "--set") -> dict[str, str]:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
             shown = pair if len(pair) <= 60 else pair[:57] + "..."
-            raise CallError(f"{shown!r} is not a setting", where=where, mend="write name=value")
+            raise CallError(f"{shown!r} is not a setting", where=where, hint="write name=value")
         if name.strip() in found:
-            raise CallError(f"{name.strip()!r} is given twice", where=where, mend="give it once")
+            raise CallError(f"{name.strip()!r} is given twice", where=where, hint="give it once")
         found[name.strip()] = value.strip()
     return found
 

@@ -44,10 +44,10 @@ def plot(
     file, byte for byte. Needs matplotlib (the extra `plot`).
     """
     if (figure is None) != (out is None):
-        mend = "give both, or neither for a list of figures"
-        raise CallError("--figure and -o go together", mend=mend)
+        hint = "give both, or neither for a list of figures"
+        raise CallError("--figure and -o go together", hint=hint)
     if figure is None and (charts or width is not None):
-        raise CallError("--chart and --width are of a figure", mend="give --figure NAME and -o FILE")
+        raise CallError("--chart and --width are of a figure", hint="give --figure NAME and -o FILE")
     from harness.report.printed import figures_of, write_figure
 
     found = figures_of(runs)

@@ -12,7 +12,7 @@ import click
 from harness.base.words import seconds
 
 if TYPE_CHECKING:
-    from harness.experiments.campaign.executors import Told
+    from harness.experiments.campaign.executors import ExecutorEvent
     from harness.experiments.campaign.spec import Cell
     from harness.experiments.kind import Ended, Step
 
@@ -110,7 +110,7 @@ class CampaignProgress(_Bars):
     def step(self, cell: Cell, step: Step) -> None:
         self.at(cell.id, step)
 
-    def end(self, cell: Cell, told: Told, state: str) -> None:
+    def end(self, cell: Cell, told: ExecutorEvent, state: str) -> None:
         if cell.id in self.tasks:
             self.bars.remove_task(self.tasks.pop(cell.id))
         if state == "waiting":

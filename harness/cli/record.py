@@ -81,9 +81,9 @@ def record(
     if follow is None and for_s is not None:
         raise click.UsageError("--for goes with --follow")
     if follow is not None and is_standard_output(follow):
-        raise CallError("a recording cannot be continued on standard output", where="--follow", mend="give a file")
+        raise CallError("a recording cannot be continued on standard output", where="--follow", hint="give a file")
     if rm is None and config is None:
-        raise CallError("no ResourceManager given", mend="give --rm URL, or the controller's --config FILE")
+        raise CallError("no ResourceManager given", hint="give --rm URL, or the controller's --config FILE")
     said = None if config is None else read_config(config)
     patient_s = every_s if follow is not None else None
     with open_recorded(rm, said, history, client=client, user=user, access=access, patient_s=patient_s) as (

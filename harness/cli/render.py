@@ -36,7 +36,7 @@ def render(queues: Path, output: Path | None, scheduler: str, as_json: bool) -> 
     try:
         text = render_allocations(file) if scheduler == "fair" else _capacities(file)
     except YarnfairError as error:
-        raise type(error)(error.what, where=error.where or str(queues), mend=error.mend) from error
+        raise type(error)(error.what, where=error.where or str(queues), hint=error.hint) from error
     check = validate_allocations if scheduler == "fair" else validate_properties
     verdict = check(text, source="the rendered file")
     if verdict.errors:
@@ -44,10 +44,10 @@ def render(queues: Path, output: Path | None, scheduler: str, as_json: bool) -> 
 
         first = verdict.errors[0]
         where = str(queues) + (f": queue {first.queue}" if first.queue else "")
-        raise InputError(first.what, where=where, mend=first.mend)
+        raise InputError(first.what, where=where, hint=first.hint)
     for warning in verdict.warnings:
         queue = f"queue {warning.queue}: " if warning.queue else ""
-        say(f"warning: {queues}: {queue}{warning.what}; {warning.mend}")
+        say(f"warning: {queues}: {queue}{warning.what}; {warning.hint}")
     if output is not None:
         # The RM, another user, reads it: a file that is replaced keeps its mode.
         write_output(output, text, sync=True, hint="give a path that can be written")
@@ -67,7 +67,7 @@ def _capacities(file: AllocationFile) -> str:
     if done.lost:
         raise InputError(
             f"{done.lost[0].line()}: the Capacity Scheduler has no such thing",
-            mend="leave it out (maxima: in per cent), or render for --scheduler fair",
+            hint="leave it out (maxima: in per cent), or render for --scheduler fair",
         )
     for note in done.changes:
         # Without rules in the tree the Capacity Scheduler's own hold: an application names its queue.

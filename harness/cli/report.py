@@ -52,7 +52,7 @@ def report(runs: tuple[Path, ...], out: Path | None, trace: Path | None, as_json
 
 def _trace(runs: tuple[Path, ...], out: Path | None, trace: Path, as_json: bool) -> None:
     if len(runs) > 1 or out is not None:
-        raise CallError("--trace takes one RUN and no -o", mend="give one run, and make the page by a second call")
+        raise CallError("--trace takes one RUN and no -o", hint="give one run, and make the page by a second call")
     from harness.report.trace import write_trace
 
     written = write_trace(runs[0], trace)

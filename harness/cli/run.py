@@ -124,7 +124,7 @@ def run(
     given = named_values(settings)
     target = Target(**cluster, http=_http(access, cluster["rm"]))
     if backend == "sim" and target != Target():
-        raise CallError("an option of a real cluster", where="--backend sim", mend="give --backend local")
+        raise CallError("an option of a real cluster", where="--backend sim", hint="give --backend local")
     asked = Selection(split_policies(policies), given, seeds, real=backend != "sim")
     with _processes(jobs, asked) as workers:
         called = [_Called(name, asked, backend, target if asked.real else None) for name in experiments]
@@ -264,7 +264,7 @@ def verdict(ended: Sequence[Ended]) -> None:
         bad = [one for one in ended if one.exit_code == code]
         if bad:
             others = f" (and {len(bad) - 1} more run(s))" if len(bad) > 1 else ""
-            mend = "look at jobs.parquet there" if code == 4 else "raise its time limit, or ask for less"
+            hint = "look at jobs.parquet there" if code == 4 else "raise its time limit, or ask for less"
             if (bad[0].why or "").startswith(NEVER_ENDS):
-                mend = ""  # the reason says which setting
-            raise error(f"{bad[0].variant.name}: {bad[0].why}{others}", where=str(bad[0].path), mend=mend or None)
+                hint = ""  # the reason says which setting
+            raise error(f"{bad[0].variant.name}: {bad[0].why}{others}", where=str(bad[0].path), hint=hint or None)

@@ -92,7 +92,7 @@ def _active_leaves(manager: QueueManager, given: tuple[str, ...], source: str) -
             shown = ", ".join(leaves[:8]) + (", ..." if len(leaves) > 8 else "")
             raise CallError(
                 f"--active names {name!r}, which is not a leaf queue of {source}",
-                mend=f"its leaves are: {shown}" if leaves else "the file has no leaf queues",
+                hint=f"its leaves are: {shown}" if leaves else "the file has no leaf queues",
             )
         found.add(leaf)
     return found

@@ -46,7 +46,7 @@ def _folder(file: str | None, name: str) -> Iterator[Path]:
     if file is not None:
         if "://" in file:
             raise CallError(
-                "an address as the scheduler's file", where="--allocations", mend="give a path on this machine"
+                "an address as the scheduler's file", where="--allocations", hint="give a path on this machine"
             )
         yield Path(file).absolute()
         return
@@ -64,10 +64,10 @@ def _listening(host: str, option: str, port: int) -> Iterator[None]:
         yield
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        mend = "give another --host"
+        hint = "give another --host"
         if isinstance(error, OSError) and error.errno in (errno.EADDRINUSE, errno.EACCES):
-            mend = f"stop what listens there, or give {option} 0 for a free port"
-        raise InputError(f"cannot listen: {reason}", where=f"{host}:{port} ({option})", mend=mend) from None
+            hint = f"stop what listens there, or give {option} 0 for a free port"
+        raise InputError(f"cannot listen: {reason}", where=f"{host}:{port} ({option})", hint=hint) from None
 
 
 @sim.command(short_help="Serve a simulated cluster as a ResourceManager does.")

@@ -105,7 +105,7 @@ def _document(findings: list[Finding]) -> list[dict[str, Any]]:
             "line": found.line,
             "queue": found.queue,
             "what": found.what,
-            "mend": found.mend,
+            "hint": found.hint,
             "code": found.code,
             "level": found.level.value,
         }
@@ -140,7 +140,7 @@ def _print_github(verdicts: dict[str, Verdict]) -> None:
         for found in verdict.findings:
             place = f"file={_escaped(file, of_property=True)},line={found.line}"
             queue = f"queue {found.queue}: " if found.queue else ""
-            text = _escaped(f"{queue}{found.what}; {found.mend}")
+            text = _escaped(f"{queue}{found.what}; {found.hint}")
             click.echo(f"::{_GITHUB_LEVELS[found.level]} {place},title={found.code}::{text}")
 
 
@@ -179,7 +179,7 @@ def _sarif(verdicts: dict[str, Verdict]) -> dict[str, Any]:
                         "ruleIndex": index[found.code],
                         "level": _SARIF_LEVELS[found.level],
                         "message": {
-                            "text": (f"queue {found.queue}: " if found.queue else "") + f"{found.what}; {found.mend}"
+                            "text": (f"queue {found.queue}: " if found.queue else "") + f"{found.what}; {found.hint}"
                         },
                         "locations": [
                             {

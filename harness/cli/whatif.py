@@ -79,7 +79,7 @@ def _load(what: str, cluster: Path | None, folder: Path) -> LoadedExperiment:
         return load_experiment(str(write_experiment(trace, folder)))
     if cluster is not None:
         raise CallError(
-            "--cluster goes with a TRACE", where="--cluster", mend="leave it out, an experiment has its own"
+            "--cluster goes with a TRACE", where="--cluster", hint="leave it out, an experiment has its own"
         )
     return load_experiment(what)
 
@@ -94,7 +94,7 @@ def _words(what_if: WhatIf, query: Mapping[str, str]) -> dict[str, Any]:
     try:
         at_s = float(query.get("at", "0"))
     except ValueError:
-        raise CallError(f"at is {query['at'][:40]!r}, no number", mend="give seconds") from None
+        raise CallError(f"at is {query['at'][:40]!r}, no number", hint="give seconds") from None
     return {"words": what_if.words(_asked(what_if, query), query.get("queue", ""), at_s)}
 
 

@@ -48,17 +48,17 @@ class NodeType:
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}", self.name):
             raise CallError(
-                f"{self.name[:60]!r} is not a node type's name", mend="use letters, digits, and . _ - in between"
+                f"{self.name[:60]!r} is not a node type's name", hint="use letters, digits, and . _ - in between"
             )
         if self.cpus is not None and not (math.isfinite(self.cpus) and LEAST_CPUS <= self.cpus <= 1024):
-            raise CallError(f"{self.cpus:g} CPUs", mend=f"give a number from {LEAST_CPUS:g} to 1024")
+            raise CallError(f"{self.cpus:g} CPUs", hint=f"give a number from {LEAST_CPUS:g} to 1024")
         for what, value, least in (
             ("memory_mb", self.memory_mb, 1),
             ("vcores", self.vcores, 1),
             ("limit_mb", self.limit_mb, 256),
         ):
             if not least <= value <= 2**30:
-                raise CallError(f"{what} of node type {self.name} is {value}", mend=f"give a number from {least} up")
+                raise CallError(f"{what} of node type {self.name} is {value}", hint=f"give a number from {least} up")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Accelerators:
         they do not come in time; they are taken away again then.
         """
         if not 1 <= count <= MOST_NODES:
-            raise CallError(f"{count} nodes", mend=f"give a number from 1 to {MOST_NODES}")
+            raise CallError(f"{count} nodes", hint=f"give a number from 1 to {MOST_NODES}")
         began = time.monotonic()
         with self.cluster.folder.lock(), self._open() as (client, state):
             taken = {one.labels[NODE_NAME] for one in self._accelerators(client, state)}
@@ -132,7 +132,7 @@ class Accelerators:
             unknown = sorted(set(names) - by_name.keys())
             if unknown:
                 known = ", ".join(sorted(by_name)) or "there is none"
-                raise InputError(f"no accelerator {unknown[0][:60]!r}", where=state.mark, mend=f"name one of: {known}")
+                raise InputError(f"no accelerator {unknown[0][:60]!r}", where=state.mark, hint=f"name one of: {known}")
             leaving = {name: by_name[name] for name in names}
             left = self._drain(rest, leaving, drain_s) if drain_s > 0 else _running(rest, leaving)
             for name, container in leaving.items():
@@ -152,7 +152,7 @@ class Accelerators:
         state = folder.load() if folder.folder.exists() else None
         if state is None or state.running_s is None:
             raise InputError(
-                "no cluster is up here", where=str(folder.folder), mend="bring one up: `yarnfair cluster up`"
+                "no cluster is up here", where=str(folder.folder), hint="bring one up: `yarnfair cluster up`"
             )
         with docker_client() as client:
             yield client, state
@@ -163,8 +163,8 @@ class Accelerators:
     def _pattern(self, client: Any, state: ClusterState) -> Any:
         own = _service(self.cluster.containers(client, state), "nm")
         if not own:
-            mend = "bring the cluster up again: another NodeManager is made like one of its own"
-            raise InputError("the cluster has no NodeManager of its own", where=state.mark, mend=mend)
+            hint = "bring the cluster up again: another NodeManager is made like one of its own"
+            raise InputError("the cluster has no NodeManager of its own", where=state.mark, hint=hint)
         return own[0]
 
     def _wait(self, made: Sequence[Any], state: ClusterState, kind: NodeType, end: float) -> list[JoinedNode]:
@@ -188,7 +188,7 @@ class Accelerators:
                     raise RunTimedOut(
                         f"{len(found)} of {len(made)} nodes of type {kind.name} joined in time",
                         where=state.rest,
-                        mend="allow more with --timeout",
+                        hint="allow more with --timeout",
                     )
                 time.sleep(_EVERY_S)
 

@@ -24,7 +24,7 @@ BACKENDS: dict[str, str] = {
 def backend_class(name: str) -> type[Cluster]:
     """The class behind a backend's name. Raises CallError for an unknown one."""
     if name not in BACKENDS:
-        raise CallError(f"no backend {name[:40]!r}", where="--backend", mend="one of " + ", ".join(BACKENDS))
+        raise CallError(f"no backend {name[:40]!r}", where="--backend", hint="one of " + ", ".join(BACKENDS))
     found: type[Cluster] = pkgutil.resolve_name(BACKENDS[name])
     return found
 
@@ -34,9 +34,9 @@ def check_inventory(name: str, inventory: str | None, *, needed: bool) -> None:
     takes = backend_class(name).takes_inventory
     if inventory is not None and not takes:
         own = " or ".join(backend for backend in BACKENDS if backend_class(backend).takes_inventory)
-        raise CallError("an inventory", where="--inventory", mend=f"it is for --backend {own}")
+        raise CallError("an inventory", where="--inventory", hint=f"it is for --backend {own}")
     if needed and takes and inventory is None:
-        raise CallError("no inventory", where="--inventory", mend="give the YAML file that names the hosts")
+        raise CallError("no inventory", where="--inventory", hint="give the YAML file that names the hosts")
 
 
 def check_jars(name: str) -> None:
@@ -46,7 +46,7 @@ def check_jars(name: str) -> None:
         raise CallError(
             "jars for the ResourceManager on other hosts",
             where="--jar, --in-rm-policy",
-            mend=f"leave them out, or use --backend {others}",
+            hint=f"leave them out, or use --backend {others}",
         )
 
 

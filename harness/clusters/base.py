@@ -20,7 +20,7 @@ from harness.clusters.shared import SharedFolder
 from harness.clusters.state import ClusterSpec, ClusterState, StateFolder, not_ended
 from harness.clusters.status import ClusterStatus, Part, look
 from harness.yarn.answers import ClusterInfo
-from harness.yarn.files import AllocationPlace, LocalPlace
+from harness.yarn.files import ConfigStore, LocalStore
 from harness.yarn.rmclient import RmAddress
 
 
@@ -31,7 +31,7 @@ class Finding:
     check: str
     result: Literal["fine", "problem", "note"]
     what: str
-    mend: str | None = None
+    hint: str | None = None
 
 
 class Cluster(ABC):
@@ -85,10 +85,10 @@ class Cluster(ABC):
                 self.folder.remove()
             return left
 
-    def _make_way(self, spec: ClusterSpec, mend: str = "again, or end it by hand") -> None:
+    def _make_way(self, spec: ClusterSpec, hint: str = "again, or end it by hand") -> None:
         """Cleans away what an earlier cluster left in the folder, for `up`.
 
-        Raises InputError where one runs there, where what is left cannot be ended (``mend``: what to do then), or where
+        Raises InputError where one runs there, where what is left cannot be ended (``hint``: what to do then), or where
         a port that the user named is taken.
         """
         before = self.folder.load()
@@ -97,16 +97,16 @@ class Cluster(ABC):
                 raise InputError(
                     "a cluster runs here already",
                     where=str(self.folder.folder),
-                    mend="run `yarnfair cluster down` first, or give another --state",
+                    hint="run `yarnfair cluster down` first, or give another --state",
                 )
             self._progress("cleaning away what an earlier cluster left")
             if left := self._clean(before):
-                raise not_ended(left, self.folder, mend=mend)
+                raise not_ended(left, self.folder, hint=hint)
         for port in spec.ports.values():
             if port_taken(port):
                 self.folder.remove()
-                mend = "give another port, or none for a free one"
-                raise InputError(f"port {port} is taken", where=LOOPBACK, mend=mend)
+                hint = "give another port, or none for a free one"
+                raise InputError(f"port {port} is taken", where=LOOPBACK, hint=hint)
 
     def _undo(self, state: ClusterState, keep: bool = False) -> None:
         """Leaves nothing of an `up` that has failed, unless ``keep``, or where it cannot be ended."""
@@ -117,8 +117,8 @@ class Cluster(ABC):
         """What was brought up here. Raises InputError where nothing was."""
         state = self.folder.load() if self.folder.folder.exists() else None
         if state is None:
-            mend = f"bring one up: `yarnfair cluster up --backend {self.backend}`"
-            raise InputError("no cluster here", where=str(self.folder.folder), mend=mend)
+            hint = f"bring one up: `yarnfair cluster up --backend {self.backend}`"
+            raise InputError("no cluster here", where=str(self.folder.folder), hint=hint)
         return state
 
     def _came_up(self, state: ClusterState, start: float, info: ClusterInfo) -> ClusterStatus:
@@ -127,7 +127,7 @@ class Cluster(ABC):
         self.folder.save(state)
         found = self._status(state)
         if found is None:
-            raise InputError("what was started is gone", where=state.mark, mend="bring it up again")
+            raise InputError("what was started is gone", where=state.mark, hint="bring it up again")
         return found
 
     def _runs(self, state: ClusterState) -> bool:
@@ -179,11 +179,11 @@ class Cluster(ABC):
             **{**of_machine, **more},
         )
 
-    def place(self) -> AllocationPlace:
+    def place(self) -> ConfigStore:
         """Where its scheduler's file lies."""
         state = self.folder.load()
         scheduler = "fair" if state is None else state.spec.scheduler
-        return LocalPlace(self.folder.path("scheduler", SCHEDULERS[scheduler][1]))
+        return LocalStore(self.folder.path("scheduler", SCHEDULERS[scheduler][1]))
 
     @abstractmethod
     def share(self, name: str, beside: Path) -> AbstractContextManager[tuple[SharedFolder, str]]:
@@ -217,6 +217,6 @@ class Cluster(ABC):
         return {}
 
     @classmethod
-    def made_of(cls) -> Mapping[str, Any]:
+    def software_fingerprint(cls) -> Mapping[str, Any]:
         """What of this machine's software such a cluster runs on, beside Hadoop: another one makes another cluster."""
         return {}

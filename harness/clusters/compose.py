@@ -69,13 +69,13 @@ def docker_client() -> Iterator[Any]:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)[:200]
         raise InputError(
             f"the Docker daemon does not answer at {host}: {reason}",
-            mend="start it (systemctl start docker), and be in the group docker",
+            hint="start it (systemctl start docker), and be in the group docker",
         ) from None
     try:
         client.ping()
         yield client
     except (docker.errors.DockerException, requests.RequestException) as error:
-        raise InputError(f"Docker: {str(error)[:300]}", mend="look into the daemon's log") from None
+        raise InputError(f"Docker: {str(error)[:300]}", hint="look into the daemon's log") from None
     finally:
         client.close()
 
@@ -159,8 +159,8 @@ class DockerCluster(Cluster):
             parts = self.containers(client, state)
             rm = [part for part in parts if part.labels.get("com.docker.compose.service") == "rm"]
             if not rm:
-                mend = "bring it up again"
-                raise InputError("its ResourceManager's container is gone", where=state.mark, mend=mend)
+                hint = "bring it up again"
+                raise InputError("its ResourceManager's container is gone", where=state.mark, hint=hint)
             yield ContainerFolder(rm[0], f"/shared/{name}"), "/usr/bin/python3"
 
     @classmethod
@@ -183,7 +183,7 @@ class DockerCluster(Cluster):
             with docker_client() as client:
                 yield Finding("docker", "fine", f"Docker {client.version().get('Version', '')} answers")
         except InputError as error:
-            yield Finding("docker", "problem", error.what, error.mend)
+            yield Finding("docker", "problem", error.what, error.hint)
 
     @classmethod
     def examine_ports(cls, given: Mapping[str, int]) -> Iterator[Finding]:
@@ -206,7 +206,7 @@ class DockerCluster(Cluster):
         return "docker logs CONTAINER"
 
     @classmethod
-    def made_of(cls) -> Mapping[str, Any]:
+    def software_fingerprint(cls) -> Mapping[str, Any]:
         # The image that runs is built from these files: `up` builds it again where its label says otherwise.
         compose = hashlib.sha256(data_path("docker", "compose.yaml").read_bytes()).hexdigest()
         return {"image": image_sources(), "compose": compose}
@@ -223,7 +223,7 @@ class DockerCluster(Cluster):
     def _check_tools(self) -> None:
         for found in self.examine(running=False):
             if found.result == "problem":
-                raise InputError(found.what, mend=found.mend)
+                raise InputError(found.what, hint=found.hint)
 
     def _write(self, state: ClusterState) -> None:
         spec, folder = state.spec, self.folder
@@ -264,7 +264,7 @@ class DockerCluster(Cluster):
                     raise InputError(
                         "its image was built from other files than those of this yarnfair",
                         where=container.name,
-                        mend="another checkout has built it meanwhile: bring the cluster up again",
+                        hint="another checkout has built it meanwhile: bring the cluster up again",
                     )
 
     def _environment(self, state: ClusterState) -> dict[str, str]:
@@ -317,8 +317,8 @@ class DockerCluster(Cluster):
                 raise
         _LOG.debug("%s: exit code %s in %s: %s", shlex.join(command), running.returncode, timer, shown(told))
         if running.returncode:
-            why, mend = why_failed(told, build=arguments[0] == "build")
-            raise InputError(f"docker compose {arguments[0]} failed: {why[:300]}", mend=mend)
+            why, hint = why_failed(told, build=arguments[0] == "build")
+            raise InputError(f"docker compose {arguments[0]} failed: {why[:300]}", hint=hint)
 
     def _check_exited(self, state: ClusterState) -> None:
         with docker_client() as client:
@@ -326,7 +326,7 @@ class DockerCluster(Cluster):
                 if container.status in ("exited", "dead"):
                     raise InputError(
                         f"container {container.name} ended: {_words(container)}",
-                        mend=f"look at its log: `docker logs {container.name}` (cluster up --keep leaves it)",
+                        hint=f"look at its log: `docker logs {container.name}` (cluster up --keep leaves it)",
                     )
 
     def containers(self, client: Any, state: ClusterState) -> list[Any]:

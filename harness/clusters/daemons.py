@@ -41,7 +41,7 @@ def java_program() -> str:
     """This machine's ``java``. InputError where there is none."""
     java = shutil.which("java")
     if java is None:
-        raise InputError("no Java on the PATH", mend="install a JRE 17 (openjdk-17-jre-headless)")
+        raise InputError("no Java on the PATH", hint="install a JRE 17 (openjdk-17-jre-headless)")
     return java
 
 

@@ -29,7 +29,7 @@ from harness.yarn.capacity.source import StoreSource
 from harness.yarn.capacity.traps import find_traps
 from harness.yarn.discover import rm_property
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
-from harness.yarn.files import AllocationPlace, LocalPlace
+from harness.yarn.files import ConfigStore, LocalStore
 from harness.yarn.http import HttpOptions
 from harness.yarn.queue_answers import CAPACITY
 from harness.yarn.rest import RestClient
@@ -76,8 +76,8 @@ def examine_machine(wanted: Wanted, folder: Path, *, running: bool) -> Iterator[
 def _ports(wanted: Wanted) -> Iterator[Finding]:
     for name, port in wanted.ports.items():
         if port_taken(port):
-            mend = f"end what listens there (ss -ltnp 'sport = :{port}'), or give another --{name}-port, or none"
-            yield Finding("ports", "problem", f"port {port} ({name}) is taken on 127.0.0.1", mend)
+            hint = f"end what listens there (ss -ltnp 'sport = :{port}'), or give another --{name}-port, or none"
+            yield Finding("ports", "problem", f"port {port} ({name}) is taken on 127.0.0.1", hint)
         else:
             yield Finding("ports", "fine", f"port {port} ({name}) is free")
     if not wanted.ports:
@@ -90,8 +90,8 @@ def _memory(wanted: Wanted) -> Finding:
     if have is None:
         return Finding("memory", "note", "this system does not say how much memory is free")
     if need > have:
-        mend = "take fewer --nodes or smaller heaps, or end other programs"
-        return Finding("memory", "problem", f"the daemons need some {need} MB, {have} MB are free", mend)
+        hint = "take fewer --nodes or smaller heaps, or end other programs"
+        return Finding("memory", "problem", f"the daemons need some {need} MB, {have} MB are free", hint)
     return Finding("memory", "fine", f"the daemons need some {need} MB of {have} MB free")
 
 
@@ -117,7 +117,7 @@ def _disk(wanted: Wanted, folder: Path) -> Finding:
     return Finding("disk", "note", f"{what} (this cluster does without that check)", "free some space")
 
 
-def examine_settings(wanted: Wanted, allocations: Path | AllocationPlace | None) -> Iterator[Finding]:
+def examine_settings(wanted: Wanted, allocations: Path | ConfigStore | None) -> Iterator[Finding]:
     """The minimum allocation, and whether each queue can run a second application beside a first.
 
     `allocations`: the allocation file, here or where a cluster on other hosts has it; None: the one of a new cluster.
@@ -134,12 +134,12 @@ def examine_settings(wanted: Wanted, allocations: Path | AllocationPlace | None)
     capacity = wanted.capacity or Resource(wanted.memory_mb * wanted.nodes, wanted.vcores * wanted.nodes)
     if Path(allocations.name if allocations is not None else "").name == SCHEDULERS["capacity"][1]:
         return  # its limit of ApplicationMasters follows the shares: `_traps` names it
-    if not isinstance(allocations, AllocationPlace):
-        allocations = LocalPlace(allocations or data_path("docker", "scheduler", "fair-scheduler.xml"))
+    if not isinstance(allocations, ConfigStore):
+        allocations = LocalStore(allocations or data_path("docker", "scheduler", "fair-scheduler.xml"))
     yield from _am_shares(wanted, capacity, allocations)
 
 
-def _am_shares(wanted: Wanted, capacity: Resource, allocations: AllocationPlace) -> Iterator[Finding]:
+def _am_shares(wanted: Wanted, capacity: Resource, allocations: ConfigStore) -> Iterator[Finding]:
     """FSLeafQueue.canRunAppAM: the ApplicationMasters of a queue fit into its fair share times maxAMShare."""
     from harness.sim.shares import fair_shares
     from harness.yarn.fair.manager import QueueManager
@@ -148,8 +148,8 @@ def _am_shares(wanted: Wanted, capacity: Resource, allocations: AllocationPlace)
     try:
         data = allocations.read()
     except InputError as error:
-        mend = "see that it is there and can be read: a running RM keeps what it has read, a new one does not start"
-        yield Finding("allocation-file", "problem", error.line(), mend)
+        hint = "see that it is there and can be read: a running RM keeps what it has read, a new one does not start"
+        yield Finding("allocation-file", "problem", error.line(), hint)
         return
     try:
         tree = QueueManager(parse_allocations(data, source=allocations.name)).tree()
@@ -192,11 +192,11 @@ def examine_cluster(status: ClusterStatus) -> Iterator[Finding]:
         what = f"{part.name} ended: {part.last_words}"
         if "satisfy minimum allocations" in what:
             # The RM sends such a node away as it registers: among its nodes it never shows.
-            mend = "raise --memory-mb and --vcores, or lower yarn.scheduler.minimum-allocation-mb or -vcores"
-            yield Finding("minimum-allocation", "problem", what, mend)
+            hint = "raise --memory-mb and --vcores, or lower yarn.scheduler.minimum-allocation-mb or -vcores"
+            yield Finding("minimum-allocation", "problem", what, hint)
             continue
-        mend = backend_class(status.backend).logs(status)
-        yield Finding("parts", "problem", what, f"{mend}, then `yarnfair cluster down` and `up`")
+        hint = backend_class(status.backend).logs(status)
+        yield Finding("parts", "problem", what, f"{hint}, then `yarnfair cluster down` and `up`")
     if not dead:
         yield Finding("parts", "fine", f"the ResourceManager and {len(status.parts)} NodeManagers run")
     own = status.info is not None and (status.recorded_id is None or status.info.id == status.recorded_id)
@@ -239,8 +239,8 @@ def examine_rm(
             after = time.time()
             nodes = rest.nodes(("NEW", "RUNNING", "UNHEALTHY", "LOST"))
         except (Unreachable, Refused, BadAnswer) as error:
-            mend = error.mend or "look into the RM's log; a taken port or a broken allocation file ends it at its start"
-            yield Finding("rm", "problem", f"no ResourceManager answers: {error.what} ({rest_address})", mend)
+            hint = error.hint or "look into the RM's log; a taken port or a broken allocation file ends it at its start"
+            yield Finding("rm", "problem", f"no ResourceManager answers: {error.what} ({rest_address})", hint)
             return
         yield Finding("rm", "fine", f"Hadoop {info.version} is active at {rest_address}")
         yield _skew(answer.headers.get("Date"), before, after)
@@ -258,25 +258,25 @@ def _traps(rest: RestClient, hadoop: tuple[int, int]) -> Iterator[Finding]:
         values = source.read().values
         traps = find_traps(values, rest.properties(), queue_tree(values, source=source.name), hadoop)
     except Refused as error:
-        mend = "`yarnfair enforce --dry-run` with its capacity_file names them"
-        yield Finding("capacity", "note", f"the Capacity Scheduler's traps cannot be looked for ({error.what})", mend)
+        hint = "`yarnfair enforce --dry-run` with its capacity_file names them"
+        yield Finding("capacity", "note", f"the Capacity Scheduler's traps cannot be looked for ({error.what})", hint)
         return
     except (Unreachable, BadAnswer):
         # That it answers is another check's business.
         return
     except InputError as error:
-        yield Finding("capacity", "problem", error.what, error.mend or "mend the scheduler's configuration")
+        yield Finding("capacity", "problem", error.what, error.hint or "mend the scheduler's configuration")
         return
     # With no other priority there, a controller's lift is 1: who wrote it only the controller knows.
     maybe_lifts = {text.strip() for name, text in values.items() if name.endswith(".priority")} <= {"0", "1"}
     blocking = False
     for trap in traps:
         if trap.name == "priority" and maybe_lifts:
-            mend = "`yarnfair enforce --dry-run` with the controller's configuration tells whose it is"
-            yield Finding(trap.name, "note", f"{trap.what}: yours, or the lift of a controller that runs", mend)
+            hint = "`yarnfair enforce --dry-run` with the controller's configuration tells whose it is"
+            yield Finding(trap.name, "note", f"{trap.what}: yours, or the lift of a controller that runs", hint)
             continue
         blocking = blocking or trap.blocking
-        yield Finding(trap.name, "problem" if trap.blocking else "note", trap.what, trap.mend)
+        yield Finding(trap.name, "problem" if trap.blocking else "note", trap.what, trap.hint)
     if not blocking:
         yield Finding("capacity", "fine", "the Capacity Scheduler can be steered")
 
@@ -301,21 +301,21 @@ def _nodes(nodes: list[NodeStatus], wanted: int | None) -> Iterator[Finding]:
     for node in sick[:5]:
         report = " ".join(node.health_report.split())[:300] or "it does not say why"
         disk = "usable space" in report or "local-dirs" in report or "log-dirs" in report
-        mend = (
+        hint = (
             "free space on the disk of its local and log folders (90 % full is the limit), or switch "
             "yarn.nodemanager.disk-health-checker.enable off"
             if disk
             else "look into the NodeManager's log"
         )
-        yield Finding("nodes", "problem", f"node {node.id} is UNHEALTHY: {report}", mend)
+        yield Finding("nodes", "problem", f"node {node.id} is UNHEALTHY: {report}", hint)
     lost = [node.id for node in nodes if node.state == "LOST"]
     running = sum(node.state == "RUNNING" for node in nodes)
-    mend = "look into the NodeManagers' logs: they must reach the RM's tracker port (8031)"
+    hint = "look into the NodeManagers' logs: they must reach the RM's tracker port (8031)"
     if running == 0 and not sick:
-        yield Finding("nodes", "problem", "no node is RUNNING", mend)
+        yield Finding("nodes", "problem", "no node is RUNNING", hint)
     elif wanted is not None and running + len(sick) < wanted:
         away = f" ({', '.join(lost[:5])} LOST)" if lost else ""
-        yield Finding("nodes", "problem", f"{running} of {wanted} nodes are RUNNING{away}", mend)
+        yield Finding("nodes", "problem", f"{running} of {wanted} nodes are RUNNING{away}", hint)
     elif not sick:
         yield Finding("nodes", "fine", f"{running} nodes are RUNNING")
 
@@ -330,7 +330,7 @@ def _minimum(rest: RestClient, nodes: list[NodeStatus]) -> Iterator[Finding]:
     small = [node for node in nodes if node.state == "RUNNING" and node.total.memory_mb < least]
     for node in small[:5]:
         what = f"node {node.id} has {node.total.memory_mb} MB, below the minimum allocation of {least} MB"
-        mend = f"raise yarn.nodemanager.resource.memory-mb or lower {name}"
-        yield Finding("minimum-allocation", "problem", f"{what}: no container fits", mend)
+        hint = f"raise yarn.nodemanager.resource.memory-mb or lower {name}"
+        yield Finding("minimum-allocation", "problem", f"{what}: no container fits", hint)
     if not small:
         yield Finding("minimum-allocation", "fine", f"the minimum allocation of {least} MB fits every node")

@@ -29,15 +29,15 @@ def examine_access(rest_address: str, access: Mapping[str, Any]) -> Iterator[Fin
         rm = find_rm(rest_address, options)
         client = RmClient([rm], options, rpc_timeout_s=_TIMEOUT_S)
     except YarnfairError as error:
-        yield Finding("refresh", "note", f"not looked at: {_line(error)}", error.mend)
+        yield Finding("refresh", "note", f"not looked at: {_line(error)}", error.hint)
         return
     with client:
         try:
             client.effective_queues()
             yield Finding("read-back", "fine", f"the RPC at {rm.client} shows the weights in force")
         except YarnfairError as error:
-            mend = f"{error.mend}; or `read_back: false`" if error.mend else "or `read_back: false`"
-            yield Finding("read-back", "note", f"`enforce` cannot read back: {_line(error)}", mend)
+            hint = f"{error.hint}; or `read_back: false`" if error.hint else "or `read_back: false`"
+            yield Finding("read-back", "note", f"`enforce` cannot read back: {_line(error)}", hint)
         yield _refresh(client)
 
 
@@ -49,8 +49,8 @@ def _refresh(client: RmClient) -> Finding:
     except YarnfairError as error:
         # One that knows no such call is no real RM, but it has let us in.
         if not (isinstance(error, Refused) and error.exception == "RpcNoSuchMethodException"):
-            mend = f"{error.mend}; or {_POLL}" if error.mend else _POLL
-            return Finding("refresh", "note", f"`enforce` cannot refresh by RPC: {_line(error)}", mend)
+            hint = f"{error.hint}; or {_POLL}" if error.hint else _POLL
+            return Finding("refresh", "note", f"`enforce` cannot refresh by RPC: {_line(error)}", hint)
     allowed = rm_property(client.rest.http, rm.rest, "yarn.admin.acl")
     if allowed is not None and not _has(allowed, user, groups):
         what = f"{user} may not refresh by RPC: yarn.admin.acl is {allowed.strip()[:80]!r}"

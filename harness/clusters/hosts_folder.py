@@ -53,7 +53,7 @@ class HostsFolder(SharedFolder):
         """A Python 3 that all hosts have. InputError when one has none."""
         with self._lock:
             for member in self._members:
-                member.remote.check("command -v python3", "python3", mend="install python3-minimal there")
+                member.remote.check("command -v python3", "python3", hint="install python3-minimal there")
         return "python3"
 
     def write(self, files: Mapping[str, bytes]) -> None:
@@ -67,7 +67,7 @@ class HostsFolder(SharedFolder):
                     raise error
             if all(error is not None for error in found):
                 first = next(error for error in found if error is not None)
-                raise Unreachable(f"no host of the cluster answers: {first.what}", where=first.where, mend=first.mend)
+                raise Unreachable(f"no host of the cluster answers: {first.what}", where=first.where, hint=first.hint)
 
     def read(self, name: str) -> bytes | None:
         path = posixpath.join(self.path, name)
@@ -106,7 +106,7 @@ class HostsFolder(SharedFolder):
                     member.remote.check(
                         f"mkdir -p {folder} && test -O {folder} && chmod {OPEN_MODE:o} {folder}",
                         "the jobs' folder",
-                        mend="remove what another user has put there",
+                        hint="remove what another user has put there",
                     )
                     member.made = True
                 member.remote.put(member.owed)

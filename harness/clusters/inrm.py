@@ -49,26 +49,26 @@ _ELEMENT = "defaultQueueSchedulingPolicy"
 def _checked(policy: str, settings: Mapping[str, Any]) -> dict[str, str]:
     """Settings by the jar's names, as Settings.java reads them. CallError for what it would not take."""
     if policy not in CLASSES:
-        raise CallError(f"no policy {policy[:40]!r} for inside an RM", mend=f"one of {', '.join(CLASSES)}")
+        raise CallError(f"no policy {policy[:40]!r} for inside an RM", hint=f"one of {', '.join(CLASSES)}")
     return {name: _checked_value(name, value) for name, value in settings.items()}
 
 
 def _checked_value(name: str, value: Any) -> str:
     if name not in SETTINGS:
-        raise CallError(f"the policy has no setting {name[:40]!r}", mend=f"one of {', '.join(SETTINGS)}")
+        raise CallError(f"the policy has no setting {name[:40]!r}", hint=f"one of {', '.join(SETTINGS)}")
     if name == "observe_ms":
         given = read_decimal(value)
         if given is None or not 0 <= given <= _LONGEST_LOOK_MS:
-            raise CallError(f"{name} is {str(value)[:40]!r}", mend=f"give a number from 0 to {_LONGEST_LOOK_MS:,}")
+            raise CallError(f"{name} is {str(value)[:40]!r}", hint=f"give a number from 0 to {_LONGEST_LOOK_MS:,}")
         return _text(float(given))
     own = _POLICYS_NAMES.get(name, name)
     try:
         parsed = getattr(parse_settings(Hltrf, {own: value})[0], own)
     except CallError as error:
-        mend = (error.mend or "").replace(f"{own}=", f"{name}=")
-        raise CallError(f"{name} is {str(value)[:40]!r}", mend=mend) from None
+        hint = (error.hint or "").replace(f"{own}=", f"{name}=")
+        raise CallError(f"{name} is {str(value)[:40]!r}", hint=hint) from None
     if parsed == "auto":
-        raise CallError(f"{name} is auto: inside an RM task lengths are not known", mend="give a number, or inf")
+        raise CallError(f"{name} is auto: inside an RM task lengths are not known", hint="give a number, or inf")
     return str(parsed).lower() if isinstance(parsed, bool) else _text(parsed)
 
 
@@ -92,7 +92,7 @@ def jar(settings: Mapping[str, str], *, progress: Callable[[str], None] = lambda
         return target
     compiler = shutil.which("javac")
     if compiler is None:
-        raise InputError("no Java compiler (javac) on the PATH", mend="install a JDK, 17 or later")
+        raise InputError("no Java compiler (javac) on the PATH", hint="install a JDK, 17 or later")
     lib = jars.find(progress=progress)
     progress("compiling the policies for inside the ResourceManager (once)")
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -104,7 +104,7 @@ def jar(settings: Mapping[str, str], *, progress: Callable[[str], None] = lambda
             raise RunTimedOut("javac had not compiled the policies after 300 s") from None
         if done.returncode:
             reason = next((line for line in done.stderr.splitlines() if "error" in line), "no reason given")
-            raise InputError(f"javac did not compile the policies: {reason[:300]}", mend="use a JDK, 17 or later")
+            raise InputError(f"javac did not compile the policies: {reason[:300]}", hint="use a JDK, 17 or later")
         classes = Path(work, "classes")
 
         def pack(draft: Path) -> None:
@@ -123,11 +123,11 @@ def allocations_with(text: str, policy: str) -> str:
     Raises InputError for a file that names a default already: it is not ours to overrule.
     """
     if f"<{_ELEMENT}" in text or "<defaultQueueSchedulingMode" in text:
-        raise InputError(f"the allocation file has {_ELEMENT} already", mend="take it out: the policy goes there")
+        raise InputError(f"the allocation file has {_ELEMENT} already", hint="take it out: the policy goes there")
     end = text.rfind("</allocations>")
     if end < 0:
         if not re.search(r"<allocations\s*/>\s*$", text):
-            raise InputError("no allocation file (it does not end with </allocations>)", mend="give one that does")
+            raise InputError("no allocation file (it does not end with </allocations>)", hint="give one that does")
         head = re.sub(r"<allocations\s*/>\s*$", "<allocations>", text)
         return f"{head}<{_ELEMENT}>{CLASSES[policy]}</{_ELEMENT}></allocations>\n"
     return f"{text[:end]}  <{_ELEMENT}>{CLASSES[policy]}</{_ELEMENT}>\n{text[end:]}"
@@ -171,7 +171,7 @@ def confirm(rest: RestClient, policy: str, paths: Iterable[str], *, timeout_s: f
             raise InputError(
                 f"{policy} is not in force inside the ResourceManager: {other} {has}",
                 where=rest.http.current,
-                mend="put the jar of yarn-policy/ltyarn-scheduling-policy on its class path and start it again "
+                hint="put the jar of yarn-policy/ltyarn-scheduling-policy on its class path and start it again "
                 "(docs/how-to/inside-the-rm.md); its log says what it could not read",
             )
         time.sleep(0.1)
@@ -190,7 +190,7 @@ def with_policy(
     """
     settings = _checked(policy, settings)
     source = Path(spec.allocations) if spec.allocations else data_path("docker", "scheduler", "fair-scheduler.xml")
-    text = allocations_with(read_text(source, mend="give a readable file"), policy)
+    text = allocations_with(read_text(source, hint="give a readable file"), policy)
     built = jar(settings, progress=progress)
     digest = hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
     file = jars.cache_folder() / f"inrm-{digest}.xml"

@@ -167,7 +167,7 @@ def read_inventory(path: Path) -> Inventory:
             return None
         found = base / os.path.expanduser(text)
         if not found.is_file():
-            raise InputError(f"no such file: {text[:200]}", where=document.where(at), mend="give an existing file")
+            raise InputError(f"no such file: {text[:200]}", where=document.where(at), hint="give an existing file")
         return str(found)
 
     defaults = spec.defaults
@@ -195,7 +195,7 @@ def read_inventory(path: Path) -> Inventory:
             raise InputError(
                 f"the folder {folder} is one of the system's",
                 where=document.where(("hosts", name)),
-                mend="/opt/yarnfair",
+                hint="/opt/yarnfair",
             )
         hosts.append(
             Host(

@@ -70,7 +70,7 @@ def find(*, progress: Callable[[str], None] = lambda _: None) -> Path:
             raise InputError(
                 f"HADOOP_LIB has no {', '.join(name + '*.jar' for name in lacking)}",
                 where=given,
-                mend="let it name a folder with Hadoop's jars, or unset it",
+                hint="let it name a folder with Hadoop's jars, or unset it",
             )
         return Path(given).absolute()
     instead = "set HADOOP_LIB to a folder with the jars"
@@ -104,8 +104,8 @@ def find_set(
         return target
     maven = shutil.which("mvn")
     if maven is None:
-        mend = f"install maven, or {instead or f'put the jars into {target}'}"
-        raise InputError("no Maven (mvn) on the PATH", mend=mend)
+        hint = f"install maven, or {instead or f'put the jars into {target}'}"
+        raise InputError("no Maven (mvn) on the PATH", hint=hint)
     with holding(cache_folder() / ".lock"):
         if missing(target, needed):
             progress(f"resolving {name} by Maven into {target} (once)")
@@ -128,7 +128,7 @@ def _resolve(maven: str, pom: Path, target: Path, needed: tuple[str, ...]) -> No
             errors = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line]
             raise InputError(
                 f"Maven did not resolve Hadoop's jars: {(errors or ['no reason given'])[0][:300]}",
-                mend="check the network and ~/.m2/settings.xml, or set HADOOP_LIB to a folder with the jars",
+                hint="check the network and ~/.m2/settings.xml, or set HADOOP_LIB to a folder with the jars",
             )
         shutil.rmtree(target, ignore_errors=True)
         os.rename(Path(work) / "lib", target)

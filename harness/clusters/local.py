@@ -53,13 +53,13 @@ def _java() -> Finding:
     java = shutil.which("java")
     found = re.search(r'version "(?:1\.)?(\d+)', _java_words())
     version = int(found.group(1)) if found else None
-    mend = "install a JRE 17 (openjdk-17-jre-headless) and put its java on the PATH"
+    hint = "install a JRE 17 (openjdk-17-jre-headless) and put its java on the PATH"
     if java is None:
-        return Finding("java", "problem", "no Java on the PATH", mend)
+        return Finding("java", "problem", "no Java on the PATH", hint)
     if version is None:
-        return Finding("java", "problem", f"{java} does not say its version", mend)
+        return Finding("java", "problem", f"{java} does not say its version", hint)
     if version < 11:
-        return Finding("java", "problem", f"Java {version} is too old for the options that Hadoop needs here", mend)
+        return Finding("java", "problem", f"Java {version} is too old for the options that Hadoop needs here", hint)
     return Finding("java", "fine", f"Java {version}")
 
 
@@ -136,7 +136,7 @@ class LocalCluster(Cluster):
         yield examine_jars()
 
     @classmethod
-    def made_of(cls) -> Mapping[str, Any]:
+    def software_fingerprint(cls) -> Mapping[str, Any]:
         return {"java": _java_words()}
 
     def _runs(self, state: ClusterState) -> bool:
@@ -240,13 +240,13 @@ class LocalCluster(Cluster):
             while state.spec.history and not port_taken(state.ports["history"]):
                 check()
                 if time.monotonic() > start + timeout_s:
-                    where, mend = str(self.folder.folder), "allow more with --timeout"
-                    raise RunTimedOut("the JobHistoryServer did not come up in time", where=where, mend=mend)
+                    where, hint = str(self.folder.folder), "allow more with --timeout"
+                    raise RunTimedOut("the JobHistoryServer did not come up in time", where=where, hint=hint)
                 time.sleep(0.2)
         except RunTimedOut as error:
             daemons = [name for name in ("rm", "nm1", "history") if name in state.commands]
             words = "; ".join(f"{name}: {self._last_words(name)}" for name in daemons)
-            raise RunTimedOut(f"{error.what} ({words})", where=error.where, mend=error.mend) from None
+            raise RunTimedOut(f"{error.what} ({words})", where=error.where, hint=error.hint) from None
         return self._came_up(state, start, info)
 
     def _last_words(self, name: str) -> str:

@@ -61,7 +61,7 @@ class Process:
         except ProcessLookupError:
             pass
         except PermissionError:
-            raise InputError(f"process {self.pid} is another user's", mend="run as the user who started it") from None
+            raise InputError(f"process {self.pid} is another user's", hint="run as the user who started it") from None
 
 
 def free_mb(meminfo: Path = Path("/proc/meminfo")) -> int | None:
@@ -109,13 +109,13 @@ def start(command: Sequence[str], *, environment: Mapping[str, str], folder: Pat
                 start_new_session=True,
             )
         except OSError as error:
-            raise InputError(f"cannot start {command[0]}: {error.strerror}", mend="check the installation") from None
+            raise InputError(f"cannot start {command[0]}: {error.strerror}", hint="check the installation") from None
     _LOG.debug("started %s as process %s, output in %s", shown(shlex.join(command)), started.pid, log)
     found = _stat(started.pid)
     # It outlives this program: nobody here waits for it, and Popen's destructor must not warn about that.
     started.returncode = 0
     if found is None:
-        raise InputError(f"{command[0]} ended at once", where=str(log), mend="this log says why")
+        raise InputError(f"{command[0]} ended at once", where=str(log), hint="this log says why")
     return Process(started.pid, found[1], boot_id())
 
 

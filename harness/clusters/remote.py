@@ -123,15 +123,15 @@ class Remote:
         except (paramiko.SSHException, EOFError, TimeoutError, ConnectionError) as error:
             self.close()
             if silent.is_set() or isinstance(error, TimeoutError) or "timeout" in str(error).lower():
-                mend = "look whether the host is overloaded, or waits in ~/.bashrc (`ssh HOST true`)"
-                raise Unreachable(f"no answer in time while {doing}", where=self.name, mend=mend) from None
+                hint = "look whether the host is overloaded, or waits in ~/.bashrc (`ssh HOST true`)"
+                raise Unreachable(f"no answer in time while {doing}", where=self.name, hint=hint) from None
             raise Unreachable(
-                f"the connection broke while {doing}: {reason(error)}", where=self.name, mend="try again"
+                f"the connection broke while {doing}: {reason(error)}", where=self.name, hint="try again"
             ) from None
         except OSError as error:
             if "closed" in str(error).lower():
                 self.close()
-                raise Unreachable(f"the connection broke while {doing}", where=self.name, mend="try again") from None
+                raise Unreachable(f"the connection broke while {doing}", where=self.name, hint="try again") from None
             raise InputError(f"{doing}: {reason(error)}", where=self.name) from None
         finally:
             if watch is not None:
@@ -155,13 +155,13 @@ class Remote:
         _LOG.debug("ssh %s: %s: exit code %s in %s: %s", self.name, shown(command), code, timer, shown(wrong or text))
         return Done(code, text.decode("utf-8", "replace"), wrong.decode("utf-8", "replace"))
 
-    def check(self, command: str, what: str, *, timeout_s: float = COMMAND_S, stdin: str = "", mend: str = "") -> str:
+    def check(self, command: str, what: str, *, timeout_s: float = COMMAND_S, stdin: str = "", hint: str = "") -> str:
         """Runs a command that must succeed; its output. InputError says what it was for and the host's words."""
         done = self.run(command, timeout_s=timeout_s, stdin=stdin)
         if done.code:
             words = (done.err or done.out).strip().splitlines()
             said = words[-1][:300] if words else f"exit code {done.code}"
-            raise InputError(f"{what}: {said}", where=self.name, mend=mend or None)
+            raise InputError(f"{what}: {said}", where=self.name, hint=hint or None)
         return done.out
 
     # --- files ---
@@ -184,8 +184,8 @@ class Remote:
             try:
                 return self._bytes(session, path, limit)
             except (FileNotFoundError, PermissionError) as error:
-                mend = "check the path, and that this user may read it"
-                raise InputError(f"{path} cannot be read: {reason(error)}", where=self.name, mend=mend) from None
+                hint = "check the path, and that this user may read it"
+                raise InputError(f"{path} cannot be read: {reason(error)}", where=self.name, hint=hint) from None
 
     def read_if_there(self, path: str, limit: int) -> bytes | None:
         """A file's bytes; None when there is none. InputError when it is too large."""
@@ -200,7 +200,7 @@ class Remote:
         with session.open(path, "rb") as file:
             data: bytes = file.read(limit + 1)
         if len(data) > limit:
-            raise InputError(f"{path} is larger than {limit} bytes", where=self.name, mend="is it this file?")
+            raise InputError(f"{path} is larger than {limit} bytes", where=self.name, hint="is it this file?")
         return data
 
     def put(self, files: Mapping[str, bytes | Path], *, mode: int = 0o644) -> None:
@@ -227,14 +227,14 @@ class Remote:
                             digest.update(piece)
                             size += len(piece)
                     if session.stat(part).st_size != size:
-                        raise InputError(f"the copy of {last} is incomplete", where=self.name, mend="free space there")
+                        raise InputError(f"the copy of {last} is incomplete", where=self.name, hint="free space there")
                     session.chmod(part, mode)
                 parts[target] = (part, digest.hexdigest())
             if not parts:
                 return
             listed = "".join(f"{digest}  {part}\n" for part, digest in parts.values())
             self.check(
-                "sha256sum --check --quiet -", "the copies' checksums", stdin=listed, timeout_s=300.0, mend="try again"
+                "sha256sum --check --quiet -", "the copies' checksums", stdin=listed, timeout_s=300.0, hint="try again"
             )
             with self._talking("files were put in their places"):
                 for target, (part, _) in parts.items():
@@ -244,7 +244,7 @@ class Remote:
             if isinstance(error, Unreachable | Refused) or not full:
                 raise
             raise InputError(
-                "files cannot be written: the disk is full", where=self.name, mend=f"free space in {full}"
+                "files cannot be written: the disk is full", where=self.name, hint=f"free space in {full}"
             ) from None
         except BaseException:
             self._remove_quietly([part for part, _ in parts.values()])
@@ -269,7 +269,7 @@ def _connected(access: Access, through: fabric.Connection | None = None) -> Iter
         with connected(access, f"{access.name} ({access.host}:{access.port or 22})", through=through) as connection:
             yield connection
     except UnknownHost as error:
-        raise Refused(error.what, where=error.where, mend=error.mend) from None
+        raise Refused(error.what, where=error.where, hint=error.hint) from None
 
 
 def _pieces(source: bytes | Path) -> Iterator[bytes]:

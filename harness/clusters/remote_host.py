@@ -63,27 +63,27 @@ def examine(host: Host, rm: Host, progress: Progress) -> Found:
             raise InputError(
                 "no Java there",
                 where=remote.name,
-                mend="install openjdk-17-jre-headless, or name it in the inventory (java: /path/to/java)",
+                hint="install openjdk-17-jre-headless, or name it in the inventory (java: /path/to/java)",
             )
         home = remote.check(
             "for tool in setsid sha256sum grep awk; do "
             'command -v $tool >/dev/null || { echo "$tool is missing" >&2; exit 1; }; done; '
             f'j=$(readlink -f "$(command -v {shlex.quote(java)})"); echo "${{j%/bin/java}}"',
             "the host's tools",
-            mend="install util-linux and coreutils",
+            hint="install util-linux and coreutils",
         ).strip()
         folder = shlex.quote(host.folder)
         remote.check(
             f"mkdir -p {folder} && test -w {folder}",
             f"the folder {host.folder}",
-            mend="let the user write there, or give another `folder` in the inventory",
+            hint="let the user write there, or give another `folder` in the inventory",
         )
         free_kb = remote.check(f"df -Pk {folder} | tail -1", "the disk").split()[3]
         if int(free_kb) < 512 << 10:
             raise InputError(
                 f"{int(free_kb) >> 10} MB are free in {host.folder}",
                 where=remote.name,
-                mend="free 512 MB there, or give another `folder`",
+                hint="free 512 MB there, or give another `folder`",
             )
         ports: list[int] = []
         if host is rm:

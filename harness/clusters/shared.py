@@ -158,5 +158,5 @@ class ContainerFolder(SharedFolder):
         try:
             yield
         except (docker.errors.DockerException, requests.RequestException, tarfile.TarError) as error:
-            mend = "is the cluster up? ask `yarnfair cluster status --backend docker`"
-            raise InputError(f"Docker: {str(error)[:200]}", where=self.path, mend=mend) from None
+            hint = "is the cluster up? ask `yarnfair cluster status --backend docker`"
+            raise InputError(f"Docker: {str(error)[:200]}", where=self.path, hint=hint) from None

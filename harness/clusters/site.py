@@ -24,10 +24,10 @@ log4j.appender.stdout.layout.ConversionPattern=%d{ISO8601} %p %c{1}: %m%n
 def check_property(name: str, value: str) -> None:
     """CallError for what Hadoop could not read back from a site file."""
     if not re.fullmatch(r"[A-Za-z0-9_.*-]{1,200}", name):
-        raise CallError(f"{name[:60]!r} is not a property's name", mend="give --property NAME=VALUE")
+        raise CallError(f"{name[:60]!r} is not a property's name", hint="give --property NAME=VALUE")
     if re.search(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", value):
         what = f"the value of {name} has characters that XML cannot hold"
-        raise CallError(what, mend="leave control characters out")
+        raise CallError(what, hint="leave control characters out")
 
 
 def render(properties: Mapping[str, str]) -> str:

@@ -45,7 +45,7 @@ from harness.clusters.remote_host import (
 from harness.clusters.shared import SharedFolder
 from harness.clusters.state import ClusterSpec, ClusterState
 from harness.clusters.status import ClusterStatus, Part, last_words, scheduler_of, wait_for_nodes
-from harness.yarn.files import MAX_BYTES, AllocationPlace
+from harness.yarn.files import MAX_BYTES, ConfigStore
 from harness.yarn.sftp import OverSftp
 
 if TYPE_CHECKING:
@@ -90,10 +90,10 @@ class SshCluster(Cluster):
             try:
                 return self._hosts_of(state)
             except (KeyError, TypeError, ValueError):
-                mend = "give --inventory, or end what still runs and remove the folder"
-                raise InputError("the state names no hosts", where=str(self.folder.folder), mend=mend) from None
+                hint = "give --inventory, or end what still runs and remove the folder"
+                raise InputError("the state names no hosts", where=str(self.folder.folder), hint=hint) from None
         if self._given is None:
-            raise InputError("no inventory", where="--inventory", mend="give the YAML file that names the hosts")
+            raise InputError("no inventory", where="--inventory", hint="give the YAML file that names the hosts")
         return self._given
 
     def _hosts_of(self, state: ClusterState) -> Inventory:
@@ -120,13 +120,13 @@ class SshCluster(Cluster):
         if spec.jars:
             check_jars(self.backend)
         if inventory is None:
-            raise CallError("no inventory", where="--inventory", mend="give the YAML file that names the hosts")
+            raise CallError("no inventory", where="--inventory", hint="give the YAML file that names the hosts")
         if inventory.rm is None or not inventory.nodes:
             missing = "rm" if inventory.rm is None else "nm"
-            raise InputError(f"no host has the role {missing}", where="--inventory", mend="give roles: [rm], [nm]")
+            raise InputError(f"no host has the role {missing}", where="--inventory", hint="give roles: [rm], [nm]")
         lib = jars.find(progress=self._progress)
         with self.folder.lock():
-            self._make_way(spec, mend="when the host answers, or end it there")
+            self._make_way(spec, hint="when the host answers, or end it there")
             start = time.monotonic()
             state = ClusterState(
                 self.backend,
@@ -217,7 +217,7 @@ class SshCluster(Cluster):
             rm, first = inventory.rm, inventory.nodes[0]
             assert rm is not None
             words = f"rm: {words_of(rm, 'rm', state)}; nm: {words_of(first, 'nm', state)}"
-            raise RunTimedOut(f"{error.what} ({words})", where=error.where, mend=error.mend) from None
+            raise RunTimedOut(f"{error.what} ({words})", where=error.where, hint=error.hint) from None
         return self._came_up(state, start, info)
 
     # --- down, status ---
@@ -228,7 +228,7 @@ class SshCluster(Cluster):
             raise InputError(
                 "this cluster was adopted, not brought up",
                 where=str(self.folder.folder),
-                mend="run `yarnfair cluster release`: it puts the allocation file back and stops nothing",
+                hint="run `yarnfair cluster release`: it puts the allocation file back and stops nothing",
             )
 
     def _clean(self, state: ClusterState) -> list[str]:
@@ -300,12 +300,12 @@ class SshCluster(Cluster):
     def logs(cls, status: ClusterStatus) -> str:
         return f"look into logs/ in the cluster's folder on its host (the RM's: beside {status.scheduler_folder})"
 
-    def place(self) -> AllocationPlace:
+    def place(self) -> ConfigStore:
         """Where the cluster's allocation file lies."""
         state, inventory = self.known(), self.inventory()
         if inventory.rm is None or not state.remote.get("scheduler_file"):
-            mend = "bring it up again"
-            raise InputError("no scheduler's file of this cluster", where=str(self.folder.folder), mend=mend)
+            hint = "bring it up again"
+            raise InputError("no scheduler's file of this cluster", where=str(self.folder.folder), hint=hint)
         return RemotePlace(inventory.rm, str(state.remote["scheduler_file"]))
 
     # --- a cluster that is there already ---
@@ -322,14 +322,14 @@ class SshCluster(Cluster):
         back. Nothing else of it is ever touched. Addresses are as the RM's host sees them."""
         inventory = self._given
         if inventory is None or inventory.rm is None:
-            raise InputError("no host has the role rm", where="--inventory", mend="give the RM's host roles: [rm]")
+            raise InputError("no host has the role rm", where="--inventory", hint="give the RM's host roles: [rm]")
         rm = inventory.rm
         with self.folder.lock():
             if self.folder.load() is not None:
                 raise InputError(
                     "a cluster is in this folder already",
                     where=str(self.folder.folder),
-                    mend="run `yarnfair cluster release` or `down` first, or give another --state",
+                    hint="run `yarnfair cluster release` or `down` first, or give another --state",
                 )
             mark = uuid.uuid4().hex
             backup_name = f".{posixpath.basename(allocation_file)}.adopted-{mark[:12]}"
@@ -382,8 +382,8 @@ class SshCluster(Cluster):
         with self.folder.lock():
             state = self.folder.load()
             if state is None or not state.remote.get("adopted"):
-                mend = "adopt one, or give its --state; `cluster down` is for one that was brought up"
-                raise InputError("no adopted cluster here", where=str(self.folder.folder), mend=mend)
+                hint = "adopt one, or give its --state; `cluster down` is for one that was brought up"
+                raise InputError("no adopted cluster here", where=str(self.folder.folder), hint=hint)
             inventory = self.inventory()
             assert inventory.rm is not None
             path, backup = str(state.remote["scheduler_file"]), str(state.remote["backup"])
@@ -411,6 +411,6 @@ class SshCluster(Cluster):
                 elif target.read_bytes() != data:
                     continue
             except OSError as error:
-                raise InputError(f"cannot be kept: {reason(error)}", where=str(target), mend="make room") from None
+                raise InputError(f"cannot be kept: {reason(error)}", where=str(target), hint="make room") from None
             return target
         raise AssertionError("unreachable")

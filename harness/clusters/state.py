@@ -68,18 +68,18 @@ class ClusterSpec:
         )
         for name, port in self.ports.items():
             if name not in ("http", "client", "admin") or not 1 <= port <= 65535:
-                raise CallError(f"{name} port {port}", mend="give http, client or admin and a port from 1 to 65535")
+                raise CallError(f"{name} port {port}", hint="give http, client or admin and a port from 1 to 65535")
         if len(set(self.ports.values())) < len(self.ports):
-            raise CallError("the same port twice", mend="give each its own")
+            raise CallError("the same port twice", hint="give each its own")
         if self.memory_mb < self.minimum_allocation_mb:
             raise CallError(
                 f"a node of {self.memory_mb} MB cannot hold one container of the minimum allocation, "
                 f"{self.minimum_allocation_mb} MB",
-                mend="raise --memory-mb or lower --minimum-allocation-mb",
+                hint="raise --memory-mb or lower --minimum-allocation-mb",
             )
         for path in [*self.jars, *([self.allocations] if self.allocations else [])]:
             if not Path(path).is_file():
-                raise InputError("no such file", where=path, mend="check the path")
+                raise InputError("no such file", where=path, hint="check the path")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +132,12 @@ class StateFolder:
     def lock(self) -> Iterator[None]:
         """One command at a time: InputError when another one is at work. Makes the folder."""
         if self.folder.exists() and not self.folder.is_dir():
-            raise CallError(f"{self.folder} is not a folder", mend="give another --state")
+            raise CallError(f"{self.folder} is not a folder", hint="give another --state")
         ours = any(self.path(name).exists() for name in (_FILE, _OWN))
         if self.folder.is_dir() and not ours and any(self.folder.iterdir()):
-            raise CallError(f"{self.folder} holds other things", mend="give an empty or new folder as --state")
+            raise CallError(f"{self.folder} holds other things", hint="give an empty or new folder as --state")
         what, where = "another yarnfair command is at work on this cluster", str(self.folder)
-        with holding(self.path(_OWN), busy=InputError(what, where=where, mend="wait for it to end")):
+        with holding(self.path(_OWN), busy=InputError(what, where=where, hint="wait for it to end")):
             yield
 
     def load(self) -> ClusterState | None:
@@ -149,12 +149,12 @@ class StateFolder:
         except FileNotFoundError:
             return None
         except NotADirectoryError:
-            raise CallError(f"{self.folder} is not a folder", mend="give another --state") from None
+            raise CallError(f"{self.folder} is not a folder", hint="give another --state") from None
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, CallError) as error:
             raise InputError(
                 f"no usable cluster state ({type(error).__name__})",
                 where=str(path),
-                mend="end what still runs, then remove the folder",
+                hint="end what still runs, then remove the folder",
             ) from None
 
     def save(self, state: ClusterState) -> None:
@@ -166,17 +166,17 @@ class StateFolder:
         """Removes the folder and all that is in it."""
         shutil.rmtree(self.folder, ignore_errors=True)
         if self.folder.exists():
-            raise InputError("cannot be removed", where=str(self.folder), mend="look at who owns what is in it")
+            raise InputError("cannot be removed", where=str(self.folder), hint="look at who owns what is in it")
 
 
-def not_ended(left: Sequence[object], folder: StateFolder, *, mend: str = "again, or end it by hand") -> InputError:
+def not_ended(left: Sequence[object], folder: StateFolder, *, hint: str = "again, or end it by hand") -> InputError:
     """The error of an ``up`` that finds an earlier cluster which cannot be ended. Its state must stay: nothing else
     knows what still runs."""
     more = f" and {len(left) - 3} more" if len(left) > 3 else ""
     return InputError(
         f"an earlier cluster could not be ended: {', '.join(map(str, left[:3]))}{more}",
         where=str(folder.folder),
-        mend=f"run `yarnfair cluster down` with this --state {mend}",
+        hint=f"run `yarnfair cluster down` with this --state {hint}",
     )
 
 

@@ -205,7 +205,7 @@ def wait_for_nodes(
                     raise InputError(
                         f"{problem}, {sick[0].id} is UNHEALTHY: {sick[0].health_report or 'it does not say why'}",
                         where=rest_address,
-                        mend="free space on the disk, or do without --disk-checks",
+                        hint="free space on the disk, or do without --disk-checks",
                     )
             except (Unreachable, Refused, BadAnswer) as error:
                 problem = f"the ResourceManager does not answer: {error.what}"
@@ -213,6 +213,6 @@ def wait_for_nodes(
                 raise RunTimedOut(
                     f"the cluster did not come up in time: {problem}",
                     where=rest_address,
-                    mend="allow more with --timeout, or ask `yarnfair cluster doctor`",
+                    hint="allow more with --timeout, or ask `yarnfair cluster doctor`",
                 )
             time.sleep(every_s)

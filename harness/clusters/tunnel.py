@@ -69,8 +69,8 @@ class Tunnel:
                 opened = Port(LOOPBACK, port, _forwarding(self, target), f"port {port}")
             except OSError as error:
                 self.close()
-                mend = "end what listens there, and bring the cluster up again"
-                raise InputError(f"port {port}: {error.strerror}", where=LOOPBACK, mend=mend) from None
+                hint = "end what listens there, and bring the cluster up again"
+                raise InputError(f"port {port}: {error.strerror}", where=LOOPBACK, hint=hint) from None
             self._ports.append(opened)
             opened.start()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from harness.base.sums import added
+from harness.base.sums import left_fold_sum
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.snapshot import QueueView, Snapshot
 from harness.policies.weights import grid_weight
@@ -59,8 +59,8 @@ def _level(
     else:
         low = top / inside
         kept = {name: min(max(ratio, low), top) for name, ratio in ratios.items()}
-        total = added(_entitlement(q) for q in named)
-        scale = total / added(kept[q.name] * _entitlement(q) for q in named)
+        total = left_fold_sum(_entitlement(q) for q in named)
+        scale = total / left_fold_sum(kept[q.name] * _entitlement(q) for q in named)
     found = {q.name: min(max(ratios[q.name], low), top) * scale * _entitlement(q) for q in named}
     # Entitlements near the ends of the range of weights: all by one factor, so that their ratios stay.
     over, under = max(found.values()) / WEIGHT_MAX, WEIGHT_MIN / min(found.values())

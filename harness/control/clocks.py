@@ -69,7 +69,7 @@ def read_clocks(clocks: Clocks, trusted: TrustedClock = "") -> Reading:
         raise ClocksDiffer(
             f"this machine's clock is {seconds(abs(host_s - rm_s))} {side} the ResourceManager's: nothing is counted "
             "and nothing is written, because debts would fade by time that has not passed",
-            mend="set the clocks (NTP), or start once with --trust-clock host or --trust-clock rm",
+            hint="set the clocks (NTP), or start once with --trust-clock host or --trust-clock rm",
         )
     now_s = rm_s if trusted == "rm" and rm_s is not None else host_s
     if clocks.kept_s is None:

@@ -28,12 +28,12 @@ from harness.policies.registry import policy_class
 from harness.yarn.capacity.source import ConfigurationSource, FileSource, open_source
 from harness.yarn.discover import another_file, file_of_each, find_rm
 from harness.yarn.errors import Unreachable
-from harness.yarn.files import AllocationPlace
+from harness.yarn.files import ConfigStore
 from harness.yarn.http import HttpOptions, base_url
-from harness.yarn.places import open_place
 from harness.yarn.queue_answers import FAIR
 from harness.yarn.rmclient import RmAddress, RmClient
 from harness.yarn.rpc import RpcAddress
+from harness.yarn.stores import open_place
 
 Entitlement = Annotated[float, Field(ge=WEIGHT_MIN, le=WEIGHT_MAX, allow_inf_nan=False)]
 Scalar = str | int | float | bool | None
@@ -213,10 +213,10 @@ class EnforceConfig(Strict):
         defaults = {field.name: field.default for field in fields(policy_class(self.policy).Settings)}
         if "half_life" in self.model_fields_set:
             if "half_life" not in defaults and self.half_life is not None:
-                mend = "leave half_life out"
-                raise CallError(f"policy {self.policy} keeps no accounts that fade", where="half_life", mend=mend)
+                hint = "leave half_life out"
+                raise CallError(f"policy {self.policy} keeps no accounts that fade", where="half_life", hint=hint)
             if "half_life" in given:
-                raise CallError("half_life is given twice", where="settings.half_life", mend="give it once")
+                raise CallError("half_life is given twice", where="settings.half_life", hint="give it once")
             wanted = "half_life" in defaults
         else:
             wanted = defaults.get("half_life") == math.inf and not given.keys() & {"half_life", "window", "round"}
@@ -226,32 +226,32 @@ class EnforceConfig(Strict):
         """The keys in which a new configuration differs and that a running controller cannot take."""
         return [name for name in _FIXED if getattr(self, name) != getattr(new, name)]
 
-    def place(self) -> AllocationPlace | None:
+    def place(self) -> ConfigStore | None:
         """Where the scheduler's file lies; None: the configuration names none. CallError."""
         name = self.allocation_file or self.capacity_file
         return open_place(name, self.http_options()) if name is not None else None
 
-    def owned(self, client: RmClient) -> AllocationPlace | ConfigurationSource:
+    def owned(self, client: RmClient) -> ConfigStore | ConfigurationSource:
         """Where the configuration of the RM's scheduler is kept. InputError where that is not what is given here."""
         kind = client.rest.scheduler().type
         place = self.place()
         if kind == FAIR:
             if place is None or self.capacity_file is not None:
                 raise InputError(
-                    "the RM has the Fair Scheduler", where=client.rest.http.current, mend="give allocation_file"
+                    "the RM has the Fair Scheduler", where=client.rest.http.current, hint="give allocation_file"
                 )
             return place
         if self.allocation_file is not None:
             raise InputError(
                 "the RM has the Capacity Scheduler, which has no allocation file",
                 where=client.rest.http.current,
-                mend="give capacity_file, or neither where it keeps its configuration in a store",
+                hint="give capacity_file, or neither where it keeps its configuration in a store",
             )
         if self.refresh == "poll":
-            raise InputError("refresh: poll: the Capacity Scheduler does not poll its file", mend="take it out")
+            raise InputError("refresh: poll: the Capacity Scheduler does not poll its file", hint="take it out")
         return open_source(client, place)
 
-    def kept(self) -> AllocationPlace | ConfigurationSource | None:
+    def kept(self) -> ConfigStore | ConfigurationSource | None:
         """As `owned`, as far as the configuration alone tells (None: only the RM can). CallError."""
         place = self.place()
         return FileSource(place) if place is not None and self.capacity_file is not None else place
@@ -269,7 +269,7 @@ class EnforceConfig(Strict):
         known = {base_url(rm.rest): rm for rm in self.rms}
         wanted = [base_url(text) for text in given] or list(known)
         if not wanted:
-            raise CallError("no ResourceManager given", mend="give --rm URL, or `rms` in the configuration")
+            raise CallError("no ResourceManager given", hint="give --rm URL, or `rms` in the configuration")
         found: dict[str, RmAddress] = {}
         silent: Unreachable | None = None
         for base in wanted:
@@ -316,5 +316,5 @@ def read_config(path: Path) -> EnforceConfig:
         key = "policy" if where == "--policy" else where or "settings"
         if where.startswith("--set"):
             key = "settings" + where.removeprefix("--set").replace(" ", ".")
-        raise CallError(error.what, where=f"{path}: {key}", mend=error.mend) from None
+        raise CallError(error.what, where=f"{path}: {key}", hint=error.hint) from None
     return config

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import CallError, InputError, YarnfairError
+from harness.control.actuator import generation_of
 from harness.control.config import EnforceConfig
+from harness.control.file_actuator import FileActuator
 from harness.control.lease import Lease, lease_place
-from harness.control.owned import generation_of
-from harness.control.owner import FileOwner
 from harness.ledger.store import read_documents
-from harness.yarn.files import AllocationPlace, LocalPlace
+from harness.yarn.files import ConfigStore, LocalStore
 
 #: So many queues are named.
 _MOST_NAMED = 5
@@ -56,7 +56,7 @@ def check_entitlements(entitlements: Collection[str], known: Collection[str], ac
     raise CallError(
         why,
         where="queues",
-        mend=f"correct the name, or take it out; of a queue that comes later: `accept: [{ACCEPT_UNKNOWN}]`",
+        hint=f"correct the name, or take it out; of a queue that comes later: `accept: [{ACCEPT_UNKNOWN}]`",
     )
 
 
@@ -71,8 +71,8 @@ def of_config(config: EnforceConfig) -> dict[str, float]:
         return said
     kept: Mapping[str, Any] = {}
     if os.path.exists(config.ledger_path()):
-        kept = read_documents(config.ledger_path(), ("identity", *FileOwner.document_names()))
-    owner = FileOwner.restored(place, kept.get)
+        kept = read_documents(config.ledger_path(), ("identity", *FileActuator.document_names()))
+    owner = FileActuator.restored(place, kept.get)
     lease = _lease_of(place)
     # Its own words beside the file are later than an older copy of the ledger.
     later = lease.said_by == kept.get("identity") and generation_of(lease.said.get("generation")) > owner.generation
@@ -87,11 +87,11 @@ def of_file(path: str) -> tuple[str, dict[str, float] | None]:
     administrator's weights as that controller says them (None: it does not)."""
     if not Path(path).is_file():
         return "", None
-    place = LocalPlace(Path(path))
+    place = LocalStore(Path(path))
     try:
         lease = _lease_of(place)
         holder = lease.holder()
-        owner = FileOwner(place)
+        owner = FileActuator(place)
         if not holder or not lease.said:
             return holder, None
         owner.adopt(lease.said)
@@ -101,7 +101,7 @@ def of_file(path: str) -> tuple[str, dict[str, float] | None]:
     return holder, owner.configured_weights()
 
 
-def _lease_of(place: AllocationPlace) -> Lease:
+def _lease_of(place: ConfigStore) -> Lease:
     lease = Lease(lease_place(place), "", 1.0, lambda: 0.0)
     try:
         lease.holder()

@@ -1,8 +1,8 @@
 """Giving the configuration back to its administrator: the ledger and the file suffice, whether an RM answers or not.
 
-Which values are whose is the owner's knowledge (harness.control.owner); here is the order of steps, so that a process
-that is killed in between leaves the controller's file or the administrator's, and the next one knows which. The order
-is file, refresh, bookkeeping: a full disk under the ledger keeps nobody's values in force.
+Which values are whose is the actuator's knowledge (harness.control.file_actuator); here is the order of steps, so that
+a process that is killed in between leaves the controller's file or the administrator's, and the next one knows which.
+The order is file, refresh, bookkeeping: a full disk under the ledger keeps nobody's values in force.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from functools import partial
 from typing import Any
 
 from harness.base.errors import InputError, YarnfairError
-from harness.control.capacity_owner import CapacityOwner
+from harness.control.actuator import Prepared, generation_of
+from harness.control.capacity_actuator import CapacityActuator
+from harness.control.file_actuator import FileActuator
 from harness.control.gate import in_short
 from harness.control.lease import HeldByAnother, Lease
-from harness.control.owned import Prepared, generation_of
-from harness.control.owner import FileOwner
 from harness.control.settings import ControlSettings
 from harness.control.values import Nonsense
 from harness.ledger.store import LedgerStore
@@ -28,7 +28,7 @@ from harness.yarn.rmclient import RmClient
 _BY_ITSELF = "when the ResourceManager looks at the file next (10 to 20 s)"
 #: How often a release is tried again where somebody else changes the configuration at the same moment.
 _ATTEMPTS = 5
-Owner = FileOwner | CapacityOwner
+Owner = FileActuator | CapacityActuator
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def release(
         try:
             words = put_in_force(owner, prepared, client, settings, refusals)
             # A Capacity Scheduler checks what it loads as it does when it starts.
-            taken = isinstance(owner, CapacityOwner) and words.startswith(f"{_restored(owner)} in force")
+            taken = isinstance(owner, CapacityActuator) and words.startswith(f"{_restored(owner)} in force")
             failed = bool(refusals) and not taken
         except YarnfairError as error:
             words = f"{_restored(owner)} written, but not in force: {error.line()}"
@@ -148,7 +148,7 @@ def _still(lease: Lease | None, *, signed: bool) -> Callable[[], None]:
 
     def nobody_else() -> None:
         if lease.taken():
-            raise HeldByAnother("another controller has taken over", where=lease.place.name, mend="stop one of them")
+            raise HeldByAnother("another controller has taken over", where=lease.place.name, hint="stop one of them")
 
     return nobody_else
 
@@ -227,7 +227,7 @@ def clear(owner: Owner, lease: Lease | None) -> None:
 
 
 def _restored(owner: Owner) -> str:
-    what = "capacities" if isinstance(owner, CapacityOwner) else "weights and limits"
+    what = "capacities" if isinstance(owner, CapacityActuator) else "weights and limits"
     return f"the administrator's own {what} are"
 
 
@@ -258,6 +258,6 @@ def put_in_force(
     except Unreachable as error:
         if why:
             return f"{what} written{why}; correct them before it is started ({error.what})"
-        also = f", or {_BY_ITSELF}" if isinstance(owner, FileOwner) else ", or by `yarn rmadmin -refreshQueues`"
+        also = f", or {_BY_ITSELF}" if isinstance(owner, FileActuator) else ", or by `yarn rmadmin -refreshQueues`"
         return f"{what} written; {error.what}: in force when it starts{also}"
     return f"{what} in force{why}"

@@ -79,6 +79,6 @@ def another_cluster(address: str, why: str) -> OtherCluster:
     """The error that says so, and what to do."""
     return OtherCluster(
         f"the ResourceManager at {address} is another cluster's: {why}; nothing is counted and nothing is written",
-        mend="set the address right; if the cluster was replaced, run --release and give the new one another ledger, "
+        hint="set the address right; if the cluster was replaced, run --release and give the new one another ledger, "
         f"or keep what its queues are owed: `accept: [{ACCEPT_OTHER}]`",
     )

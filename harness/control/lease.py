@@ -22,7 +22,7 @@ from typing import Any, Protocol
 
 from harness.base.errors import InputError, YarnfairError
 from harness.control.processes import boot_id, is_dead, this_process
-from harness.yarn.files import AllocationPlace
+from harness.yarn.files import ConfigStore
 
 #: The holder renews when this part of the lease's time has passed.
 RENEW_PART = 1 / 3
@@ -46,13 +46,13 @@ class HeldByAnother(InputError):
     """Another controller holds the lease."""
 
 
-def lease_place(place: AllocationPlace) -> AllocationPlace:
+def lease_place(place: ConfigStore) -> ConfigStore:
     """The file beside an allocation file in which the lease stands."""
     return place.beside(f".{place.file_name}.lease")
 
 
 def lease_of(
-    place: AllocationPlace, owner: str, lease_s: float, clock: Callable[[], float], memory: Memory | None = None
+    place: ConfigStore, owner: str, lease_s: float, clock: Callable[[], float], memory: Memory | None = None
 ) -> Lease:
     """The lease of an allocation file."""
     return Lease(lease_place(place), owner, lease_s, clock, place.beside(f".{place.file_name}.standby"), memory)
@@ -73,11 +73,11 @@ class Lease:
 
     def __init__(
         self,
-        place: AllocationPlace,
+        place: ConfigStore,
         owner: str,
         lease_s: float,
         clock: Callable[[], float],
-        standby: AllocationPlace | None = None,
+        standby: ConfigStore | None = None,
         memory: Memory | None = None,
     ) -> None:
         self._memory = memory
@@ -136,7 +136,7 @@ class Lease:
             raise HeldByAnother(
                 "the lease cannot be read: another controller may hold it",
                 where=self.place.name,
-                mend=f"wait: a living holder writes it again, else this one takes it after {self.lease_s:g} s",
+                hint=f"wait: a living holder writes it again, else this one takes it after {self.lease_s:g} s",
             )
         if self._renewed_s is None or holder not in ("", self.owner):
             self.goes_on = holder == self.owner
@@ -151,14 +151,14 @@ class Lease:
                     f"another controller writes this file ({_who(found)})",
                     where=self.place.name,
                     # The same words each time: a spare says this in every period, and a log has one line of it.
-                    mend=f"stop it; or wait: {allowed:g} s after its last sign of life it is taken over, "
+                    hint=f"stop it; or wait: {allowed:g} s after its last sign of life it is taken over, "
                     "by the next try where this one ends",
                 )
         if holder != self.owner and not take:
             raise InputError(
                 "nobody holds the lease, and this controller does not take it: it sees no ResourceManager",
                 where=self.place.name,
-                mend="check the ResourceManager's address",
+                hint="check the ResourceManager's address",
             )
         if self._renewed_s is None and self.words_lost:
             self.said, self._silent = {}, True
@@ -200,7 +200,7 @@ class Lease:
         if holder and holder != self.owner:
             self._renewed_s = None
             raise HeldByAnother(
-                f"another controller has taken over ({_who(found)})", where=self.place.name, mend="stop one of them"
+                f"another controller has taken over ({_who(found)})", where=self.place.name, hint="stop one of them"
             )
         new = None if released is None else dict(released)
         if self._unsaid or dict(said) != self.said or self.said_by != self.owner or new != self.released:
@@ -218,7 +218,7 @@ class Lease:
             raise InputError(
                 f"not written: it took longer than the lease lasts ({self.lease_s:g} s)",
                 where=self.place.name,
-                mend="the next round tries it again; where this lasts, make lease_s longer",
+                hint="the next round tries it again; where this lasts, make lease_s longer",
             )
 
     def _renew(self, now: float, before: bytes) -> None:
@@ -232,7 +232,7 @@ class Lease:
                 raise HeldByAnother(
                     "another controller has just signed the lease",
                     where=self.place.name,
-                    mend="the next round looks again",
+                    hint="the next round looks again",
                 )
 
         self._count += 1

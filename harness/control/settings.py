@@ -84,5 +84,5 @@ def check_counting(policy: Policy) -> None:
             raise CallError(
                 f"policy {policy.name} from outside cannot assume execution times on a real ResourceManager",
                 where=f"--set {name}",
-                mend="leave it out, or simulate",
+                hint="leave it out, or simulate",
             )

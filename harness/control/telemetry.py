@@ -175,7 +175,7 @@ class Metrics:
             self._server, _ = start_http_server(port, address, self.registry)
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise InputError(f"no metrics: {reason}", where=f"{address}:{port}", mend="give another port") from None
+            raise InputError(f"no metrics: {reason}", where=f"{address}:{port}", hint="give another port") from None
         return int(self._server.server_port)
 
     def close(self) -> None:

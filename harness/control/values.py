@@ -112,7 +112,7 @@ class Nonsense(InputError):
 
     def __init__(self, error: Exception) -> None:
         super().__init__(
-            f"what another controller says of the values makes no sense ({error})", mend="delete the lease's file"
+            f"what another controller says of the values makes no sense ({error})", hint="delete the lease's file"
         )
 
 

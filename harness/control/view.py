@@ -218,7 +218,7 @@ def from_ledger(path: Path, now_s: float | None = None) -> View:
         )
     except (KeyError, TypeError, IndexError, AttributeError, ValueError):
         raise InputError(
-            "this ledger has no look at a cluster yet", where=str(path), mend="let `yarnfair enforce` run"
+            "this ledger has no look at a cluster yet", where=str(path), hint="let `yarnfair enforce` run"
         ) from None
     found = with_sums(of_policy(view, name, settings))
     return found if given_back else with_changes(found, read_decisions(path, most=MOST_DECISIONS))

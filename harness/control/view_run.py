@@ -25,7 +25,7 @@ def from_run(folder: Path, *, at_s: float | None = None) -> View:
         table = table[needed]
     except (OSError, ValueError, KeyError) as error:
         raise InputError(
-            f"no samples of queues: {error}", where=str(path), mend="let the run end, or run it again"
+            f"no samples of queues: {error}", where=str(path), hint="let the run end, or run it again"
         ) from None
     said = (entry for _, entry in decision_lines(folder) if entry and isinstance(entry.get("time_s"), int | float))
     return from_table(table, identity, said, source=str(folder), at_s=at_s, path=str(path))
@@ -47,7 +47,7 @@ def from_table(
     if at_s is not None:
         table = table[table["time_s"] <= at_s]
     if not len(table):
-        raise InputError("no sample that early", where=path or source, mend="give a later --at")
+        raise InputError("no sample that early", where=path or source, hint="give a later --at")
     time_s = float(table["time_s"].iloc[-1])
     rows = {str(row.queue): row for row in table[table["time_s"] == time_s].itertuples()}
     names = set(rows)

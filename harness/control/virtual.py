@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from harness.control.app_observer import Lengths
 from harness.control.core import ControlCore
 from harness.control.events import Action, Actuated, Observed, RaiseAlarm, Record, Write
-from harness.control.look import Lengths
 from harness.control.poll import STILL_S, write_gap_s
 from harness.control.virtual_figures import COUNTS_MS, ShownEnds, ShownUse
 from harness.model.plan import Attributes

@@ -23,7 +23,8 @@ from typing import Any
 
 from harness.base.errors import YarnfairError
 from harness.base.files import plain
-from harness.control.capacity_owner import CapacityOwner, owner_of
+from harness.control.actuator import Prepared
+from harness.control.capacity_actuator import CapacityActuator, owner_of
 from harness.control.clock import SteadyClock
 from harness.control.clocks import Clocks, ClocksDiffer, read_clocks
 from harness.control.core import ControlCore
@@ -44,10 +45,9 @@ from harness.control.events import (
 from harness.control.gate import in_short
 from harness.control.identity import ClusterFacts, OtherCluster
 from harness.control.kept import decision_document, look_document
-from harness.control.owned import Prepared
 from harness.control.poll import POLL_EFFECT_S, POLL_WRITE_GAP_S
 from harness.control.reports import Alarm, TickReport
-from harness.control.rm_look import RmLook
+from harness.control.rm_poller import RmPoller
 from harness.control.settings import ControlSettings
 from harness.control.tenure import Tenure
 from harness.ledger.store import LedgerStore, StoreFull
@@ -58,7 +58,7 @@ from harness.yarn.answers import ClusterInfo
 from harness.yarn.capacity.source import ConfigurationSource
 from harness.yarn.capacity.traps import Trap
 from harness.yarn.errors import Refused
-from harness.yarn.files import AllocationPlace, always
+from harness.yarn.files import ConfigStore, always
 from harness.yarn.queue_answers import CAPACITY
 from harness.yarn.rmclient import NotEffective, RmClient
 
@@ -92,7 +92,7 @@ class Controller(Tenure):
         self,
         settings: ControlSettings,
         client: RmClient,
-        place: AllocationPlace | ConfigurationSource,
+        place: ConfigStore | ConfigurationSource,
         store: LedgerStore,
         policy: Policy,
         *,
@@ -140,7 +140,7 @@ class Controller(Tenure):
         self._refused_gap_s = settings.period_s
         rm = store.document("rm")
         known = rm if isinstance(rm, list) else None
-        self._look = RmLook(
+        self._look = RmPoller(
             client,
             settings,
             self.clock,
@@ -582,7 +582,7 @@ class Controller(Tenure):
             began_s=ledger.start_s,
             holds=self.holds,
             mode=self.settings.mode,
-            scheduler=CAPACITY if isinstance(self.owner, CapacityOwner) else "",
+            scheduler=CAPACITY if isinstance(self.owner, CapacityActuator) else "",
             released=self.released.why,
             released_s=self.released.since_s,
             alarms=[[alarm.kind, alarm.text] for alarm in self._tick.alarms],

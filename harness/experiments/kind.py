@@ -218,9 +218,9 @@ class Kind:
         """Raises CallError or InputError for what that backend could not run, before anything runs."""
         if backend not in self.backends:
             what = f"experiments of kind {self.name} are simulated, not run on {backend[:40]}"
-            raise CallError(what, where="--backend", mend="use " + " or ".join(self.backends))
+            raise CallError(what, where="--backend", hint="use " + " or ".join(self.backends))
         if target is not None and any((target.rm, target.inventory)):
-            raise CallError("a given cluster", where=f"kind {self.name}", mend="leave --rm and its options out")
+            raise CallError("a given cluster", where=f"kind {self.name}", hint="leave --rm and its options out")
 
     def size(self, experiment: Any, variant: Any) -> int | None:
         """How many containers a simulated run starts, where one can know it beforehand."""
@@ -309,6 +309,6 @@ def kind_of(document: YamlDocument) -> Kind:
     if name is None:
         return kind_named(next((place for key, place in BY_KEY.items() if data.get(key) is not None), YARN))
     if not isinstance(name, str) or name not in KINDS:
-        mend = f"one of {', '.join(KINDS)}, or leave it out for a YARN cluster"
-        raise InputError(f"no kind {str(name)[:60]!r}", where=document.where(("kind",)), mend=mend)
+        hint = f"one of {', '.join(KINDS)}, or leave it out for a YARN cluster"
+        raise InputError(f"no kind {str(name)[:60]!r}", where=document.where(("kind",)), hint=hint)
     return kind_named(KINDS[name])

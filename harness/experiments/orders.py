@@ -29,8 +29,8 @@ def check_orders(experiment: LoadedExperiment, variant: Variant) -> None:
     for path, queue in experiment.spec.all_queues().items():
         where = experiment.document.where(("queues", *_keys(path)))
 
-        def refuse(what: str, mend: str, where: str = where) -> InputError:
-            return InputError(f"{what} (policy {variant.name})", where=where, mend=mend)
+        def refuse(what: str, hint: str, where: str = where) -> InputError:
+            return InputError(f"{what} (policy {variant.name})", where=where, hint=hint)
 
         own = queue.quantum_s is not None or queue.round_s is not None
         if queue.min_slots is not None and experiment.spec.slots is None:

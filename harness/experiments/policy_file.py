@@ -18,5 +18,5 @@ def read_policy_file(path: Path) -> PolicySpec:
     """The policy and settings of a configuration. InputError with file and line where it is no such file."""
     found = validated(PolicySpec, read_yaml(path))
     if is_policy_file(found.policy):
-        raise InputError("names another configuration", where=str(path), mend="name a policy")
+        raise InputError("names another configuration", where=str(path), hint="name a policy")
     return found

@@ -16,7 +16,14 @@ from harness.base.errors import CallError, InputError, nearest
 from harness.experiments.kind import KindVariant, Loaded, hash_of, kind_of
 from harness.experiments.loads import QueueLoad, resolved_document, sizes_of
 from harness.experiments.policy_file import is_policy_file, read_policy_file
-from harness.experiments.selection import check_given, check_names, chosen, first_repeated, times_seeds, with_given
+from harness.experiments.selection import (
+    check_given,
+    check_names,
+    chosen,
+    expand_seeds,
+    first_repeated,
+    merge_overrides,
+)
 from harness.experiments.spec import Experiment, PolicyUse, combinations
 from harness.jobs.workloads import build_jobs, check_scale, load_workload, workload_of
 from harness.jobs.workloads.base import Scale
@@ -89,7 +96,7 @@ def load_experiment(name: str, document: YamlDocument | None = None) -> LoadedEx
         document = read_yaml(experiment_path(name))
     if isinstance(document.data, dict) and document.data.get("kind") is not None:
         what = f"an experiment of kind {kind_of(document).name}, which only `yarnfair run` and campaigns take"
-        raise InputError(what, where=document.where(("kind",)), mend="give one of a YARN cluster (without `kind`)")
+        raise InputError(what, where=document.where(("kind",)), hint="give one of a YARN cluster (without `kind`)")
     spec = validated(Experiment, document)
     queues = spec.all_queues()
     weights = {ROOT: 1.0, **{path: queue.weight for path, queue in queues.items()}}
@@ -97,7 +104,7 @@ def load_experiment(name: str, document: YamlDocument | None = None) -> LoadedEx
     loads = tuple(_load(document, spec, key, leaves) for key in spec.workloads)
     twice = first_repeated([load.queue for load in loads])
     if twice is not None:
-        raise InputError(f"queue {twice} has two workloads", where=document.where(("workloads",)), mend="keep one")
+        raise InputError(f"queue {twice} has two workloads", where=document.where(("workloads",)), hint="keep one")
     _check_demands(spec, document, loads)
     resolved = resolved_document(spec, loads)
     digest = hash_of(resolved, ensure_ascii=False)
@@ -111,7 +118,7 @@ def _load(document: YamlDocument, spec: Experiment, key: str, leaves: Sequence[s
     if len(found) != 1:
         known = ", ".join(leaf.removeprefix("root.") for leaf in leaves)
         what = f"no leaf queue {key!r}" if not found else f"queue {key!r} is not unique"
-        raise InputError(what, where=document.where(at), mend=f"give one of {known}")
+        raise InputError(what, where=document.where(at), hint=f"give one of {known}")
     use = spec.workloads[key]
     if use.inline is not None:
         inline = document.data["workloads"][key]["inline"]
@@ -130,7 +137,7 @@ def _load(document: YamlDocument, spec: Experiment, key: str, leaves: Sequence[s
 def _workload_path(use: str, document: YamlDocument, at: tuple[str, ...]) -> Path:
     """A file beside the experiment (``*.yaml``), or a name of the project's: ``facebook``, ``contended/spark``."""
     if "\0" in use:
-        raise InputError("a workload's name with a NUL in it", where=document.where(at), mend="correct it")
+        raise InputError("a workload's name with a NUL in it", where=document.where(at), hint="correct it")
     if use.endswith((".yaml", ".yml")):
         path = Path(document.file).parent / use
     else:
@@ -139,8 +146,8 @@ def _workload_path(use: str, document: YamlDocument, at: tuple[str, ...]) -> Pat
     if not path.is_file():
         what = f"no workload {use!r} (looked for {path})"
         close = nearest(use, names("workloads"))
-        mend = f"did you mean {close!r}?" if close else "give a file ending in .yaml, or a name like facebook"
-        raise InputError(what, where=document.where(at), mend=mend)
+        hint = f"did you mean {close!r}?" if close else "give a file ending in .yaml, or a name like facebook"
+        raise InputError(what, where=document.where(at), hint=hint)
     return path
 
 
@@ -159,7 +166,7 @@ def _check_demands(spec: Experiment, document: YamlDocument, loads: Sequence[Que
                     f"rounding), which no node can hold: the largest has {largest.memory_mb} MB, "
                     f"{largest.vcores} vcores",
                     where=load.workload.where().removesuffix(": "),
-                    mend="ask for less, or give the cluster larger nodes",
+                    hint="ask for less, or give the cluster larger nodes",
                 )
 
 
@@ -246,7 +253,7 @@ def split_policy(text: str) -> tuple[str, Mode | None]:
         return name, "inside"
     if mode == "outside":
         return name, "outside"
-    raise CallError(f"no mode {mode[:40]!r}", where=f"--policy {text[:80]}", mend="write @inside or @outside")
+    raise CallError(f"no mode {mode[:40]!r}", where=f"--policy {text[:80]}", hint="write @inside or @outside")
 
 
 def variants_of(
@@ -274,7 +281,7 @@ def variants_of(
             period_s = _period(period if period is not None else own.pop("period_s", None), use, experiment, where)
             own.pop("period_s", None)
             _check(use.policy, own, where)
-            own = with_given(own, given, settings_of(use.policy))
+            own = merge_overrides(own, given, settings_of(use.policy))
             _check(use.policy, own, "--policy")
             if use.mode == "outside":
                 make_policy(use.policy, own).check_outside()
@@ -285,7 +292,7 @@ def variants_of(
             _check_scheduler(use.policy, scheduler, where)
             if scheduler == "capacity" and experiment.spec.slots is not None:
                 what = "slots are MRv1's: no scheduler of YARN gives them out"
-                raise InputError(what, where=where, mend="leave out scheduler: capacity")
+                raise InputError(what, where=where, hint="leave out scheduler: capacity")
             if scheduler != experiment.spec.scheduler:
                 shown["scheduler"] = scheduler
             name = _name(use, shown)
@@ -293,11 +300,11 @@ def variants_of(
     known = {key for _, use in uses for key in settings_of(use.policy)}
     check_given(given, known, "see docs/reference/policies.md", [use.policy for _, use in uses])
     if period is not None and all(variant.mode == "inside" for variant in found):
-        raise CallError("no policy from outside runs", where="--set period", mend="add --policy NAME@outside")
+        raise CallError("no policy from outside runs", where="--set period", hint="add --policy NAME@outside")
     # Who says the same twice gets one run; what differs in anything must have another name.
     found = list({str(replace(v, settings=dict(sorted(v.settings.items())))): v for v in found}.values())
     check_names([variant.name for variant in found], experiment.document)
-    return times_seeds(found, seeds, experiment.spec.seed)
+    return expand_seeds(found, seeds, experiment.spec.seed)
 
 
 def _called(experiment: LoadedExperiment, policies: Sequence[str]) -> list[tuple[str, PolicyUse]]:
@@ -334,7 +341,7 @@ def _period(given: Any, use: PolicyUse, experiment: LoadedExperiment, where: str
     except ValueError:
         period_s = float("nan")
     if not 0.1 <= period_s <= 1e6:
-        raise CallError(f"period {value} is not from 0.1 to 1000000 seconds", where=where, mend="correct it")
+        raise CallError(f"period {value} is not from 0.1 to 1000000 seconds", where=where, hint="correct it")
     return period_s
 
 
@@ -345,20 +352,20 @@ def _check(policy: str, settings: Mapping[str, Any], where: str) -> None:
     except CallError as error:
         if where == "--policy":
             raise
-        raise _mistake(error.what, where, error.mend) from None
+        raise _mistake(error.what, where, error.hint) from None
 
 
-def _mistake(what: str, where: str, mend: str | None) -> InputError | CallError:
+def _mistake(what: str, where: str, hint: str | None) -> InputError | CallError:
     """A mistake in the file is the file's (exit 1), one in the call the call's (2); both name the place."""
-    return (CallError if where == "--policy" else InputError)(what, where=where, mend=mend)
+    return (CallError if where == "--policy" else InputError)(what, where=where, hint=hint)
 
 
 def _check_scheduler(policy: str, scheduler: str, where: str) -> None:
     """The two stock policies stand for their schedulers."""
     if policy in ("fair", "capacity") and policy != scheduler:
         what = f"policy {policy} runs on the {policy.title()} Scheduler, not on the {scheduler.title()} Scheduler"
-        mend = f"take policy {scheduler}, or write scheduler: {policy}"
-        raise _mistake(what, where, mend)
+        hint = f"take policy {scheduler}, or write scheduler: {policy}"
+        raise _mistake(what, where, hint)
 
 
 def _name(use: PolicyUse, chosen: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.base.errors import CallError
 from harness.experiments.campaign.clusters import Place, backends
-from harness.experiments.campaign.executors import Executor, Here, Processes, Told, processes_of
+from harness.experiments.campaign.executors import Executor, ExecutorEvent, InProcessExecutor, Processes, processes_of
 from harness.experiments.campaign.run import Watch, ended_of, run_campaign
 from harness.experiments.campaign.spec import Cell, of_one
 from harness.experiments.kind import Ended, Loaded, Runner, Step, Target
@@ -23,7 +23,7 @@ __all__ = ["Ended", "check_backend", "output_folder", "run_experiment"]
 def check_backend(name: str) -> None:
     """Raises CallError for a backend that is unknown."""
     if name not in backends():
-        raise CallError(f"no backend {name[:40]!r}", where="--backend", mend="one of " + ", ".join(backends()))
+        raise CallError(f"no backend {name[:40]!r}", where="--backend", hint="one of " + ", ".join(backends()))
 
 
 def output_folder(experiment: Loaded, out: Path | None, backend: str = "sim") -> Path:
@@ -71,9 +71,9 @@ def run_experiment(
     campaign = of_one(experiment, variants, Place(backend, backend, target or Target()))
     room = min(len(variants), processes_of(processes) if workers is None else workers.room)
     here = runner is not None or backend != "sim" or room <= 1
-    executor: Executor = Here(variants, runner) if here else workers or Processes(room)
+    executor: Executor = InProcessExecutor(variants, runner) if here else workers or Processes(room)
 
-    def end(cell: Cell, told: Told, state: str) -> None:
+    def end(cell: Cell, told: ExecutorEvent, state: str) -> None:
         ended = ended_of(cell, folder)
         if on_end is not None and ended is not None:
             on_end(ended)

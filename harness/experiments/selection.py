@@ -39,12 +39,12 @@ def chosen(
     return [use for name in names for use in [one for one in uses if fits(one, name)] or [otherwise(name)]]
 
 
-def with_given(own: Mapping[str, Any], given: Mapping[str, str], known: Collection[str]) -> dict[str, Any]:
+def merge_overrides(own: Mapping[str, Any], given: Mapping[str, str], known: Collection[str]) -> dict[str, Any]:
     """A policy's settings with those of the call that it knows."""
     return {**own, **{key: value for key, value in given.items() if key in known}}
 
 
-def check_given(given: Collection[str], known: Collection[str], mend: str, policies: Sequence[str] = ()) -> None:
+def check_given(given: Collection[str], known: Collection[str], hint: str, policies: Sequence[str] = ()) -> None:
     """Raises CallError for a setting of the call that no policy knows."""
     for key in given:
         if key not in known:
@@ -53,11 +53,11 @@ def check_given(given: Collection[str], known: Collection[str], mend: str, polic
             raise CallError(
                 f"none of the policies{named} has a setting {key[:60]!r}",
                 where="--set",
-                mend=f"did you mean {close!r}? {mend}" if close else mend,
+                hint=f"did you mean {close!r}? {hint}" if close else hint,
             )
 
 
-def times_seeds(variants: Sequence[V], seeds: Sequence[int], of_file: int | Sequence[int]) -> list[V]:
+def expand_seeds(variants: Sequence[V], seeds: Sequence[int], of_file: int | Sequence[int]) -> list[V]:
     """Every variant with every seed; with several, the seed is a part of the name."""
     listed = [of_file] if isinstance(of_file, int) else of_file
     picked = list(dict.fromkeys(seeds or listed))
@@ -82,5 +82,5 @@ def first_repeated(names: Sequence[str]) -> str | None:
 def check_names(names: Sequence[str], document: YamlDocument) -> None:
     """Raises InputError when two runs would have one name, and so one directory."""
     if (name := first_repeated(names)) is not None:
-        mend = "list a policy once, or give one of them a name: of its own"
-        raise InputError(f"two policies are named {name}", where=document.where(("policies",)), mend=mend)
+        hint = "list a policy once, or give one of them a name: of its own"
+        raise InputError(f"two policies are named {name}", where=document.where(("policies",)), hint=hint)

@@ -46,7 +46,7 @@ def experiment_setup(name: str, policy: str | None, seed: int | None, scheduler:
     (variant,) = variants_of(experiment, policies=[policy or scheduler], seeds=seeds)[:1]
     if variant.mode == "outside":
         raise CallError(
-            f"{policy} acts from outside", where="--policy", mend="leave it out and run the controller beside it"
+            f"{policy} acts from outside", where="--policy", hint="leave it out and run the controller beside it"
         )
     jobs, _ = jobs_of(experiment, variant.seed)
     return setup_of(experiment, variant, jobs)
@@ -158,7 +158,7 @@ def with_file(setup: SimSetup, file: Path) -> SimSetup:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
         return setup
-    setup = read(setup, read_text(file, mend="give a readable file"), str(file))
+    setup = read(setup, read_text(file, hint="give a readable file"), str(file))
     known = {*setup.allocations.configured_leaves, *setup.allocations.configured_parents, "root"}
     entitlements = {queue: weight for queue, weight in setup.entitlements.items() if queue in known}
     return replace(setup, entitlements=entitlements)

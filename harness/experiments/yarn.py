@@ -35,7 +35,7 @@ from harness.policies.registry import policy_class
 from harness.results.comparison import over_seeds
 from harness.results.metrics import ideal_alone_s
 from harness.results.sentences import Ran, reference, sentences
-from harness.results.store import Pace, RunDirectory
+from harness.results.store import RunDirectory, WriteThrottle
 from harness.results.summary import add_speedups, allocations_table, jobs_table, summarise
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ def check_stages(experiment: LoadedExperiment) -> None:
         for job in build_jobs(load.workload, queue=load.queue, seed=0, scale=load.scale):
             if len(job.stages) > MAX_STAGES:
                 where = load.workload.where().removesuffix(": ")
-                mend = f"give at most {MAX_STAGES}, of all iterations together"
-                raise InputError(f"job {job.id} ({job.name}) has {len(job.stages)} stages", where=where, mend=mend)
+                hint = f"give at most {MAX_STAGES}, of all iterations together"
+                raise InputError(f"job {job.id} ({job.name}) has {len(job.stages)} stages", where=where, hint=hint)
 
 
 def _noting(jobs: Iterable[JobSpec], capacity: Resource, alone_s: dict[str, float]) -> Iterator[JobSpec]:
@@ -90,7 +90,7 @@ def run_variant(
     if count is not None:
         jobs = list(jobs)
 
-    pace, arrived = Pace(), dict[str, float]()
+    pace, arrived = WriteThrottle(), dict[str, float]()
 
     def stepped(time_s: float, jobs_done: int) -> None:
         if on_step is not None:
@@ -167,11 +167,11 @@ def check_programs(experiment: LoadedExperiment, backend: str) -> None:
         lacking = spec.engines().difference(engines)
         if lacking:
             able = [name for name in BACKENDS if lacking.issubset(backend_class(name).engines)]
-            mend = f"use --backend {' or '.join(able)}"
+            hint = f"use --backend {' or '.join(able)}"
             if backend == "sim":
-                mend += "; `yarnfair replay` simulates what such a run has recorded"
+                hint += "; `yarnfair replay` simulates what such a run has recorded"
             what = f"queue {load.queue} runs programs that compute, by {' and '.join(sorted(lacking))}"
-            raise CallError(what, where=f"--backend {backend}", mend=mend)
+            raise CallError(what, where=f"--backend {backend}", hint=hint)
 
 
 class Yarn(Kind):

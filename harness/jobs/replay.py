@@ -102,10 +102,10 @@ def job_file(
         raise InputError(
             "speculative copies are not replayed",
             where="faults.speculation",
-            mend="set it to false, or use --backend sim",
+            hint="set it to false, or use --backend sim",
         )
     if any(character.isspace() for character in options.rm + records):
-        raise InputError("a path or address with white space in it", where=records, mend="use a folder without")
+        raise InputError("a path or address with white space in it", where=records, hint="use a folder without")
     stages = stages_in_order(job)
     rank = {stage.name: at for at, stage in enumerate(stages)}
     lines = [
@@ -219,7 +219,7 @@ def read_records(text: str, where: str) -> JobRecord:
             raise InputError(
                 f"{' '.join(words)[:60]!r} is not a record of the replayed load",
                 where=f"{where}:{line}",
-                mend="the file is damaged",
+                hint="the file is damaged",
             ) from None
     return JobRecord(tasks=tuple(tasks), troubles=tuple(troubles), **found)
 

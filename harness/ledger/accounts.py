@@ -51,7 +51,7 @@ _NOTHING = Usage()
 _UNKNOWN = Usage(math.inf, math.inf)
 
 
-class AppLook(NamedTuple):
+class AppObservation(NamedTuple):
     """What one look shows of an application: MiB-seconds, vcore-seconds, what it holds, whether it has ended."""
 
     app: str
@@ -140,7 +140,7 @@ class RmAccounts:
         #: Whether this is the first look since the accounts were read from a store: the clock may have been set since.
         self._again = False
 
-    def pass_by(self, now_s: float) -> None:
+    def skip(self, now_s: float) -> None:
         """A look that did not ask for applications: what they hold counts on."""
         if self._shown_s is not None:
             self._reach_s = CACHE_S + max(now_s - self._shown_s, 0.0)
@@ -150,7 +150,7 @@ class RmAccounts:
     def observe(
         self,
         now_s: float,
-        looks: Iterable[AppLook],
+        looks: Iterable[AppObservation],
         *,
         rm_began_anew: bool = False,
         capacity: Resource | None = None,
@@ -240,7 +240,7 @@ class RmAccounts:
 
     # --- one application ---
 
-    def _new(self, look: AppLook, now_s: float, first: bool, rm_age_s: float) -> AppAccount:
+    def _new(self, look: AppObservation, now_s: float, first: bool, rm_age_s: float) -> AppAccount:
         """What was used before the first look does not count; whoever comes later counts whole."""
         account = AppAccount(look.queue, look.memory_mb_s, look.vcore_s, now_s, look.held, look.final)
         account.started_s = _started_s(look, now_s)
@@ -259,7 +259,7 @@ class RmAccounts:
             self._add(look.queue, look.memory_mb_s, look.vcore_s)
         return account
 
-    def is_older(self, look: AppLook, now_s: float) -> bool:
+    def is_older(self, look: AppObservation, now_s: float) -> bool:
         """Whether an application that nobody knows was there at the last look already, which did not show it."""
         if look.app in self._passed_over or not math.isfinite(look.age_s):
             return False
@@ -271,14 +271,14 @@ class RmAccounts:
             return True
         return age_s <= now_s - self._shown_s + (LIST_SLACK_S if self._looked_again else RESUMED_SLACK_S)
 
-    def _too_much(self, look: AppLook, memory: int, vcores: int, seconds: float) -> bool:
+    def _too_much(self, look: AppObservation, memory: int, vcores: int, seconds: float) -> bool:
         """Whether an application cannot have used so much within so many seconds; if so, `refused` says it."""
         why = too_much(memory, vcores, seconds, self._possible)
         if why:
             self.refused[look.app] = why
         return bool(why)
 
-    def _update(self, account: AppAccount, look: AppLook, now_s: float) -> bool:
+    def _update(self, account: AppAccount, look: AppObservation, now_s: float) -> bool:
         """Bring one account up to a look; whether anything of it changed."""
         memory, vcores = look.memory_mb_s - account.memory_mb_s, look.vcore_s - account.vcore_s
         recovering = now_s < self._recovering_until_s
@@ -308,7 +308,7 @@ class RmAccounts:
             account.started_s = _started_s(look, now_s)
         return moved or before != (account.queue, account.held, account.final, account.fallen_s)
 
-    def _fell(self, account: AppAccount, look: AppLook, now_s: float, recovering: bool) -> bool:
+    def _fell(self, account: AppAccount, look: AppObservation, now_s: float, recovering: bool) -> bool:
         if not recovering or look.app in self._since_anew:
             # The figure of an application that has ended is final: a lower one is wrong, however long it is shown, and
             # as a base it would let the true figure count a second time.
@@ -333,7 +333,7 @@ class RmAccounts:
         account.memory_mb_s, account.vcore_s, account.fallen_s = look.memory_mb_s, look.vcore_s, None
         return True
 
-    def _lacks(self, account: AppAccount, look: AppLook, now_s: float, memory: int) -> bool:
+    def _lacks(self, account: AppAccount, look: AppObservation, now_s: float, memory: int) -> bool:
         """Whether a figure lacks something though it did not fall: what went on has used more since than it rose."""
         went_on = account.held.within(look.held).memory_mb
         return not (account.final or look.final) and memory < went_on * (now_s - account.moved_s - CACHE_S)
@@ -348,7 +348,7 @@ class RmAccounts:
         lost_for, held_for = _held_for(lost, now_s - account.lost_from_s), _held_for(account.held, gap_s)
         return before, (lost_for[0] + held_for[0]) / before.memory_mb if before.memory_mb else gap_s
 
-    def _cannot_be(self, account: AppAccount, look: AppLook, now_s: float) -> bool:
+    def _cannot_be(self, account: AppAccount, look: AppObservation, now_s: float) -> bool:
         """A figure that cannot be is not taken; one that stays so is a new base. Whether it is."""
         if account.fallen_s is None:
             account.fallen_s = now_s
@@ -360,7 +360,7 @@ class RmAccounts:
         return True
 
     def _moved(
-        self, account: AppAccount, look: AppLook, now_s: float, memory: float, vcores: float, recovering: bool
+        self, account: AppAccount, look: AppObservation, now_s: float, memory: float, vcores: float, recovering: bool
     ) -> None:
         if account.lost_held == UNBOUNDED and account.lost_from_s is not None and recovering:
             memory, vcores = self._since_first_look(account, look, now_s, memory, vcores)
@@ -399,7 +399,7 @@ class RmAccounts:
         account.moved_s, account.fallen_s = now_s, None
 
     def _since_first_look(
-        self, account: AppAccount, look: AppLook, now_s: float, memory: float, vcores: float
+        self, account: AppAccount, look: AppObservation, now_s: float, memory: float, vcores: float
     ) -> tuple[float, float]:
         """How much of what a figure rose by an application has used since the first look, which found its RM being
         recovered: a node that was late brings containers with all that they have used."""
@@ -472,11 +472,11 @@ class RmAccounts:
                 self.changed_queues.add(queue)
 
 
-def _started_s(look: AppLook, now_s: float) -> float | None:
+def _started_s(look: AppObservation, now_s: float) -> float | None:
     return now_s - look.age_s if math.isfinite(look.age_s) else None
 
 
-def _end_s(account: AppAccount, look: AppLook, now_s: float) -> float:
+def _end_s(account: AppAccount, look: AppObservation, now_s: float) -> float:
     """Until when an application can have used what a look shows: its end, if it has ended since the last one."""
     if account.started_s is None or not look.final or not math.isfinite(look.age_s):
         return now_s

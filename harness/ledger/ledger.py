@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from harness.base.sums import added
+from harness.base.sums import left_fold_sum
 from harness.ledger.decay import LN2, SlidingWindow, half_life_factor
 from harness.model.plan import LedgerSettings
 from harness.model.resources import Resource
@@ -108,7 +108,7 @@ class Ledger:
         self.settings = settings
         self._settings_document = asdict(settings)
         self._weights = dict(weights)
-        self._weight_sum: float = added(self._weights.values())
+        self._weight_sum: float = left_fold_sum(self._weights.values())
         self._capacity = capacity
         #: Time of the last observation. Invariant: never decreases.
         self.time_s = start_s
@@ -163,7 +163,7 @@ class Ledger:
         """
         _check_weights(weights)
         self._weights = dict(weights)
-        self._weight_sum = added(self._weights.values())
+        self._weight_sum = left_fold_sum(self._weights.values())
         known = self._held()
         here = {leaf: known.pop(leaf) if leaf in known else self._newcomer() for leaf in weights}
         self._hold(here, {leaf: known[leaf] for leaf in known if self.remember or leaf in self._gone})

@@ -128,7 +128,7 @@ class LedgerStore:
                 self._db.executescript(f"BEGIN; {added} PRAGMA user_version={FORMAT}; COMMIT;")
             elif version != FORMAT:
                 raise InputError(
-                    "no ledger of this version of yarnfair", where=str(self.path), mend="give another file"
+                    "no ledger of this version of yarnfair", where=str(self.path), hint="give another file"
                 )
             # An answer once given must outlive the machine's power, too.
             self._db.execute("PRAGMA synchronous=FULL")
@@ -183,8 +183,8 @@ class LedgerStore:
                     ).lastrowid
                     self._db.execute("DELETE FROM decisions WHERE number <= ?", ((added or 0) - MOST_DECISIONS,))
         except (sqlite3.Error, OSError) as error:
-            mend = _ROOM if _disk_fails(error) else None
-            raise StoreFull(f"the ledger cannot be written: {error}", where=str(self.path), mend=mend) from None
+            hint = _ROOM if _disk_fails(error) else None
+            raise StoreFull(f"the ledger cannot be written: {error}", where=str(self.path), hint=hint) from None
         if accounts is not None:
             accounts.saved()
         generation = (documents or {}).get("generation")
@@ -217,7 +217,7 @@ class LedgerStore:
             raise StoreFull(
                 f"the ledger was {what} while it was in use: what is counted now is kept nowhere",
                 where=str(self.path),
-                mend="stop the controller before touching its ledger; restart it now to go on with what is there",
+                hint="stop the controller before touching its ledger; restart it now to go on with what is there",
             )
 
     def _keep(self, accounts: RmAccounts) -> None:
@@ -299,7 +299,7 @@ def read_decisions(path: Path, *, most: int = 100) -> list[dict[str, Any]]:
 @contextlib.contextmanager
 def _reader(path: Path) -> Iterator[sqlite3.Connection]:
     if not os.path.isfile(path):
-        raise InputError("no such ledger", where=str(path), mend=_OTHER_FILE)
+        raise InputError("no such ledger", where=str(path), hint=_OTHER_FILE)
     with _errors(path), contextlib.closing(_look_into(path)) as db:
         yield db
 
@@ -337,10 +337,10 @@ def _errors(path: Path, *, keeps: bool = False) -> Iterator[None]:
         yield
     except (sqlite3.Error, ValueError, TypeError) as error:
         if _disk_fails(error):
-            raise StoreFull(f"the ledger cannot be opened: {error}", where=str(path), mend=_ROOM) from None
+            raise StoreFull(f"the ledger cannot be opened: {error}", where=str(path), hint=_ROOM) from None
         if keeps and (_read_only(error) or (_not_allowed(error) and path.exists())):
-            raise StoreFull(f"the ledger cannot be written: {error}", where=str(path), mend=_RIGHTS) from None
-        raise InputError(f"the ledger cannot be read: {error}", where=str(path), mend=_mend(error)) from None
+            raise StoreFull(f"the ledger cannot be written: {error}", where=str(path), hint=_RIGHTS) from None
+        raise InputError(f"the ledger cannot be read: {error}", where=str(path), hint=_hint(error)) from None
 
 
 def _disk_fails(error: Exception) -> bool:
@@ -372,7 +372,7 @@ def _file_of(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _mend(error: Exception) -> str:
+def _hint(error: Exception) -> str:
     """What to do about an error. A ledger is moved away only when it is damaged: what it has counted is gone then."""
     if not isinstance(error, sqlite3.OperationalError):
         return "move it away to begin a new one"
@@ -398,17 +398,17 @@ def _lock(path: Path) -> int:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         if _disk_fails(error):
-            raise StoreFull(f"the ledger cannot be opened: {reason}", where=str(path), mend=_ROOM) from None
+            raise StoreFull(f"the ledger cannot be opened: {reason}", where=str(path), hint=_ROOM) from None
         if isinstance(error, OSError) and _not_allowed(error) and path.exists():
-            raise StoreFull(f"the ledger cannot be written: {reason}", where=str(path), mend=_RIGHTS) from None
+            raise StoreFull(f"the ledger cannot be written: {reason}", where=str(path), hint=_RIGHTS) from None
         raise InputError(
-            f"cannot be used: {reason}", where=str(path), mend="give a file in a folder of yours"
+            f"cannot be used: {reason}", where=str(path), hint="give a file in a folder of yours"
         ) from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(handle)
         raise InputError(
-            "another controller is at work with this ledger", where=str(path), mend="stop it, or give another ledger"
+            "another controller is at work with this ledger", where=str(path), hint="stop it, or give another ledger"
         ) from None
     return handle

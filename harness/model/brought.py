@@ -55,11 +55,11 @@ def named(what: str, name: str | Path) -> Path:
     if there or (what != "experiments" and ("/" in text or path.suffix)):
         return path  # whoever reads it says what is wrong with the file
     close = nearest(path.stem if path.suffix in (".yaml", ".yml") else text, files)
-    mend = f"did you mean {close!r}? " if close else ""
+    hint = f"did you mean {close!r}? " if close else ""
     raise InputError(
         f"no such {_FOLDERS[what][0]}",
         where=text[:200],
-        mend=f"{mend}`yarnfair list {what}` names those brought along; or give a file",
+        hint=f"{hint}`yarnfair list {what}` names those brought along; or give a file",
     )
 
 

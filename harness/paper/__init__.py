@@ -58,4 +58,4 @@ def play(text: str, source: str, policy: Policy) -> Answer:
     try:
         return family.play(scenario, policy)
     except InputError as error:
-        raise InputError(error.what, where=error.where or source, mend=error.mend) from error
+        raise InputError(error.what, where=error.where or source, hint=error.hint) from error

@@ -33,8 +33,8 @@ class Reader:
     def where(self, node: yaml.Node) -> str:
         return f"{self.source}:{node.start_mark.line + 1}"
 
-    def fail(self, node: yaml.Node | None, what: str, mend: str | None = None) -> InputError:
-        return InputError(what, where=self.source if node is None else self.where(node), mend=mend)
+    def fail(self, node: yaml.Node | None, what: str, hint: str | None = None) -> InputError:
+        return InputError(what, where=self.source if node is None else self.where(node), hint=hint)
 
     def count(self, node: yaml.Node) -> None:
         # Anchors let a short text stand for an endless document.
@@ -87,10 +87,10 @@ class Fields(Mapping[str, yaml.Node]):
     def __len__(self) -> int:
         return len(self.found)
 
-    def fail(self, what: str, mend: str | None = None, *, at: str | None = None, key: str | None = None) -> InputError:
+    def fail(self, what: str, hint: str | None = None, *, at: str | None = None, key: str | None = None) -> InputError:
         """A complaint about the value called `at`, about the name `key`, or about the whole mapping."""
         node = self[at] if at is not None else self.found[key][0] if key is not None else self.place
-        return self.reader.fail(node, what, mend)
+        return self.reader.fail(node, what, hint)
 
     def only(self, known: Collection[str], what: str | None = None) -> None:
         """Raises InputError for a field that there is not."""
@@ -99,11 +99,11 @@ class Fields(Mapping[str, yaml.Node]):
                 what, has = what or self.what, f"it has {', '.join(known)}"
                 raise self.fail(f"unknown field {shown(name)} of {what}", has, key=name)
 
-    def needs(self, names: Collection[str], mend: str | None = None) -> None:
+    def needs(self, names: Collection[str], hint: str | None = None) -> None:
         """Raises InputError for the first of these fields that it lacks."""
         for name in names:
             if name not in self:
-                raise self.fail(f"{self.what} has no {name}" if self.place else f"has no {name}", mend)
+                raise self.fail(f"{self.what} has no {name}" if self.place else f"has no {name}", hint)
 
     def mapping(self, name: str, what: str | None = None, known: Collection[str] | None = None) -> Fields:
         return self.reader.mapping(self[name], what or name, known, self.found[name][0])
@@ -121,11 +121,11 @@ class Fields(Mapping[str, yaml.Node]):
             raise self.fail(f"{shown(name)} is not a queue name", "a name is not empty and has no dot", key=name)
         return self.mapping(name, f"queue {shown(name)}", known)
 
-    def items_of(self, name: str, what: str, mend: str) -> list[yaml.Node]:
+    def items_of(self, name: str, what: str, hint: str) -> list[yaml.Node]:
         """What is in a list."""
         self.reader.count(self[name])
         if not isinstance(self[name], yaml.SequenceNode):
-            raise self.fail(f"{what} is not a list", mend, at=name)
+            raise self.fail(f"{what} is not a list", hint, at=name)
         return list(self[name].value)
 
     def weight(self, name: str) -> Fraction:
@@ -134,10 +134,10 @@ class Fields(Mapping[str, yaml.Node]):
             return Fraction(1)
         return self.above_zero("weight", f"the weight of {shown(name)}", "weights are above 0")
 
-    def above_zero(self, name: str, what: str, mend: str = "give a number above 0") -> Fraction:
+    def above_zero(self, name: str, what: str, hint: str = "give a number above 0") -> Fraction:
         value = self.number(name, what)
         if value <= 0:
-            raise self.fail(f"{what} is {shown(str(self[name].value))}", mend, at=name)
+            raise self.fail(f"{what} is {shown(str(self[name].value))}", hint, at=name)
         return value
 
     def number(
@@ -163,8 +163,8 @@ class Fields(Mapping[str, yaml.Node]):
             text = node.value if isinstance(node, yaml.ScalarNode) else "a list or mapping"
             raise self.fail(f"{what} is {shown(text)}, not a finite decimal number", at=name)
         if value and not Fraction(1, 10**MAX_EXPONENT) <= abs(value) <= 10**MAX_EXPONENT:
-            mend = f"give a number between 1e-{MAX_EXPONENT} and 1e{MAX_EXPONENT}, or other units"
-            raise self.fail(f"{what} is {shown(node.value)}", mend, at=name)
+            hint = f"give a number between 1e-{MAX_EXPONENT} and 1e{MAX_EXPONENT}, or other units"
+            raise self.fail(f"{what} is {shown(node.value)}", hint, at=name)
         if least is not None and not least <= value <= most:
             upper = f" to {most:,}" if most < 10**MAX_EXPONENT else " on"
             raise self.fail(f"{what} is {shown(node.value)}", f"give a number from {least}{upper}", at=name)

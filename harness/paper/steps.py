@@ -126,8 +126,8 @@ def _queues(queues: Fields, above: tuple[yaml.Node, ...]) -> tuple[ScenarioQueue
         if "children" in fields:
             below, what = fields["children"], f"children of {shown(name)}"
             if any(below is ancestor for ancestor in above):
-                mend = "a queue tree has no cycles: remove the anchor"
-                raise fields.fail(f"{what} contains itself", mend, at="children")
+                hint = "a queue tree has no cycles: remove the anchor"
+                raise fields.fail(f"{what} contains itself", hint, at="children")
             children = _queues(fields.mapping("children", what), (*above, below))
             if not children:
                 raise fields.fail(f"{shown(name)} has no children", "drop the field or fill it", key="children")

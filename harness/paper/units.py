@@ -154,7 +154,7 @@ class _Paper:
         window = self.policy.exact.get("window", _exactly(self.order.ledger.window_s))
         if window < 1:
             raise CallError(
-                f"a window of {float(window):g} is shorter than a step", where="--set", mend="window=1 or more"
+                f"a window of {float(window):g} is shorter than a step", where="--set", hint="window=1 or more"
             )
         return window
 
@@ -262,7 +262,7 @@ class _Paper:
         if self.looks > MAX_LOOKS:
             raise InputError(
                 f"is not done after {MAX_LOOKS:,} comparisons, in step {self.step}",
-                mend="lower capacity, arrivals or steps",
+                hint="lower capacity, arrivals or steps",
             )
 
     def _flat(self, key: Callable[[int], object]) -> _Leaf | None:
@@ -346,7 +346,7 @@ def allocate(scenario: StepsScenario, policy: Policy) -> Allocation:
     steps: list[dict[str, int]] = []
     wanted = scenario.steps
     if wanted is not None and wanted > MAX_STEPS:
-        raise InputError(f"asks for {wanted:,} steps", mend=f"{MAX_STEPS:,} at most")
+        raise InputError(f"asks for {wanted:,} steps", hint=f"{MAX_STEPS:,} at most")
     while True:
         done = len(steps)
         if wanted is not None:
@@ -355,7 +355,7 @@ def allocate(scenario: StepsScenario, policy: Policy) -> Allocation:
         elif done >= len(scenario.arrivals) and not any(leaf.backlog for leaf in paper.leaves):
             break
         if done >= MAX_STEPS:
-            raise InputError(f"is not drained after {MAX_STEPS:,} steps", mend="give steps, or a larger capacity")
+            raise InputError(f"is not drained after {MAX_STEPS:,} steps", hint="give steps, or a larger capacity")
         given = paper.run_step(scenario.arrivals[done] if done < len(scenario.arrivals) else {})
         steps.append(given)
         if wanted is None and done >= len(scenario.arrivals) and not any(given.values()):
@@ -363,7 +363,7 @@ def allocate(scenario: StepsScenario, policy: Policy) -> Allocation:
             if stuck:
                 raise InputError(
                     f"{policy.name} never serves the tasks of {', '.join(stuck[:5])}",
-                    mend="give steps: N to stop there",
+                    hint="give steps: N to stop there",
                 )
     leaves = sorted(paper.leaves, key=lambda leaf: leaf.name.encode())
     return Allocation(

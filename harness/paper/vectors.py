@@ -29,8 +29,8 @@ def read_vectors(top: Fields) -> VectorScenario:
     amounts, capacity = top.mapping("capacity"), {}
     for name in amounts:
         if not name or name in TAKEN:
-            mend = "the answer uses it: call it something else"
-            raise amounts.fail(f"{shown(name)} is not a resource name", mend, key=name)
+            hint = "the answer uses it: call it something else"
+            raise amounts.fail(f"{shown(name)} is not a resource name", hint, key=name)
         capacity[name] = amounts.above_zero(name, f"the capacity of {shown(name)}", "capacities are above 0")
     if not capacity:
         raise top.fail("capacity names no resource", "for example {vcores: 200, memory_gb: 1000}", at="capacity")

@@ -179,7 +179,7 @@ class Policy(ABC):
         raise CallError(
             f"policy {self.name} does not divide several resources",
             where="--policy",
-            mend="static, drf, tetris and qknober do; or give capacity as a number of units",
+            hint="static, drf, tetris and qknober do; or give capacity as a number of units",
         )
 
     @property
@@ -227,9 +227,9 @@ def parse_settings(cls: type[Policy], given: Mapping[str, Any]) -> tuple[Any, di
             offer = f"it takes {', '.join(sorted(known))}" if known else "it takes none"
             if close := nearest(str(written), [*known, *cls.aliases]):
                 offer = f"did you mean {close!r}? {offer}"
-            raise CallError(f"policy {cls.name} has no setting {str(written)[:60]!r}", where="--set", mend=offer)
+            raise CallError(f"policy {cls.name} has no setting {str(written)[:60]!r}", where="--set", hint=offer)
         if name in values:
-            raise CallError(f"setting {name} of policy {cls.name} is given under two names", mend="give it once")
+            raise CallError(f"setting {name} of policy {cls.name} is given under two names", hint="give it once")
         values[name] = _parse_value(cls.name, known[name], raw)
         value = values[name]
         if known[name].metadata["kind"] == "number" and isinstance(value, float) and math.isfinite(value):
@@ -264,7 +264,7 @@ def _parse_value(policy: str, entry: Field[Any], raw: Any) -> Any:
         return CallError(
             f"setting {entry.name}={shown} of policy {policy} is not {_takes(entry)}",
             where="--set",
-            mend=f"for example {entry.name}={_example(entry)}",
+            hint=f"for example {entry.name}={_example(entry)}",
         )
 
     if meta["kind"] == "text":

@@ -112,7 +112,7 @@ class DecayKai(DecayPolicy):
                 raise CallError(
                     "a sliding window goes with no half_life",
                     where="--set",
-                    mend="set window=inf, or window_type=tumbling, or drop half_life",
+                    hint="set window=inf, or window_type=tumbling, or drop half_life",
                 )
             sliding = False
         return LedgerSettings(

@@ -69,7 +69,7 @@ class DecaySlurm(DecayPolicy):
         for name in names:
             if tree.index.get(name, 0) == 0:
                 raise CallError(
-                    f"parent names {name!r}, which is not a queue", where="--set", mend="give root.a,root.b.c"
+                    f"parent names {name!r}, which is not a queue", where="--set", hint="give root.a,root.b.c"
                 )
         return frozenset(tree.index[name] for name in names)
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TypeVar
 
-from harness.base.sums import added
+from harness.base.sums import left_fold_sum
 
 Number = TypeVar("Number", float, Fraction)
 
@@ -40,14 +40,14 @@ def water_fill(
     if n == 0:
         return []
     if horizon_s == math.inf:
-        total = added(entitlements[1:], entitlements[0])
+        total = left_fold_sum(entitlements[1:], entitlements[0])
         return [capacity * w / total for w in entitlements]
     keys = [u / w for u, w in zip(used, entitlements, strict=True)]
     order = sorted(range(n), key=keys.__getitem__)
     lowest = keys[order[0]]
     if horizon_s == 0:
         first = [i for i in order if keys[i] == lowest]
-        total = added((entitlements[i] for i in first[1:]), entitlements[first[0]])
+        total = left_fold_sum((entitlements[i] for i in first[1:]), entitlements[first[0]])
         x = [capacity * 0] * n
         for i in first:
             x[i] = capacity * entitlements[i] / total

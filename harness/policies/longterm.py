@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from harness.base.errors import CallError
-from harness.base.sums import added
+from harness.base.sums import left_fold_sum
 from harness.model.plan import LedgerSettings, Order, Plan, SchedulingPolicy
 from harness.model.resources import Resource
 from harness.model.snapshot import (
@@ -165,7 +165,7 @@ class LongTermPolicy(Policy):
             raise CallError(
                 f"policy {self.name} from outside cannot wait for a task to fit: the stock scheduler allocates",
                 where="--set fit",
-                mend="leave it out, or give it to the policy inside the scheduler alone",
+                hint="leave it out, or give it to the policy inside the scheduler alone",
             )
 
     def ledger_settings(self) -> LedgerSettings:
@@ -175,7 +175,7 @@ class LongTermPolicy(Policy):
             raise CallError(
                 "a sliding window goes with neither half_life nor round nor pseudo",
                 where="--set",
-                mend="a tumbling window is round=...; drop one of them",
+                hint="a tumbling window is round=...; drop one of them",
             )
         return LedgerSettings(
             resource=s.resource,  # type: ignore[arg-type]
@@ -353,7 +353,7 @@ def mean_task_s(snapshot: Snapshot) -> float:
     else:
         means = [q.mean_task_s for q in queues.values() if q.leaf and q.mean_task_s is not None]
     known = [mean for mean in means if 0.0 < mean < LONGEST_TASK_S]
-    return added(known) / len(known) if known else TASK_S_AT_FIRST
+    return left_fold_sum(known) / len(known) if known else TASK_S_AT_FIRST
 
 
 def is_demanding(queue: QueueView) -> bool:

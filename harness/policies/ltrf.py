@@ -62,7 +62,7 @@ class Ltrf(LongTermPolicy):
         if self.settings.reserve_s == 0:
             return base
         if self.settings.window != math.inf:
-            raise CallError("a reserve goes with no sliding window", where="--set", mend="drop window or reserve_s")
+            raise CallError("a reserve goes with no sliding window", where="--set", hint="drop window or reserve_s")
         return replace(base, count_due=True)
 
     def _shares(self, tree: Tree, snapshot: Snapshot, ledger: LedgerView, basis: Basis, affinity: float) -> list[float]:

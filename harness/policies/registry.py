@@ -52,13 +52,13 @@ def policy_class(name: str) -> type[Policy]:
             return _checked(point.load(), name)
     path, colon, attribute = name.rpartition(":")
     if colon and path.endswith(".py"):
-        mend = "give --policy path/to/file.py:Class"
-        return _checked(from_user_file(Path(path), attribute, what="class", mend=mend), f"{path}:{attribute}")
+        hint = "give --policy path/to/file.py:Class"
+        return _checked(from_user_file(Path(path), attribute, what="class", hint=hint), f"{path}:{attribute}")
     shown = name if len(name) <= 60 else name[:57] + "..."
     close = nearest(name, policy_names())
-    mend = f"did you mean {close!r}? " if close else ""
-    mend += "`yarnfair list policies` names all; or give path/to/file.py:Class"
-    raise CallError(f"no policy {shown!r}", where="--policy", mend=mend)
+    hint = f"did you mean {close!r}? " if close else ""
+    hint += "`yarnfair list policies` names all; or give path/to/file.py:Class"
+    raise CallError(f"no policy {shown!r}", where="--policy", hint=hint)
 
 
 def installed_policy(name: str) -> str | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.base.sums import added
+from harness.base.sums import left_fold_sum
 from harness.policies.filling import Joining, bounded_fill
 from harness.policies.tree import Tree
 from harness.policies.weights import MOST_FOR_IDLE, Basis, flat_shares, parts_of_fill
@@ -52,8 +52,8 @@ def reserve_shares(
     share = {q: capacity * tree.flat_share[q] for q in tree.leaves}
     short = [q for q in tree.leaves if waiting[q]]
     others = [q for q in tree.leaves if not waiting[q]]
-    left = max(capacity - added(demand[q] for q in others), capacity / MOST_FOR_IDLE)
-    if not short or added(demand[q] for q in short) <= left:
+    left = max(capacity - left_fold_sum(demand[q] for q in others), capacity / MOST_FOR_IDLE)
+    if not short or left_fold_sum(demand[q] for q in short) <= left:
         return flat_shares(tree, basis)
     missing = {}
     for q in tree.leaves:
@@ -73,7 +73,7 @@ def reserve_shares(
         enough = {q for q, amount in zip(short, amounts, strict=True) if amount >= demand[q] * (1 - ALL_OF_IT)}
         if not enough or len(enough) == len(short):
             break
-        left -= added(demand[q] for q in enough)
+        left -= left_fold_sum(demand[q] for q in enough)
         short = [q for q in short if q not in enough]
         others.extend(sorted(enough))
     ratios = {}
@@ -97,7 +97,7 @@ def _claims(
 ) -> list[float]:
     """Steps 1 and 2 for the leaves that wait: lower bounds, together at most ``left``."""
     claims = {q: min(demand[q], share[q]) if missing[q] > 0 else 0.0 for q in short}
-    total = added(claims.values())
+    total = left_fold_sum(claims.values())
     if total > left:
         return [claims[q] * left / total for q in short]
     spare = left - total

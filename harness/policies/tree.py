@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from harness.base.sums import added
+from harness.base.sums import left_fold_sum
 from harness.model.snapshot import Snapshot
 
 
@@ -131,12 +131,12 @@ def _build(names: tuple[str, ...], rows: tuple[tuple[str | None, bool, float], .
     entitlement = tuple(row[2] for row in rows)
     share: list[float] = [1] * len(names)
     for siblings in children:
-        total = added(entitlement[child] for child in siblings)
+        total = left_fold_sum(entitlement[child] for child in siblings)
         for child in siblings:
             share[child] = share[parent[child]] * (entitlement[child] / total if total > 0 else 1 / len(siblings))
     # A queue without children is a leaf only if the snapshot says so: an empty parent holds nothing.
     leaves = tuple(own for own, row in enumerate(rows) if row[1] and parent[own] >= 0)
-    leaf_total = added(entitlement[leaf] for leaf in leaves)
+    leaf_total = left_fold_sum(entitlement[leaf] for leaf in leaves)
     flat: list[float] = [0] * len(names)
     for leaf in leaves:
         flat[leaf] = entitlement[leaf] / leaf_total if leaf_total > 0 else 1 / len(leaves)

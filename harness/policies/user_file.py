@@ -16,10 +16,10 @@ from harness.base.errors import InputError, YarnfairError
 _IMPORTED: dict[str, str] = {}
 
 
-def from_user_file(path: Path, attribute: str, *, what: str, mend: str) -> Any:
+def from_user_file(path: Path, attribute: str, *, what: str, hint: str) -> Any:
     """The attribute of a file. InputError when there is no such file, it does not import, or has no such ``what``."""
     if not path.is_file():
-        raise InputError("no such file", where=str(path), mend=mend)
+        raise InputError("no such file", where=str(path), hint=hint)
     module_name = f"yarnfair_user_{what}_{abs(hash(str(path.resolve())))}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     assert spec is not None  # a .py file always has a spec and a loader
@@ -51,4 +51,4 @@ def users_mistakes() -> Iterator[None]:
             raise
         what = f"{own[-1].name} raises {type(error).__name__}: {error}"
         where = f"{_IMPORTED[own[-1].filename]}:{own[-1].lineno}"
-        raise InputError(what, where=where, mend="mend the file") from error
+        raise InputError(what, where=where, hint="mend the file") from error

@@ -70,7 +70,7 @@ class Counter:
     def look(self, count: int) -> None:
         self.looks += count
         if self.looks > MAX_LOOKS:
-            raise InputError(f"is not done after {MAX_LOOKS:,} comparisons", mend="fewer users or tasks")
+            raise InputError(f"is not done after {MAX_LOOKS:,} comparisons", hint="fewer users or tasks")
 
 
 def fair_level(directions: Sequence[Vector], weights: Sequence[Fraction], idle: Sequence[Fraction]) -> Fraction:

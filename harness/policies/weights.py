@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from harness.base.sums import added
+from harness.base.sums import left_fold_sum
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.resources import Resource
 from harness.model.snapshot import Snapshot
@@ -101,13 +101,13 @@ def fill(
     if demand is None:
         x = water_fill([used[q] for q in everyone], [entitlement[q] for q in everyone], room, horizon_s)
         return dict(zip(everyone, x, strict=True)), {}
-    left = room - added(demand[q] for q in everyone if not waiting[q])
+    left = room - left_fold_sum(demand[q] for q in everyone if not waiting[q])
     short = [q for q in everyone if waiting[q]]
     if len(short) > MANY:
         have_enough = satisfied(
             [used[q] for q in short], [entitlement[q] for q in short], [demand[q] for q in short], left, horizon_s
         )
-        given = added(demand[q] for q, enough in zip(short, have_enough, strict=True) if enough)
+        given = left_fold_sum(demand[q] for q, enough in zip(short, have_enough, strict=True) if enough)
         if left - given >= room / MOST_FOR_IDLE:
             left -= given
             short = [q for q, enough in zip(short, have_enough, strict=True) if not enough]
@@ -118,7 +118,7 @@ def fill(
         enough = [q for q, amount in zip(short, x, strict=True) if demand[q] <= amount]
         if not enough:
             break
-        left -= added(demand[q] for q in enough)
+        left -= left_fold_sum(demand[q] for q in enough)
         leaving = set(enough)
         short = [q for q in short if q not in leaving]
     if not short:
@@ -152,12 +152,12 @@ def level_shares(tree: Tree, basis: Basis) -> list[float]:
             continue
         room = max(filled[above], tree.share[above] * capacity)
         x, ratios = fill(siblings, tree.entitlement, room, basis)
-        total = added(x.values())
+        total = left_fold_sum(x.values())
         if total <= 0:  # far down under tiny weights the room is less than a float holds: as with horizon 0
             own = [tree.entitlement[q] for q in siblings]
             for q, weight in zip(siblings, own, strict=True):
                 filled[q] = 0.0
-                part[q] = weight / added(own) if added(own) > 0 else 1 / len(own)
+                part[q] = weight / left_fold_sum(own) if left_fold_sum(own) > 0 else 1 / len(own)
             continue
         for q, amount in x.items():
             filled[q] = amount
@@ -191,7 +191,7 @@ def parts_of_fill(tree: Tree, x: dict[int, float], ratios: dict[int, float], bas
     burst, crowded = flow, flow
     if ratios:
         waits_below: list[float] = [0] * len(tree.names)
-        total = added(x.values())
+        total = left_fold_sum(x.values())
         for q in tree.leaves:
             filled[q] = ratios.get(q, 0) * total
             waits_below[q] = 1 if q in x else 0
@@ -213,7 +213,7 @@ def _one_level(tree: Tree, filled: list[float], x: dict[int, float], ratios: dic
     above: float = 0
     for q in range(len(filled) - 1, 0, -1):
         above += filled[q]
-    total = added(x.values())
+    total = left_fold_sum(x.values())
     part: list[float] = [1] * len(filled)
     for q in range(1, len(filled)):
         if above <= 0:
@@ -308,7 +308,7 @@ def leaf_parts(tree: Tree, basis: Basis) -> list[float]:
     Of those who wait the parts of what they are filled with, of the others the ratio to all who wait.
     """
     x, ratios = fill(tree.leaves, tree.entitlement, basis.capacity, basis)
-    total = added(x.values())
+    total = left_fold_sum(x.values())
     part: list[float] = [0] * len(tree.names)
     for q, amount in x.items():
         part[q] = amount / total
@@ -371,7 +371,7 @@ def lift(
         if rivals:
             lowest = min(rivals)
         else:
-            lowest = added(usage[q] for q in ours) / added(weights[q] for q in ours) or 1.0
+            lowest = left_fold_sum(usage[q] for q in ours) / left_fold_sum(weights[q] for q in ours) or 1.0
         wanted = {q: (usage[q] + LIFT_CONTAINERS * lifted[q]) / lowest for q in ours}
         # No room above: lower the others instead.
         excess = max(wanted.values()) / GRID_MAX

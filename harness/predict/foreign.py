@@ -46,9 +46,9 @@ def cluster_file(path: Path) -> Header:
     try:
         return validated(Header, document)
     except InputError as error:
-        mend = "correct it (docs/how-to/assess.md shows such a file)"
-        close = error.mend if error.mend and error.mend.startswith("did you mean") else None
-        raise InputError(error.what, where=error.where, mend=close or mend) from None
+        hint = "correct it (docs/how-to/assess.md shows such a file)"
+        close = error.hint if error.hint and error.hint.startswith("did you mean") else None
+        raise InputError(error.what, where=error.where, hint=close or hint) from None
 
 
 def any_trace(path: Path, cluster: Header | None, into: Path) -> Trace | Lacks:
@@ -68,7 +68,7 @@ def any_trace(path: Path, cluster: Header | None, into: Path) -> Trace | Lacks:
             return read_trace(path)
         found = format_of(path, head)
         if isinstance(found, Unreadable):
-            raise InputError(found.what, where=str(path), mend=found.hint)
+            raise InputError(found.what, where=str(path), hint=found.hint)
         if found is None and path.is_dir():
             raise _no_trace_in(path)
         if found is None:
@@ -82,17 +82,17 @@ def _no_trace_in(folder: Path) -> InputError:
     for file in sorted(one for one in folder.rglob("*") if one.is_file())[:20]:
         found = format_of(file, head_of(file))
         if isinstance(found, Unreadable):
-            return InputError(f"no trace: {file.name} is {found.what}", where=str(folder), mend=found.hint)
+            return InputError(f"no trace: {file.name} is {found.what}", where=str(folder), hint=found.hint)
         if isinstance(found, TraceFormat):
             return InputError(
                 "no trace: the files of a folder are read only if they are MapReduce job history (*.jhist)",
                 where=str(folder),
-                mend=f"give the file itself: {file}",
+                hint=f"give the file itself: {file}",
             )
     return InputError(
         "no trace: it holds no trace.jsonl, run.json or *.jhist",
         where=str(folder),
-        mend="give a run directory, or a folder of MapReduce job history files",
+        hint="give a run directory, or a folder of MapReduce job history files",
     )
 
 
@@ -111,8 +111,8 @@ def played_trace(path: Path, cluster: Path | None, into: Path) -> Trace:
     """`any_trace` for who can only play it: ``cluster`` is the user's file; what it lacks is an InputError."""
     found = any_trace(path, None if cluster is None else cluster_file(cluster), into)
     if isinstance(found, Lacks):
-        mend = "give --cluster FILE (docs/how-to/assess.md shows one)" if found.file else "give another trace"
-        raise InputError(found.what, where=str(path), mend=mend)
+        hint = "give --cluster FILE (docs/how-to/assess.md shows one)" if found.file else "give another trace"
+        raise InputError(found.what, where=str(path), hint=hint)
     return found
 
 
@@ -127,13 +127,13 @@ def _as_ours(reading: Reading, left_out: list[LeftOutLine], cluster: Header | No
             raise InputError(
                 f"its queue {job.queue} has queues below it on the cluster",
                 where=source,
-                mend="give the cluster on which it was recorded",
+                hint="give the cluster on which it was recorded",
             )
     if max(job.submit_s for job in jobs) > LONGEST_S:
         raise InputError(
             f"its jobs were submitted over more than {LONGEST_S:g} s",
             where=source,
-            mend="a time of submission is wrong: correct it, or split the trace",
+            hint="a time of submission is wrong: correct it, or split the trace",
         )
     ordered = with_used(queues, (job.queue for job in jobs))
     more = {"left_out": left_out, "assumed": [*reading.assumed], "unknown": [*reading.unknown]}

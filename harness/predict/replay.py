@@ -244,7 +244,7 @@ def against(simulated: Path, real: Path) -> dict[str, Any]:
         if took > 0 and math.isfinite(mine_s.get(job, math.nan))
     }
     if not apart:
-        raise InputError("no job ended in both runs", where=str(real), mend="compare runs of the same jobs")
+        raise InputError("no job ended in both runs", where=str(real), hint="compare runs of the same jobs")
     values = np.array(list(apart.values()))
     makespan_s, real_s = (read_json(folder / "summary.json")["makespan_s"] for folder in (simulated, real))
     return {

@@ -34,13 +34,13 @@ def trace_of_run(folder: Path, into: Path) -> Trace:
         data = {**resolved, "workloads": _inline(resolved["workloads"]), "policies": ["fair"]}
     except (KeyError, TypeError, ValueError):
         raise InputError(
-            "no run of a YARN cluster", where=where, mend="give a run of an experiment without `kind`"
+            "no run of a YARN cluster", where=where, hint="give a run of an experiment without `kind`"
         ) from None
     if run.get("backend") != "sim":
-        raise InputError("a real run without its trace.jsonl", where=where, mend="give a run that ended")
+        raise InputError("a real run without its trace.jsonl", where=where, hint="give a run that ended")
     if policy not in _STOCK:
         what = f"a simulated run under {policy}, which says nothing about the scheduler by itself"
-        raise InputError(what, where=where, mend="give a run under fair or capacity")
+        raise InputError(what, where=where, hint="give a run under fair or capacity")
     experiment = load_experiment(where, YamlDocument(where, data, {}))
     spec = experiment.spec
     scheduler = str(run["policy"].get("scheduler", spec.scheduler))
@@ -61,7 +61,7 @@ def trace_of_run(folder: Path, into: Path) -> Trace:
         if math.isnan(came):
             continue  # the run was cut off before
         if job.kind == "service":
-            raise InputError("a run with services, which no trace can hold", where=where, mend="give a run of jobs")
+            raise InputError("a run with services, which no trace can hold", where=where, hint="give a run of jobs")
         drawn = dict(zip((stage.name for stage in stages_in_order(job)), durations_ms(job, seed), strict=True))
         jobs.append(
             job_line(

@@ -76,7 +76,7 @@ class Asked:
         policy = query.get("policy", "fair")
         name = policy.partition("@")[0]
         if policy not in POLICIES and policy not in offered(experiment):
-            raise CallError(f"no policy {policy[:40]!r} here", mend=f"one of {', '.join(offered(experiment))}")
+            raise CallError(f"no policy {policy[:40]!r} here", hint=f"one of {', '.join(offered(experiment))}")
         known = settings_of(name)
         settings = {
             knob: _number(query, knob, low, high)
@@ -105,7 +105,7 @@ def _number(query: Mapping[str, str], name: str, low: float, high: float) -> flo
     except ValueError:
         value = float("nan")
     if not low <= value <= high:
-        raise CallError(f"{name} is {query[name][:40]!r}, not a number from {low:g} to {high:g}", mend="correct it")
+        raise CallError(f"{name} is {query[name][:40]!r}, not a number from {low:g} to {high:g}", hint="correct it")
     return value
 
 
@@ -138,12 +138,12 @@ class WhatIf:
 
     def __init__(self, experiment: LoadedExperiment, *, phases: int = PHASES) -> None:
         if experiment.spec.slots is not None:
-            raise InputError("slots are MRv1's", where=experiment.name, mend="give an experiment of containers")
+            raise InputError("slots are MRv1's", where=experiment.name, hint="give an experiment of containers")
         self.experiment, self.phases = experiment, phases
         jobs, count = jobs_of(experiment, experiment.spec.seeds[0])
         if count is None:
             raise InputError(
-                "its jobs are read as the run goes on: too many for a page", where=experiment.name, mend="give fewer"
+                "its jobs are read as the run goes on: too many for a page", where=experiment.name, hint="give fewer"
             )
         self.jobs = list(jobs)
         self._lock = threading.Condition()
@@ -201,7 +201,7 @@ class WhatIf:
             return []
         view = self._view(run, at_s)
         if queue not in view.queues:
-            raise CallError(f"no queue {queue[:60]!r}", mend="choose one that is there")
+            raise CallError(f"no queue {queue[:60]!r}", hint="choose one that is there")
         return explain(view, queue)
 
     def _view(self, run: _Run, at_s: float) -> View:
@@ -252,7 +252,7 @@ class WhatIf:
                 run.trouble = error
                 run.done.set()
             except Exception as error:  # of what no one thought: nobody is to wait for a run that never comes
-                run.trouble = InputError(f"failed: {error!r}"[:300], where=asked.policy, mend="give another setting")
+                run.trouble = InputError(f"failed: {error!r}"[:300], where=asked.policy, hint="give another setting")
                 run.done.set()
 
     def _phase(self, asked: Asked, run: _Run, phase: int) -> None:

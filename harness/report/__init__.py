@@ -67,7 +67,7 @@ def render_report(run_dirs: Sequence[Path], out: Path) -> Report:
 
     runs = load_runs([Path(directory) for directory in run_dirs])
     if not runs:
-        raise InputError("no runs to report on", mend="give directories that `yarnfair run` has written")
+        raise InputError("no runs to report on", hint="give directories that `yarnfair run` has written")
     # What a paper found, it found on its own load: a user's experiment is not judged by it.
     brought = set(names("experiments"))
     papers = [run for run in runs if run.experiment in brought]

@@ -221,7 +221,7 @@ def _series_of(path: Path, _written: tuple[int, int]) -> dict[str, Series]:
         columns = {one.name: column(part, one.name, path) for one in fields(Series) if one.name in part.columns}
         time_s = columns["time_s"]
         if not np.isfinite(time_s).all() or (np.diff(time_s) < 0).any():
-            raise InputError(f"times of {queue} are not ascending numbers", where=str(path), mend="run it again")
+            raise InputError(f"times of {queue} are not ascending numbers", where=str(path), hint="run it again")
         out[str(queue)] = Series(**columns)
     return out
 
@@ -268,7 +268,7 @@ def _state(record: RunRecord) -> str:
     exit_code, bad = record.info.get("exit"), record.invalid()
     if exit_code is not None and not isinstance(exit_code, int):
         where = str(record.path / "run.json")
-        raise InputError(f"exit is {str(exit_code)[:40]!r}, not an exit code", where=where, mend="run it again")
+        raise InputError(f"exit is {str(exit_code)[:40]!r}, not an exit code", where=where, hint="run it again")
     if bad is None:
         return "finished"
     meaning = {None: "unfinished", 0: "not valid", 4: "not valid", 5: "timed out", 130: "interrupted"}
@@ -307,7 +307,7 @@ def load_run(path: Path, known: dict[str, object] | None = None) -> Run:
     """
     if not path.is_dir():
         raise InputError(
-            "no such run directory", where=str(path), mend="give directories that `yarnfair run` has written"
+            "no such run directory", where=str(path), hint="give directories that `yarnfair run` has written"
         )
     record = read_run(path)
     info, summary = dict(record.info), record.summary
@@ -316,7 +316,7 @@ def load_run(path: Path, known: dict[str, object] | None = None) -> Run:
     parts |= {f"queues.{str(name)[:80]}": own for name, own in (queues.items() if isinstance(queues, Mapping) else ())}
     for part, found in parts.items():
         if not isinstance(found, Mapping):
-            raise InputError(f"'{part}' is not an object", where=str(path / "summary.json"), mend="run it again")
+            raise InputError(f"'{part}' is not an object", where=str(path / "summary.json"), hint="run it again")
     phases = read_phases(path) if summary else None
     problems: list[str] = []
     state = _state(record)
@@ -361,7 +361,7 @@ def read_table(path: Path, needed: Sequence[str]) -> pd.DataFrame | None:
     table = parquet_table(path)
     lacking = [name for name in needed if table is not None and name not in table.columns]
     if lacking:
-        raise InputError(f"columns {', '.join(lacking)} are missing", where=str(path), mend="run it again")
+        raise InputError(f"columns {', '.join(lacking)} are missing", where=str(path), hint="run it again")
     return table
 
 

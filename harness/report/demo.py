@@ -108,15 +108,15 @@ _ALLOCATIONS = b"""<?xml version="1.0"?>
 
 def release(folder: Path, now: Moment) -> Released:
     """What control does to an administrator's file: the weights of a moment written, then released, in ``folder``."""
+    from harness.control.file_actuator import FileActuator
     from harness.control.giveback import give_back
-    from harness.control.owner import FileOwner
     from harness.ledger.store import LedgerStore
     from harness.model.plan import Attributes
-    from harness.yarn.files import LocalPlace
+    from harness.yarn.files import LocalStore
 
     path = folder / "fair-scheduler.xml"
     path.write_bytes(_ALLOCATIONS)
-    owner = FileOwner(LocalPlace(path))
+    owner = FileActuator(LocalStore(path))
     with LedgerStore(folder / "ledger.db") as store:
         owner.read()
         prepared = owner.prepare(Attributes({f"root.{queue}": weight for queue, weight in now.weights.items()}))

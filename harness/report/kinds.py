@@ -18,12 +18,12 @@ def kind_of(runs: Sequence[Run]) -> Any:
     if len(kinds) > 1:
         named = ", ".join(sorted(str(kind or "YARN's queues") for kind in kinds))
         where = next(str(run.path) for run in runs if run.kind != kinds[0])
-        raise InputError(f"runs of different kinds ({named})", where=where, mend="make a report of each kind")
+        raise InputError(f"runs of different kinds ({named})", where=where, hint="make a report of each kind")
     if not kinds or kinds[0] is None:
         return None
     if kinds[0] not in KINDS:
-        mend = "`yarnfair compare` knows every run directory"
-        raise InputError(f"no report for runs of kind {kinds[0][:60]}", where=str(runs[0].path), mend=mend)
+        hint = "`yarnfair compare` knows every run directory"
+        raise InputError(f"no report for runs of kind {kinds[0][:60]}", where=str(runs[0].path), hint=hint)
     return load(KINDS[kinds[0]])
 
 

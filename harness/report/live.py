@@ -126,7 +126,7 @@ class LivePage:
             return {"problem": problem or "looking for the first time", "ready": False}
         queue = query.get("queue")
         if queue is not None and queue not in view.queues:
-            raise CallError(f"no queue {queue[:60]!r}", where=view.source, mend="choose one that is there")
+            raise CallError(f"no queue {queue[:60]!r}", where=view.source, hint="choose one that is there")
         names = [path for path, row in view.queues.items() if row.parent is not None][:MOST_QUEUES]
         return {
             "ready": True,

@@ -84,12 +84,12 @@ class Figures:
     def chosen(self, name: str, charts: Sequence[str] = ()) -> Group:
         """The figure of that name, with these of its charts (by title), or all of them. CallError for no such name."""
         if name not in self.groups:
-            raise CallError(f"no figure {name[:60]!r} of these runs", where="--figure", mend=_offer(name, self.groups))
+            raise CallError(f"no figure {name[:60]!r} of these runs", where="--figure", hint=_offer(name, self.groups))
         group = self.groups[name]
         titles = [chart.title for chart in group.charts]
         for title in charts:
             if title not in titles:
-                raise CallError(f"no chart {title[:60]!r} in {name}", where="--chart", mend=_offer(title, titles))
+                raise CallError(f"no chart {title[:60]!r} in {name}", where="--chart", hint=_offer(title, titles))
         return replace(group, charts=[chart for chart in group.charts if not charts or chart.title in charts])
 
 
@@ -132,14 +132,14 @@ def figures_of(run_dirs: Sequence[Path]) -> Figures:
     """
     runs = load_runs([Path(directory) for directory in run_dirs])
     if not runs:
-        raise InputError("no runs to draw", mend="give directories that `yarnfair run` has written")
+        raise InputError("no runs to draw", hint="give directories that `yarnfair run` has written")
     content = content_of(runs)
     found: dict[str, Group] = {}
     for part in content.parts:
         for group in part.groups:
             found[group.ident if group.ident not in found else f"{part.ident}-{group.ident}"] = group
     if not found:
-        raise InputError("these runs have no charts", where=str(runs[0].path), mend="run them to their end")
+        raise InputError("these runs have no charts", where=str(runs[0].path), hint="run them to their end")
     return Figures(found, content.drawn)
 
 
@@ -159,7 +159,7 @@ def write_figure(group: Group, out: Path, width_mm: float | None = None) -> Writ
     """
     kind = ".svg" if out == STANDARD_OUTPUT else out.suffix.lower()
     if kind not in FORMATS:
-        raise CallError(f"no such format: {out.name[:60]}", where="-o", mend=f"end it in {', '.join(FORMATS)}")
+        raise CallError(f"no such format: {out.name[:60]}", where="-o", hint=f"end it in {', '.join(FORMATS)}")
     image, remarks = _drawn(group, kind.removeprefix("."), width_mm)
     data = None if out == STANDARD_OUTPUT else out.with_suffix(".csv")
     if data is not None:
@@ -204,8 +204,8 @@ def _drawn(group: Group, kind: str, width_mm: float | None) -> tuple[bytes, list
         import matplotlib
         from matplotlib.figure import Figure
     except ImportError:
-        mend = "pip install '/path/to/checkout[plot]', or pip install matplotlib"
-        raise InputError("figures for print need matplotlib, which is not installed", mend=mend) from None
+        hint = "pip install '/path/to/checkout[plot]', or pip install matplotlib"
+        raise InputError("figures for print need matplotlib, which is not installed", hint=hint) from None
     count = len(group.charts)
     width = (width_mm or (COLUMN_MM if count == 1 else PAGE_MM)) * _MM
     columns = max(1, min(count, 2, int(width / (NARROWEST_MM * _MM))))

@@ -26,7 +26,7 @@ def parquet_table(path: Path) -> pd.DataFrame | None:
         raise InputError(
             f"not a readable parquet file ({type(error).__name__}: {str(error).splitlines()[0][:120]})",
             where=str(path),
-            mend="run it again",
+            hint="run it again",
         ) from None
 
 
@@ -34,7 +34,7 @@ def needed_table(path: Path) -> pd.DataFrame:
     """A table of a run that ended. Raises InputError when it is not there, or damaged."""
     table = parquet_table(path)
     if table is None:
-        raise InputError("no such file", where=str(path), mend="give the directory of a run that ended")
+        raise InputError("no such file", where=str(path), hint="give the directory of a run that ended")
     return table
 
 
@@ -42,7 +42,7 @@ def column(table: pd.DataFrame, name: str, path: Path) -> Floats:
     try:
         return table[name].to_numpy(dtype=np.float64, na_value=math.nan)
     except (TypeError, ValueError):
-        raise InputError(f"column {name} does not hold numbers", where=str(path), mend="run it again") from None
+        raise InputError(f"column {name} does not hold numbers", where=str(path), hint="run it again") from None
 
 
 def text_of(info: Mapping[str, Any], *names: str, default: str = "") -> str:

@@ -34,7 +34,7 @@ def address_of(text: str) -> tuple[str, int]:
         host, port = ("", text) if text.isdigit() else (text, "0")
     host = host.strip("[]") or "127.0.0.1"
     if not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65_535 or re.search(r"[\s/]", host):
-        raise CallError(f"{text[:60]!r} is not a HOST:PORT", mend="give 127.0.0.1:8090, for example")
+        raise CallError(f"{text[:60]!r} is not a HOST:PORT", hint="give 127.0.0.1:8090, for example")
     return host, int(port)
 
 
@@ -70,7 +70,7 @@ class PageServer:
             self._port = Port(host, port, handler, "page")
         except (OSError, OverflowError, UnicodeError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise InputError(f"no page: {reason}", where=f"{host}:{port}", mend="give another HOST:PORT") from None
+            raise InputError(f"no page: {reason}", where=f"{host}:{port}", hint="give another HOST:PORT") from None
         self.host, self.port, self.url = host, self._port.port, f"{self._port.url}/"
         self._port.start()
 

@@ -61,8 +61,8 @@ class _Trace:
         experiment = info.get("experiment")
         kind = experiment.get("kind") if isinstance(experiment, Mapping) else None
         if kind is not None:
-            mend = "give a run of YARN's queues; `yarnfair report` without --trace makes the page"
-            raise InputError(f"no trace of runs of kind {str(kind)[:60]}", where=str(run), mend=mend)
+            hint = "give a run of YARN's queues; `yarnfair report` without --trace makes the page"
+            raise InputError(f"no trace of runs of kind {str(kind)[:60]}", where=str(run), hint=hint)
         summary = read_json(run / "summary.json") if (run / "summary.json").exists() else {}
         end = summary.get("makespan_s")
         self.makespan_s = float(end) if isinstance(end, int | float) else math.inf
@@ -92,12 +92,12 @@ class _Trace:
                 there = file.schema_arrow.names
                 if lacking := [name for name in needed if name not in there]:
                     what = f"columns {', '.join(lacking)} are missing"
-                    raise InputError(what, where=str(path), mend="run it again")
+                    raise InputError(what, where=str(path), hint="run it again")
                 for batch in file.iter_batches(_ROWS, columns=[name for name in wanted if name in there]):
                     yield from batch.to_pylist()
         except (OSError, ValueError) as error:  # pyarrow's own errors are one or the other
             what = f"not a readable parquet file ({str(error).splitlines()[0][:120]})"
-            raise InputError(what, where=str(path), mend="run it again") from None
+            raise InputError(what, where=str(path), hint="run it again") from None
 
     def _samples(self) -> Iterator[Event]:
         needed = ("time_s", "queue", "allocated_mb", "accumulated_mb_s")
@@ -186,7 +186,7 @@ def write_trace(run: Path, out: Path) -> WrittenTrace:
     found = find_runs(run) if run.is_dir() else [run]
     if len(found) > 1:
         named = ", ".join(path.name for path in found[:3])
-        raise CallError(f"a trace is of one run, and {len(found)} are here", where=str(run), mend=f"give one: {named}")
+        raise CallError(f"a trace is of one run, and {len(found)} are here", where=str(run), hint=f"give one: {named}")
     events = _Trace(found[0]).events()
     count = itertools.count()
 

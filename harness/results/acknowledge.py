@@ -82,7 +82,7 @@ def read_acknowledgements(path: Path) -> list[Acknowledgement]:
     """
     document = read_yaml(path)
     if document.data == {"acknowledge": None}:
-        raise InputError("no acknowledgements in it", where=str(path), mend="write a list below acknowledge:")
+        raise InputError("no acknowledgements in it", where=str(path), hint="write a list below acknowledge:")
     found = validated(_File, document).acknowledge
     for at, one in enumerate(found):
         one._where = document.where(("acknowledge", at))

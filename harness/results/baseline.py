@@ -205,7 +205,7 @@ def record(runs: Sequence[RunRecord], *, margin: float | None = None) -> list[En
         bad = run.invalid()
         if bad is not None:
             error = RunTimedOut if bad.exit_code == 5 else RunInvalid
-            raise error(bad.reason, where=str(run.path), mend="record baselines from runs that ended well")
+            raise error(bad.reason, where=str(run.path), hint="record baselines from runs that ended well")
         groups.setdefault((run.experiment, run.variant, run.backend), []).append(run)
     return [_entry(name, own, margin) for name, own in groups.items()]
 
@@ -216,7 +216,7 @@ def _entry(name: tuple[str, str, str], runs: Sequence[RunRecord], margin: float 
         raise InputError(
             f"runs of {name[0]}, {name[1]} are of {len(hashes)} different experiments of that name",
             where=str(runs[0].path),
-            mend="record them from one version of the experiment",
+            hint="record them from one version of the experiment",
         )
     exact: dict[str, dict[Key, float]] = {}
     for run in runs:
@@ -228,7 +228,7 @@ def _entry(name: tuple[str, str, str], runs: Sequence[RunRecord], margin: float 
                 raise InputError(
                     f"two runs of seed {run.seed} differ in {differing.text()}",
                     where=str(run.path),
-                    mend="record runs of one version only",
+                    hint="record runs of one version only",
                 )
     by_key: dict[Key, list[float]] = {}
     for run in runs:
@@ -336,9 +336,9 @@ def read_baseline(path: Path) -> Baseline:
     Raises InputError when it is something else, or damaged.
     """
     record = "record one: yarnfair baseline RUN... -o FILE"
-    found = read_json(path, mend=record)
+    found = read_json(path, hint=record)
     if found.get("yarnfair_baseline") != FORMAT:
-        raise InputError(f"not a baseline of format {FORMAT}", where=str(path), mend=record)
+        raise InputError(f"not a baseline of format {FORMAT}", where=str(path), hint=record)
     try:
         entries = _entries().validate_python([{**entry, "spread": entry["bounds"]} for entry in found["entries"]])
         for one in (one for entry in entries for one in entry.spread.values()):
@@ -346,7 +346,7 @@ def read_baseline(path: Path) -> Baseline:
                 raise ValueError(f"{len(one.values)} values of {one.n} runs")
     except (KeyError, TypeError, ValueError) as error:
         what = f"a damaged baseline ({type(error).__name__}: {' '.join(str(error).split())[:80]})"
-        raise InputError(what, where=str(path), mend="record it anew") from None
+        raise InputError(what, where=str(path), hint="record it anew") from None
     return Baseline(str(path), entries)
 
 

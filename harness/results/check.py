@@ -124,7 +124,7 @@ def check(runs: Sequence[RunRecord], baseline: Baseline) -> Checked:
         raise InputError(
             f"the baseline has nothing of {run.experiment}, {run.variant}, {run.backend} (it has {known})",
             where=baseline.path,
-            mend="record it: yarnfair baseline RUN... -o FILE",
+            hint="record it: yarnfair baseline RUN... -o FILE",
         )
     found.remarks += [f"{run.path}: nothing is recorded of {run.experiment}, {run.variant}" for run in unknown]
     found.held += [

@@ -79,14 +79,14 @@ def claim(folder: Path, contents: Contents) -> None:
         raise InputError(
             f"the folder holds {present.words()}, not {contents.words()}",
             where=str(folder),
-            mend="choose another --out, or remove the folder",
+            hint="choose another --out, or remove the folder",
         )
     if present != contents or not (folder / MARKER).exists():
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(
-                f"cannot be created: {error.strerror}", where=str(folder), mend="choose another --out"
+                f"cannot be created: {error.strerror}", where=str(folder), hint="choose another --out"
             ) from None
         write_json(folder / MARKER, {"format": FORMAT, **asdict(contents)})
 
@@ -131,10 +131,10 @@ def contents_of(folder: Path) -> Contents | None:
     runs = [info for path in below if (info := complete_run(path)) is not None and info["exit"] == 0]
     marker = folder / MARKER
     if marker.exists():
-        mend = "choose another --out, or remove it if the folder's results are no longer needed"
-        noted = read_json(marker, mend)
+        hint = "choose another --out, or remove it if the folder's results are no longer needed"
+        noted = read_json(marker, hint)
         if noted.get("format") != FORMAT or noted.get("kind") not in get_args(Kind):
-            raise InputError(f"not a marker of format {FORMAT}", where=str(marker), mend=mend)
+            raise InputError(f"not a marker of format {FORMAT}", where=str(marker), hint=hint)
         found = Contents(noted["kind"], str(noted.get("name", "")), str(noted.get("identity", "")))
         has_results = runs or campaign or found.kind == "assess"
         return found if has_results else None

@@ -88,7 +88,7 @@ def read_phases(folder: Path) -> Phases | None:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         sound = False
     if not sound:
-        raise InputError("not readable as figures by phase", where=str(path), mend="replay the trace again")
+        raise InputError("not readable as figures by phase", where=str(path), hint="replay the trace again")
     return found
 
 

@@ -135,8 +135,8 @@ def find_runs(path: Path) -> list[Path]:
         below[:] = [] if ends or depth == DEPTH else [name for name in below if not name.startswith(".")]
     if not found:
         what = "no such run" if not path.exists() else "not a run directory, and none in it"
-        mend = "give directories that `yarnfair run` has written, or a folder of them"
-        raise InputError(what, where=str(path), mend=mend)
+        hint = "give directories that `yarnfair run` has written, or a folder of them"
+        raise InputError(what, where=str(path), hint=hint)
     return sorted(found)
 
 
@@ -146,7 +146,7 @@ def run_info(folder: Path) -> dict[str, Any]:
         raise InputError(
             "not a run directory (it has no run.json)",
             where=str(folder),
-            mend="give directories that `yarnfair run` has written",
+            hint="give directories that `yarnfair run` has written",
         )
     return read_json(folder / "run.json")
 
@@ -170,7 +170,7 @@ def decision_lines(folder: Path) -> Iterator[tuple[str, dict[str, Any] | None]]:
                     entry = None
                 yield line.rstrip("\n"), entry if isinstance(entry, dict) else None
     except OSError as error:
-        raise InputError(f"not readable: {error}", where=str(path), mend="check its permissions") from None
+        raise InputError(f"not readable: {error}", where=str(path), hint="check its permissions") from None
 
 
 def kind_of(decision: Mapping[str, Any]) -> str:
@@ -199,13 +199,13 @@ def _read_bench(path: Path) -> RunRecord:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"cannot be read: {error}", where=str(path), mend="give run directories") from None
+        raise InputError(f"cannot be read: {error}", where=str(path), hint="give run directories") from None
     if not isinstance(document, dict):
-        raise InputError("not a JSON object", where=str(path), mend="give run directories")
+        raise InputError("not a JSON object", where=str(path), hint="give run directories")
     figures = document.get("values", document)  # a record of docs/records has them one level below
     if not isinstance(figures, dict) or not isinstance(figures.get("engine"), dict):
-        mend = "give run directories, or what `yarnfair bench --json` has printed"
-        raise InputError("neither a run directory nor a bench's figures", where=str(path), mend=mend)
+        hint = "give run directories, or what `yarnfair bench --json` has printed"
+        raise InputError("neither a run directory nor a bench's figures", where=str(path), hint=hint)
     info = {"experiment": "bench", "variant": "bench", "backend": "bench", "exit": 0}
     for name in ("version", "versions", "machine"):
         if name in document:
@@ -261,7 +261,7 @@ def _argument(text: str) -> tuple[str | None, list[Path]]:
     found = sorted(glob.glob(os.path.expanduser(pattern if labelled else text)))
     if not found:
         what, where = (f"nothing matches {pattern[:200]}", label[:80]) if labelled else ("nothing matches", text[:200])
-        raise InputError(what, where=where, mend="check the path")
+        raise InputError(what, where=where, hint="check the path")
     return label if labelled else None, [Path(path) for path in found]
 
 
@@ -315,7 +315,7 @@ def groups(arguments: Sequence[str], reference: str | None = None) -> Chosen:
         raise error(
             "fewer than two groups of runs to compare" + (f" ({why})" if why else ""),
             where="RUN",
-            mend="give two run directories or more, a folder with several policies, or label=glob twice",
+            hint="give two run directories or more, a folder with several policies, or label=glob twice",
         )
     if reference is not None:
         contests = [_with_reference(contest, reference) for contest in contests]
@@ -415,5 +415,5 @@ def _with_reference(contest: Contest, reference: str) -> Contest:
     chosen = [group for group in contest.groups if group.label == reference]
     if not chosen:
         known = ", ".join(group.label for group in contest.groups)
-        raise CallError(f"no group {reference[:80]!r}", where="--reference", mend=f"one of {known}")
+        raise CallError(f"no group {reference[:80]!r}", where="--reference", hint=f"one of {known}")
     return Contest(contest.title, [*chosen, *(group for group in contest.groups if group.label != reference)])

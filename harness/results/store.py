@@ -115,7 +115,7 @@ def settle(staged: Path, target: Path) -> Path:
         raise InputError(
             f"cannot take the place of the earlier run: {error.strerror}",
             where=str(target),
-            mend="check disk and rights",
+            hint="check disk and rights",
         ) from None
 
 
@@ -139,7 +139,7 @@ def machine() -> dict[str, Any]:
     return {"system": platform.platform(), "processor": platform.machine(), "cores": os.cpu_count()}
 
 
-class Pace:
+class WriteThrottle:
     """When to write again what has been gathered: seldom enough that writing takes a small part of the time.
 
     ::
@@ -200,7 +200,7 @@ class RunDirectory:
             path.mkdir(parents=True, exist_ok=True)
             if not (path / "run.json").exists() and any(p for p in path.iterdir() if not p.name.startswith(".")):
                 raise InputError(
-                    "the directory holds files that are not a run's", where=str(path), mend="choose another --out"
+                    "the directory holds files that are not a run's", where=str(path), hint="choose another --out"
                 )
             # run.json goes last: a crash in between leaves a directory that a new run may still take over.
             for name in reversed(FILES):
@@ -210,7 +210,7 @@ class RunDirectory:
                     left.unlink()
         except OSError as error:
             raise InputError(
-                f"cannot be used for results: {error.strerror}", where=str(path), mend="choose another --out"
+                f"cannot be used for results: {error.strerror}", where=str(path), hint="choose another --out"
             ) from None
         self.info: dict[str, Any] = {
             **identity,
@@ -296,7 +296,7 @@ def _refuse_foreign(path: Path, before: Mapping[str, Any], identity: Mapping[str
                 continue  # An edited experiment: the run of its earlier version is replaced by a complete one.
             what = f"experiment {name}, variant {before.get('variant')}, backend {before.get('backend')}"
             raise InputError(
-                f"it holds another run ({what})", where=str(path), mend="choose another --out, or remove it"
+                f"it holds another run ({what})", where=str(path), hint="choose another --out, or remove it"
             )
 
 

@@ -94,7 +94,7 @@ class Results:
                 table = parquet.read_table(path).replace_schema_metadata(None)
             except Exception as error:  # pyarrow raises OSError, ArrowInvalid and more on damaged files
                 raise InputError(
-                    f"not a readable parquet file ({type(error).__name__})", where=str(path), mend="run it again"
+                    f"not a readable parquet file ({type(error).__name__})", where=str(path), hint="run it again"
                 ) from None
             if "queue" in table.column_names:
                 table = table.set_column(
@@ -163,6 +163,6 @@ def sql(query: str, *paths: str | Path | Iterable[str | Path]) -> pd.DataFrame:
         return answer
     except duckdb.Error as error:
         text = " ".join(str(error).split())
-        raise CallError(text[:400], where="query", mend=f"tables are {', '.join(TABLES)}") from None
+        raise CallError(text[:400], where="query", hint=f"tables are {', '.join(TABLES)}") from None
     finally:
         connection.close()

@@ -12,8 +12,8 @@ from harness.sim.setup import SimSetup
 def check_setup(setup: SimSetup) -> None:
     """Raises InputError for what no run can be made of."""
 
-    def refuse(what: str, mend: str) -> InputError:
-        return InputError(what, mend=mend)
+    def refuse(what: str, hint: str) -> InputError:
+        return InputError(what, hint=hint)
 
     if not setup.nodes:
         raise refuse("the cluster has no node", "give at least one")
@@ -21,19 +21,19 @@ def check_setup(setup: SimSetup) -> None:
     for node in setup.nodes:
         where = f"node {node.name!r}"
         if node.name in names:
-            raise InputError("an earlier node has this name", where=where, mend="rename one")
+            raise InputError("an earlier node has this name", where=where, hint="rename one")
         names.add(node.name)
         if not (0 <= node.memory_mb < 1 << 40 and 0 <= node.vcores < 1 << 30):
             raise InputError(
-                f"{node.memory_mb} MiB and {node.vcores} vcores", where=where, mend="give positive amounts"
+                f"{node.memory_mb} MiB and {node.vcores} vcores", where=where, hint="give positive amounts"
             )
         if not (1e-6 <= node.speed <= 1e6):
-            raise InputError(f"its speed is {node.speed!r}", where=where, mend="give a number from 1e-6 to 1e6")
+            raise InputError(f"its speed is {node.speed!r}", where=where, hint="give a number from 1e-6 to 1e6")
         if not (0 <= node.join_s <= 1e9) or (node.leave_s is not None and not node.join_s < node.leave_s <= 1e9):
-            raise InputError("it leaves before it comes", where=where, mend="mend join_s and leave_s")
+            raise InputError("it leaves before it comes", where=where, hint="mend join_s and leave_s")
     for queue, weight in setup.entitlements.items():
         if not (0 < weight < math.inf):
-            raise InputError(f"the entitlement {weight!r}", where=queue, mend="give a finite number above 0")
+            raise InputError(f"the entitlement {weight!r}", where=queue, hint="give a finite number above 0")
     delays, faults = setup.delays, setup.faults
     for name in ("node_heartbeat_ms", "am_heartbeat_ms", "update_ms", "reduce_preempt_ms", "speculation_ms"):
         if not 1 <= getattr(delays, name) <= 10**9:
@@ -62,15 +62,15 @@ def check_capacity(plan: Plan | None, mode: str) -> None:
         raise InputError(
             "its order inside the scheduler is the Fair Scheduler's room",
             where="scheduler: capacity",
-            mend="let the policy act from outside (NAME@outside)",
+            hint="let the policy act from outside (NAME@outside)",
         )
     if mode == "inside" and plan.min_shares:
         raise InputError(
             "the policy writes minimum shares, and a capacity is the only guarantee here",
             where="scheduler: capacity",
-            mend="let the policy act from outside (NAME@outside), which writes them as capacities",
+            hint="let the policy act from outside (NAME@outside), which writes them as capacities",
         )
     if plan.order.ledger.quantum_s is not None:
         raise InputError(
-            "quantum_s is counted in the Fair Scheduler alone", where="scheduler: capacity", mend="leave it out"
+            "quantum_s is counted in the Fair Scheduler alone", where="scheduler: capacity", hint="leave it out"
         )

@@ -25,7 +25,7 @@ from harness.sim.fair import preempt as fs_preempt
 from harness.sim.fair import shares as fs_shares
 from harness.sim.fair import state as st
 from harness.sim.fair.api import Scheduler
-from harness.sim.pools import Driven
+from harness.sim.pools import DriverOptions
 from harness.sim.script import Event, option, whole
 from harness.yarn.fair.parse import parse_allocations
 
@@ -93,7 +93,7 @@ class Decider:
 
     def __init__(self, script: Any, *, mutations: int = 0) -> None:
         if not isinstance(script, dict):
-            raise InputError("the script is not a JSON object", mend='write {"conf": ..., "events": [...]}')
+            raise InputError("the script is not a JSON object", hint='write {"conf": ..., "events": [...]}')
         self.script = script
         options = self._object("options")
         self.conf = self._object("conf")
@@ -101,7 +101,7 @@ class Decider:
         self.nodes = list(self._nodes())
         self.sched: Any = self._scheduler(
             options,
-            Driven(
+            DriverOptions(
                 cluster_timestamp=whole(options, "cluster_timestamp", 0),
                 node_port=whole(options, "node_port", 45454),
                 launch=option(options, "launch", ("next_heartbeat", "never")) == "next_heartbeat",
@@ -119,7 +119,7 @@ class Decider:
         self.now = 0
         self.n_events = 0
 
-    def _scheduler(self, options: dict[str, Any], driven: Driven) -> Any:
+    def _scheduler(self, options: dict[str, Any], driven: DriverOptions) -> Any:
         return Scheduler(
             self.conf,
             self._allocations(self.script.get("allocations", "<allocations/>")),
@@ -133,13 +133,13 @@ class Decider:
     def _object(self, key: str) -> dict[str, Any]:
         value = self.script.get(key, {})
         if not isinstance(value, dict):
-            raise InputError(f"{key!r} is not an object", mend=f'write "{key}": {{...}}')
+            raise InputError(f"{key!r} is not an object", hint=f'write "{key}": {{...}}')
         return value
 
     def _list(self, key: str) -> list[Any]:
         value = self.script.get(key, [])
         if not isinstance(value, list):
-            raise InputError(f"{key!r} is not a list", mend=f'write "{key}": [...]')
+            raise InputError(f"{key!r} is not a list", hint=f'write "{key}": [...]')
         return value
 
     def _nodes(self) -> Iterator[_Node]:
@@ -148,16 +148,16 @@ class Decider:
             where = f"node {index}"
             name = raw.get("name") if isinstance(raw, dict) else None
             if not isinstance(name, str) or name in seen:
-                raise InputError("has no name of its own", where=where, mend='write {"name": ..., "memory_mb": ...}')
+                raise InputError("has no name of its own", where=where, hint='write {"name": ..., "memory_mb": ...}')
             seen.add(name)
             sizes = [raw.get("memory_mb"), raw.get("vcores")]
             if not all(isinstance(x, int) and not isinstance(x, bool) and 0 <= x <= 2**31 - 1 for x in sizes):
-                raise InputError("memory_mb or vcores is not a number", where=where, mend="write integers from 0 on")
+                raise InputError("memory_mb or vcores is not a number", where=where, hint="write integers from 0 on")
             yield _Node(name, str(raw.get("rack", "/default-rack")), sizes[0], sizes[1])
 
     def _allocations(self, xml: Any, where: str = "allocations") -> Any:
         if not isinstance(xml, str):
-            raise InputError(f"{where!r} is not a text", mend="write the allocation file's XML as a text")
+            raise InputError(f"{where!r} is not a text", hint="write the allocation file's XML as a text")
         text = xml.strip()
         return parse_allocations(text, conf=self.conf, source=where)
 
@@ -168,7 +168,7 @@ class Decider:
         for index, raw in enumerate(self._list("events")):
             event = Event(index, raw)
             if event.t < self.now:
-                raise InputError(f"goes back in time, to {event.t}", where=event.where, mend="order events by t")
+                raise InputError(f"goes back in time, to {event.t}", where=event.where, hint="order events by t")
             self._kills(event.t)
             self.now = event.t
             self._dispatch(event)
@@ -359,7 +359,7 @@ class Decider:
         for raw in event.requests() or [event.raw]:
             if not isinstance(raw, dict):
                 raise InputError(
-                    "'requests' holds something else than objects", where=event.where, mend="write objects"
+                    "'requests' holds something else than objects", where=event.where, hint="write objects"
                 )
             key = (event.integer(raw, "priority", 1), event.integer(raw, "alloc_id", -1))
             size = (event.amount(raw, "memory_mb"), event.amount(raw, "vcores", 1))

@@ -17,7 +17,7 @@ from harness.sim.capacity.api import Scheduler
 from harness.sim.capacity.conf import properties
 from harness.sim.capacity.users import limit_now
 from harness.sim.decide import App, Decider, resources
-from harness.sim.pools import Driven
+from harness.sim.pools import DriverOptions
 from harness.sim.script import Event
 
 _STATES = {st.DRAINING: "DRAINING", st.STOPPED: "STOPPED"}
@@ -59,7 +59,7 @@ class CapacityDecider(Decider):
     refusal = "{queue} takes no more applications"
     counts_in_use = False
 
-    def _scheduler(self, options: dict[str, Any], driven: Driven) -> Any:
+    def _scheduler(self, options: dict[str, Any], driven: DriverOptions) -> Any:
         found = properties(self.script["capacity"])
         self.settings = {key: value for key, value in found.items() if value is not None}
         self.activated: list[tuple[int, dict[str, Any]]] = []
@@ -129,7 +129,7 @@ class CapacityDecider(Decider):
             self._on_shares(event)
 
     def _on_preempt(self, event: Event) -> None:
-        raise InputError("preemption is not covered", where=event.where, mend="leave it out")
+        raise InputError("preemption is not covered", where=event.where, hint="leave it out")
 
     def _on_check(self, event: Event) -> None:
         # Hadoop overbooks a node where an ask was resized while a reservation for it stood.

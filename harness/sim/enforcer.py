@@ -23,7 +23,7 @@ _let_go = of_scheduler(no_longer_waits, "parallel.let_go")
 
 
 @kernel
-def let_others_run(s: Any, leaf: int, user: int, now: int) -> None:
+def update_runnability_on_app_removal(s: Any, leaf: int, user: int, now: int) -> None:
     """updateRunnabilityOnAppRemoval: an application of a user has left a leaf; those that its place lets in run.
 
     One for each list that is looked at: of each leaf below the highest queue that was full, and of the user.

@@ -115,7 +115,7 @@ class Feed:
         where = f"job {job.id!r}"
         stages = self._check(job, where)
         if job.id in self._slot or job.id in self._ended_ms:
-            raise InputError("an earlier job in the input has this id", where=where, mend="rename one")
+            raise InputError("an earlier job in the input has this id", where=where, hint="rename one")
         world = with_jobs(world, stages=len(stages))
         g = world.g
         slot = int(g["job_free"][0])
@@ -127,7 +127,7 @@ class Feed:
         queue = self.queue_of(job.queue)
         if queue is None:
             raise InputError(
-                f"its queue {job.queue!r} is not a leaf queue", where=where, mend="name a leaf of the allocation file"
+                f"its queue {job.queue!r} is not a leaf queue", where=where, hint="name a leaf of the allocation file"
             )
         endless = job.kind == "service" and job.lifetime_s is None
         record: list[Any] = [0] * len(_JOB)
@@ -179,7 +179,7 @@ class Feed:
                 raise InputError(
                     f"submitted at {job.submit_s:g} s, before its predecessor in the input",
                     where=where,
-                    mend="sort the input by submission",
+                    hint="sort the input by submission",
                 )
             self._last_s = job.submit_s
             world = w.with_events(world, 1024)
@@ -197,7 +197,7 @@ class Feed:
             raise InputError(
                 f"it follows job {job.after_job!r}, which is not in the input before it",
                 where=where,
-                mend="name a job that comes earlier",
+                hint="name a job that comes earlier",
             )
         return world, None
 
@@ -267,8 +267,8 @@ class Feed:
     def _check(self, job: JobSpec, where: str) -> list[Stage]:
         """What cannot be simulated is an InputError; the stages in the order of their priorities."""
 
-        def refuse(what: str, mend: str) -> InputError:
-            return InputError(what, where=where, mend=mend)
+        def refuse(what: str, hint: str) -> InputError:
+            return InputError(what, where=where, hint=hint)
 
         if job.kind not in JOB_KINDS:
             raise refuse(f"its kind is {job.kind!r}", f"one of {', '.join(JOB_KINDS)}")
@@ -385,7 +385,7 @@ def _in_order(jobs: Sequence[JobSpec]) -> list[JobSpec]:
             raise InputError(
                 f"it follows job {job.after_job!r}, which is not in the input",
                 where=f"job {job.id!r}",
-                mend="name a job of the input",
+                hint="name a job of the input",
             )
         else:
             following.setdefault(job.after_job, []).append(job)
@@ -402,6 +402,6 @@ def _in_order(jobs: Sequence[JobSpec]) -> list[JobSpec]:
         raise InputError(
             "it waits for itself, through other jobs",
             where=f"job {circle.id!r}",
-            mend="break the circle of `after_job`",
+            hint="break the circle of `after_job`",
         )
     return ordered

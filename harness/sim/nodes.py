@@ -29,7 +29,7 @@ from harness.sim.containers import (
     node_release,
     report_done,
 )
-from harness.sim.enforcer import let_others_run
+from harness.sim.enforcer import update_runnability_on_app_removal
 from harness.sim.fair import apps as fs_apps
 from harness.sim.fair import assign as fs_assign
 from harness.sim.fair import containers as fs_containers
@@ -230,7 +230,7 @@ def _end_attempt(s: Any, i: int, now: int) -> None:
     _leave(s, i, now)
     x = s.a[i]
     if x.runnable == 1:
-        let_others_run(s, x.q, x.user, now)
+        update_runnability_on_app_removal(s, x.q, x.user, now)
 
 
 @kernel

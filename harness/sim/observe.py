@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.base.quick import quick
+from harness.base.quick import fast_constructor
 from harness.model.queues import QueueTree
 from harness.model.resources import Resource
 from harness.model.snapshot import (
@@ -48,7 +48,12 @@ _COLUMNS = 16
 _VIEWED = MB_MS
 
 
-_view, _resource, _snapshot, _figures = quick(QueueView), quick(Resource), quick(Snapshot), quick(Figures)
+_view, _resource, _snapshot, _figures = (
+    fast_constructor(QueueView),
+    fast_constructor(Resource),
+    fast_constructor(Snapshot),
+    fast_constructor(Figures),
+)
 
 _FAIR, _CAPACITY, _W = at_address(FairState), at_address(CapacityState), at_address(World)
 
@@ -210,16 +215,16 @@ class Observer:
         for path, parent, leaf, weight, index, least, most in static:
             row, last = rows[index], rows_before[index]
             # Ends are those since the look before, so they are compared too.
-            made_of = viewed[path] = [
+            software_fingerprint = viewed[path] = [
                 *row[:_VIEWED],
                 row[APPS_DONE] - last[APPS_DONE],
                 row[TASKS] - last[TASKS],
             ]
-            if made_of == before.get(path):
+            if software_fingerprint == before.get(path):
                 queues[path] = views[path]
                 continue
             mb, vc = row[MB], row[VC]
-            ended_apps, ended_tasks = made_of[_VIEWED:] if leaf else (None, None)
+            ended_apps, ended_tasks = software_fingerprint[_VIEWED:] if leaf else (None, None)
             queues[path] = _view(
                 path,
                 parent,

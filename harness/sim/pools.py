@@ -63,7 +63,7 @@ def extended(state: S, which: str, head: str, count: str, link: str, size: int) 
 
 
 @dataclass(frozen=True, slots=True)
-class Driven:
+class DriverOptions:
     """How a scheduler is driven.
 
     cluster_timestamp, node_port : parts of Hadoop's ids, whose hashes order what preemption looks at.
@@ -83,7 +83,7 @@ class Driven:
     mutations: int = 0
 
 
-class Pooled:
+class SchedulerBase:
     """A scheduler's state with the names of its nodes and queues.
 
     ``S`` is replaced by whatever makes room: read it anew after that.
@@ -95,8 +95,8 @@ class Pooled:
     kept: ClassVar[int] = 0
     S: Any
 
-    def __init__(self, nodes: Iterable[NodeLike], driven: Driven | None) -> None:
-        self.driven = driven or Driven()
+    def __init__(self, nodes: Iterable[NodeLike], driven: DriverOptions | None) -> None:
+        self.driven = driven or DriverOptions()
         self.mutations = self.driven.mutations
         self.queue_slots: dict[str, int] = {}
         self.queue_paths: list[str] = []
@@ -111,10 +111,10 @@ class Pooled:
         g["conf_max_mb"], g["conf_max_vcores"] = conf.integer(high + "mb", 8192), conf.integer(high + "vcores", 4)
         for resource in ("mb", "vcores"):
             if not least <= g["min_" + resource] <= g["conf_max_" + resource]:
-                wrong, mend = "negative", "set minimum <= maximum, as the ResourceManager demands"
+                wrong, hint = "negative", "set minimum <= maximum, as the ResourceManager demands"
                 if least > 0:
-                    wrong, mend = "not positive", "set 0 < minimum <= maximum"
-                raise InputError(f"{low}{resource} is {wrong} or above the maximum", mend=mend)
+                    wrong, hint = "not positive", "set 0 < minimum <= maximum"
+                raise InputError(f"{low}{resource} is {wrong} or above the maximum", hint=hint)
 
     def _drive(self, g: Any, features: Iterable[tuple[int, str, float]]) -> None:
         """Write into the globals how the scheduler is driven, then what is switched off: (bit, field, value)."""

@@ -21,7 +21,7 @@ class Event:
     def __init__(self, index: int, raw: Any) -> None:
         self.where = f"event {index}"
         if not isinstance(raw, dict):
-            raise InputError("is not an object", where=self.where, mend='write {"t": ..., ...}')
+            raise InputError("is not an object", where=self.where, hint='write {"t": ..., ...}')
         self.raw: dict[str, Any] = raw
         self.t = self.integer(raw, "t")
         for extra in _EXTRAS:
@@ -29,7 +29,7 @@ class Event:
                 raise InputError(
                     f"{extra!r} is an automatic extra; only explicit scripts (base events) can be decided",
                     where=self.where,
-                    mend="write the script in its explicit form (the oracle's --explicit does it)",
+                    hint="write the script in its explicit form (the oracle's --explicit does it)",
                 )
 
     def requests(self) -> list[Any]:
@@ -40,7 +40,7 @@ class Event:
         value = where.get(key, default)
         if isinstance(value, bool) or not isinstance(value, int) or not -_LIMIT <= value <= _LIMIT:
             raise InputError(
-                f"{key!r} is {value!r}, not an integer in range", where=self.where, mend="write an integer"
+                f"{key!r} is {value!r}, not an integer in range", where=self.where, hint="write an integer"
             )
         return value
 
@@ -48,19 +48,19 @@ class Event:
         """An integer from 0 to the largest that Hadoop keeps in an int."""
         value = self.integer(where, key, default)
         if not 0 <= value <= 2**31 - 1:
-            raise InputError(f"{key!r} is {value}", where=self.where, mend="write an integer from 0 to 2147483647")
+            raise InputError(f"{key!r} is {value}", where=self.where, hint="write an integer from 0 to 2147483647")
         return value
 
     def text(self, where: Mapping[str, Any], key: str, default: str | None = None) -> str:
         value = where.get(key, default)
         if not isinstance(value, str):
-            raise InputError(f"{key!r} is {value!r}, not a text", where=self.where, mend="write a name in quotes")
+            raise InputError(f"{key!r} is {value!r}, not a text", where=self.where, hint="write a name in quotes")
         return value
 
     def inner(self, key: str) -> dict[str, Any]:
         value = self.raw.get(key)
         if not isinstance(value, dict):
-            raise InputError(f"{key!r} is not an object", where=self.where, mend=f'write "{key}": {{...}}')
+            raise InputError(f"{key!r} is not an object", where=self.where, hint=f'write "{key}": {{...}}')
         return value
 
 
@@ -68,14 +68,14 @@ def option(options: Mapping[str, Any], name: str, choices: tuple[str, ...]) -> s
     """An option's value; the first choice is the default."""
     value = options.get(name, choices[0])
     if value not in choices:
-        raise InputError(f"option {name!r} is {value!r}", mend=f"write one of: {', '.join(choices)}")
+        raise InputError(f"option {name!r} is {value!r}", hint=f"write one of: {', '.join(choices)}")
     return str(value)
 
 
 def whole(options: Mapping[str, Any], name: str, default: int) -> int:
     value = options.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _LIMIT:
-        raise InputError(f"option {name!r} is {value!r}", mend="write an integer from 0 on")
+        raise InputError(f"option {name!r} is {value!r}", hint="write an integer from 0 on")
     return value
 
 
@@ -85,11 +85,11 @@ MOST_SCRIPT_BYTES = 256 << 20
 
 def read_script(path: str) -> Any:
     """A script from a file; InputError if it cannot be read or is not JSON."""
-    text = read_text(path, MOST_SCRIPT_BYTES, mend="give the path of a readable file")
+    text = read_text(path, MOST_SCRIPT_BYTES, hint="give the path of a readable file")
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"is not JSON: {error}", where=path, mend="write one JSON object") from error
+        raise InputError(f"is not JSON: {error}", where=path, hint="write one JSON object") from error
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -106,7 +106,7 @@ def _encoded(text: str) -> bytes:
         return text.encode("utf-8")
     except UnicodeEncodeError as error:
         what = f"a name holds {text[error.start]!r}, half a surrogate pair, which UTF-8 cannot write"
-        raise InputError(what, mend="rename it") from error
+        raise InputError(what, hint="rename it") from error
 
 
 def render_answer(answer: Mapping[str, Any]) -> str:

@@ -81,7 +81,7 @@ class SimSetup:
         them.
     task_lengths
         What the control core is told of the mean task length: of the finished tasks' ``work``, exactly, or what a
-        ResourceManager shows of ``containers`` (harness.control.look.Lengths), as on a real cluster.
+        ResourceManager shows of ``containers`` (harness.control.app_observer.Lengths), as on a real cluster.
     resource
         What the fairness integrals are counted in (memory: MiB; vcores; dominant: MiB of the dominant share).
     sample_s

@@ -135,5 +135,5 @@ def _check_level(queues: list[Queue], q: NDArray[Any], parent: int, vcores: bool
             f"the ResourceManager would hang here: its search for the {what} shares below {path} never ends, "
             f"because {', '.join(nan)} has the weight NaN",
             where=f"queue {path}",
-            mend="give these queues finite weights",
+            hint="give these queues finite weights",
         )

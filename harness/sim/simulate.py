@@ -68,7 +68,7 @@ class Simulation:
         for queue in setup.entitlements:
             if queue not in self.tree:
                 raise InputError(
-                    f"an entitlement for {queue!r}, which is not a queue", mend="name queues of the allocation file"
+                    f"an entitlement for {queue!r}, which is not a queue", hint="name queues of the allocation file"
                 )
         self.plan = self._first_plan()
         self._steering: Steering
@@ -132,12 +132,12 @@ class Simulation:
             raise InputError(
                 "policies of queues and recorded scripts are the Fair Scheduler's",
                 where="scheduler: capacity",
-                mend="leave them out",
+                hint="leave them out",
             )
         settings = {**capacity_settings(self.allocations, self.setup.nodes), **self.setup.capacity}
         made = CapacityScheduler(conf, settings, self.setup.nodes)
         if set(made.queue_slots) != {queue.path for queue in self.tree}:
-            raise InputError("its queues are not the experiment's", where="capacity", mend="name the same queues")
+            raise InputError("its queues are not the experiment's", where="capacity", hint="name the same queues")
         self._steering = steering_of(made.settings, self._capacity())
         if self.plan is not None and self.setup.mode == "outside":
             settings_with(self._steering, self.plan)  # what cannot be is refused before anything runs
@@ -153,7 +153,7 @@ class Simulation:
             raise InputError(
                 "a run whose order is not Hadoop's is not a decision script",
                 where="record_script",
-                mend="record a policy from outside, or static, fair or drf",
+                hint="record a policy from outside, or static, fair or drf",
             )
         return Calls(conf, self.allocations, self.setup.nodes)
 

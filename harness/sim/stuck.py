@@ -68,7 +68,7 @@ class _Waits:
     mb: int
     vcores: int
     why: str
-    mend: str
+    hint: str
 
 
 def why_stuck(S: Any, tree: QueueTree, order: list[int], scheduler: str = "fair") -> str:
@@ -87,8 +87,8 @@ def why_stuck(S: Any, tree: QueueTree, order: list[int], scheduler: str = "fair"
         size = f"{one.mb:,} MiB and {one.vcores} vcores"
         texts.append(f"{one.apps} application(s) of {one.path} wait for {what} containers of {size}: {one.why}")
     more = f"; and {len(found) - _MOST} more" if len(found) > _MOST else ""
-    mends = list(dict.fromkeys(one.mend for one in found[:_MOST]))
-    return f"{'; '.join(texts)}{more}; {' or '.join(mends)}"
+    hints = list(dict.fromkeys(one.hint for one in found[:_MOST]))
+    return f"{'; '.join(texts)}{more}; {' or '.join(hints)}"
 
 
 def _of_leaf(S: Any, path: str, index: int) -> list[_Waits]:
@@ -105,8 +105,8 @@ def _of_leaf(S: Any, path: str, index: int) -> list[_Waits]:
     for masters, sizes in waiting.items():
         if sizes:
             mb, vcores = min(sizes)
-            why, mend = _cause(S, q, mb, vcores, masters)
-            result.append(_Waits(path, masters, len(sizes), mb, vcores, why, mend))
+            why, hint = _cause(S, q, mb, vcores, masters)
+            result.append(_Waits(path, masters, len(sizes), mb, vcores, why, hint))
     idle = int(q["n_nonrun"])
     if idle and not result:
         why = f"{int(q['n_run'])} may run at a time and do not end"

@@ -40,7 +40,7 @@ _JOB = re.compile(rb'\{"job": "(application_\d+_\d+)"')
 
 
 @dataclass(slots=True)
-class Looked:
+class Polled:
     """What a look found: applications that have ended since, how many of them were not seen to end, and how many
     numbers the ResourceManager gave out that nobody saw an application of. ``left_out``: applications that have ended
     and whose figures cannot be -> why."""
@@ -63,13 +63,13 @@ class Follower:
     highest: dict[int, int] = field(default_factory=dict)
     written: dict[str, int] = field(default_factory=dict)
 
-    def look(self, apps: Sequence[App], left_out: Mapping[str, str] | None = None) -> Looked:
+    def look(self, apps: Sequence[App], left_out: Mapping[str, str] | None = None) -> Polled:
         """One look at all that the ResourceManager retains.
 
         ``left_out``: applications whose figures cannot be -> why. One that runs stays as it was last seen.
         """
         left_out = left_out or {}
-        found, shown = Looked(), {app.id for app in apps}
+        found, shown = Polled(), {app.id for app in apps}
         found.unseen = self._count(apps)
         for app in apps:
             if app.id in self.written:
@@ -156,7 +156,7 @@ class Recording:
         try:
             if not stat.S_ISREG(os.fstat(self._file).st_mode):
                 # It is read again when the recording is resumed.
-                raise InputError("not a regular file", where=str(path), mend="give a regular file, or use -o")
+                raise InputError("not a regular file", where=str(path), hint="give a regular file, or use -o")
             self._take_up()
         except BaseException:
             self.close()
@@ -177,16 +177,16 @@ class Recording:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise InputError("another process records into it", where=where, mend="end that, or give another") from None
+            raise InputError("another process records into it", where=where, hint="end that, or give another") from None
         if self.state_path.exists():
-            mend = "remove it: what has not ended is then recorded when it ends"
-            state = read_json(self.state_path, mend)
+            hint = "remove it: what has not ended is then recorded when it ends"
+            state = read_json(self.state_path, hint)
             try:
                 self.follower = Follower.restored(state)
                 self.waiting = [(_seen(one), float(since)) for one, since in state["waiting"]]
                 self.looked_s = float(state["looked_s"])
             except (KeyError, TypeError, ValueError, AttributeError):
-                raise InputError("not what a recording leaves", where=str(self.state_path), mend=mend) from None
+                raise InputError("not what a recording leaves", where=str(self.state_path), hint=hint) from None
         whole = 0
         with self.path.open("rb") as lines:
             for line in lines:
@@ -197,7 +197,7 @@ class Recording:
                 if line.startswith(b'{"trace"'):
                     self.header = self._known_header(line)
         if whole and self.header is None:
-            raise InputError("not a recording of `record --follow`", where=where, mend="give another file")
+            raise InputError("not a recording of `record --follow`", where=where, hint="give another file")
         os.ftruncate(self._file, whole)
         if self.header is not None:
             self.zero_ms = self.header.zero_ms
@@ -208,8 +208,8 @@ class Recording:
         except ValueError:
             found = None
         if found is None or found.zero_ms is None:
-            mend = "give another file: this one is whole, and does not go on"
-            raise InputError("not a recording of `record --follow`", where=str(self.path), mend=mend)
+            hint = "give another file: this one is whole, and does not go on"
+            raise InputError("not a recording of `record --follow`", where=str(self.path), hint=hint)
         return found
 
     def meet(self, shown: Iterable[str]) -> None:
@@ -340,7 +340,7 @@ class Following:
                 waiting.append((seen, since))
         return jobs, waiting
 
-    def _note(self, found: Looked, now_s: float) -> NoteLine | None:
+    def _note(self, found: Polled, now_s: float) -> NoteLine | None:
         """What cannot be known since the last look; None: nothing."""
         last = self.recording.looked_s
         away = last is not None and now_s - last > max(60.0, 5 * self.every_s)

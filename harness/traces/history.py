@@ -146,7 +146,7 @@ class History:
         if listed is None and isinstance(found, dict):
             return []
         if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
-            raise BadAnswer(f"no list of {inner}", where=answer.url, mend="check that this is a JobHistoryServer")
+            raise BadAnswer(f"no list of {inner}", where=answer.url, hint="check that this is a JobHistoryServer")
         return listed
 
 

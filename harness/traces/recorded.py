@@ -465,16 +465,16 @@ def read_trace(path: Path) -> Trace:
                 seen.add(job.job)
                 jobs.append((job, where))
     if header is None:
-        raise InputError("the trace is empty", where=str(path), mend="record one: yarnfair record --rm URL -o FILE")
+        raise InputError("the trace is empty", where=str(path), hint="record one: yarnfair record --rm URL -o FILE")
     if header.zero_ms is not None:
         jobs += [(job, str(running_beside(path))) for job in _running(path) if job.job not in seen]
     if not jobs:
-        raise NoJob("the trace has no job", where=str(path), mend="record while something runs")
+        raise NoJob("the trace has no job", where=str(path), hint="record while something runs")
     leaves = set(header.leaves())
     for job, where in jobs:
         if job.queue not in leaves:
             raise InputError(
-                f"its queue {job.queue!r} is not a leaf of the first line", where=where, mend="add it there"
+                f"its queue {job.queue!r} is not a leaf of the first line", where=where, hint="add it there"
             )
     listed = [job for job, _ in jobs]
     if header.zero_ms is not None:
@@ -497,15 +497,15 @@ def _line(model: type[M], line: bytes, where: str) -> M:
     try:
         document = json.loads(line, parse_constant=no_constant)
     except (ValueError, RecursionError) as error:
-        mend = "see docs/reference/trace.md; is it a trace of `yarnfair record`?"
-        raise InputError(f"not a line of JSON ({str(error)[:80]})", where=where, mend=mend) from None
+        hint = "see docs/reference/trace.md; is it a trace of `yarnfair record`?"
+        raise InputError(f"not a line of JSON ({str(error)[:80]})", where=where, hint=hint) from None
     return validated(model, YamlDocument(where, document, {}))
 
 
 def _check(job: JobLine, seen: set[str], where: str) -> None:
     if job.job in seen:
-        raise InputError(f"job {job.job!r} appears twice", where=where, mend="rename one")
+        raise InputError(f"job {job.job!r} appears twice", where=where, hint="rename one")
     if job.after_job is not None and job.after_job not in seen:
         raise InputError(
-            f"it follows job {job.after_job!r}, which no earlier line has", where=where, mend="sort the lines"
+            f"it follows job {job.after_job!r}, which no earlier line has", where=where, hint="sort the lines"
         )

@@ -78,7 +78,7 @@ def nodes_of(nodes: Sequence[NodeStatus]) -> list[NodeLine]:
     """The RUNNING nodes by size, as the ResourceManager shows them. Raises InputError when there is none."""
     found = nodes_by_size((node.total.memory_mb, node.total.vcores) for node in nodes if node.state == "RUNNING")
     if not found:
-        raise InputError("no node is RUNNING", mend="look at its NodeManagers (`yarnfair cluster doctor --rm URL`)")
+        raise InputError("no node is RUNNING", hint="look at its NodeManagers (`yarnfair cluster doctor --rm URL`)")
     return found
 
 
@@ -119,7 +119,7 @@ def record_rm(
         what = "no application has run"
         if sifted.left_out:
             what = f"no application with figures that can be has run: {sifted.words()}"
-        raise NothingRan(what, where=client.rest.http.current, mend="record while something runs")
+        raise NothingRan(what, where=client.rest.http.current, hint="record while something runs")
     zero_ms = min(app.started_ms for app in apps)
     detail: Counter[str] = Counter()
     jobs = []

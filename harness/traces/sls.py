@@ -36,7 +36,7 @@ _SPACE = " \t\r\n"
 
 def objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """(place, object) for each JSON object of a file of concatenated ones."""
-    text = read_text(path, MAX_BYTES, mend="check the path, or split the file")
+    text = read_text(path, MAX_BYTES, hint="check the path, or split the file")
     decoder = json.JSONDecoder(parse_constant=no_constant)
     at = start = found = 0
     line = 1
@@ -52,27 +52,27 @@ def objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         except json.JSONDecodeError as error:
             if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated"):
                 raise InputError(
-                    "the trace ends inside the object that begins here", where=place, mend="the file is truncated"
+                    "the trace ends inside the object that begins here", where=place, hint="the file is truncated"
                 ) from None
             raise InputError(
-                f"not JSON: {error.msg}", where=f"{path}:{error.lineno}", mend="mend the syntax there"
+                f"not JSON: {error.msg}", where=f"{path}:{error.lineno}", hint="mend the syntax there"
             ) from None
         except (ValueError, RecursionError) as error:
             what = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-            raise InputError(f"not usable JSON: {what}", where=place, mend="mend this object") from None
+            raise InputError(f"not usable JSON: {what}", where=place, hint="mend this object") from None
         if not isinstance(value, dict):
-            raise InputError(f"expected an object, found {type(value).__name__}", where=place, mend="see SLS' manual")
+            raise InputError(f"expected an object, found {type(value).__name__}", where=place, hint="see SLS' manual")
         found += 1
         yield place, value
     if not found:
-        raise InputError("the trace is empty", where=str(path), mend="give a file with at least one object")
+        raise InputError("the trace is empty", where=str(path), hint="give a file with at least one object")
 
 
 def _whole(item: dict[str, Any], key: str, place: str, *, low: int, high: int, default: int | None = None) -> int:
     """A whole number of ``item``; SLS writes numbers as numbers or as strings."""
     if key not in item:
         if default is None:
-            raise InputError(f"{key} is missing", where=place, mend=f"add {key}")
+            raise InputError(f"{key} is missing", where=place, hint=f"add {key}")
         return default
     value = item[key]
     if isinstance(value, str) and re.fullmatch(r"[+-]?\d+", value.strip(), re.ASCII):
@@ -80,18 +80,18 @@ def _whole(item: dict[str, Any], key: str, place: str, *, low: int, high: int, d
     if isinstance(value, float) and value == value and abs(value) < 2**53 and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InputError(f"{key} is {str(value)[:40]!r}, not a whole number", where=place, mend=f"mend {key}")
+        raise InputError(f"{key} is {str(value)[:40]!r}, not a whole number", where=place, hint=f"mend {key}")
     if not low <= value <= high:
-        raise InputError(f"{key} is {str(value)[:40]}, outside {low} .. {high}", where=place, mend=f"mend {key}")
+        raise InputError(f"{key} is {str(value)[:40]}, outside {low} .. {high}", where=place, hint=f"mend {key}")
     return value
 
 
 def _text(item: dict[str, Any], key: str, place: str, default: str | None) -> str:
     value = item.get(key, default)
     if value is None:
-        raise InputError(f"{key} is missing", where=place, mend=f"add {key}")
+        raise InputError(f"{key} is missing", where=place, hint=f"add {key}")
     if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
-        raise InputError(f"{key} is {str(value)[:40]!r}, not a name", where=place, mend=f"mend {key}")
+        raise InputError(f"{key} is {str(value)[:40]!r}, not a name", where=place, hint=f"mend {key}")
     return str(value)
 
 
@@ -111,10 +111,10 @@ def _stages(tasks: list[Any], place: str) -> tuple[Stage, ...]:
     for index, task in enumerate(tasks):
         at = f"{place}, job.tasks[{index}]"
         if not isinstance(task, dict):
-            raise InputError(f"expected an object, found {type(task).__name__}", where=at, mend="see SLS' manual")
+            raise InputError(f"expected an object, found {type(task).__name__}", where=at, hint="see SLS' manual")
         kind = _text(task, "container.type", at, "map")
         if kind not in ("map", "reduce"):
-            raise InputError(f"container.type is {kind[:40]!r}", where=at, mend="map or reduce")
+            raise InputError(f"container.type is {kind[:40]!r}", where=at, hint="map or reduce")
         if "duration.ms" in task or "container.duration.ms" in task:
             key = "duration.ms" if "duration.ms" in task else "container.duration.ms"
             life_ms = _whole(task, key, at, low=0, high=MAX_MS)
@@ -122,12 +122,12 @@ def _stages(tasks: list[Any], place: str) -> tuple[Stage, ...]:
             start_ms = _whole(task, "container.start.ms", at, low=0, high=MAX_MS)
             end_ms = _whole(task, "container.end.ms", at, low=0, high=MAX_MS)
             if end_ms < start_ms:
-                raise InputError("container.end.ms is before container.start.ms", where=at, mend="swap them")
+                raise InputError("container.end.ms is before container.start.ms", where=at, hint="swap them")
             life_ms = end_ms - start_ms
         count = _whole(task, "count", at, low=1, high=MAX_TASKS, default=1)
         total += count
         if total > MAX_TASKS:
-            raise InputError(f"more than {MAX_TASKS} tasks in one job", where=at, mend="mend count")
+            raise InputError(f"more than {MAX_TASKS} tasks in one job", where=at, hint="mend count")
         priority = _whole(task, "container.priority", at, low=0, high=1 << 20, default=20)
         size = _resource(task, "container.", at, DEFAULT_CONTAINER)
         groups.setdefault((0 if kind == "map" else 1, priority, size), []).extend([life_ms / 1000.0] * count)
@@ -180,10 +180,10 @@ def is_job(item: dict[str, Any]) -> bool:
 def job_of(item: dict[str, Any], place: str) -> SlsJob:
     """The job of one object. Raises InputError with its place for a field that cannot be."""
     if _text(item, "am.type", place, "mapreduce") not in ("mapreduce", "stream", "dag"):
-        raise InputError(f"am.type {str(item['am.type'])[:40]!r}", where=place, mend="mapreduce, stream or dag")
+        raise InputError(f"am.type {str(item['am.type'])[:40]!r}", where=place, hint="mapreduce, stream or dag")
     tasks = item.get("job.tasks")
     if not isinstance(tasks, list) or not tasks:
-        raise InputError("job.tasks is missing or empty", where=place, mend="add at least one task")
+        raise InputError("job.tasks is missing or empty", where=place, hint="add at least one task")
     count = _whole(item, "job.count", place, low=1, high=1_000_000, default=1)
     name = _text(item, "job.id", place, None) if "job.id" in item and count == 1 else ""
     queue = _text(item, "job.queue.name", place, "default")
@@ -216,21 +216,21 @@ def load_jobs(path: str | Path) -> list[JobSpec]:
         if not is_job(item):
             continue
         if "job.queue.name" not in item:
-            raise InputError("job.queue.name is missing", where=place, mend="add job.queue.name")
+            raise InputError("job.queue.name is missing", where=place, hint="add job.queue.name")
         found = job_of(item, place)
         if len(jobs) + found.count > 10_000_000:
-            raise InputError("more than 10,000,000 jobs in one trace", where=place, mend="mend job.count")
+            raise InputError("more than 10,000,000 jobs in one trace", where=place, hint="mend job.count")
         for _ in range(found.count):
             while not found.spec.id and str(numbered) in seen:
                 numbered += 1
             name = found.spec.id or str(numbered)
             numbered += 1
             if name in seen:
-                raise InputError(f"job.id {name!r} also appears at {seen[name]}", where=place, mend="rename one")
+                raise InputError(f"job.id {name!r} also appears at {seen[name]}", where=place, hint="rename one")
             seen[name] = place
             jobs.append(replace(found.spec, id=name, name=name))
     if not jobs:
-        raise InputError("the trace has no job", where=str(path), mend="is it a file of nodes?")
+        raise InputError("the trace has no job", where=str(path), hint="is it a file of nodes?")
     jobs.sort(key=lambda job: job.submit_s)
     return jobs
 
@@ -251,20 +251,20 @@ def load_nodes(path: str | Path) -> list[NodeSpec]:
         if "nodes" not in item:
             if "job.tasks" in item:
                 continue
-            raise InputError("neither nodes nor num.nodes", where=place, mend="see SLS' manual")
+            raise InputError("neither nodes nor num.nodes", where=place, hint="see SLS' manual")
         rack = "/" + _text(item, "rack", place, "default-rack").lstrip("/")
         if not isinstance(item["nodes"], list):
-            raise InputError("nodes is not a list", where=place, mend="see SLS' manual")
+            raise InputError("nodes is not a list", where=place, hint="see SLS' manual")
         for index, node in enumerate(item["nodes"]):
             at = f"{place}, nodes[{index}]"
             if not isinstance(node, dict):
-                raise InputError(f"expected an object, found {type(node).__name__}", where=at, mend="see SLS' manual")
+                raise InputError(f"expected an object, found {type(node).__name__}", where=at, hint="see SLS' manual")
             name = _text(node, "node", at, None)
             if name in seen:
-                raise InputError(f"node {name!r} twice", where=at, mend="rename one")
+                raise InputError(f"node {name!r} twice", where=at, hint="rename one")
             seen.add(name)
             size = _resource(node, "", at, default)
             nodes.append(NodeSpec(name, size.memory_mb, size.vcores, rack=rack))
     if not nodes:
-        raise InputError("the file has no node", where=str(path), mend="is it a file of jobs?")
+        raise InputError("the file has no node", where=str(path), hint="is it a file of jobs?")
     return nodes

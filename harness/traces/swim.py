@@ -49,9 +49,9 @@ def _number(text: str, column: int, where: str) -> int:
     # int() would accept "1_000", " 7 " and other alphabets' digits; none of them is in a trace.
     if not (text.isascii() and text.isdigit()):
         what = f"column {column + 1} ({COLUMNS[column]}) is {text[:40]!r}, not a whole number from 0 up"
-        raise InputError(what, where=where, mend="restore the line from the original trace")
+        raise InputError(what, where=where, hint="restore the line from the original trace")
     if len(text) > 18:
-        raise InputError(f"column {column + 1} ({COLUMNS[column]}) is beyond 10^18", where=where, mend="correct it")
+        raise InputError(f"column {column + 1} ({COLUMNS[column]}) is beyond 10^18", where=where, hint="correct it")
     return int(text)
 
 
@@ -77,27 +77,27 @@ def read_swim(path: Path) -> Iterator[SwimRow]:
             if not raw.endswith(b"\n"):
                 # Even six columns may be a truncated number: "250" of "2500".
                 raise InputError(
-                    "the last line is cut off (no end of line)", where=where, mend="restore the whole trace"
+                    "the last line is cut off (no end of line)", where=where, hint="restore the whole trace"
                 )
             try:
                 fields = raw.decode("utf-8").rstrip("\r\n").split("\t")
             except UnicodeDecodeError:
-                raise InputError("not UTF-8 text", where=where, mend="restore the trace") from None
+                raise InputError("not UTF-8 text", where=where, hint="restore the trace") from None
             if len(fields) != len(COLUMNS):
                 what = f"{len(fields)} tab-separated column(s) where a SWIM trace has {len(COLUMNS)}"
-                raise InputError(what, where=where, mend="restore the line: " + ", ".join(COLUMNS))
+                raise InputError(what, where=where, hint="restore the line: " + ", ".join(COLUMNS))
             submit, _gap, size, shuffle, output = (_number(fields[i], i, where) for i in range(1, 6))
             if submit < before:
                 what = f"submission time {submit} s comes before the previous line's {before} s"
-                raise InputError(what, where=where, mend="sort the trace by its second column")
+                raise InputError(what, where=where, hint="sort the trace by its second column")
             if not fields[0] or fields[0] in seen:
                 what = f"job id {fields[0][:40]!r} is empty or appears twice"
-                raise InputError(what, where=where, mend="give each job an id of its own")
+                raise InputError(what, where=where, hint="give each job an id of its own")
             seen.add(fields[0])
             before = submit
             yield SwimRow(fields[0], submit, size, shuffle, output)
     if at == 0:
-        raise InputError("the trace is empty", where=name, mend="give it at least one job")
+        raise InputError("the trace is empty", where=name, hint="give it at least one job")
 
 
 def swim_jobs(

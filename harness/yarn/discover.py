@@ -11,10 +11,10 @@ from contextlib import closing
 from urllib.parse import urlsplit
 
 from harness.yarn.errors import BadAnswer, Refused, Unreachable, well_formed
-from harness.yarn.files import AllocationPlace, LocalPlace
+from harness.yarn.files import ConfigStore, LocalStore
 from harness.yarn.http import HttpClient, HttpOptions, base_url
-from harness.yarn.places import WebHdfsPlace
 from harness.yarn.rmclient import RmAddress
+from harness.yarn.stores import WebHdfsStore
 
 _ADMIN, _CLIENT = "yarn.resourcemanager.admin.address", "yarn.resourcemanager.address"
 _FILE = "yarn.scheduler.fair.allocation.file"
@@ -62,13 +62,13 @@ def allocation_file(rest: str, options: HttpOptions) -> str | None:
         return rm_property(http, base, _FILE)
 
 
-def file_of_each(rms: Sequence[RmAddress], place: AllocationPlace, options: HttpOptions) -> str | None:
+def file_of_each(rms: Sequence[RmAddress], place: ConfigStore, options: HttpOptions) -> str | None:
     """Why not all of these RMs may read the file at `place`, in words; None where they seem to.
 
     A path without a scheme is a file of the RM's own machine. Whether it lies in a folder that they share, only the
     administrator knows.
     """
-    if len(rms) < 2 or isinstance(place, WebHdfsPlace):
+    if len(rms) < 2 or isinstance(place, WebHdfsStore):
         return None
     for rm in rms:
         try:
@@ -84,7 +84,7 @@ def file_of_each(rms: Sequence[RmAddress], place: AllocationPlace, options: Http
     return None
 
 
-def another_file(rms: Sequence[RmAddress], place: AllocationPlace, options: HttpOptions) -> str | None:
+def another_file(rms: Sequence[RmAddress], place: ConfigStore, options: HttpOptions) -> str | None:
     """Why the RM does not seem to read the file at `place`, in words; None where it does, or does not tell.
 
     Compares names, and of a local file what it is: so it also tells of a folder that is mounted under another name.
@@ -97,7 +97,7 @@ def another_file(rms: Sequence[RmAddress], place: AllocationPlace, options: Http
         if told is None or not urlsplit(told).path.startswith("/"):
             return None  # a name on its class path
         path = urlsplit(told).path
-        if path == urlsplit(place.name).path or (isinstance(place, LocalPlace) and place.is_file(path)):
+        if path == urlsplit(place.name).path or (isinstance(place, LocalStore) and place.is_file(path)):
             return None
         return (
             f"the ResourceManager reads {told[:200]}, and {place.name} is written: unless both are one file, no weight "

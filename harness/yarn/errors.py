@@ -38,11 +38,11 @@ class Refused(InputError):
         what: str,
         *,
         where: str | None = None,
-        mend: str | None = None,
+        hint: str | None = None,
         status: int = 0,
         exception: str = "",
     ) -> None:
-        super().__init__(what, where=where, mend=mend)
+        super().__init__(what, where=where, hint=hint)
         self.status = status
         self.exception = exception
 

@@ -1,7 +1,7 @@
 """Where an RM's allocation file lies, and replacing it there whole or not at all; here: in a folder of this machine.
 
 What the file says is harness.yarn.fair's business, whether the RM took it harness.yarn.rmclient's. Every place
-(harness.yarn.places has them all) writes a temporary file beside the old one and renames it over: a reader sees the old
+(harness.yarn.stores has them all) writes a temporary file beside the old one and renames it over: a reader sees the old
 file or the new one, never a part.
 """
 
@@ -40,7 +40,7 @@ def always() -> None:
     """Nothing keeps a file from being replaced."""
 
 
-class AllocationPlace(ABC):
+class ConfigStore(ABC):
     """A place where one allocation file lies. `name` is how messages call it."""
 
     name: str
@@ -81,7 +81,7 @@ class AllocationPlace(ABC):
         return FileChanged(
             "somebody else changed the allocation file",
             where=self.name,
-            mend="look at what changed; the next round starts from it",
+            hint="look at what changed; the next round starts from it",
         )
 
     def remove(self) -> None:
@@ -95,7 +95,7 @@ class AllocationPlace(ABC):
         """
         return 0
 
-    def beside(self, name: str) -> AllocationPlace:
+    def beside(self, name: str) -> ConfigStore:
         """Another file in the same folder (where a link leads to)."""
         raise NotImplementedError(f"{type(self).__name__} knows no folder")
 
@@ -142,7 +142,7 @@ def unreadable(lost: str, where: str, who: str = "a member of its group", comman
     return InputError(
         f"not replaced: {lost} could not read the new file (its owner and group cannot be set here)",
         where=where,
-        mend=f"run as the file's owner or as {who}, or let others read it ({command})",
+        hint=f"run as the file's owner or as {who}, or let others read it ({command})",
     )
 
 
@@ -185,7 +185,7 @@ def _take_back(temporary: str, target: Path, data: bytes) -> None:
 
 
 @dataclass(frozen=True)
-class LocalPlace(AllocationPlace):
+class LocalStore(ConfigStore):
     """A file of this machine or of a mounted folder. Mode, owner, group and POSIX ACL stay; a symbolic link stays one.
 
     Where owner or group cannot be set and somebody could not read the file afterwards, it is not replaced.
@@ -201,9 +201,9 @@ class LocalPlace(AllocationPlace):
     def file_name(self) -> str:
         return os.path.basename(os.path.realpath(self.path))
 
-    def beside(self, name: str) -> LocalPlace:
+    def beside(self, name: str) -> LocalStore:
         # Links in a circle have no end; reading says so.
-        return LocalPlace(Path(os.path.realpath(self.path)).with_name(name))
+        return LocalStore(Path(os.path.realpath(self.path)).with_name(name))
 
     def is_file(self, path: str) -> bool:
         """Whether ``path`` leads to this file (as far as that is seen here)."""
@@ -213,8 +213,8 @@ class LocalPlace(AllocationPlace):
         try:
             return read_whole(self.path, MAX_BYTES)
         except OSError as error:
-            mend = "check the path, and who may read it"
-            raise InputError(f"cannot be read: {reason(error)}", where=self.name, mend=mend) from None
+            hint = "check the path, and who may read it"
+            raise InputError(f"cannot be read: {reason(error)}", where=self.name, hint=hint) from None
 
     def _put(self, data: bytes, still: Callable[[], None] = always) -> None:
         self._put_over(data, None, still)
@@ -253,8 +253,8 @@ class LocalPlace(AllocationPlace):
                 os.close(folder)
         except OSError as error:
             # A file that is a mount point itself cannot be renamed over.
-            mend = "mount the folder that holds the file, not the file" if error.errno == 16 else None
-            raise InputError(f"cannot be written: {reason(error)}", where=self.name, mend=mend) from None
+            hint = "mount the folder that holds the file, not the file" if error.errno == 16 else None
+            raise InputError(f"cannot be written: {reason(error)}", where=self.name, hint=hint) from None
         finally:
             # It has its name by now, unless something went wrong.
             with contextlib.suppress(FileNotFoundError):
@@ -296,7 +296,7 @@ class LocalPlace(AllocationPlace):
         try:
             _set_acl(handle, acl)
         except OSError as error:
-            mend = "run as the file's owner, or take the ACL from the file"
+            hint = "run as the file's owner, or take the ACL from the file"
             raise InputError(
-                f"not replaced: its ACL cannot be kept: {reason(error)}", where=self.name, mend=mend
+                f"not replaced: its ACL cannot be kept: {reason(error)}", where=self.name, hint=hint
             ) from None

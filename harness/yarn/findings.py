@@ -55,9 +55,9 @@ class Finding:
     line: int
     queue: str | None
     what: str
-    mend: str
+    hint: str
     code: str
-    #: What `mend` says, as a change of the document; None where it leaves a choice.
+    #: What `hint` says, as a change of the document; None where it leaves a choice.
     fix: Fix | None = None
 
     @property
@@ -78,7 +78,7 @@ class Finding:
     def text(self, source: str) -> str:
         """The finding as one line."""
         place = f"{source}:{self.line}" + (f": queue {self.queue}" if self.queue else "")
-        return f"{place}: {self.what}; {self.mend} [{self.code}]"
+        return f"{place}: {self.what}; {self.hint} [{self.code}]"
 
 
 @dataclass(slots=True)

@@ -25,8 +25,8 @@ import urllib3
 from harness.base.debug import Timer, shown
 from harness.base.errors import CallError
 from harness.yarn.errors import BadAnswer, NoActiveRm, Refused, Unreachable, well_formed
-from harness.yarn.kerberos import Login, Spnego, mend_of, wants_ticket
-from harness.yarn.session import PEM_MEND, Session, Watch, tls_trouble, tls_words
+from harness.yarn.kerberos import Login, Spnego, hint_of, wants_ticket
+from harness.yarn.session import PEM_HINT, Session, Watch, tls_trouble, tls_words
 
 #: Whatever the HTTP stack may raise for what the other side or the network does.
 _TRANSPORT_ERRORS = (requests.RequestException, urllib3.exceptions.HTTPError, http.client.HTTPException, OSError)
@@ -71,13 +71,13 @@ class HttpOptions:
         for name in ("connect_timeout_s", "read_timeout_s", "deadline_s"):
             value = getattr(self, name)
             if not 0 < value <= 86_400:
-                raise CallError(f"{name} is {value}", mend="give seconds between 0 and 86400")
+                raise CallError(f"{name} is {value}", hint="give seconds between 0 and 86400")
         if self.attempts < 1 or self.backoff_s < 0:
             raise CallError("attempts must be at least 1 and backoff_s not negative")
         if self.auth not in ("simple", "spnego"):
-            raise CallError(f"unknown authentication {self.auth!r}", mend="use simple or spnego")
+            raise CallError(f"unknown authentication {self.auth!r}", hint="use simple or spnego")
         if self.auth == "simple" and (self.principal or self.keytab):
-            raise CallError("a principal or keytab with auth simple", mend="use auth spnego")
+            raise CallError("a principal or keytab with auth simple", hint="use auth spnego")
         check_certificates(self)
         if self.login is not None:
             self.login.check()
@@ -95,19 +95,19 @@ def check_certificates(options: HttpOptions) -> None:
         if path is not None and not os.path.isfile(path):
             raise CallError(f"{name}: no such file: {path}")
     if options.key_file and not options.cert_file:
-        raise CallError("key_file without cert_file", mend="give both")
+        raise CallError("key_file without cert_file", hint="give both")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
         if options.ca_file:
             context.load_verify_locations(options.ca_file)
     except OSError as error:
-        raise CallError(f"ca_file: {tls_words(error)}", where=options.ca_file, mend=PEM_MEND) from None
+        raise CallError(f"ca_file: {tls_words(error)}", where=options.ca_file, hint=PEM_HINT) from None
     try:
         if options.cert_file:
             # A key that wants a password would be asked for at the terminal.
             context.load_cert_chain(options.cert_file, options.key_file, password=lambda: b"")
     except OSError as error:
-        raise CallError(f"cert_file, key_file: {tls_words(error)}", where=options.cert_file, mend=PEM_MEND) from None
+        raise CallError(f"cert_file, key_file: {tls_words(error)}", where=options.cert_file, hint=PEM_HINT) from None
 
 
 def open_session(options: HttpOptions) -> Session:
@@ -200,25 +200,25 @@ def base_url(text: str) -> str:
     given = text.strip()
     if not re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*://", given):
         given = f"http://{given}"
-    mend = "give it as http://HOST:PORT or https://HOST:PORT"
+    hint = "give it as http://HOST:PORT or https://HOST:PORT"
     try:
         parts = urlsplit(given)
         port = parts.port
     except ValueError:
         # The library's words quote a part of the address, which may be a part of a password. With its scheme, an
         # address is recognised as one where passwords are hidden.
-        raise CallError(f"{given!r} is not an address: its host or its port is not valid", mend=mend) from None
+        raise CallError(f"{given!r} is not an address: its host or its port is not valid", hint=hint) from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise CallError(f"{given!r} is not an address of a ResourceManager", mend=mend)
+        raise CallError(f"{given!r} is not an address of a ResourceManager", hint=hint)
     if parts.username is not None or parts.password is not None:
-        raise CallError("an address with a user or password in it", where=parts.hostname, mend=mend)
+        raise CallError("an address with a user or password in it", where=parts.hostname, hint=hint)
     if parts.query or parts.fragment:
-        raise CallError(f"{text!r} has more than a host, a port and a path", mend=mend)
+        raise CallError(f"{text!r} has more than a host, a port and a path", hint=hint)
     prefix = _OWN_PATHS.sub("", parts.path.rstrip("/"))
     if not _PREFIX.fullmatch(prefix) or "/../" in f"{prefix}/":
-        raise CallError(f"{text!r} has a path that is none of a proxy", mend=mend)
+        raise CallError(f"{text!r} has a path that is none of a proxy", hint=hint)
     if not re.fullmatch(r"[A-Za-z0-9_.:%-]+", parts.hostname) or port == 0:
-        raise CallError(f"{text!r} is not an address of a ResourceManager", mend=mend)
+        raise CallError(f"{text!r} is not an address of a ResourceManager", hint=hint)
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{parts.scheme}://{host}:{port or (8090 if parts.scheme == 'https' else 8088)}{prefix}"
 
@@ -252,7 +252,7 @@ class HttpClient:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         if not bases:
-            raise CallError("no address to ask", mend="give at least one")
+            raise CallError("no address to ask", hint="give at least one")
         self.options = options or HttpOptions()
         self._configured = [base_url(base) for base in bases]
         self._bases = list(dict.fromkeys(self._configured))
@@ -423,7 +423,7 @@ class HttpClient:
         return Unreachable(
             f"no answer: {_reason(error)}",
             where=base,
-            mend="check that the ResourceManager runs and the address is right",
+            hint="check that the ResourceManager runs and the address is right",
         )
 
     def _chunks(self, response: requests.Response, url: str, end: float, most: int) -> Iterator[bytes]:
@@ -458,10 +458,10 @@ class HttpClient:
             text += f" {exception}: {message}" if exception and message else f" {exception or message}"
         elif response.reason:
             text += f" {_short(response.reason)}"
-        mend = mend_of(text)
-        if status == 401 and mend is None:
-            mend = self._authenticate(response)
-        refused = Refused(text, where=url, mend=mend, status=status, exception=exception)
+        hint = hint_of(text)
+        if status == 401 and hint is None:
+            hint = self._authenticate(response)
+        refused = Refused(text, where=url, hint=hint, status=status, exception=exception)
         if exception.endswith(_NOT_ME):
             raise _Failed(NoActiveRm(text, where=base), unsent=True)
         # With a Java exception in it the answer is the RM's own and final (moving to an unknown queue is a 503).
@@ -488,10 +488,10 @@ class HttpClient:
         if active is None:
             return BadAnswer(f"redirected to {_short(location)!r}, which is no ResourceManager's address", where=url)
         if base.startswith("https:") and not active.startswith("https:"):
-            return BadAnswer(f"redirected from https to {active}", where=url, mend="switch https on for every RM")
+            return BadAnswer(f"redirected from https to {active}", where=url, hint="switch https on for every RM")
         if active == base or urlsplit(active).netloc == urlsplit(base).netloc:
             return Refused(
-                f"redirected to {_short(location)}", where=url, mend="check the path", status=response.status_code
+                f"redirected to {_short(location)}", where=url, hint="check the path", status=response.status_code
             )
         return _Failed(NoActiveRm(f"on standby; it names {active} as active", where=base), unsent=True, active=active)
 

@@ -33,7 +33,7 @@ class NoTicket(Unreachable):
 
 
 #: What MIT's library says -> how to mend it; the first that fits.
-_MENDS = (
+_HINTS = (
     ("Cannot contact any KDC|Cannot find KDC|Cannot resolve", "check that the KDC runs, and its address in krb5.conf"),
     ("(?i)clock skew|not yet valid", "set the clocks of this machine and the KDC by NTP"),
     ("Client '.*' not found|CLIENT_NOT_FOUND", "give the principal as the KDC has it"),
@@ -53,12 +53,12 @@ class Login:
     def check(self) -> None:
         """CallError for a keytab that cannot be used, and where the package gssapi is missing."""
         if (self.principal is None) != (self.keytab is None):
-            raise CallError("principal and keytab go together", mend="give both, or neither and kinit")
+            raise CallError("principal and keytab go together", hint="give both, or neither and kinit")
         if self.keytab is not None and not os.path.isfile(self.keytab):
-            raise CallError("no such keytab", where=self.keytab, mend="give the path of the principal's keytab")
+            raise CallError("no such keytab", where=self.keytab, hint="give the path of the principal's keytab")
         if self.keytab is not None and not os.access(self.keytab, os.R_OK):
-            mend = "let the user that yarnfair runs as read it (chown, mode 0400)"
-            raise CallError("the keytab cannot be read", where=self.keytab, mend=mend)
+            hint = "let the user that yarnfair runs as read it (chown, mode 0400)"
+            raise CallError("the keytab cannot be read", where=self.keytab, hint=hint)
         _gssapi()
 
     @property
@@ -103,9 +103,9 @@ class Login:
         said = _said(error)
         if self.keytab is not None and "No credentials cache" in said:
             what = f"no Kerberos ticket: {self.keytab} has no key of {self.principal}"
-            return NoTicket(what, where=where, mend="see what it has with `klist -k`, or export it anew")
-        mend = next((mend for words, mend in _MENDS if re.search(words, said)), "see what `kinit` and `kvno` say")
-        return NoTicket(f"no Kerberos ticket: {said}", where=where, mend=mend)
+            return NoTicket(what, where=where, hint="see what it has with `klist -k`, or export it anew")
+        hint = next((hint for words, hint in _HINTS if re.search(words, said)), "see what `kinit` and `kvno` say")
+        return NoTicket(f"no Kerberos ticket: {said}", where=where, hint=hint)
 
     def step(self, context: Any, token: bytes | None, where: str) -> bytes:
         """What to send next; empty when there is nothing. NoTicket."""
@@ -129,7 +129,7 @@ def _gssapi() -> Any:
         why = "is not installed" if isinstance(error, ModuleNotFoundError) else f"cannot be used ({error})"
         raise CallError(
             f"Kerberos needs the package gssapi, which {why}",
-            mend="install the extra 'kerberos' (docs/how-to/install.md): it is built with libkrb5-dev and a C compiler",
+            hint="install the extra 'kerberos' (docs/how-to/install.md): it is built with libkrb5-dev and a C compiler",
         ) from None
     return gssapi
 
@@ -183,10 +183,10 @@ class Spnego(requests.auth.AuthBase):
 
 def _prove(context: Any, answer: requests.Response, where: str) -> None:
     """BadAnswer where the answer does not show that the server could read our ticket."""
-    mend = "see that the address is the server's, and that no proxy between drops its WWW-Authenticate header"
+    hint = "see that the address is the server's, and that no proxy between drops its WWW-Authenticate header"
     said = re.search(r"(?i)\bnegotiate +([a-z0-9+/]+=*)", answer.headers.get("WWW-Authenticate", ""))
     if said is None:
-        raise BadAnswer("the server took our Kerberos ticket and did not prove who it is", where=where, mend=mend)
+        raise BadAnswer("the server took our Kerberos ticket and did not prove who it is", where=where, hint=hint)
     try:
         context.step(base64.b64decode(said[1]))
         why = "" if context.complete else "it is not complete"
@@ -195,7 +195,7 @@ def _prove(context: Any, answer: requests.Response, where: str) -> None:
     except _gssapi().exceptions.GSSError as error:
         why = _said(error)
     if why:
-        raise BadAnswer(f"the server's proof of who it is cannot be taken: {why}", where=where, mend=mend)
+        raise BadAnswer(f"the server's proof of who it is cannot be taken: {why}", where=where, hint=hint)
 
 
 def wants_ticket(response: requests.Response) -> bool:
@@ -260,7 +260,7 @@ def is_peer(connection: socket.socket, named: str, host: str, resolve: Callable[
         return False
 
 
-def mend_of(message: str) -> str | None:
+def hint_of(message: str) -> str | None:
     """How to mend what a secure server says of a ticket; None where it says nothing of it."""
     if "SIMPLE authentication is not enabled" in message:
         return "the ResourceManager wants Kerberos: give http.kerberos, or --principal and --keytab"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from harness.base.sums import added
+from harness.base.sums import left_fold_sum
 from harness.model.queues import JAVA_INT_MAX
 from harness.model.resources import Resource
 from harness.yarn.answers import AppList, Fields, possible_queue
@@ -99,7 +99,7 @@ def scheduler(document: Any, where: str) -> SchedulerStatus:
         raise BadAnswer(
             f"the scheduler is {kind!r}, neither the Fair nor the Capacity Scheduler",
             where=where,
-            mend="set yarn.resourcemanager.scheduler.class to the class of one of them",
+            hint="set yarn.resourcemanager.scheduler.class to the class of one of them",
         )
     root = info.object("rootQueue")
     return SchedulerStatus(kind, root.resource("clusterResources"), _tree(root, where, _queue, "childQueues"))
@@ -152,7 +152,7 @@ def _capacity_root(queues: Mapping[str, QueueStatus]) -> QueueStatus:
     """The root queue with what its children hold: a Capacity Scheduler's answer says nothing of the root's own use."""
     below = [queue for queue in queues.values() if queue.parent == "root"]
     used, demand, reserved = (
-        added((getattr(queue, name) for queue in below), Resource()) for name in ("used", "demand", "reserved")
+        left_fold_sum((getattr(queue, name) for queue in below), Resource()) for name in ("used", "demand", "reserved")
     )
     return replace(queues["root"], used=used, demand=demand, reserved=reserved)
 

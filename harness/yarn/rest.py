@@ -95,7 +95,7 @@ class Submission:
 
 def _application_path(identity: str, end: str = "") -> str:
     if not answers.APPLICATION_ID.fullmatch(identity):
-        raise CallError(f"{identity!r} is not an application's id", mend="it looks like application_1700000000000_0001")
+        raise CallError(f"{identity!r} is not an application's id", hint="it looks like application_1700000000000_0001")
     return f"{_ROOT}/apps/{identity}{end}"
 
 

@@ -58,7 +58,7 @@ class NotEffective(InputError):
         super().__init__(
             f"the change did not take effect within {waited_s:g} s ({shown}{more})",
             where=where,
-            mend="look into the RM's log for 'Failed to reload allocations file'"
+            hint="look into the RM's log for 'Failed to reload allocations file'"
             + (", and whether this RM reads the file that was written (all of them must share it)" if rms > 1 else ""),
         )
         self.wrong = dict(wrong)
@@ -81,7 +81,7 @@ class RmClient:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         if not rms:
-            raise CallError("no ResourceManager given", mend="give at least one address")
+            raise CallError("no ResourceManager given", hint="give at least one address")
         self.rms = tuple(rms)
         self.rest = RestClient([rm.rest for rm in rms], options, clock=clock, sleep=sleep)
         self.login = options.login if options else None
@@ -120,7 +120,7 @@ class RmClient:
             raise standby
         if standby is None:
             raise silent
-        raise Unreachable(f"{silent.what} ({standby.where}: {standby.what})", where=silent.where, mend=silent.mend)
+        raise Unreachable(f"{silent.what} ({standby.where}: {standby.what})", where=silent.where, hint=silent.hint)
 
     def apps(self) -> AppList:
         """All applications that the active RM knows, their queues in full."""
@@ -179,4 +179,4 @@ def _own_user() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):
-        raise CallError("this process' user has no name", mend="set http.user, or LOGNAME in the environment") from None
+        raise CallError("this process' user has no name", hint="set http.user, or LOGNAME in the environment") from None

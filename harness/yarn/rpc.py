@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from harness.base.debug import Timer
 from harness.base.errors import CallError, YarnfairError
 from harness.yarn.errors import BadAnswer, NoActiveRm, Refused, Unreachable
-from harness.yarn.kerberos import Login, SaslGssapi, is_peer, mend_of
+from harness.yarn.kerberos import Login, SaslGssapi, hint_of, is_peer
 
 _LOG = logging.getLogger(__name__)
 _CONNECTION_CALL_ID = -3
@@ -144,7 +144,7 @@ class RpcAddress:
             host, port = given.strip(), str(default_port)
         host = host.strip("[]")
         if not host or not port.isascii() or not port.isdigit() or not 0 < int(port[:6]) < 65536 or "/" in host:
-            raise CallError(f"{given!r} is not an address", mend="give it as HOST:PORT")
+            raise CallError(f"{given!r} is not an address", hint="give it as HOST:PORT")
         return cls(host, int(port))
 
 
@@ -166,7 +166,7 @@ def call(
     `timeout_s`.
     """
     if not 0 < timeout_s <= 86_400:
-        raise CallError(f"timeout_s is {timeout_s}", mend="give seconds between 0 and 86400")
+        raise CallError(f"timeout_s is {timeout_s}", hint="give seconds between 0 and 86400")
     if not user or len(user) > 256:
         raise CallError(f"{user[:40]!r} is not a user's name")
     timer = Timer()
@@ -216,12 +216,12 @@ def _called(
             return _response(_unwrapped(connection, secured, end, where), where)
     except TimeoutError:
         raise Unreachable(
-            f"no answer within {timeout_s:g} s", where=where, mend="check that this is the RM's RPC port"
+            f"no answer within {timeout_s:g} s", where=where, hint="check that this is the RM's RPC port"
         ) from None
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise Unreachable(
-            f"no answer: {reason}", where=where, mend="check that the ResourceManager runs and the port is right"
+            f"no answer: {reason}", where=where, hint="check that the ResourceManager runs and the port is right"
         ) from None
 
 
@@ -300,8 +300,8 @@ def _secured(connection: socket.socket, login: Login, host: str, end: float, whe
         raise Refused(f"it does not take Kerberos here, only {names[:80]}", where=where)
     service, named = text(kerberos.get(3, b"")), text(kerberos.get(4, b""))
     if not is_peer(connection, named, host):
-        mend = f"give its address in `rms` by the name in its principal ({service}/{named}), and see that it resolves"
-        raise Refused(f"its principal is of another host, {named!r}, than the one asked", where=where, mend=mend)
+        hint = f"give its address in `rms` by the name in its principal ({service}/{named}), and see that it resolves"
+        raise Refused(f"its principal is of another host, {named!r}, than the one asked", where=where, hint=hint)
     sasl = SaslGssapi(login, service, named, where)
     method = b"".join(field(number, kerberos[number]) for number in (1, 2, 3, 4) if number in kerberos)
     connection.sendall(_sasl(_INITIATE, sasl.answer(None), method))
@@ -351,7 +351,7 @@ def _request(client: bytes, protocol: str, method: str, request: bytes) -> bytes
 def _frame(connection: socket.socket, end: float, where: str) -> bytes:
     (size,) = struct.unpack(">I", _exactly(connection, 4, end, where))
     if size > _MAX_FRAME:
-        raise BadAnswer("no answer of Hadoop's RPC", where=where, mend="check that this is the RM's RPC port")
+        raise BadAnswer("no answer of Hadoop's RPC", where=where, hint="check that this is the RM's RPC port")
     return _exactly(connection, size, end, where)
 
 
@@ -388,13 +388,13 @@ def _response(frame: bytes, where: str, *, call_id: int = 0) -> bytes:
         message = text(header.get(5, b""))
     except (ValueError, KeyError) as error:
         raise BadAnswer(
-            f"no answer of Hadoop's RPC ({error})", where=where, mend="check that this is the RM's RPC port"
+            f"no answer of Hadoop's RPC ({error})", where=where, hint="check that this is the RM's RPC port"
         ) from None
     short = exception.rpartition(".")[2]
     first = next((line.strip() for line in message.splitlines() if line.strip()), "")
     if short in ("StandbyException", "RetriableException"):
         raise NoActiveRm(f"{short}: {first}", where=where)
-    mend = None
+    hint = None
     if "AccessControlException" in (short, *first.replace(":", ".").split(".")):
-        mend = mend_of(message) or "call as a user whom yarn.admin.acl allows"
-    raise Refused(f"{short or 'an error without a name'}: {first}", where=where, mend=mend, exception=short)
+        hint = hint_of(message) or "call as a user whom yarn.admin.acl allows"
+    raise Refused(f"{short or 'an error without a name'}: {first}", where=where, hint=hint, exception=short)

@@ -31,7 +31,7 @@ _CERTIFICATES = (
     ("Missing", "sign the certificate anew with what is missing (RFC 5280): Python 3.13 and newer want it"),
     ("", "give the authority that signed the server's certificate (http.ca_file, --ca-file)"),
 )
-PEM_MEND = "give a file of PEM certificates that this user may read"
+PEM_HINT = "give a file of PEM certificates that this user may read"
 
 
 class Watch:
@@ -189,15 +189,15 @@ def tls_trouble(error: BaseException, base: str) -> Unreachable | None:
     # The address alone: what stands behind it may be a delegation token.
     where = f"{parts.scheme}://{parts.netloc}" if parts.netloc else base
     if (isinstance(error, OSError) and "invalid path" in str(error)) or "CERTIFICATE_OR_CRL" in str(error):
-        return Unreachable("no TLS connection: the authority's file cannot be read", where=where, mend=PEM_MEND)
+        return Unreachable("no TLS connection: the authority's file cannot be read", where=where, hint=PEM_HINT)
     if not isinstance(error, requests.exceptions.SSLError | ssl.SSLError):
         return None
     words = tls_words(error)
     if "certificate verify failed" in words:
-        mend = next(mend for said, mend in _CERTIFICATES if said in words)
+        hint = next(hint for said, hint in _CERTIFICATES if said in words)
     else:
-        mend = "check that the server speaks https at this port (and give cert_file, if it wants a certificate of ours)"
-    return Unreachable(f"no TLS connection: {words}", where=where, mend=mend)
+        hint = "check that the server speaks https at this port (and give cert_file, if it wants a certificate of ours)"
+    return Unreachable(f"no TLS connection: {words}", where=where, hint=hint)
 
 
 def tls_words(error: BaseException) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from harness.base.errors import InputError, reason
 from harness.yarn.errors import Unreachable
-from harness.yarn.files import MAX_BYTES, TEMPORARY, AllocationPlace, Readers, always, left_by, unreadable
+from harness.yarn.files import MAX_BYTES, TEMPORARY, ConfigStore, Readers, always, left_by, unreadable
 from harness.yarn.ssh import Access, connected
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _COMMAND_S = 15.0
 
 
-class OverSftp(AllocationPlace):
+class OverSftp(ConfigStore):
     """A file on a host that speaks SFTP, whoever opens the session. Mode, owner and group stay, the POSIX ACL where
     commands may be run there; a symbolic link stays one."""
 
@@ -99,7 +99,7 @@ class OverSftp(AllocationPlace):
 
 
 @dataclass(frozen=True)
-class SftpPlace(OverSftp):
+class SftpStore(OverSftp):
     """A file on a host that this user reaches by SSH. Keys come from the agent and ~/.ssh, settings from ~/.ssh/config
     (ProxyJump and ProxyCommand too).
 
@@ -118,7 +118,7 @@ class SftpPlace(OverSftp):
     def name(self) -> str:  # type: ignore[override]
         return f"sftp://{self.host}{self.path}"
 
-    def beside(self, name: str) -> SftpPlace:
+    def beside(self, name: str) -> SftpStore:
         return replace(self, path=posixpath.join(posixpath.dirname(self.path), name))
 
     @contextlib.contextmanager
@@ -132,8 +132,8 @@ class SftpPlace(OverSftp):
             try:
                 session = connection.client.open_sftp()
             except (paramiko.SSHException, OSError, EOFError) as error:
-                mend = "let its server speak SFTP"
-                raise Unreachable(f"no SFTP: {reason(error)}", where=self.name, mend=mend) from None
+                hint = "let its server speak SFTP"
+                raise Unreachable(f"no SFTP: {reason(error)}", where=self.name, hint=hint) from None
             channel = session.get_channel()
             if channel is not None:
                 channel.settimeout(self.timeout_s)
@@ -192,8 +192,8 @@ def _keep_acl(session: paramiko.SFTPClient, old: str, new: str, where: str) -> N
     except (paramiko.SSHException, OSError, EOFError):
         return  # an account that may only transfer files
     if told.strip() == b"lost":
-        mend = "run setfacl on that host by hand to see why, or take the ACL from the file"
-        raise InputError("not replaced: its ACL cannot be kept", where=where, mend=mend)
+        hint = "run setfacl on that host by hand to see why, or take the ACL from the file"
+        raise InputError("not replaced: its ACL cannot be kept", where=where, hint=hint)
 
 
 def _owner(told: paramiko.SFTPAttributes) -> tuple[int, int] | None:

@@ -64,8 +64,8 @@ def connected(
         # Loaded here: paramiko tries a file as every kind of key and reports the last kind's complaint.
         key = paramiko.PKey.from_path(access.key) if access.key else None
     except (OSError, ValueError, TypeError, paramiko.SSHException, paramiko.pkey.UnknownKeyType) as error:
-        mend = "give a private key that OpenSSH reads, without a passphrase"
-        raise InputError(f"no usable key: {reason(error)}", where=access.key, mend=mend) from None
+        hint = "give a private key that OpenSSH reads, without a passphrase"
+        raise InputError(f"no usable key: {reason(error)}", where=access.key, hint=hint) from None
     command = proxy_command(said, host, port, timeout_s=access.timeout_s) if through is None else None
     with contextlib.ExitStack() as stack:
         proxy = stack.enter_context(Proxy(command)) if command is not None else None
@@ -77,8 +77,8 @@ def connected(
             else:
                 client.load_system_host_keys()
         except (OSError, paramiko.SSHException) as error:
-            what, mend = f"known_hosts cannot be read: {reason(error)}", "check the path"
-            raise InputError(what, where=access.known_hosts, mend=mend) from None
+            what, hint = f"known_hosts cannot be read: {reason(error)}", "check the path"
+            raise InputError(what, where=access.known_hosts, hint=hint) from None
         options = {
             "sock": proxy.socket if proxy is not None else None,
             "pkey": key,
@@ -102,18 +102,18 @@ def connected(
             connection.open()
         except paramiko.BadHostKeyException:
             what = "the host's key differs from the one in known_hosts"
-            mend = "find out why before you trust it (a new machine? an attack?), then ssh-keygen -R and ssh-keyscan"
-            raise Refused(what, where=where, mend=mend) from None
+            hint = "find out why before you trust it (a new machine? an attack?), then ssh-keygen -R and ssh-keyscan"
+            raise Refused(what, where=where, hint=hint) from None
         except paramiko.AuthenticationException as error:
-            mend = "give a key that the host accepts (ssh-add, ~/.ssh/config, or `key:` in an inventory)"
-            raise Refused(f"login refused: {reason(error)}", where=where, mend=mend) from None
+            hint = "give a key that the host accepts (ssh-add, ~/.ssh/config, or `key:` in an inventory)"
+            raise Refused(f"login refused: {reason(error)}", where=where, hint=hint) from None
         except (paramiko.SSHException, OSError, EOFError, ValueError) as error:
             if "not found in known_hosts" in str(error):
-                mend = "ssh-keyscan it into known_hosts and compare fingerprints"
-                raise UnknownHost("known_hosts does not know the host", where=where, mend=mend) from None
+                hint = "ssh-keyscan it into known_hosts and compare fingerprints"
+                raise UnknownHost("known_hosts does not know the host", where=where, hint=hint) from None
             words = proxy.words() if proxy is not None else ""
             told = f"; its proxy says: {words}" if words else ""
-            raise Unreachable(f"{failed}: {reason(error)}{told}", where=where, mend="check host and port") from None
+            raise Unreachable(f"{failed}: {reason(error)}{told}", where=where, hint="check host and port") from None
         yield connection
 
 

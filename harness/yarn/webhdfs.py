@@ -23,7 +23,7 @@ from harness.base.errors import CallError, InputError, reason
 from harness.yarn.errors import BadAnswer, Refused, Unreachable, well_formed
 from harness.yarn.files import Readers, unreadable
 from harness.yarn.http import HttpOptions, open_session, parse_json, remote_exception
-from harness.yarn.kerberos import mend_of, wants_ticket
+from harness.yarn.kerberos import hint_of, wants_ticket
 from harness.yarn.session import Session, Watch, tls_trouble
 
 #: Answers that are documents, not files: a folder of some 100,000 files.
@@ -61,13 +61,13 @@ class WebHdfs:
     options: HttpOptions = field(default_factory=HttpOptions)
 
     @contextlib.contextmanager
-    def _asked(self, what: str, where: str, mend: str) -> Iterator[tuple[Session, Watch]]:
+    def _asked(self, what: str, where: str, hint: str) -> Iterator[tuple[Session, Watch]]:
         """A session for one call that ends in time; what goes wrong with it is Unreachable.
 
         The time is `deadline_s`, or `read_timeout_s` where that is longer, and so much for each further MiB.
         """
         limit_s = max(self.options.deadline_s, self.options.read_timeout_s)
-        late = Unreachable(f"{what}: no answer in time: not complete after {limit_s:g} s", where=where, mend=mend)
+        late = Unreachable(f"{what}: no answer in time: not complete after {limit_s:g} s", where=where, hint=hint)
         with open_session(self.options) as session, session.within(limit_s) as watch:
             try:
                 yield session, watch
@@ -76,7 +76,7 @@ class WebHdfs:
             except _ERRORS as error:
                 if watch.late:
                     raise late from None
-                other = Unreachable(f"{what}: {reason(error)}", where=where, mend=mend)
+                other = Unreachable(f"{what}: {reason(error)}", where=where, hint=hint)
                 raise tls_trouble(error, self.base) or other from None
             except BadAnswer:
                 if not watch.late:
@@ -95,8 +95,8 @@ class WebHdfs:
             query["user.name"] = options.user
         times = (options.connect_timeout_s, options.read_timeout_s)
         url = f"{self.base}/webhdfs/v1{quote(path)}"
-        mend = "check the NameNode's address, and that its DataNodes' names resolve here"
-        with self._asked(f"WebHDFS {operation}", where, mend) as (session, watch):
+        hint = "check the NameNode's address, and that its DataNodes' names resolve here"
+        with self._asked(f"WebHDFS {operation}", where, hint) as (session, watch):
             # The NameNode must not get the data itself.
             with session.request(method, url, params=query, timeout=times, allow_redirects=False, stream=True) as first:
                 if first.status_code not in (301, 302, 307):
@@ -120,8 +120,8 @@ class WebHdfs:
             raise BadAnswer("redirected to nowhere", where=where)
         if parts.scheme != "https" and self.base.startswith("https:"):
             # What stands behind the host may be a secret: a delegation token.
-            mend = "switch https on for the DataNodes (dfs.http.policy)"
-            raise BadAnswer(f"redirected from https to http://{well_formed(parts.netloc)[:80]}", where=where, mend=mend)
+            hint = "switch https on for the DataNodes (dfs.http.policy)"
+            raise BadAnswer(f"redirected from https to http://{well_formed(parts.netloc)[:80]}", where=where, hint=hint)
         return target
 
     def _checked(self, answer: requests.Response, operation: str, where: str) -> requests.Response:
@@ -130,11 +130,11 @@ class WebHdfs:
         content = answer.raw.read(_ANSWER_BYTES, decode_content=True)
         exception, message = remote_exception(content, where)
         told = f"{exception}: {message}" if exception else f"HTTP {answer.status_code}"
-        mend = mend_of(told)
+        hint = hint_of(told)
         if answer.status_code == 401 and wants_ticket(answer) and self.options.login is None:
-            mend = "authenticate with Kerberos (http.kerberos)"
+            hint = "authenticate with Kerberos (http.kerberos)"
         raise Refused(
-            f"WebHDFS {operation}: {told}", where=where, mend=mend, status=answer.status_code, exception=exception
+            f"WebHDFS {operation}: {told}", where=where, hint=hint, status=answer.status_code, exception=exception
         )
 
     def call(
@@ -318,17 +318,17 @@ def open_hdfs(text: str, options: HttpOptions | None = None) -> tuple[WebHdfs, s
 
     Raises CallError.
     """
-    mend = "give webhdfs://host:port/folder, with the NameNode's web address"
+    hint = "give webhdfs://host:port/folder, with the NameNode's web address"
     try:
         parts = urlsplit(text)
         port = parts.port
     except ValueError:
         # The library's words quote a part of the address, which may be a part of a password.
-        raise CallError(f"{text!r} is not a place: its host or its port is not valid", mend=mend) from None
+        raise CallError(f"{text!r} is not a place: its host or its port is not valid", hint=hint) from None
     path = posixpath.normpath(unquote(parts.path)) if parts.path else ""
     usual = {"webhdfs": ("http", 9870), "swebhdfs": ("https", 9871)}.get(parts.scheme)
     if usual is None or not parts.hostname or path in ("", "/") or parts.password is not None or parts.query:
-        raise CallError(f"{text!r} is not a place", mend=mend)
+        raise CallError(f"{text!r} is not a place", hint=hint)
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     given = options or HttpOptions()
     if parts.username:

@@ -37,7 +37,7 @@ def run(folder: Path, hours: float, seed: int, piece_minutes: float, only: int) 
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise InputError("a run goes on here already", where=str(folder), mend="give another folder") from None
+            raise InputError("a run goes on here already", where=str(folder), hint="give another folder") from None
         _pieces(folder, hours, seed, piece_minutes, only)
 
 
@@ -104,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.what == "run":
         run(folder, given.hours, given.seed, given.piece_minutes, given.only)
     else:
-        state = read_json(folder / "state.json", mend="run it first")
+        state = read_json(folder / "state.json", hint="run it first")
         kept = given.out is not None and given.out.exists() and not given.anew
         before = read_json(given.out)["values"]["runs"] if kept else []
         commands = [f"python -m studies.real_faults {what} runs/real-faults" for what in ("run", "measure")]

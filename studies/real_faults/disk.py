@@ -28,7 +28,7 @@ class Disk:
             text=True,
         )
         if done.returncode:
-            raise InputError(f"no small disk: {done.stderr.strip()}", where=str(self.folder), mend="run it as root")
+            raise InputError(f"no small disk: {done.stderr.strip()}", where=str(self.folder), hint="run it as root")
         for path in self.kept.iterdir():
             shutil.copy2(path, self.folder / path.name)
 

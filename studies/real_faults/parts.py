@@ -51,7 +51,7 @@ _OPTIONS = HttpOptions(attempts=1, connect_timeout_s=1.0, read_timeout_s=4.0, de
 
 
 @dataclass
-class Told:
+class ExecutorEvent:
     """What a piece has to tell."""
 
     rounds: int = 0
@@ -82,7 +82,7 @@ class Parts:
         self.place = PLACES[(number - 1) % len(PLACES)] if server.installed() else "file"
         self.sftp: server.SftpServer | None = None
         self.sftp_relay: Relay | None = None
-        self.told = Told()
+        self.told = ExecutorEvent()
         self.file_disk = Disk(folder / "scheduler", folder / "kept" / "scheduler", 1024)
         self.ledger_disk = Disk(folder / "ledgers", folder / "kept" / "ledgers", 24 * 1024)
         self.file = self.file_disk.folder / "fair-scheduler.xml"

@@ -16,7 +16,7 @@ from harness.yarn.fair.parse import parse_allocations
 from studies.real_faults import faults
 from studies.real_faults.controllers import Controller
 from studies.real_faults.load import QUEUES
-from studies.real_faults.parts import LEASE_S, NODES, PERIOD_S, Parts, Told
+from studies.real_faults.parts import LEASE_S, NODES, PERIOD_S, ExecutorEvent, Parts
 
 #: Faults of a round go on for so long, and come at this mean distance.
 _ROUND_S, _BETWEEN_S = (120.0, 240.0), 9.0
@@ -32,7 +32,7 @@ class Piece(Parts):
         """Ends the faults now; the calm and the accounts still come."""
         self._interrupted = True
 
-    def run(self, seconds: float) -> Told:
+    def run(self, seconds: float) -> ExecutorEvent:
         """Rounds until the time is over, then the accounts."""
         begun = time.monotonic()
         next_sample_s = begun

@@ -49,7 +49,7 @@ class Numbers(Strict):
 def test_a_number_that_yaml_takes_for_text_is_told_how_to_be_written(text: str, advice: str) -> None:
     with pytest.raises(InputError, match="is text in YAML, not a number") as caught:
         validated(Numbers, parse_yaml(text, "file.yaml"))
-    assert caught.value.mend == advice
+    assert caught.value.hint == advice
     assert caught.value.where == "file.yaml:1"
     number = advice.removeprefix("write ")
     assert validated(Numbers, parse_yaml(f"{text.partition(':')[0]}: {number}", "file.yaml"))

@@ -46,8 +46,8 @@ def test_what_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path) ->
 def test_what_the_system_refuses_is_told_with_where_and_how_to_mend_it(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"\xff")
     for said, act in (
-        ("none: cannot be read: No such file or directory; look", lambda: read_text(tmp_path / "none", mend="look")),
-        ("x: is not UTF-8 text; save it as UTF-8", lambda: read_text(tmp_path / "x", mend="look")),
+        ("none: cannot be read: No such file or directory; look", lambda: read_text(tmp_path / "none", hint="look")),
+        ("x: is not UTF-8 text; save it as UTF-8", lambda: read_text(tmp_path / "x", hint="look")),
         ("x: cannot be read: larger than 0 bytes; check the path", lambda: read_text(tmp_path / "x", 0)),
     ):
         with pytest.raises(InputError, match=said):
@@ -60,13 +60,13 @@ def test_what_the_system_refuses_is_told_with_where_and_how_to_mend_it(tmp_path:
 
 
 def test_a_lock_is_one_process_and_goes_with_its_context(tmp_path: Path) -> None:
-    path, busy = tmp_path / "new" / "lock", InputError("taken", mend="wait")
+    path, busy = tmp_path / "new" / "lock", InputError("taken", hint="wait")
     for _ in range(2):
         with holding(path, busy=busy), pytest.raises(InputError, match="taken; wait"), holding(path, busy=busy):
             pass
     (tmp_path / "file").touch()
     with (
         pytest.raises(InputError, match=r"cannot be written: .*; elsewhere"),
-        holding(tmp_path / "file" / "x", mend="elsewhere"),
+        holding(tmp_path / "file" / "x", hint="elsewhere"),
     ):
         pass

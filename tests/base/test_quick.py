@@ -8,12 +8,12 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
-from harness.base.quick import quick, without_collector
+from harness.base.quick import fast_constructor, without_collector
 from harness.model.resources import Resource
 
 
 def test_what_is_made_is_an_instance_like_any_other() -> None:
-    made, own = quick(Resource)(1024, 2), Resource(1024, 2)
+    made, own = fast_constructor(Resource)(1024, 2), Resource(1024, 2)
     assert type(made) is Resource
     assert (made, hash(made), repr(made)) == (own, hash(own), repr(own))
     assert replace(made, vcores=3) == Resource(1024, 3)
@@ -21,7 +21,7 @@ def test_what_is_made_is_an_instance_like_any_other() -> None:
     with pytest.raises(FrozenInstanceError):
         made.vcores = 3  # type: ignore[misc]
     with pytest.raises(TypeError):
-        quick(Resource)(1024)
+        fast_constructor(Resource)(1024)
 
 
 def test_the_collector_is_as_it_was_afterwards() -> None:

@@ -13,7 +13,7 @@ from harness.base.errors import CallError, InputError
 from harness.base.files import read_whole
 from harness.cli import main
 from harness.control.lease import Lease, lease_place
-from harness.yarn.files import LocalPlace
+from harness.yarn.files import LocalStore
 
 VERBS = [
     ["validate", "FILE"],
@@ -70,14 +70,14 @@ def test_what_a_shell_hands_over_is_read(tmp_path: Path) -> None:
 def test_links_in_a_circle_are_an_error_and_no_traceback(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to(tmp_path / "b")
     (tmp_path / "b").symlink_to(tmp_path / "a")
-    place = LocalPlace(tmp_path / "a")
+    place = LocalStore(tmp_path / "a")
     lease_place(place)
     with pytest.raises(InputError, match="cannot be read"):
         place.read()
 
 
 def test_a_lease_that_is_nested_without_end_is_nobodys(tmp_path: Path) -> None:
-    place = LocalPlace(tmp_path / "lease")
+    place = LocalStore(tmp_path / "lease")
     (tmp_path / "lease").write_text("[" * 100_000)
     lease = Lease(place, "me", 30.0, lambda: 0.0)
     lease.hold()
@@ -85,7 +85,7 @@ def test_a_lease_that_is_nested_without_end_is_nobodys(tmp_path: Path) -> None:
 
 
 def test_an_error_is_one_short_line_that_no_terminal_obeys() -> None:
-    line = CallError("x" * 100_000 + "\x1b[31mred\x07", where="a\x1b]0;title\x07.yaml", mend="y" * 100_000).line()
+    line = CallError("x" * 100_000 + "\x1b[31mred\x07", where="a\x1b]0;title\x07.yaml", hint="y" * 100_000).line()
     assert len(line) < 7000
     assert line.isprintable()
     assert "\\x1b[31mred" in line

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.control.capacity_owner import CapacityOwner
+from harness.control.capacity_actuator import CapacityActuator
+from harness.control.file_actuator import FileActuator
 from harness.control.lease import lease_of
-from harness.control.owner import FileOwner
 from harness.ledger.store import LedgerStore
 from harness.model.plan import Attributes
 from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.capacity.source import FileSource
-from harness.yarn.files import LocalPlace
+from harness.yarn.files import LocalStore
 from tests.sshlab import free_port
 
 FILE = b"""<?xml version="1.0"?>
@@ -40,9 +40,9 @@ class Site:
             f"policy: ltrf\nallocation_file: {self.file}\nledger: {folder}/ledger.db\n"
             f"rms: [{{rest: '{rest}'}}]\nhttp: {{connect_timeout_s: 1}}\n{more}"
         )
-        place = LocalPlace(self.file)
+        place = LocalStore(self.file)
         with LedgerStore(folder / "ledger.db") as store:
-            owner = FileOwner.restored(place, store.document)
+            owner = FileActuator.restored(place, store.document)
             owner.read()
             prepared = owner.prepare(Attributes({"root.a": 500.0, "root.b": 250.0}))
             store.commit(documents=owner.document())
@@ -98,7 +98,7 @@ def test_a_dry_run_shows_it_and_touches_nothing(tmp_path: Path, capsys: pytest.C
 def test_what_another_controller_holds_is_not_touched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     site = Site(tmp_path)
     site.lease.give_back()
-    other = lease_of(LocalPlace(site.file), "another", 30.0, lambda: 0.0)
+    other = lease_of(LocalStore(site.file), "another", 30.0, lambda: 0.0)
     other.hold()
     before, names = site.file.read_bytes(), site.names()
     assert site.call() == 1
@@ -120,7 +120,7 @@ def test_the_units_last_line_gives_back_and_touches_nothing_that_another_holds(
     assert own.keys() < set(line.split())
     if holder != "nobody else":
         site.lease.give_back()
-        spare = lease_of(LocalPlace(site.file), "another", 30.0, lambda: 0.0)
+        spare = lease_of(LocalStore(site.file), "another", 30.0, lambda: 0.0)
         spare.give_sign()
         spare.hold()
     before, names = site.file.read_bytes(), site.names()
@@ -144,7 +144,7 @@ def test_a_ledger_that_was_lost_does_not_matter_beside_the_lease(tmp_path: Path)
 
 def test_a_spare_that_would_take_over_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     site = Site(tmp_path)
-    spare = lease_of(LocalPlace(site.file), "another", 30.0, lambda: 0.0)
+    spare = lease_of(LocalStore(site.file), "another", 30.0, lambda: 0.0)
     spare.give_sign()
     assert site.call() == 0
     assert site.file.read_bytes() == FILE
@@ -166,7 +166,7 @@ def test_a_capacity_file_that_somebody_has_emptied_is_told_in_a_line_and_left_al
     file.write_text(f"<configuration>{each}</configuration>")
     config.write_text(f"policy: ltrf\ncapacity_file: {file}\nledger: {tmp_path}/ledger.db\n")
     with LedgerStore(tmp_path / "ledger.db") as store:
-        own = CapacityOwner(FileSource(LocalPlace(file)))
+        own = CapacityActuator(FileSource(LocalStore(file)))
         own.read()
         prepared = own.prepare(Attributes({"root.a": 1.0, "root.b": 1.0}))
         store.commit(documents=own.document())

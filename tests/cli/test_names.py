@@ -88,7 +88,7 @@ class _Outer(Strict):
 
 
 @pytest.mark.parametrize(
-    ("text", "mend"),
+    ("text", "hint"),
     [
         ("sed: 2\n", "did you mean 'seed'?"),
         ("queues: {a: {wieght: 2}}\n", "did you mean 'weight'?"),
@@ -96,10 +96,10 @@ class _Outer(Strict):
         ("xyzzy: 2\n", "remove it or correct its spelling"),
     ],
 )
-def test_a_mistyped_key_gets_the_nearest_of_its_place(text: str, mend: str) -> None:
+def test_a_mistyped_key_gets_the_nearest_of_its_place(text: str, hint: str) -> None:
     with pytest.raises(InputError, match="unknown key") as caught:
         validated(_Outer, parse_yaml(text, "file.yaml"))
-    assert caught.value.mend == mend
+    assert caught.value.hint == hint
 
 
 @pytest.mark.parametrize("what", [*WHAT, "policies"])

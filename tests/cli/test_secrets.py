@@ -23,7 +23,7 @@ from harness.base.errors import CallError, InputError, without_secrets
 from harness.cli import cli, main
 from harness.control.telemetry import Log
 from harness.yarn.http import base_url
-from harness.yarn.places import open_place
+from harness.yarn.stores import open_place
 from harness.yarn.webhdfs import open_hdfs
 
 MARK = "s3cr3t"
@@ -219,7 +219,7 @@ def test_what_holds_no_secret_stays_as_it_is(text: str) -> None:
 @pytest.mark.parametrize("before", [1400, 1490, 1500])
 def test_a_secret_across_the_place_where_a_line_is_cut_is_hidden(before: int) -> None:
     words = f"{'word ' * (before // 5)} sftp://yarn:{MARK}{MARK * 20}@host/f.xml {'word ' * 400}"
-    assert MARK not in InputError(words, where=words, mend=words).line()
+    assert MARK not in InputError(words, where=words, hint=words).line()
 
 
 def test_a_long_word_is_searched_in_a_moment() -> None:

@@ -62,7 +62,7 @@ def test_the_file_is_named_as_the_user_names_it(
 def test_other_errors_stay_what_they_are(tmp_path: Path) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text("from harness.base.errors import InputError\ndef f(error):\n    raise error\n")
-    f = from_user_file(mine, "f", what="function", mend="mend it")
+    f = from_user_file(mine, "f", what="function", hint="mend it")
     with pytest.raises(InputError, match="as it was"), users_mistakes():
         f(InputError("as it was"))
     with pytest.raises(ZeroDivisionError), users_mistakes():

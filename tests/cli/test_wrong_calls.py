@@ -216,5 +216,5 @@ def test_an_empty_yaml_file_is_not_taken_for_an_experiment() -> None:
 
 
 def test_an_error_is_one_line_whatever_it_names() -> None:
-    error = InputError("is\nwrong", where="two  spaces\nand\ra line", mend="mend\nit")
+    error = InputError("is\nwrong", where="two  spaces\nand\ra line", hint="mend\nit")
     assert error.line() == "two  spaces and a line: is wrong; mend it"

@@ -25,7 +25,7 @@ from harness.ledger.store import LedgerStore
 from harness.model.resources import Resource
 from harness.yarn.answers import AppStatus
 from harness.yarn.fair.parse import parse_allocations
-from harness.yarn.files import LocalPlace
+from harness.yarn.files import LocalStore
 from harness.yarn.rest import Submission
 from harness.yarn.rmclient import RmClient
 
@@ -184,7 +184,7 @@ class FileGuard:
     """Reads the allocation file again and again: at no moment may it be one that the RM would refuse."""
 
     def __init__(self, file: Path) -> None:
-        self._place, self._stop = LocalPlace(file), threading.Event()
+        self._place, self._stop = LocalStore(file), threading.Event()
         self.broken: list[str] = []
         self.seen: set[bytes] = set()
         self._thread = threading.Thread(target=self._watch, daemon=True)

@@ -19,7 +19,7 @@ import pytest
 from harness.clusters.doctor import examine_rm
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, StateFolder
-from harness.control.capacity_owner import CapacityOwner
+from harness.control.capacity_actuator import CapacityActuator
 from harness.control.config import EnforceConfig
 from harness.control.reports import TickReport
 from harness.control.wall import Controller
@@ -325,7 +325,7 @@ def test_a_lift_by_priority_is_in_force_and_goes_back(store: Rm) -> None:
     source = StoreSource(store.client.rest.http)
     policy = f"{P}root.ordering-policy"
     before = source.write({policy: "priority-utilization"}, source.read())
-    owner = CapacityOwner(source)
+    owner = CapacityActuator(source)
     owner.read()
     owner.max_shares(Resource(4096, 16))
     shares = {"root.a": 1.0, "root.b": 2.0, "root.g": 1.0, "root.g.x": 30.0, "root.g.y": 70.0}

@@ -23,7 +23,7 @@ from harness.jobs.engines.base import Request
 from harness.yarn.errors import Refused
 from harness.yarn.files import FileChanged
 from harness.yarn.http import HttpOptions
-from harness.yarn.places import WebHdfsPlace
+from harness.yarn.stores import WebHdfsStore
 from harness.yarn.webhdfs import WebHdfs
 from studies.real_faults.relay import MODES, Relay
 from tests.cluster.hdfs import hdfs
@@ -40,7 +40,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebHdfs]:
 
 
 def test_the_allocation_file_is_replaced_in_hdfs_whole_or_not_at_all(files: WebHdfs) -> None:
-    place = WebHdfsPlace(files.base, "/conf/fair scheduler.xml", files.options)
+    place = WebHdfsStore(files.base, "/conf/fair scheduler.xml", files.options)
     place.write(b"<allocations/>\n")
     new = b"<allocations>\n</allocations>\n" * 20_000
     place.write(new, before=b"<allocations/>\n")
@@ -69,7 +69,7 @@ def test_the_allocation_file_is_replaced_in_hdfs_whole_or_not_at_all(files: WebH
 def test_whatever_breaks_on_the_way_to_hdfs_its_readers_find_a_whole_file(files: WebHdfs) -> None:
     """NameNode and DataNode are refused, cut, silent, slow or noisy while the allocation file is replaced."""
     folder, rng = "/broken", random.Random(7)
-    reader = WebHdfsPlace(files.base, f"{folder}/fair-scheduler.xml", files.options)
+    reader = WebHdfsStore(files.base, f"{folder}/fair-scheduler.xml", files.options)
     documents = [b"<allocations>%d</allocations>" % number * (1 + 3000 * (number % 3)) for number in range(16)]
     reader.write(documents[0])
     told = requests.get(
@@ -81,7 +81,7 @@ def test_whatever_breaks_on_the_way_to_hdfs_its_readers_find_a_whole_file(files:
     relays = [Relay(urlsplit(files.base).port or 0, 1), Relay(int(datanode.rpartition(":")[2]), 2)]
     relays[0].rewrites = {datanode.encode(): relays[1].address.encode()}
     options = replace(files.options, attempts=1, connect_timeout_s=1.0, read_timeout_s=2.0, deadline_s=4.0)
-    place = WebHdfsPlace(f"http://{relays[0].address}", reader.path, options)
+    place = WebHdfsStore(f"http://{relays[0].address}", reader.path, options)
     read: set[bytes] = set()
     stop = threading.Event()
 

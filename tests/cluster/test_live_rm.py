@@ -147,7 +147,7 @@ def test_the_doctor_finds_nothing_and_then_another_rm(live: Live) -> None:
     other = replace(status, recorded_id=1)
     problems = [finding for finding in examine_cluster(other) if finding.result == "problem"]
     assert [finding.check for finding in problems] == ["right-rm"]
-    assert problems[0].mend
+    assert problems[0].hint
 
 
 def test_a_part_that_died_shows_and_nothing_is_left_after_down(live: Live) -> None:

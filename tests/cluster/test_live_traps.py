@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from harness.clusters.doctor import examine_rm
-from harness.control.capacity_owner import CapacityOwner
+from harness.control.capacity_actuator import CapacityActuator
 from harness.control.reports import TickReport
 from harness.model.plan import Attributes
 from harness.yarn.capacity.source import StoreSource
@@ -185,7 +185,7 @@ def test_the_zk_store_hangs_once_its_log_has_outgrown_zookeepers_largest_node(
                 with rm.controller() as controller:
                     assert traps(controller.tick()) == (set() if more else {"zk-log"})
                 with RmClient(rm.client.rms, HttpOptions(attempts=1, read_timeout_s=15, deadline_s=20)) as client:
-                    owner, written = CapacityOwner(StoreSource(client.rest.http)), 0
+                    owner, written = CapacityActuator(StoreSource(client.rest.http)), 0
                     with contextlib.suppress(Unreachable):
                         while written < 200:
                             owner.read()

@@ -105,7 +105,7 @@ def test_an_unhealthy_node_and_a_minimum_allocation_above_the_nodes(tmp_path: Pa
         assert status is not None
         found = {f.check: f for f in examine_cluster(status) if f.result == "problem"}
         assert "UNHEALTHY" in found["nodes"].what
-        assert "90 %" in str(found["nodes"].mend)
+        assert "90 %" in str(found["nodes"].hint)
         # Again in the same folder, with healthy disks: now the RM sends the node away as too small.
         smallest = {"yarn.scheduler.minimum-allocation-mb": "3000", "yarn.scheduler.maximum-allocation-mb": "4000"}
         with pytest.raises(InputError, match="satisfy minimum allocations"):
@@ -114,6 +114,6 @@ def test_an_unhealthy_node_and_a_minimum_allocation_above_the_nodes(tmp_path: Pa
         assert status is not None
         problems = [f for f in examine_cluster(status) if f.result == "problem"]
         assert problems[0].check == "minimum-allocation"
-        assert "minimum-allocation-mb" in str(problems[0].mend)
+        assert "minimum-allocation-mb" in str(problems[0].hint)
     finally:
         assert cluster.down() == []

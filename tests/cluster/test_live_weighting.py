@@ -22,10 +22,10 @@ from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
 from harness.policies.registry import make_policy, policy_names
 from harness.yarn.fair.parse import parse_allocations
-from harness.yarn.files import AllocationPlace
+from harness.yarn.files import ConfigStore
 from harness.yarn.http import HttpOptions
-from harness.yarn.places import open_place
 from harness.yarn.rmclient import RmClient
+from harness.yarn.stores import open_place
 
 pytestmark = [pytest.mark.java, pytest.mark.live, pytest.mark.xdist_group("live-weighting")]
 
@@ -48,7 +48,7 @@ class Running:
     """The cluster, its allocation file, and who submits."""
 
     client: RmClient
-    place: AllocationPlace
+    place: ConfigStore
     replayer: Replayer
     folder: Path
 

@@ -17,7 +17,7 @@ from harness.cli import main
 from harness.clusters.inventory import read_inventory
 from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
 from harness.control.config import EnforceConfig
-from harness.yarn.sftp import SftpPlace
+from harness.yarn.sftp import SftpStore
 from tests.clusters.test_doctor import Rm
 from tests.yarn.fake_server import FakeServer
 
@@ -110,7 +110,7 @@ def test_the_doctor_prints_one_document_and_its_exit_code_says_whether_all_is_we
     document = json.loads(out)
     assert (code, document["healthy"]) == (1, False)
     assert "minimum-allocation" in {finding["check"] for finding in document["findings"]}
-    assert all(finding["mend"] for finding in document["findings"])
+    assert all(finding["hint"] for finding in document["findings"])
     code, out, _ = run(capsys, "doctor", "--backend", "local", "--rm", "http://127.0.0.1:9", "--json")
     assert (code, [finding["check"] for finding in json.loads(out)["findings"]]) == (1, ["rm"])
 
@@ -187,7 +187,7 @@ def test_an_adopted_cluster_says_how_the_controller_reaches_it(
             == "allocation file master:/etc/hadoop/my queues.xml"
             == f"allocation file {told['allocation_file']}"
         )
-        assert config.place() == SftpPlace("10.0.0.1", "/etc/hadoop/my queues.xml", 2222, "yarn")
+        assert config.place() == SftpStore("10.0.0.1", "/etc/hadoop/my queues.xml", 2222, "yarn")
         admin, client = ("127.0.0.1:40000", "127.0.0.1:40001") if forwarded else (None, None)
         assert (told["rm"]["admin"], told["rm"]["client"]) == (admin, client)
         assert lines[1] == f"rest {server.url}  admin {admin or '-'}  client {client or '-'}"

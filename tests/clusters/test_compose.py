@@ -119,10 +119,10 @@ def test_a_build_that_fails_says_what_its_step_said_and_what_a_tls_proxy_needs()
 #11 ERROR: executor failed running [/bin/sh -c mvn]: exit code: 1
 failed to solve: executor failed running [/bin/sh -c mvn]: exit code: 1
 """
-    why, mend = why_failed(told, build=True)
+    why, hint = why_failed(told, build=True)
     assert why.startswith("[ERROR] No plugin found for prefix 'dependency'")
-    assert mend is not None
-    assert str(data_path("docker", "certs")) in mend
+    assert hint is not None
+    assert str(data_path("docker", "certs")) in hint
     why, _ = why_failed(f"#9 2.0 curl: (60) SSL certificate problem: unable to get local issuer\n{told}", build=True)
     assert why.startswith("curl: (60) SSL certificate problem")
     assert why_failed("", build=True)[0] == "no reason given"

@@ -25,7 +25,7 @@ from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
 from harness.clusters.status import ClusterStatus, Part
 from harness.yarn.answers import cluster_info, nodes
 from harness.yarn.errors import Unreachable
-from harness.yarn.files import AllocationPlace
+from harness.yarn.files import ConfigStore
 from harness.yarn.rmclient import RmAddress
 from tests.yarn.fake_server import FakeServer, http
 
@@ -35,7 +35,7 @@ WANTED = Wanted("local", 2, 4096, 4, 256, 256, 128, False, {})
 
 def problems(findings: Iterator[Finding] | list[Finding]) -> list[Finding]:
     found = [finding for finding in findings if finding.result == "problem"]
-    assert all(finding.mend for finding in found), "every problem says how to mend it"
+    assert all(finding.hint for finding in found), "every problem says how to mend it"
     return found
 
 
@@ -208,7 +208,7 @@ def test_an_unhealthy_node_with_a_full_disk() -> None:
     )
     (found,) = problems(examine(rm, wanted_nodes=2))
     assert found.check == "nodes"
-    assert "90" in str(found.mend)
+    assert "90" in str(found.hint)
 
 
 def test_missing_nodes() -> None:
@@ -282,7 +282,7 @@ def test_another_rm_answers(tmp_path: Path) -> None:
             assert "right-rm" in [finding.check for finding in found]
 
 
-class FarPlace(AllocationPlace):
+class FarPlace(ConfigStore):
     """A file on another host."""
 
     name = "master:/opt/yarnfair/x/scheduler/fair-scheduler.xml"

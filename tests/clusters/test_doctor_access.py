@@ -61,16 +61,16 @@ def test_the_acl_on_administration(
     rm["acl"], rm["groups"] = acl, groups
     finding = found(user)["refresh"]
     assert finding.result == ("fine" if allowed else "note")
-    assert allowed or ("may not refresh" in finding.what and "refresh: poll" in (finding.mend or ""))
+    assert allowed or ("may not refresh" in finding.what and "refresh: poll" in (finding.hint or ""))
 
 
 def test_an_rpc_that_cannot_be_used_is_a_note_with_the_other_way(rm: dict[str, Any]) -> None:
-    rm["queues"] = Unreachable("no answer: Connection refused", where="rm:8032", mend="check the port")
+    rm["queues"] = Unreachable("no answer: Connection refused", where="rm:8032", hint="check the port")
     rm["groups"] = Refused("AccessControlException: SIMPLE authentication is not enabled", where="rm:8033")
     assert {finding.result for finding in found().values()} == {"note"}
-    assert "read_back: false" in (found()["read-back"].mend or "")
+    assert "read_back: false" in (found()["read-back"].hint or "")
     assert "rm:8033: AccessControlException" in found()["refresh"].what
-    assert "within 10 to 15 s" in (found()["refresh"].mend or "")
+    assert "within 10 to 15 s" in (found()["refresh"].hint or "")
 
 
 def test_an_rm_that_does_not_know_the_question_has_let_us_in(rm: dict[str, Any]) -> None:

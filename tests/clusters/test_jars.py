@@ -58,10 +58,10 @@ def test_what_maven_does_not_give_is_no_set(pom: Path) -> None:
 
 def test_without_maven_each_says_what_else_helps(pom: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    for call, mend in (
+    for call, hint in (
         (lambda: jars.find(), "set HADOOP_LIB"),
         (lambda: jars.find_one("tool-", pom), r"put tool-\*.jar into HADOOP_LIB"),
         (lambda: jars.find_set("tools", pom, ("tool-",)), "put the jars into .*/tools-"),
     ):
-        with pytest.raises(InputError, match=f"no Maven.*{mend}"):
+        with pytest.raises(InputError, match=f"no Maven.*{hint}"):
             call()

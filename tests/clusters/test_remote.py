@@ -29,7 +29,7 @@ from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
 from harness.clusters.tunnel import Tunnel
 from harness.yarn.errors import Refused, Unreachable
 from harness.yarn.files import TEMPORARY, acl_of, left_by
-from harness.yarn.sftp import SftpPlace
+from harness.yarn.sftp import SftpStore
 from tests import sshlab
 from tests.patience import at_most
 
@@ -54,11 +54,11 @@ def host_of(lab: sshlab.Lab, name: str) -> Host:
     return next(host for host in inventory.hosts if host.name == name)
 
 
-def over_sftp(lab: sshlab.Lab, path: Path) -> SftpPlace:
+def over_sftp(lab: sshlab.Lab, path: Path) -> SftpStore:
     server = lab.servers["one"]
     user = os.environ.get("USER") or "root"
     keys = {"key_file": str(lab.key), "known_hosts": str(lab.known_hosts)}
-    return SftpPlace(server.address, str(path), server.port, user, **keys)
+    return SftpStore(server.address, str(path), server.port, user, **keys)
 
 
 @pytest.mark.skipif(not shutil.which("setfacl"), reason="needs the package acl")

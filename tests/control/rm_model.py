@@ -20,7 +20,7 @@ from harness.yarn.capacity.source import Configuration, ConfigurationSource, Fil
 from harness.yarn.errors import Refused, Unreachable
 from harness.yarn.fair.manager import queue_tree
 from harness.yarn.fair.parse import parse_allocations
-from harness.yarn.files import AllocationPlace, FileChanged, always
+from harness.yarn.files import ConfigStore, FileChanged, always
 from harness.yarn.queue_answers import QueueStatus, SchedulerStatus
 from harness.yarn.rmclient import NotEffective
 from tests.control.soak import capacities
@@ -70,7 +70,7 @@ class App:
         return sum(m for m, _ in ended) + self.cached[0], sum(v for _, v in ended) + self.cached[1]
 
 
-class MemoryPlace(AllocationPlace):
+class MemoryPlace(ConfigStore):
     """An allocation file in memory that can fail on command."""
 
     name = "memory"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.control.app_observer import AppObserver
 from harness.control.explain import explain
-from harness.control.look import Watcher
-from harness.control.rm_look import with_created
+from harness.control.rm_poller import with_created
 from harness.control.view import from_ledger
 from harness.report.live import LivePage
 from harness.yarn.queue_answers import SchedulerStatus
@@ -88,7 +88,7 @@ def test_a_parent_with_children_is_no_leaf() -> None:
     rm = AutoCreating()
 
     def leaves() -> set[str]:
-        snapshot = Watcher().snapshot(
+        snapshot = AppObserver().snapshot(
             1.0, rm.shown(), [], entitlements={}, min_shares={}, max_shares={}, counts=None, period_s=5.0
         )
         return {queue.name for queue in snapshot.leaves()}

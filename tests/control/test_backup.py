@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.control.owner import FileOwner
+from harness.control.file_actuator import FileActuator
 from harness.control.values import is_round
 from harness.ledger.store import LedgerStore
 from harness.model.plan import Attributes
@@ -169,7 +169,7 @@ def test_a_file_opened_while_enforced_and_saved_after_the_stop_keeps_the_adminis
 def test_limits_that_were_given_back_and_come_back_are_no_administrators(tmp_path: Path) -> None:
     place = MemoryPlace(FILE)
     with LedgerStore(tmp_path / "ledger.db") as store:
-        owner = FileOwner.restored(place, store.document)
+        owner = FileActuator.restored(place, store.document)
         owner.read()
         owner.write(owner.prepare(Attributes({"root.a": 4.8125}, max_shares={"root.a": Resource(777, 7)})))
         opened = place.data
@@ -178,7 +178,7 @@ def test_limits_that_were_given_back_and_come_back_are_no_administrators(tmp_pat
         assert place.data == FILE
         store.commit(documents=owner.document())
         place.data = opened
-        owner = FileOwner.restored(place, store.document)
+        owner = FileActuator.restored(place, store.document)
         assert {edit.attribute for edit in owner.read()} == {"weight", "max_resources"}
         assert owner.original().after == FILE
 

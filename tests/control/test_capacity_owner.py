@@ -10,14 +10,14 @@ from typing import cast
 import pytest
 
 from harness.base.errors import InputError
-from harness.control.capacity_owner import CapacityOwner, owner_of
+from harness.control.capacity_actuator import CapacityActuator, owner_of
 from harness.control.values import Nonsense
 from harness.model.plan import Attributes
 from harness.model.resources import Resource
 from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.capacity.queues import is_by_hand
 from harness.yarn.capacity.source import Configuration, FileSource, StoreSource
-from harness.yarn.files import LocalPlace
+from harness.yarn.files import LocalStore
 from harness.yarn.rmclient import RmClient
 from harness.yarn.validation import check_document
 
@@ -43,8 +43,8 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def owner(path: Path) -> CapacityOwner:
-    owner = CapacityOwner(FileSource(LocalPlace(path)))
+def owner(path: Path) -> CapacityActuator:
+    owner = CapacityActuator(FileSource(LocalStore(path)))
     assert owner.read() == []
     return owner
 
@@ -55,19 +55,19 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
-def test_entitlements_are_parts_of_the_cluster(owner: CapacityOwner) -> None:
+def test_entitlements_are_parts_of_the_cluster(owner: CapacityActuator) -> None:
     assert owner.configured_weights() == pytest.approx(
         {"root.a": 25.0, "root.g": 75.0, "root.g.x": 30.0, "root.g.y": 45.0}
     )
 
 
-def test_who_has_written_nothing_follows_the_administrators_edits(owner: CapacityOwner, path: Path) -> None:
+def test_who_has_written_nothing_follows_the_administrators_edits(owner: CapacityActuator, path: Path) -> None:
     edit(path, "1.0w", "9w")
     assert owner.read() == []
     assert owner.configured_weights()["root.a"] == pytest.approx(75.0)
 
 
-def test_shares_become_capacities_of_the_kind_that_was_there(owner: CapacityOwner, path: Path) -> None:
+def test_shares_become_capacities_of_the_kind_that_was_there(owner: CapacityActuator, path: Path) -> None:
     prepared = owner.prepare(Attributes(ALL))
     assert dict(prepared.in_force) == {"root.a": 2.0, "root.g": 2.0, "root.g.x": 25.0, "root.g.y": 75.0}
     owner.write(prepared)
@@ -76,7 +76,7 @@ def test_shares_become_capacities_of_the_kind_that_was_there(owner: CapacityOwne
     assert owner.read() == []
 
 
-def test_it_goes_back_to_the_byte(owner: CapacityOwner, path: Path) -> None:
+def test_it_goes_back_to_the_byte(owner: CapacityActuator, path: Path) -> None:
     owner.write(owner.prepare(Attributes(ALL, max_shares={"root.a": Resource(512, 1)})))
     owner.max_shares(Resource(1024, 2))
     owner.write(owner.prepare(Attributes(ALL, max_shares={"root.a": Resource(512, 1)})))
@@ -85,12 +85,12 @@ def test_it_goes_back_to_the_byte(owner: CapacityOwner, path: Path) -> None:
     assert path.read_text() == FILE
 
 
-def test_a_plan_of_the_configured_shares_changes_nothing(owner: CapacityOwner) -> None:
+def test_a_plan_of_the_configured_shares_changes_nothing(owner: CapacityActuator) -> None:
     assert not owner.prepare(Attributes(owner.configured_weights())).changed
 
 
 def test_an_edit_that_does_not_sum_to_100_is_kept_and_filled_up_when_it_is_given_back(
-    owner: CapacityOwner, path: Path
+    owner: CapacityActuator, path: Path
 ) -> None:
     owner.write(owner.prepare(Attributes(ALL)))
     edit(path, "<value>25</value>", "<value>10</value>")
@@ -110,10 +110,10 @@ def percentages(**capacities: str) -> str:
     return f"<configuration>\n{''.join(rows)}</configuration>\n"
 
 
-def begun(path: Path, file: str, shares: Mapping[str, float]) -> CapacityOwner:
+def begun(path: Path, file: str, shares: Mapping[str, float]) -> CapacityActuator:
     """A controller that has written shares into this file."""
     path.write_text(file)
-    owner = CapacityOwner(FileSource(LocalPlace(path)))
+    owner = CapacityActuator(FileSource(LocalStore(path)))
     owner.read()
     owner.write(owner.prepare(Attributes(dict(shares))))
     return owner
@@ -142,7 +142,7 @@ def test_an_administrators_new_queues_are_entitlements_that_sum_to_100(
     kept = json.loads(json.dumps(owner.document()))
     path.write_text(theirs)
     if restarted:
-        owner = CapacityOwner.restored(owner.place, kept.get)
+        owner = CapacityActuator.restored(owner.place, kept.get)
     owner.read()
     assert owner.refusals() == ()
     if now is not None:
@@ -212,7 +212,7 @@ def test_a_part_that_a_person_writes_out_is_a_persons() -> None:
 
 
 def test_a_queue_that_leaves_and_returns_with_the_controllers_capacity_keeps_its_entitlement(
-    owner: CapacityOwner, path: Path
+    owner: CapacityActuator, path: Path
 ) -> None:
     """Taken off the list of queues, as Hadoop wants it, and put on it again; given back and begun anew meanwhile."""
     owner.write(owner.prepare(Attributes(ALL)))
@@ -234,7 +234,7 @@ def test_a_queue_that_leaves_and_returns_with_the_controllers_capacity_keeps_its
     assert path.read_text() == FILE
 
 
-def test_a_queue_that_returns_with_another_capacity_is_the_administrators(owner: CapacityOwner, path: Path) -> None:
+def test_a_queue_that_returns_with_another_capacity_is_the_administrators(owner: CapacityActuator, path: Path) -> None:
     owner.write(owner.prepare(Attributes(ALL)))
     edit(path, "<value>a,g</value>", "<value>g</value>")
     owner.read()
@@ -244,7 +244,7 @@ def test_a_queue_that_returns_with_another_capacity_is_the_administrators(owner:
     assert owner.configured_weights()["root.a"] == pytest.approx(75.0), "9 of 9 + 3"
 
 
-def test_a_capacity_is_no_entitlement_where_its_writers_words_are_lost(owner: CapacityOwner, path: Path) -> None:
+def test_a_capacity_is_no_entitlement_where_its_writers_words_are_lost(owner: CapacityActuator, path: Path) -> None:
     before = owner.configured_weights()
     edit(path, "1.0w", "9w")
     assert [(f.queue, f.attribute, f.text) for f in owner.read(words_lost=True)] == [("root.a", "capacity", "9w")]
@@ -253,7 +253,7 @@ def test_a_capacity_is_no_entitlement_where_its_writers_words_are_lost(owner: Ca
     assert path.read_text() == FILE
 
 
-def test_a_limit_is_no_administrators_where_its_writers_words_are_lost(owner: CapacityOwner, path: Path) -> None:
+def test_a_limit_is_no_administrators_where_its_writers_words_are_lost(owner: CapacityActuator, path: Path) -> None:
     owner.max_shares(Resource(1024, 2))
     owner.write(owner.prepare(Attributes(ALL, max_shares={"root.a": Resource(512, 1)})))
     edit(path, "maximum-capacity</name><value>50<", "maximum-capacity</name><value>70<")
@@ -263,10 +263,10 @@ def test_a_limit_is_no_administrators_where_its_writers_words_are_lost(owner: Ca
 
 
 def test_a_new_controller_with_the_ledgers_documents_knows_whose_values_they_are(
-    owner: CapacityOwner, path: Path
+    owner: CapacityActuator, path: Path
 ) -> None:
     owner.write(owner.prepare(Attributes(ALL)))
-    again = CapacityOwner(FileSource(LocalPlace(path)), owner.baseline, owner.ours)
+    again = CapacityActuator(FileSource(LocalStore(path)), owner.baseline, owner.ours)
     assert again.read() == []
     assert again.configured_weights() == pytest.approx(
         {"root.a": 25.0, "root.g": 75.0, "root.g.x": 30.0, "root.g.y": 45.0}
@@ -277,29 +277,29 @@ def test_a_new_controller_with_the_ledgers_documents_knows_whose_values_they_are
 
 def test_a_fair_schedulers_ledger_is_refused(path: Path) -> None:
     with pytest.raises(InputError, match="another ledger"):
-        CapacityOwner(FileSource(LocalPlace(path)), {"root.a": {"weight": 1.0}})
+        CapacityActuator(FileSource(LocalStore(path)), {"root.a": {"weight": 1.0}})
 
 
-def test_a_group_without_a_share_for_each_is_left_alone(owner: CapacityOwner) -> None:
+def test_a_group_without_a_share_for_each_is_left_alone(owner: CapacityActuator) -> None:
     prepared = owner.prepare(Attributes({"root.a": 3.0, "root.g": 1.0, "root.g.x": 1.0}))
     assert set(prepared.in_force) == {"root.a", "root.g"}
     assert prepared.problems == ("the children of root.g keep their capacities: root.g.y has no share in the plan",)
 
 
-def test_a_lift_by_a_minimum_share_is_a_larger_capacity(owner: CapacityOwner) -> None:
+def test_a_lift_by_a_minimum_share_is_a_larger_capacity(owner: CapacityActuator) -> None:
     owner.max_shares(Resource(10_000, 10))
     lifted = owner.prepare(Attributes(ALL, {"root.g.x": Resource(2500, 2)}))
     assert lifted.in_force["root.g.x"] == pytest.approx(50.0), "2,500 MiB of the 5,000 that root.g has"
     assert lifted.in_force["root.a"] == 2.0
 
 
-def test_what_the_configuration_does_not_give_is_said(owner: CapacityOwner) -> None:
+def test_what_the_configuration_does_not_give_is_said(owner: CapacityActuator) -> None:
     prepared = owner.prepare(Attributes(ALL, scheduling_policies={"root.a": "fair", "root": "drf"}))
     assert [problem.split(" ")[0] for problem in prepared.problems] == ["root.a", "dominant"]
 
 
 def test_a_configuration_that_makes_no_sense_is_an_error_and_nothing_is_remembered(
-    owner: CapacityOwner, path: Path
+    owner: CapacityActuator, path: Path
 ) -> None:
     edit(path, "<value>60</value>", "<value>6w</value>")
     with pytest.raises(InputError, match="of one kind"):
@@ -328,7 +328,7 @@ def test_a_store_that_began_to_count_anew_is_read_though_its_version_is_the_same
             return self.now
 
     store = Store()
-    owner = CapacityOwner(store)
+    owner = CapacityActuator(store)
     owner.read()
     owner.write(owner.prepare(Attributes({"root.a": 3.0, "root.b": 1.0})))
     assert owner.read() == []
@@ -339,7 +339,7 @@ def test_a_store_that_began_to_count_anew_is_read_though_its_version_is_the_same
     ]
 
 
-def test_what_is_adopted_is_held_against_the_file_where_its_writer_is_gone(owner: CapacityOwner, path: Path) -> None:
+def test_what_is_adopted_is_held_against_the_file_where_its_writer_is_gone(owner: CapacityActuator, path: Path) -> None:
     """Somebody writes a capacity and a limit after the holder's last words, the holder dies, and a spare goes on."""
     owner.max_shares(Resource(1024, 2))
     owner.write(owner.prepare(Attributes(ALL, max_shares={"root.a": Resource(512, 1)})))
@@ -347,7 +347,7 @@ def test_what_is_adopted_is_held_against_the_file_where_its_writer_is_gone(owner
     edit(path, "g.capacity</name><value>2w<", "g.capacity</name><value>8w<")
     edit(path, "maximum-capacity</name><value>50<", "maximum-capacity</name><value>70<")
     theirs = path.read_text()
-    spare = CapacityOwner(FileSource(LocalPlace(path)))
+    spare = CapacityActuator(FileSource(LocalStore(path)))
     spare.adopt(json.loads(said))
     assert spare.read() == [], "what stands there is the administrator's, who changed it when nobody looked"
     assert spare.configured_weights()["root.a"] == pytest.approx(100.0 / 9.0), "1 of 1 + 8"
@@ -355,14 +355,14 @@ def test_what_is_adopted_is_held_against_the_file_where_its_writer_is_gone(owner
     back = theirs.replace("a.capacity</name><value>2w<", "a.capacity</name><value>1.0w<")
     assert path.read_text() == back.replace(">25<", "> 40 <").replace(">75<", ">60<")
     # While that controller lives, both find the edit and take it for an entitlement.
-    beside = CapacityOwner(FileSource(LocalPlace(path)))
+    beside = CapacityActuator(FileSource(LocalStore(path)))
     path.write_text(theirs)
     beside.adopt(json.loads(said), lives=True)
     assert {(f.queue, f.attribute) for f in beside.read()} == {("root.g", "capacity"), ("root.a", "maximum-capacity")}
     assert beside.configured_weights()["root.a"] == pytest.approx(100.0 / 9.0)
 
 
-def test_a_capacity_that_is_none_in_another_controllers_words_is_nonsense(owner: CapacityOwner) -> None:
+def test_a_capacity_that_is_none_in_another_controllers_words_is_nonsense(owner: CapacityActuator) -> None:
     """It was an error of its own, for which nobody forgot those words: nothing could be given back."""
     owner.write(owner.prepare(Attributes(ALL)))
     said = json.loads(json.dumps(owner.document()))
@@ -374,12 +374,12 @@ def test_a_capacity_that_is_none_in_another_controllers_words_is_nonsense(owner:
 
 
 def test_a_queue_that_is_away_when_its_writer_dies_returns_with_its_entitlement(
-    owner: CapacityOwner, path: Path
+    owner: CapacityActuator, path: Path
 ) -> None:
     owner.write(owner.prepare(Attributes(ALL)))
     said = json.dumps(owner.document())
     edit(path, "<value>a,g</value>", "<value>g</value>")
-    spare = CapacityOwner(FileSource(LocalPlace(path)))
+    spare = CapacityActuator(FileSource(LocalStore(path)))
     spare.adopt(json.loads(said))
     spare.read()
     edit(path, "<value>g</value>", "<value>a,g</value>")
@@ -389,7 +389,7 @@ def test_a_queue_that_is_away_when_its_writer_dies_returns_with_its_entitlement(
 
 @pytest.mark.parametrize("emptied", ["<configuration/>", "<configuration></configuration>\n"])
 def test_a_file_that_somebody_has_emptied_is_told_and_takes_nothing_from_what_is_known(
-    owner: CapacityOwner, path: Path, emptied: str
+    owner: CapacityActuator, path: Path, emptied: str
 ) -> None:
     owner.write(owner.prepare(Attributes(ALL)))
     written = path.read_text()
@@ -415,7 +415,7 @@ def test_a_lift_by_priority_is_no_trap_and_goes_back(path: Path) -> None:
     row = "  <property><name>yarn.scheduler.capacity.root.{}</name><value>{}</value></property>\n"
     said = FILE.replace("</configuration>", row.format("ordering-policy", "priority-utilization") + "</configuration>")
     path.write_text(said)
-    owner = CapacityOwner(FileSource(LocalPlace(path)))
+    owner = CapacityActuator(FileSource(LocalStore(path)))
     owner.read()
     owner.max_shares(Resource(1000, 10))
     lift = Attributes(ALL, min_shares={"root.g": Resource(100, 1), "root.g.x": Resource(100, 1)})
@@ -438,7 +438,7 @@ def test_a_lift_by_priority_is_no_trap_and_goes_back(path: Path) -> None:
 
 @pytest.mark.parametrize("earlier", [False, True])
 def test_capacities_of_a_file_that_was_opened_while_enforced_do_not_become_entitlements(
-    owner: CapacityOwner, path: Path, earlier: bool
+    owner: CapacityActuator, path: Path, earlier: bool
 ) -> None:
     shares = ALL | {"root.a": 1.37}
     owner.write(owner.prepare(Attributes(shares)))
@@ -450,7 +450,7 @@ def test_capacities_of_a_file_that_was_opened_while_enforced_do_not_become_entit
     assert path.read_text() == FILE
     documents = json.loads(json.dumps(owner.document()))
     path.write_text(opened)
-    again = CapacityOwner.restored(FileSource(LocalPlace(path)), documents.get)
+    again = CapacityActuator.restored(FileSource(LocalStore(path)), documents.get)
     found = again.read()
     assert {edit.queue for edit in found} == {"root.a", "root.g", "root.g.x", "root.g.y"}
     assert all("which a controller wrote" in edit.text for edit in found)
@@ -462,13 +462,13 @@ def test_capacities_of_a_file_that_was_opened_while_enforced_do_not_become_entit
 
 
 def test_what_is_newer_than_an_older_copy_of_the_ledger_is_not_taken_for_entitlements(
-    owner: CapacityOwner, path: Path
+    owner: CapacityActuator, path: Path
 ) -> None:
     owner.write(owner.prepare(Attributes(ALL)))
     copy = json.loads(json.dumps(owner.document()))
     owner.write(owner.prepare(Attributes(ALL | {"root.a": 1.37, "root.g.x": 1.7})))
     assert owner.generation > copy["generation"]
-    again = CapacityOwner.restored(FileSource(LocalPlace(path)), copy.get)
+    again = CapacityActuator.restored(FileSource(LocalStore(path)), copy.get)
     again.hold_against_file()
     again.read()
     assert again.configured_weights()["root.a"] == pytest.approx(25.0)

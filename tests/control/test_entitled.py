@@ -6,19 +6,19 @@ from pathlib import Path
 
 from harness.control.config import EnforceConfig
 from harness.control.entitled import of_config, of_file
+from harness.control.file_actuator import FileActuator
 from harness.control.lease import Lease, lease_place
-from harness.control.owner import FileOwner
 from harness.ledger.store import LedgerStore
 from harness.model.plan import Attributes
-from harness.yarn.files import LocalPlace
+from harness.yarn.files import LocalStore
 from tests.control.driven import FILE
 
 
-def controlled(folder: Path, *, told: bool = True) -> tuple[Path, FileOwner]:
+def controlled(folder: Path, *, told: bool = True) -> tuple[Path, FileActuator]:
     path = folder / "fair.xml"
     path.write_bytes(FILE.replace(b"<weight>1<", b"<weight>3<", 1))
-    place = LocalPlace(path)
-    owner = FileOwner(place)
+    place = LocalStore(path)
+    owner = FileActuator(place)
     owner.read()
     owner.write(owner.prepare(Attributes({"root.a": 900.0, "root.b": 100.0})))
     lease = Lease(lease_place(place), "me", 30.0, lambda: 1000.0)
@@ -55,7 +55,7 @@ def test_the_configurations_queues_come_before_the_administrators_weights(tmp_pa
         policy="ltrf", allocation_file=str(path), ledger=str(tmp_path / "l.db"), queues={"root.b": 7.0}
     )
     assert of_config(config) == {"root.a": 3.0, "root.b": 7.0}
-    lease_place(LocalPlace(path)).remove()
+    lease_place(LocalStore(path)).remove()
     with LedgerStore(tmp_path / "l.db") as store:
         store.commit(documents=owner.document())
     assert of_config(config) == {"root.a": 3.0, "root.b": 7.0}
@@ -73,14 +73,14 @@ def test_a_file_saved_after_the_stop_and_an_older_copy_of_the_ledger_do_not_chan
         path.write_bytes(path.read_bytes().replace(b"</allocations>", b'<queue name="c"/></allocations>'))
         owner.read()
         owner.write(owner.prepare(Attributes({"root.a": 800.0, "root.b": 100.0, "root.c": 4.8125})))
-        lease = Lease(lease_place(LocalPlace(path)), identity, 30.0, lambda: 2000.0)
-        lease_place(LocalPlace(path)).remove()
+        lease = Lease(lease_place(LocalStore(path)), identity, 30.0, lambda: 2000.0)
+        lease_place(LocalStore(path)).remove()
         lease.hold()
         lease.keep(owner.document())
         assert of_config(config) == {**wanted, "root.c": 1.0}
         owner.write(owner.original())
         owner.forget()
         store.commit(documents=owner.document())
-    lease_place(LocalPlace(path)).remove()
+    lease_place(LocalStore(path)).remove()
     path.write_bytes(opened)
     assert of_config(config) == wanted

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness.yarn.capacity.source import FileSource, StoreSource
-from harness.yarn.files import LocalPlace
+from harness.yarn.files import LocalStore
 from tests.cluster.enforcing import Service
 from tests.cluster.test_live_capacity import MENDED, ORIGINAL, Rm, simulated
 from tests.control.killing import ends
@@ -53,7 +53,7 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kept]:
     served = simulated(tmp_path, **({"yarn.scheduler.configuration.store.class": "memory"} if with_store else {}))
     rm = next(served)
     try:
-        source = StoreSource(rm.client.rest.http) if with_store else FileSource(LocalPlace(rm.file))
+        source = StoreSource(rm.client.rest.http) if with_store else FileSource(LocalStore(rm.file))
         source.write(MENDED, source.read())
         if not with_store:
             source.load(rm.client)

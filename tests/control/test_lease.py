@@ -10,12 +10,12 @@ from types import SimpleNamespace
 import pytest
 
 from harness.base.errors import InputError
+from harness.control.file_actuator import FileActuator
 from harness.control.giveback import adopt
 from harness.control.lease import HeldByAnother, Lease, lease_of, lease_place
-from harness.control.owner import FileOwner
-from harness.yarn.files import TEMPORARY, LocalPlace
-from harness.yarn.places import WebHdfsPlace
-from harness.yarn.sftp import SftpPlace
+from harness.yarn.files import TEMPORARY, LocalStore
+from harness.yarn.sftp import SftpStore
+from harness.yarn.stores import WebHdfsStore
 from tests.control.rm_model import MemoryPlace
 
 
@@ -27,7 +27,7 @@ class Time:
 
 
 def pair(folder: Path) -> tuple[Lease, Lease, Time]:
-    time, place = Time(), lease_place(LocalPlace(folder / "fair-scheduler.xml"))
+    time, place = Time(), lease_place(LocalStore(folder / "fair-scheduler.xml"))
     return Lease(place, "one", 30.0, time), Lease(place, "two", 30.0, time), time
 
 
@@ -110,14 +110,14 @@ def test_who_may_not_take_it_does_not(tmp_path: Path) -> None:
 
 
 def test_no_folder_is_told(tmp_path: Path) -> None:
-    lease = Lease(lease_place(LocalPlace(tmp_path / "none" / "f.xml")), "one", 30.0, Time())
+    lease = Lease(lease_place(LocalStore(tmp_path / "none" / "f.xml")), "one", 30.0, Time())
     with pytest.raises(InputError, match="cannot"):
         lease.hold()
 
 
 def test_it_lies_beside_the_file_wherever_that_is() -> None:
-    assert lease_place(SftpPlace("h", "/etc/fs.xml")).name == "sftp://h/etc/.fs.xml.lease"
-    assert lease_place(WebHdfsPlace("http://nn:9870", "/conf/fs.xml")).name == "http://nn:9870/conf/.fs.xml.lease"
+    assert lease_place(SftpStore("h", "/etc/fs.xml")).name == "sftp://h/etc/.fs.xml.lease"
+    assert lease_place(WebHdfsStore("http://nn:9870", "/conf/fs.xml")).name == "http://nn:9870/conf/.fs.xml.lease"
 
 
 def test_a_holder_without_a_ledger_that_goes_on_knows_whose_the_values_are(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_holder_without_a_ledger_that_goes_on_knows_whose_the_values_are(tmp_p
                 two.give_back()
             lease.hold()
             place.data = data
-            owner = FileOwner(place)
+            owner = FileActuator(place)
             adopt(owner, SimpleNamespace(identity=lease.owner), lease)  # type: ignore[arg-type]
             owner.read()
             assert owner.configured_weights()["root.a"] == expected
@@ -157,7 +157,7 @@ def test_who_begins_beside_nonsense_in_place_of_a_lease_takes_no_weight_for_an_e
     if stands is not None:
         one.place.write(stands)
     two.hold()
-    owner = FileOwner(place, {"root.a": {"weight": 2.0}})
+    owner = FileActuator(place, {"root.a": {"weight": 2.0}})
     found = owner.read(words_lost=two.words_lost)
     assert [foreign.text for foreign in found] == ([] if stands is None else ["3.0"])
     assert owner.configured_weights()["root.a"] == (3.0 if stands is None else 2.0)
@@ -197,7 +197,7 @@ def test_a_holder_does_not_pass_on_what_somebody_else_wrote_where_its_lease_stan
 
 
 def test_what_a_killed_spare_has_left_is_removed_with_the_lease(tmp_path: Path) -> None:
-    one = lease_of(LocalPlace(tmp_path / "fair-scheduler.xml"), "one", 30.0, Time())
+    one = lease_of(LocalStore(tmp_path / "fair-scheduler.xml"), "one", 30.0, Time())
     assert one.standby is not None
     one.hold()
     left = tmp_path / f".{one.standby.file_name}{TEMPORARY}killed"
@@ -216,13 +216,13 @@ def test_who_signs_late_over_a_slow_network_replaces_nothing_newer(late: str, tm
     time.now = 31.0
     slow, fast = (two, one) if late == "spare" else (one, two)
 
-    class Slow(LocalPlace):
+    class Slow(LocalStore):
         def _put_over(self, data: bytes, before: bytes | None, still: Callable[[], None]) -> None:
             fast.hold()  # while this is on its way
             super()._put_over(data, before, still)
 
     place = slow.place
-    assert isinstance(place, LocalPlace)
+    assert isinstance(place, LocalStore)
     slow.place = Slow(place.path)
     with pytest.raises(HeldByAnother, match="another controller has just signed the lease"):
         slow.hold()
@@ -238,12 +238,12 @@ def test_what_could_not_be_said_is_said_before_the_file_is_written(tmp_path: Pat
     one, _, _ = pair(tmp_path)
     one.hold()
 
-    class Full(LocalPlace):
+    class Full(LocalStore):
         def _put_over(self, data: bytes, before: bytes | None, still: Callable[[], None]) -> None:
             raise InputError("No space left on device")
 
     place = one.place
-    assert isinstance(place, LocalPlace)
+    assert isinstance(place, LocalStore)
     one.place = Full(place.path)
     with pytest.raises(InputError, match="No space left"):
         one.keep({"baseline": {"root.a": {"weight": 2.0}}})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.control.identity import ClusterFacts, why_another
-from harness.ledger.accounts import GONE_S, AppLook, RmAccounts
+from harness.ledger.accounts import GONE_S, AppObservation, RmAccounts
 from harness.model.resources import ZERO, Resource
 from tests.control.driven import controlled, kinds, rm_with_load
 from tests.control.rm_model import MemoryPlace, RmModel
@@ -160,8 +160,8 @@ def test_what_tells_clusters_apart(shown: ClusterFacts, shares: bool, strangers:
     assert bool(said) == bool(why)
 
 
-def look(app: str, used: int, age_s: float, queue: str = "root.a") -> AppLook:
-    return AppLook(app, queue, used, used // 1024, Resource(1024, 1), False, age_s)
+def look(app: str, used: int, age_s: float, queue: str = "root.a") -> AppObservation:
+    return AppObservation(app, queue, used, used // 1024, Resource(1024, 1), False, age_s)
 
 
 def test_an_unknown_application_older_than_the_last_look_counts_from_now_on() -> None:
@@ -201,13 +201,13 @@ def test_one_that_was_taken_for_gone_is_not_counted_twice() -> None:
 def test_an_application_that_moves_leaves_no_holdings_behind(back: bool) -> None:
     """A figure stands still for up to 3 s; what is assumed meanwhile is charged once, whichever queue it is in."""
     accounts = RmAccounts()
-    accounts.observe(0.0, [AppLook("x", "root.a", 0, 0, Resource(1000, 1), False)])
-    accounts.observe(2.5, [AppLook("x", "root.a", 0, 0, Resource(1000, 1), False)])
+    accounts.observe(0.0, [AppObservation("x", "root.a", 0, 0, Resource(1000, 1), False)])
+    accounts.observe(2.5, [AppObservation("x", "root.a", 0, 0, Resource(1000, 1), False)])
     assert accounts.consumed()["root.a"] == (2500.0, 2.5)
-    accounts.observe(2.9, [AppLook("x", "root.ghost", 0, 0, Resource(1000, 1), False)])
+    accounts.observe(2.9, [AppObservation("x", "root.ghost", 0, 0, Resource(1000, 1), False)])
     last = "root.a" if back else "root.ghost"
-    accounts.observe(6.0, [AppLook("x", last, 6000, 6, Resource(1000, 1), False)])
-    accounts.observe(8.0, [AppLook("x", last, 8000, 8, ZERO, True)])
+    accounts.observe(6.0, [AppObservation("x", last, 6000, 6, Resource(1000, 1), False)])
+    accounts.observe(8.0, [AppObservation("x", last, 8000, 8, ZERO, True)])
     reported = accounts.consumed()
     assert sum(used[0] for used in reported.values()) == 8000.0
     assert sum(used[1] for used in reported.values()) == 8.0

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.control.capacity_owner import CapacityOwner
+from harness.control.capacity_actuator import CapacityActuator
 from harness.control.giveback import NotReleased, release
 from harness.control.lease import HeldByAnother, Lease, lease_of
 from harness.control.processes import is_dead, this_process
 from harness.control.settings import ControlSettings
 from harness.ledger.store import LedgerStore, StoreFull
-from harness.yarn.files import LocalPlace
+from harness.yarn.files import LocalStore
 from harness.yarn.rmclient import RmClient
 from tests.control.driven import FILE, controlled, in_force, rm_with_load
 from tests.control.rm_model import CapacityRmModel, silence
@@ -67,12 +67,12 @@ def test_a_lease_that_cannot_be_written_keeps_nobodys_weights_in_force(
     assert in_force(rm) == {"root.a": 1.0, "root.b": 1.0}
 
 
-def owner_with_ours(rm: CapacityRmModel, folder: Path) -> tuple[CapacityOwner, LedgerStore]:
+def owner_with_ours(rm: CapacityRmModel, folder: Path) -> tuple[CapacityActuator, LedgerStore]:
     """What is left of a controller that was killed."""
     with controlled(rm, folder) as controller:
         enforced(rm, controller)
     store = LedgerStore(folder / "ledger.db")
-    return CapacityOwner.restored(rm.source, store.document), store
+    return CapacityActuator.restored(rm.source, store.document), store
 
 
 def none() -> RmClient | None:
@@ -179,12 +179,12 @@ time.sleep(600)
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> LocalPlace:
+def place(tmp_path: Path) -> LocalStore:
     (tmp_path / "fair-scheduler.xml").write_bytes(FILE)
-    return LocalPlace(tmp_path / "fair-scheduler.xml")
+    return LocalStore(tmp_path / "fair-scheduler.xml")
 
 
-def test_the_lease_of_a_process_that_died_on_this_host_is_taken_over_at_once(place: LocalPlace, tmp_path: Path) -> None:
+def test_the_lease_of_a_process_that_died_on_this_host_is_taken_over_at_once(place: LocalStore, tmp_path: Path) -> None:
     """The ledger is lost too: a release was refused at 0, 35 and 70 s, though nobody was there."""
     process = subprocess.Popen([sys.executable, "-c", SIGNS, str(place.path)], stdout=subprocess.PIPE)
     assert process.stdout is not None
@@ -214,7 +214,7 @@ def test_only_a_signature_of_this_boot_and_namespace_is_known_to_be_dead() -> No
 
 @pytest.mark.parametrize("again_s", [29.0, 31.0])
 def test_how_long_a_lease_has_stood_still_is_remembered_by_the_next_process(
-    place: LocalPlace, tmp_path: Path, again_s: float
+    place: LocalStore, tmp_path: Path, again_s: float
 ) -> None:
     other = Lease(place.beside(".fair-scheduler.xml.lease"), "elsewhere", 30.0, lambda: 7.0)
     other.hold()
@@ -236,7 +236,7 @@ def test_how_long_a_lease_has_stood_still_is_remembered_by_the_next_process(
     other._renewed_s = None
 
 
-def test_a_sign_of_life_between_two_tries_is_seen(place: LocalPlace, tmp_path: Path) -> None:
+def test_a_sign_of_life_between_two_tries_is_seen(place: LocalStore, tmp_path: Path) -> None:
     other = Lease(place.beside(".fair-scheduler.xml.lease"), "elsewhere", 30.0, lambda: 7.0)
     with LedgerStore(tmp_path / "new.db") as store:
         for at_s in (100.0, 140.0, 180.0):

@@ -12,7 +12,7 @@ import pytest
 from harness.base.errors import CallError
 from harness.cli import main
 from harness.control.config import EnforceConfig
-from harness.yarn.files import LocalPlace
+from harness.yarn.files import LocalStore
 from tests.control.driven import FILE, controlled, rm_with_load
 from tests.control.rm_model import RmModel
 
@@ -76,7 +76,7 @@ def test_every_way_to_begin_refuses_before_anything_is_written(
     (tmp_path / "enforce.yaml").write_text(
         f"policy: ltrf\nallocation_file: {file}\nledger: {tmp_path}/ledger.db\nqueues: {{bb: 2}}\n"
     )
-    place: Any = LocalPlace(file)
+    place: Any = LocalStore(file)
     rm = RmModel(place)
     monkeypatch.setattr(EnforceConfig, "open_client", lambda *_: contextlib.nullcontext(rm))
     monkeypatch.setattr(EnforceConfig, "file_trouble", lambda *_: None)

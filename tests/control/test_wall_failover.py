@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.base.errors import InputError
-from harness.control.owner import FileOwner
+from harness.control.file_actuator import FileActuator
 from harness.yarn.errors import Refused
 from tests.control.driven import FILE, controlled, in_force, kinds, rm_with_load
 from tests.control.rm_model import RmModel, silence
@@ -177,7 +177,7 @@ def test_a_look_that_fails_halfway_keeps_the_news_of_a_restart_for_the_next_one(
         def unreadable(*_: Any) -> Any:
             raise InputError("a maximum that is none")
 
-        monkeypatch.setattr(FileOwner, "max_shares", unreadable)
+        monkeypatch.setattr(FileActuator, "max_shares", unreadable)
         rm.now_s += 5.0
         report = controller.tick()
         assert kinds(report) == {"observation"}

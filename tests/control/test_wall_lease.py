@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from harness.control.file_actuator import FileActuator
 from harness.control.lease import HeldByAnother, Lease
-from harness.control.owner import FileOwner
 from harness.control.released import go_on
 from harness.control.settings import ControlSettings
 from harness.control.wall import Controller
@@ -239,7 +239,7 @@ def test_a_limit_whose_lease_was_overwritten_before_a_spare_read_it_is_not_the_a
 ) -> None:
     """The holder writes one limit after another, and dies (soak, seed 20228)."""
     rm, beside = rm_with_load(TWO_TO_ONE), MemoryPlace(b"")
-    first, its_lease = FileOwner(rm.place), Lease(beside, "first", 30.0, lambda: clock[0])
+    first, its_lease = FileActuator(rm.place), Lease(beside, "first", 30.0, lambda: clock[0])
 
     def write(least: Resource) -> None:
         first.read()
@@ -269,7 +269,7 @@ def test_a_spare_that_is_killed_while_it_takes_over_an_overwritten_lease_begins_
 ) -> None:
     """The words that it had heard are older than the file (soak, seed 70)."""
     rm, beside = rm_with_load(TWO_TO_ONE), MemoryPlace(b"")
-    first, its_lease = FileOwner(rm.place), Lease(beside, "first", 30.0, lambda: clock[0])
+    first, its_lease = FileActuator(rm.place), Lease(beside, "first", 30.0, lambda: clock[0])
     with leased(rm, tmp_path, beside, clock) as spare:
         its_lease.hold()
         for weight in (3.0, 4.0):

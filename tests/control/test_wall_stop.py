@@ -13,7 +13,7 @@ import pytest
 from harness.control.lease import Lease
 from harness.control.wall import Controller
 from harness.yarn.fair.parse import parse_allocations
-from harness.yarn.files import LocalPlace
+from harness.yarn.files import LocalStore
 from tests.control.driven import controlled, in_force, rm_with_load
 from tests.control.rm_model import MemoryPlace, RmModel
 
@@ -25,7 +25,7 @@ WRITTEN = b"""<?xml version="1.0"?>
 """
 
 
-def contended(place: MemoryPlace | LocalPlace) -> RmModel:
+def contended(place: MemoryPlace | LocalStore) -> RmModel:
     rm = rm_with_load()
     rm.place = place  # type: ignore[assignment]
     rm.refresh_queues()
@@ -130,7 +130,7 @@ def test_bounded_weights_stay_within_the_ratio_of_the_entitlements(tmp_path: Pat
 
 def at_work(folder: Path, file: Path) -> None:
     """A process that controls as fast as it can, until it is killed."""
-    rm = contended(LocalPlace(file))
+    rm = contended(LocalStore(file))
     rng = random.Random(1)
     with controlled(rm, folder, lease_s=30.0) as controller:
         for _ in range(10_000):
@@ -160,7 +160,7 @@ def kills(folder: Path, count: int) -> None:
             assert all(1e-3 <= (said[path].weight or 1.0) <= 1e6 for path in ("root.a", "root.b"))
             assert said["root.a"].max_running_apps == 7
         if rng.random() < 0.5:
-            with controlled(contended(LocalPlace(file)), folder, lease_s=30.0) as controller:
+            with controlled(contended(LocalStore(file)), folder, lease_s=30.0) as controller:
                 controller.release()
             assert file.read_bytes() == WRITTEN
             assert os.listdir(file.parent) == [file.name]

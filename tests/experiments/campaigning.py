@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.cli import main
-from harness.experiments.campaign.executors import Told
+from harness.experiments.campaign.executors import ExecutorEvent
 from harness.experiments.campaign.spec import Cell
 from harness.experiments.resolve import LoadedExperiment
 from harness.results.store import RunDirectory
@@ -51,7 +51,7 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, s
 class Scripted:
     """An executor that does what the script says of each attempt of a cell (by variant), without running anything."""
 
-    script: dict[str, list[Told]]
+    script: dict[str, list[ExecutorEvent]]
     out: Path
     room: int = 3
     queues: bool = False
@@ -65,18 +65,18 @@ class Scripted:
         self.running[cell.id] = cell
         self.together.append(sorted(one.variant.name for one in self.running.values()))
 
-    def told(self, timeout_s: float) -> list[Told]:
+    def told(self, timeout_s: float) -> list[ExecutorEvent]:
         for id_, cell in list(self.running.items()):
             if cell.variant.name in self.hang:
                 continue
             del self.running[id_]
             script = self.script.get(cell.variant.name, [])
-            said = script.pop(0) if script else Told("", "end", exit_code=0, wall_s=1.0)
+            said = script.pop(0) if script else ExecutorEvent("", "end", exit_code=0, wall_s=1.0)
             if said.kind == "end":
                 directory = RunDirectory(cell.directory(self.out), {"seed": 1})
                 directory.write_summary({"queues": {}})
                 RunDirectory.close(directory.path, said.exit_code)
-            return [Told(id_, said.kind, None, said.exit_code, said.why, said.wall_s, said.passing)]
+            return [ExecutorEvent(id_, said.kind, None, said.exit_code, said.why, said.wall_s, said.passing)]
         time.sleep(min(timeout_s, 0.02))
         return []
 

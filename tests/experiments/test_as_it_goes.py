@@ -18,7 +18,7 @@ import pytest
 from harness.base.files import read_json
 from harness.experiments.resolve import load_experiment, variants_of
 from harness.experiments.run import run_experiment
-from harness.results.store import Pace, RunDirectory
+from harness.results.store import RunDirectory, WriteThrottle
 
 # Few tasks over many hours: the engine pauses every virtual hour, which is when tables are written.
 HOURS = """
@@ -60,8 +60,8 @@ def test_writing_on_the_way_changes_nothing(hours: Path, tmp_path: Path, monkeyp
     # At some 100 of the engine's pauses (progress is told when 0.2 s have passed).
     clock = itertools.count(0, 0.002)
     monkeypatch.setattr("harness.sim.simulate.time", SimpleNamespace(perf_counter=lambda: next(clock)))
-    monkeypatch.setattr(Pace, "LEAST_S", 0.0)
-    monkeypatch.setattr(Pace, "TIMES", 0.0)
+    monkeypatch.setattr(WriteThrottle, "LEAST_S", 0.0)
+    monkeypatch.setattr(WriteThrottle, "TIMES", 0.0)
     sizes: list[int] = []
     write = RunDirectory.write_table
 

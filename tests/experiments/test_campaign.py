@@ -23,7 +23,7 @@ from harness.base.errors import InputError
 from harness.cli import main
 from harness.experiments.campaign import run as runner
 from harness.experiments.campaign.dask import Dask, _unpack
-from harness.experiments.campaign.executors import Processes, Told, run_cell
+from harness.experiments.campaign.executors import ExecutorEvent, Processes, run_cell
 from harness.experiments.campaign.spec import LoadedCampaign, load_campaign
 from harness.results.runs import read_runs
 from tests.experiments.campaigning import EXPERIMENT, Scripted, call
@@ -305,11 +305,11 @@ def test_an_interrupt_is_130_and_a_second_campaign_waits_outside(
 def test_what_may_pass_is_tried_again_and_what_may_not_is_not(write: Any, tmp_path: Path) -> None:
     out = tmp_path / "out"
     loaded = load_campaign(write(seeds=[1], retries=2))
-    died = Told("", "died", why="gone", passing=True)
+    died = ExecutorEvent("", "died", why="gone", passing=True)
     script = {
-        "static": [died, died, Told("", "end", exit_code=0)],
+        "static": [died, died, ExecutorEvent("", "end", exit_code=0)],
         "fair": [died, died, died, died],
-        "ltrf": [Told("", "end", exit_code=4, why="2 job(s) failed")],
+        "ltrf": [ExecutorEvent("", "end", exit_code=4, why="2 job(s) failed")],
     }
     executor = Scripted(script, out)
     outcome = runner.run_campaign(loaded, out, executor)
@@ -336,10 +336,10 @@ def test_a_cell_that_waits_at_a_worker_has_its_whole_time(write: Any, tmp_path: 
     executor = Scripted({}, tmp_path / "out", hang={"fair", "ltrf"}, queues=True)
     waits_until, plain = time.monotonic() + 0.6, executor.told
 
-    def told(timeout_s: float) -> list[Told]:
+    def told(timeout_s: float) -> list[ExecutorEvent]:
         if time.monotonic() > waits_until and "ltrf" in executor.hang:
             executor.hang.discard("ltrf")
-            return [Told(id_, "begins") for id_ in executor.running]
+            return [ExecutorEvent(id_, "begins") for id_ in executor.running]
         return plain(timeout_s)
 
     executor.told = told  # type: ignore[method-assign]
@@ -358,7 +358,7 @@ def test_a_cell_that_always_takes_too_long_is_exit_5(
     assert call(capsys, "run", path, "--out", out)[0] == 5
     # Beside one whose jobs failed it is that which counts.
     path, out = write(seeds=[1], policies=["fair", "ltrf"], timeout_s=0.2, retries=0), tmp_path / "both"
-    failed = {"ltrf": [Told("", "end", exit_code=4, why="2 job(s) failed")]}
+    failed = {"ltrf": [ExecutorEvent("", "end", exit_code=4, why="2 job(s) failed")]}
     runner.run_campaign(load_campaign(path), out, Scripted(failed, out, hang={"fair"}))
     assert call(capsys, "run", path, "--out", out)[0] == 4
 
@@ -368,7 +368,7 @@ def test_an_attempt_that_was_interrupted_does_not_count(
     write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     class Interrupted(Scripted):
-        def told(self, timeout_s: float) -> list[Told]:
+        def told(self, timeout_s: float) -> list[ExecutorEvent]:
             raise KeyboardInterrupt
 
     out, loaded = tmp_path / "out", load_campaign(write(seeds=[1], policies=["fair"], retries=1))
@@ -379,7 +379,7 @@ def test_an_attempt_that_was_interrupted_does_not_count(
                 patched.setattr("harness.experiments.campaign.state.CampaignState.interrupted", lambda *_: None)
             with pytest.raises(KeyboardInterrupt):
                 runner.run_campaign(loaded, out, Interrupted({}, out))
-    died = Told("", "died", why="gone", passing=True)
+    died = ExecutorEvent("", "died", why="gone", passing=True)
     (standing,) = runner.run_campaign(loaded, out, Scripted({"fair": [died]}, out)).standings
     assert (standing.state, standing.attempts) == ("done", 2)
 
@@ -393,7 +393,7 @@ def test_a_worker_process_that_dies_is_noticed(write: Any, tmp_path: Path) -> No
         executor.start(cell, loaded.experiments[cell.source], tmp_path)
         executor._workers[0].process.kill()
         deadline = time.monotonic() + 60
-        told: list[Told] = []
+        told: list[ExecutorEvent] = []
         while not told and time.monotonic() < deadline:
             told = [one for one in executor.told(0.2) if one.kind != "step"]
         assert [(one.kind, one.passing) for one in told] == [("died", True)]
@@ -406,7 +406,7 @@ def _with_a_killed_worker(loaded: LoadedCampaign, out: Path, address: str) -> No
     executor, ended = Dask(address), []
     (worker,) = executor._client.run(os.getpid).values()
 
-    def end(cell: Any, told: Told, state: str) -> None:
+    def end(cell: Any, told: ExecutorEvent, state: str) -> None:
         if not ended:
             os.kill(worker, signal.SIGKILL)
         ended.append(state)

@@ -14,7 +14,7 @@ import yaml
 
 from harness.experiments.campaign import run as runner
 from harness.experiments.campaign.clusters import Place
-from harness.experiments.campaign.executors import Processes, Told
+from harness.experiments.campaign.executors import ExecutorEvent, Processes
 from harness.experiments.campaign.run import _Queue
 from harness.experiments.campaign.spec import Cell, load_campaign
 from tests.experiments.campaigning import EXPERIMENT, call
@@ -78,10 +78,10 @@ def test_a_worker_that_died_while_it_was_idle_is_replaced(write: Any, tmp_path: 
     loaded = load_campaign(write(seeds=[1], policies=["fair", "static"]))
     executor = Processes(1)
 
-    def ended(cell: Cell) -> list[Told]:
+    def ended(cell: Cell) -> list[ExecutorEvent]:
         executor.start(cell, loaded.experiments[cell.source], tmp_path)
         deadline = time.monotonic() + 100
-        told: list[Told] = []
+        told: list[ExecutorEvent] = []
         while not told and time.monotonic() < deadline:
             told = [one for one in executor.told(0.2) if one.kind != "step"]
         return told
@@ -109,9 +109,9 @@ class Instant:
     def start(self, cell: Cell, experiment: Any, out: Path) -> None:
         self.cells.append(cell)
 
-    def told(self, timeout_s: float) -> list[Told]:
+    def told(self, timeout_s: float) -> list[ExecutorEvent]:
         found, self.cells = self.cells, []
-        return [Told(cell.id, "end", exit_code=0, wall_s=0.1) for cell in found]
+        return [ExecutorEvent(cell.id, "end", exit_code=0, wall_s=0.1) for cell in found]
 
     def kill(self, id_: str) -> None:
         raise NotImplementedError

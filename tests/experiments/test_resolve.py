@@ -202,7 +202,7 @@ def test_a_wrong_file_is_an_input_error_with_its_place(tmp_path: Path, changes: 
     assert says in caught.value.what
     assert str(tmp_path) in (caught.value.where or "")
     assert "\n" not in caught.value.line()
-    assert caught.value.mend
+    assert caught.value.hint
 
 
 def test_a_demand_that_no_node_can_hold_names_job_size_and_node(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_cyclic_yaml_is_refused(tmp_path: Path) -> None:
 def test_an_unknown_experiment_says_where_the_names_are() -> None:
     with pytest.raises(InputError) as caught:
         load_experiment("no-such")
-    assert "yarnfair list experiments" in (caught.value.mend or "")
+    assert "yarnfair list experiments" in (caught.value.hint or "")
 
 
 def test_unknown_backends_are_refused() -> None:

@@ -28,7 +28,7 @@ from harness.yarn.capacity.validate import validate_properties
 from harness.yarn.errors import BadAnswer
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.fair.validate import validate_allocations
-from harness.yarn.files import LocalPlace
+from harness.yarn.files import LocalStore
 
 RECORDED = Path(__file__).parents[1] / "yarn" / "recorded"
 
@@ -68,7 +68,7 @@ def _file(read: Callable[[Path], object], suffix: str, *good: bytes) -> Reader:
 
 
 def _lease(path: Path) -> object:
-    place = LocalPlace(path.with_name("fair-scheduler.xml"))
+    place = LocalStore(path.with_name("fair-scheduler.xml"))
     lease = lease_of(place, "me", 15.0, lambda: 0.0)
     lease.place.write(path.read_bytes())
     return lease.holder()

@@ -16,7 +16,7 @@ from harness.base.errors import YarnfairError
 from harness.clusters import inrm, jars
 from harness.clusters.hosts_folder import HostsFolder, _Member
 from harness.clusters.shared import ContainerFolder, LocalFolder
-from harness.jobs.mapreduce.places import LocalPlace
+from harness.jobs.mapreduce.places import LocalStore
 from harness.jobs.replay import ReplayOptions
 from harness.jobs.submit import Replayer
 from harness.model.jobs import Duration, JobSpec, Stage
@@ -45,7 +45,7 @@ class TestFoldersWithPrograms:
         assert not (folder / "am.py").is_symlink()
 
     def test_of_programs(self, tmp_path: Path) -> None:
-        LocalPlace(tmp_path / "place").write({"code/mapper.py": b""}, ["output"])
+        LocalStore(tmp_path / "place").write({"code/mapper.py": b""}, ["output"])
         assert {mode(tmp_path / "place" / name) for name in ("code", "output")} == {0o1777}
 
     def test_of_a_volume_of_containers(self) -> None:
@@ -81,9 +81,9 @@ class _Shell:
 
     name = "here"
 
-    def check(self, command: str, what: str, *, mend: str = "") -> str:
+    def check(self, command: str, what: str, *, hint: str = "") -> str:
         if os.system(command):
-            raise YarnfairError(what, where=self.name, mend=mend)
+            raise YarnfairError(what, where=self.name, hint=hint)
         return ""
 
     def put(self, files: Mapping[str, bytes]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from harness.control.look import looks_of
+from harness.control.app_observer import looks_of
 from harness.ledger.accounts import RmAccounts
 from tests.control.rm_model import CAPACITY, RmModel
 

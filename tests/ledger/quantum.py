@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from harness.base.sums import added
+from harness.base.sums import left_fold_sum
 
 
 @dataclass(slots=True)
@@ -132,5 +132,5 @@ class Quantum:
         above = self._parents[leaf]
         while above is not None:
             known = [self._queues[q] for q in self._children_of[above] if q in self._queues]
-            self._queues[above] = added(known) / len(known)
+            self._queues[above] = left_fold_sum(known) / len(known)
             above = self._parents[above]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.cli.sim import FASTEST_ENFORCED
-from harness.ledger.accounts import CACHE_S, FALLEN_S, GONE_S, AppLook, RmAccounts
+from harness.ledger.accounts import CACHE_S, FALLEN_S, GONE_S, AppObservation, RmAccounts
 from harness.model.resources import ZERO, Resource
 from tests.control.rm_model import CAPACITY, MemoryPlace, RmModel
 from tests.ledger.looking import FILE, looked, wander
@@ -57,7 +57,7 @@ def test_between_two_movements_of_the_figure_what_is_held_counts() -> None:
 def test_nothing_is_assumed_for_longer_than_a_figure_can_stand_still() -> None:
     accounts = RmAccounts()
     accounts.observe(0.0, [])
-    stuck = AppLook("x", "root.a", 100, 1, Resource(1000, 1), False)
+    stuck = AppObservation("x", "root.a", 100, 1, Resource(1000, 1), False)
     for second in range(1, 60):
         accounts.observe(float(second), [stuck])
     assert accounts.consumed()["root.a"][0] <= 100 + 1000 * (CACHE_S + 1)
@@ -116,7 +116,7 @@ def test_a_figure_that_falls_for_a_moment_is_not_counted_twice() -> None:
     accounts = RmAccounts()
     accounts.observe(0.0, [])
     for second, figure in enumerate([100, 200, 50, 300, 400], start=1):
-        accounts.observe(float(second), [AppLook("x", "root.a", figure, 1, ZERO, False)])
+        accounts.observe(float(second), [AppObservation("x", "root.a", figure, 1, ZERO, False)])
     assert accounts.consumed()["root.a"][0] == 400
 
 
@@ -124,10 +124,10 @@ def test_the_figure_of_an_ended_application_never_becomes_a_lower_base() -> None
     """It is in few lists: two that are wrong may be far apart, with no right one in between (the soak, seed 920167)."""
     accounts = RmAccounts()
     accounts.observe(0.0, [])
-    accounts.observe(1.0, [AppLook("x", "root.a", 5000, 5, ZERO, True)])
+    accounts.observe(1.0, [AppObservation("x", "root.a", 5000, 5, ZERO, True)])
     for second in (100.0, 100.0 + 2 * FALLEN_S, 100.0 + 4 * FALLEN_S):
-        accounts.observe(second, [AppLook("x", "root.a", 0, 5, ZERO, True)])
-    accounts.observe(500.0, [AppLook("x", "root.a", 5000, 5, ZERO, True)])
+        accounts.observe(second, [AppObservation("x", "root.a", 0, 5, ZERO, True)])
+    accounts.observe(500.0, [AppObservation("x", "root.a", 5000, 5, ZERO, True)])
     assert accounts.consumed()["root.a"] == (5000, 5)
 
 
@@ -159,7 +159,7 @@ def test_looks_that_pass_applications_by_count_what_they_hold() -> None:
     for second in range(1, 41):
         rm.now_s += 1.0
         if second % 10:
-            accounts.pass_by(rm.now_s)
+            accounts.skip(rm.now_s)
         else:
             looked(rm, accounts)
         assert accounts.consumed()["root.a"] == pytest.approx(rm.truth("root.a"), abs=2)
@@ -207,7 +207,7 @@ def test_how_fast_a_served_cluster_may_be_for_a_controller_with_a_period_of_a_se
     accounts, doubted = RmAccounts(), False
     for second in range(20):
         used = [round(amount * second * speed) for amount in (CAPACITY.memory_mb, CAPACITY.vcores)]
-        look = AppLook("x", "root.a", used[0], used[1], CAPACITY, False, second * speed)
+        look = AppObservation("x", "root.a", used[0], used[1], CAPACITY, False, second * speed)
         accounts.observe(float(second), [look], capacity=CAPACITY)
         doubted = doubted or bool(accounts.refused)
     assert doubted == refused
@@ -230,7 +230,7 @@ def test_a_new_application_cannot_have_used_more_than_its_age_allows() -> None:
 
 def test_a_clock_that_was_set_back_before_the_controller_began_again_loses_nothing() -> None:
     """Its time then goes on from the last look: what was used meanwhile seems to be used within no time."""
-    running = AppLook("x", "root.a", 100 * 1024, 100, CAPACITY, False, age_s=60.0)
+    running = AppObservation("x", "root.a", 100 * 1024, 100, CAPACITY, False, age_s=60.0)
     before = RmAccounts()
     before.observe(1000.0, [], capacity=CAPACITY)
     before.observe(1060.0, [running], capacity=CAPACITY)
@@ -248,7 +248,7 @@ def test_a_clock_that_was_set_forward_before_the_controller_began_again_charges_
     # The RM still shows the figure that it showed before.
     accounts = RmAccounts()
     accounts.observe(0.0, [])
-    look = AppLook("x", "root.a", 10_000, 10, Resource(1024, 1), False)
+    look = AppObservation("x", "root.a", 10_000, 10, Resource(1024, 1), False)
     accounts.observe(10.0, [look])
     again = RmAccounts(accounts.apps, accounts.queues, looked_s=accounts.looked_s)
     again.observe(86_410.0, [look])
@@ -258,7 +258,7 @@ def test_a_clock_that_was_set_forward_before_the_controller_began_again_charges_
 def test_an_old_list_that_shows_an_ended_application_running_charges_nothing() -> None:
     """Twice, far apart: in between nobody asks for who has ended, so that it seems to have stayed so."""
     accounts = RmAccounts()
-    running = AppLook("x", "root.a", 1024 * 50, 50, Resource(1024, 1), False)
+    running = AppObservation("x", "root.a", 1024 * 50, 50, Resource(1024, 1), False)
     ended = running._replace(memory_mb_s=1024 * 60, vcore_s=60, held=ZERO, final=True)
     accounts.observe(0.0, [])
     for now_s, look in ((50.0, running), (60.0, ended), (70.0, running), (4000.0, running)):
@@ -271,7 +271,7 @@ def test_more_vcores_than_the_cluster_has_are_no_lie_where_memory_alone_is_sched
     """It held 62 of 48 vcores for a while, between two looks (soak, seed 40059)."""
     accounts, cluster = RmAccounts(), Resource(49_152, 48)
     accounts.observe(0.0, [], capacity=cluster)
-    shown = AppLook("x", "root.a", 2_212_984, 3_198, Resource(29_696, 43), False, 51.7)
+    shown = AppObservation("x", "root.a", 2_212_984, 3_198, Resource(29_696, 43), False, 51.7)
     accounts.observe(155.0, [shown], capacity=cluster)
     assert accounts.refused == {}
     assert accounts.consumed()["root.a"] >= (2_212_984, 3_198)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.ledger.accounts import CACHE_S, AppLook, RmAccounts
+from harness.ledger.accounts import CACHE_S, AppObservation, RmAccounts
 from harness.model.resources import ZERO, Resource
 from tests.control.rm_model import CAPACITY, Container, MemoryPlace, RmModel
 from tests.ledger.looking import FILE, looked
@@ -315,8 +315,8 @@ def test_who_was_never_seen_before_the_rm_began_anew_counts_whole_when_its_node_
 def test_who_has_ended_by_a_new_rm_does_not_run_again_by_an_old_list() -> None:
     accounts = RmAccounts()
     accounts.observe(0.0, [])
-    runs = AppLook("x", "root.a", 9_000, 9, Resource(1024, 1), False)
-    ended = AppLook("x", "root.a", 12_000, 12, ZERO, True)
+    runs = AppObservation("x", "root.a", 9_000, 9, Resource(1024, 1), False)
+    ended = AppObservation("x", "root.a", 12_000, 12, ZERO, True)
     accounts.observe(10.0, [runs])
     accounts.observe(20.0, [ended], rm_began_anew=True)
     accounts.observe(25.0, [runs])
@@ -330,11 +330,13 @@ def test_a_figure_that_falls_while_an_rm_is_recovered_counts_once() -> None:
     accounts.observe(0.0, [])
     held = Resource(1024, 1)
     for now_s, memory in ((10.0, 9_000), (20.0, 19_000)):
-        accounts.observe(now_s, [AppLook("x", "root.a", memory, memory // 1000, held, False)])
-    accounts.observe(30.0, [AppLook("x", "root.a", 29_000, 29, held, False)], rm_began_anew=True)
-    accounts.observe(31.0, [AppLook("x", "root.a", 10, 0, held, False)])  # the RM falls, as one that has begun anew
+        accounts.observe(now_s, [AppObservation("x", "root.a", memory, memory // 1000, held, False)])
+    accounts.observe(30.0, [AppObservation("x", "root.a", 29_000, 29, held, False)], rm_began_anew=True)
+    accounts.observe(
+        31.0, [AppObservation("x", "root.a", 10, 0, held, False)]
+    )  # the RM falls, as one that has begun anew
     for now_s, memory in ((100.0, 69_000), (105.0, 30_000), (110.0, 79_000)):  # and once more, for a moment
-        accounts.observe(now_s, [AppLook("x", "root.a", memory, memory // 1000, held, False)])
+        accounts.observe(now_s, [AppObservation("x", "root.a", memory, memory // 1000, held, False)])
     assert accounts.consumed()["root.a"][0] <= 29_000 + 80 * 1024
 
 
@@ -343,9 +345,9 @@ def test_a_figure_that_falls_for_a_moment_while_an_rm_is_recovered_is_not_counte
     # At the first look at it the new RM showed what it knew.
     accounts = RmAccounts()
     accounts.observe(0.0, [])
-    accounts.observe(10.0, [AppLook("x", "root.a", 9_000, 9, ZERO, final)])
+    accounts.observe(10.0, [AppObservation("x", "root.a", 9_000, 9, ZERO, final)])
     for now_s, figure in ((20.0, 9_000), (30.0, 9_000), (615.0, 4_500), (625.0, 9_000), (635.0, 9_000)):
-        accounts.observe(now_s, [AppLook("x", "root.a", figure, 9, ZERO, final)], rm_began_anew=now_s == 20.0)
+        accounts.observe(now_s, [AppObservation("x", "root.a", figure, 9, ZERO, final)], rm_began_anew=now_s == 20.0)
     assert accounts.consumed()["root.a"][0] == 9_000
 
 
@@ -354,7 +356,7 @@ def test_a_counter_that_jumps_while_an_rm_is_recovered_is_refused_and_no_base() 
     accounts, held, cluster = RmAccounts(), Resource(1024, 1), Resource(32 * 1024, 32)
 
     def look(now_s: float, figure: int, *, anew: bool = False) -> None:
-        shown = AppLook("x", "root.a", figure * 1024, figure, held, False, now_s)
+        shown = AppObservation("x", "root.a", figure * 1024, figure, held, False, now_s)
         accounts.observe(now_s, [shown], rm_began_anew=anew, capacity=cluster)
 
     for now_s in range(0, 101, 5):

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import InputError
-from harness.ledger.accounts import GONE_S, AppLook, RmAccounts
+from harness.ledger.accounts import GONE_S, AppObservation, RmAccounts
 from harness.ledger.store import LedgerStore, StoreFull, _errors, copy_ledger, read_decisions, read_documents
 from harness.model.resources import Resource
 
@@ -28,7 +28,7 @@ OF_3 = ("started_s", "behind_mb_s", "behind_vcore_s")
 
 def filled(accounts: RmAccounts, at: int) -> None:
     accounts.observe(
-        float(at), [AppLook(f"x{n}", f"root.{n % 3}", at * 10, at, Resource(5, 1), False) for n in range(4)]
+        float(at), [AppObservation(f"x{n}", f"root.{n % 3}", at * 10, at, Resource(5, 1), False) for n in range(4)]
     )
 
 
@@ -194,7 +194,7 @@ def test_a_ledger_of_a_format_before_is_brought_up_and_an_rms_recovery_is_kept(
     # The RM began anew, and the controller is restarted before the containers are back.
     with LedgerStore(path) as store:
         accounts = store.accounts()
-        accounts.observe(5.0, [AppLook("x1", "root.1", 0, 0, Resource(0, 0), False)], rm_began_anew=True)
+        accounts.observe(5.0, [AppObservation("x1", "root.1", 0, 0, Resource(0, 0), False)], rm_began_anew=True)
         store.commit(accounts=accounts)
         again = store.accounts().apps["x1"]
         assert (again.lost_held, again.behind) == (Resource(5, 1), (10, 1))

@@ -70,7 +70,7 @@ def test_random_files_are_refused_by_both_or_by_none(release: str | None) -> Non
             found = ours(document, RELEASES[release])
             refused, total = refused + answer.refused, total + 1
             # The whole check takes what the comparison takes: whatever is in the file, it raises nothing.
-            assert all(one.mend for one in check_document(document, source="file").findings)
+            assert all(one.hint for one in check_document(document, source="file").findings)
             if bool(found) != answer.refused:
                 different.append(f"seed {seed}: Hadoop {answer}, ours {found}\n{document.decode()}")
     assert not different, f"{len(different)} of {total} files differ; the first:\n{different[0]}"

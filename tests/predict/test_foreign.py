@@ -275,7 +275,7 @@ def test_a_mistyped_key_of_the_file_has_its_nearest_name(tmp_path: Path) -> None
     cluster.write_text("nodes: [{count: 40, memory_mb: 8192, vcores: 8}]\nqueus: {root.a: {weight: 2}}\n")
     with pytest.raises(InputError) as told:
         cluster_file(cluster)
-    assert told.value.mend == "did you mean 'queues'?"
+    assert told.value.hint == "did you mean 'queues'?"
 
 
 def history(folder: Path) -> Path:

@@ -27,7 +27,7 @@ from harness.sim.serve.rest import RestServer
 from harness.sim.serve.rpc import RpcServer
 from harness.sim.setup import SimSetup
 from harness.yarn.fair.parse import parse_allocations
-from harness.yarn.files import LocalPlace
+from harness.yarn.files import LocalStore
 from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import RmAddress, RmClient
 from tests.browser import chromium
@@ -61,7 +61,7 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         rm = stack.enter_context(RmClient([address], HttpOptions(attempts=1, deadline_s=10.0)))
         store = stack.enter_context(LedgerStore(path))
         controller = Controller(
-            ControlSettings(period_s=10, mode="bounded"), rm, LocalPlace(file), store, make_policy("ltrf", {}),
+            ControlSettings(period_s=10, mode="bounded"), rm, LocalStore(file), store, make_policy("ltrf", {}),
             clock=lambda: now[0],
         )  # fmt: skip
         stack.callback(controller.close)
@@ -81,7 +81,7 @@ class Looks:
 
     def __call__(self) -> View:
         if self.trouble:
-            raise InputError(self.trouble, mend="wait")
+            raise InputError(self.trouble, hint="wait")
         self.count += 1
         return replace(self.view, time_s=self.view.time_s + self.count)
 

@@ -21,4 +21,4 @@ def test_a_page_that_cannot_be_written_says_so_in_one_line(three_policies: list[
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(InputError, match="cannot be written") as raised:
         render_report(three_policies, tmp_path / "file" / "page.html")
-    assert raised.value.mend == "choose another -o FILE"
+    assert raised.value.hint == "choose another -o FILE"

@@ -353,7 +353,7 @@ def test_jobs_that_cannot_be(cases: Any, jobs: Any, says: str) -> None:
         simulate(cases.setup(jobs))
     assert says in caught.value.line()
     assert "'bad'" in caught.value.line() or "'b'" in caught.value.line()
-    assert caught.value.mend
+    assert caught.value.hint
 
 
 @pytest.mark.parametrize(

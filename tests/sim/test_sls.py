@@ -89,7 +89,7 @@ def test_what_cannot_be_read_is_one_line(tmp_path: Path, text: str, line: int, s
     assert "\n" not in shown
     assert says in shown
     assert (f"{path}:{line}" if line else str(path)) in shown
-    assert caught.value.mend
+    assert caught.value.hint
 
 
 def test_not_text_and_not_there(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ import pytest
 from harness.base.errors import YarnfairError
 from harness.clusters import processes
 from harness.yarn.errors import Refused, Unreachable
-from harness.yarn.places import open_place
+from harness.yarn.stores import open_place
 from studies.real_faults import faults, server
 from studies.real_faults.controllers import Controller
 from studies.real_faults.guard import Guard, Signed

@@ -37,7 +37,7 @@ def test_what_is_not_read_is_named(tmp_path: Path, name: str, content: bytes, ex
     with pytest.raises(InputError) as refused:
         any_trace(tmp_path / name, CLUSTER, tmp_path / "out" / "trace.jsonl")
     assert expected in refused.value.line()
-    assert refused.value.mend
+    assert refused.value.hint
 
 
 def test_a_folder_of_rolled_spark_logs_is_named(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_a_broken_trace_is_refused_with_its_line(tmp_path: Path, text: str, line
         list(read_swim(path))
     assert says in caught.value.what
     assert caught.value.where == (f"{path}:{line}" if line else str(path))
-    assert caught.value.mend
+    assert caught.value.hint
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:

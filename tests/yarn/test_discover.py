@@ -9,11 +9,11 @@ import pytest
 
 from harness.base.errors import CallError
 from harness.yarn.discover import another_file, file_of_each, find_rm
-from harness.yarn.files import AllocationPlace, LocalPlace
+from harness.yarn.files import ConfigStore, LocalStore
 from harness.yarn.http import HttpOptions
-from harness.yarn.places import WebHdfsPlace
 from harness.yarn.rmclient import NotEffective, RmAddress, RmClient
-from harness.yarn.sftp import SftpPlace
+from harness.yarn.sftp import SftpStore
+from harness.yarn.stores import WebHdfsStore
 from tests.yarn.fake_server import FakeServer, conf
 
 QUICK = HttpOptions(connect_timeout_s=0.5, read_timeout_s=1, deadline_s=2, attempts=1)
@@ -44,14 +44,14 @@ FILE = "yarn.scheduler.fair.allocation.file"
 @pytest.mark.parametrize(
     ("path", "place", "alarm"),
     [
-        ("/etc/hadoop/fair-scheduler.xml", SftpPlace("rm1", "/etc/hadoop/fair-scheduler.xml"), True),
-        ("file:///etc/hadoop/fair-scheduler.xml", LocalPlace(Path("/etc/hadoop/fair-scheduler.xml")), True),
-        ("hdfs://nn/fair-scheduler.xml", WebHdfsPlace("http://nn:9870", "/fair-scheduler.xml"), False),
-        ("hdfs://nn/fair-scheduler.xml", LocalPlace(Path("/hdfs/fair-scheduler.xml")), False),
-        (None, LocalPlace(Path("/etc/hadoop/fair-scheduler.xml")), False),
+        ("/etc/hadoop/fair-scheduler.xml", SftpStore("rm1", "/etc/hadoop/fair-scheduler.xml"), True),
+        ("file:///etc/hadoop/fair-scheduler.xml", LocalStore(Path("/etc/hadoop/fair-scheduler.xml")), True),
+        ("hdfs://nn/fair-scheduler.xml", WebHdfsStore("http://nn:9870", "/fair-scheduler.xml"), False),
+        ("hdfs://nn/fair-scheduler.xml", LocalStore(Path("/hdfs/fair-scheduler.xml")), False),
+        (None, LocalStore(Path("/etc/hadoop/fair-scheduler.xml")), False),
     ],
 )
-def test_a_pair_of_rms_with_a_file_each_is_said(path: str | None, place: AllocationPlace, alarm: bool) -> None:
+def test_a_pair_of_rms_with_a_file_each_is_said(path: str | None, place: ConfigStore, alarm: bool) -> None:
     with FakeServer(conf({FILE: path})) as one:
         nobody = RmAddress.of("http://127.0.0.1:9")
         pair = [nobody, RmAddress.of(one.url)]
@@ -67,17 +67,17 @@ def test_a_pair_of_rms_with_a_file_each_is_said(path: str | None, place: Allocat
 @pytest.mark.parametrize(
     ("told", "place", "said"),
     [
-        ("/etc/hadoop/fair-scheduler.xml", LocalPlace(Path("/srv/other.xml")), True),
-        ("/etc/hadoop/fair-scheduler.xml", LocalPlace(Path("/etc/hadoop/fair-scheduler.xml")), False),
-        ("/etc/hadoop/fair-scheduler.xml", SftpPlace("rm1", "/etc/hadoop/fair-scheduler.xml"), False),
-        ("/etc/hadoop/fair-scheduler.xml", SftpPlace("rm1", "/etc/hadoop/fair.xml"), True),
-        ("hdfs://nn/fair-scheduler.xml", WebHdfsPlace("http://nn:9870", "/fair-scheduler.xml"), False),
-        ("hdfs://nn/fair-scheduler.xml", LocalPlace(Path("/etc/hadoop/conf/fair-scheduler.xml")), True),
-        ("fair-scheduler.xml", LocalPlace(Path("/etc/hadoop/conf/fair-scheduler.xml")), False),
-        (None, LocalPlace(Path("/etc/hadoop/conf/fair-scheduler.xml")), False),
+        ("/etc/hadoop/fair-scheduler.xml", LocalStore(Path("/srv/other.xml")), True),
+        ("/etc/hadoop/fair-scheduler.xml", LocalStore(Path("/etc/hadoop/fair-scheduler.xml")), False),
+        ("/etc/hadoop/fair-scheduler.xml", SftpStore("rm1", "/etc/hadoop/fair-scheduler.xml"), False),
+        ("/etc/hadoop/fair-scheduler.xml", SftpStore("rm1", "/etc/hadoop/fair.xml"), True),
+        ("hdfs://nn/fair-scheduler.xml", WebHdfsStore("http://nn:9870", "/fair-scheduler.xml"), False),
+        ("hdfs://nn/fair-scheduler.xml", LocalStore(Path("/etc/hadoop/conf/fair-scheduler.xml")), True),
+        ("fair-scheduler.xml", LocalStore(Path("/etc/hadoop/conf/fair-scheduler.xml")), False),
+        (None, LocalStore(Path("/etc/hadoop/conf/fair-scheduler.xml")), False),
     ],
 )
-def test_a_file_that_the_rm_does_not_seem_to_read_is_said(told: str | None, place: AllocationPlace, said: bool) -> None:
+def test_a_file_that_the_rm_does_not_seem_to_read_is_said(told: str | None, place: ConfigStore, said: bool) -> None:
     with FakeServer(conf({FILE: told})) as one:
         words = another_file([RmAddress.of("http://127.0.0.1:9"), RmAddress.of(one.url)], place, QUICK)
     assert (words is not None) == said
@@ -90,7 +90,7 @@ def test_a_link_to_the_rms_file_is_that_file(tmp_path: Path) -> None:
     (tmp_path / "real.xml").write_text("<allocations/>")
     (tmp_path / "link.xml").symlink_to(tmp_path / "real.xml")
     with FakeServer(conf({FILE: str(tmp_path / "real.xml")})) as one:
-        assert another_file([RmAddress.of(one.url)], LocalPlace(tmp_path / "link.xml"), QUICK) is None
+        assert another_file([RmAddress.of(one.url)], LocalStore(tmp_path / "link.xml"), QUICK) is None
 
 
 def test_what_did_not_take_effect_names_the_pairs_file() -> None:

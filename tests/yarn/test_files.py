@@ -16,9 +16,9 @@ import pytest
 
 from harness.base.errors import CallError, InputError
 from harness.base.files import exchange
-from harness.yarn.files import FileChanged, LocalPlace, Readers
-from harness.yarn.places import WebHdfsPlace, open_place
-from harness.yarn.sftp import SftpPlace
+from harness.yarn.files import FileChanged, LocalStore, Readers
+from harness.yarn.sftp import SftpStore
+from harness.yarn.stores import WebHdfsStore, open_place
 from tests.yarn.owners import GROUP, NEW, OLD, OWNER, as_root, deny_chown, owned, ownership
 
 
@@ -26,7 +26,7 @@ def test_a_local_file_is_replaced_and_keeps_its_mode(tmp_path: Path) -> None:
     path = tmp_path / "fair-scheduler.xml"
     path.write_bytes(OLD)
     path.chmod(0o640)
-    LocalPlace(path).write(NEW, before=OLD)
+    LocalStore(path).write(NEW, before=OLD)
     assert path.read_bytes() == NEW
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     assert [item.name for item in tmp_path.iterdir()] == ["fair-scheduler.xml"]
@@ -37,11 +37,11 @@ def test_owner_and_group_stay_and_the_group_alone_where_the_owner_cannot_be_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = owned(tmp_path / "f.xml", OWNER, GROUP, 0o640)
-    LocalPlace(path).write(NEW)
+    LocalStore(path).write(NEW)
     assert ownership(path) == (OWNER, GROUP, 0o640)
     path = owned(path, 0, GROUP, 0o640)
     deny_chown(monkeypatch, group=True)
-    LocalPlace(path).write(NEW)
+    LocalStore(path).write(NEW)
     assert (ownership(path), path.read_bytes()) == ((0, GROUP, 0o640), NEW)
 
 
@@ -63,11 +63,11 @@ def test_a_file_that_somebody_could_not_read_afterwards_is_not_replaced(
     deny_chown(monkeypatch, group=group)
     if lost:
         with pytest.raises(InputError, match=f"{lost} could not read") as caught:
-            LocalPlace(path).write(NEW)
+            LocalStore(path).write(NEW)
         assert "chmod o+r" in caught.value.line()
         assert (ownership(path), path.read_bytes()) == ((uid, gid, mode), OLD)
     else:
-        LocalPlace(path).write(NEW)
+        LocalStore(path).write(NEW)
         assert path.read_bytes() == NEW
     assert [item.name for item in tmp_path.iterdir()] == ["f.xml"]
 
@@ -94,7 +94,7 @@ def test_who_may_read_by_the_acl_alone_may_read_afterwards(tmp_path: Path) -> No
     path.chmod(0o600)
     subprocess.run(["setfacl", "-m", f"u:{OWNER}:r,g:{GROUP}:rw,m:rw", str(path)], check=True)
     before = acl(path)
-    LocalPlace(path).write(NEW)
+    LocalStore(path).write(NEW)
     assert acl(path) == before
     assert f"user:{OWNER}:r--" in before
 
@@ -106,7 +106,7 @@ def test_who_could_not_read_by_the_folders_default_acl_cannot_afterwards(tmp_pat
     path.chmod(0o640)
     before = acl(path)
     subprocess.run(["setfacl", "-d", "-m", f"u:{OWNER}:r", str(tmp_path)], check=True)
-    LocalPlace(path).write(NEW)
+    LocalStore(path).write(NEW)
     assert acl(path) == before
 
 
@@ -120,7 +120,7 @@ def test_an_acl_that_cannot_be_kept_keeps_the_file(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(os, "setxattr", refused)
     with pytest.raises(InputError, match="its ACL cannot be kept"):
-        LocalPlace(path).write(NEW)
+        LocalStore(path).write(NEW)
     assert path.read_bytes() == OLD
     assert [item.name for item in tmp_path.iterdir()] == ["f.xml"]
 
@@ -135,15 +135,15 @@ def test_what_killed_writers_left_is_cleared_and_nothing_else(tmp_path: Path) ->
     if not process:
         # Killed with the new file written and not yet in its place.
         os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment]
-        LocalPlace(path).write(NEW)
+        LocalStore(path).write(NEW)
         os._exit(1)
     os.waitpid(process, 0)
     assert len(list(tmp_path.iterdir())) == len(others) + 2
-    assert LocalPlace(path).clear() == 1
-    assert LocalPlace(path).clear() == 0
+    assert LocalStore(path).clear() == 1
+    assert LocalStore(path).clear() == 0
     assert sorted(item.name for item in tmp_path.iterdir()) == sorted([*others, "f.xml"])
-    LocalPlace(path).beside(".f.xml.lease").remove()
-    LocalPlace(path).beside(".f.xml.lease").remove()
+    LocalStore(path).beside(".f.xml.lease").remove()
+    LocalStore(path).beside(".f.xml.lease").remove()
     assert not (tmp_path / ".f.xml.lease").exists()
 
 
@@ -153,7 +153,7 @@ def test_a_symbolic_link_stays_one(tmp_path: Path) -> None:
     target.write_bytes(OLD)
     link = tmp_path / "link.xml"
     link.symlink_to(target)
-    LocalPlace(link).write(NEW)
+    LocalStore(link).write(NEW)
     assert link.is_symlink()
     assert target.read_bytes() == NEW
 
@@ -171,8 +171,8 @@ def test_a_reader_never_sees_a_part_of_the_file(tmp_path: Path) -> None:
     thread = threading.Thread(target=look)
     thread.start()
     for _ in range(50):
-        LocalPlace(path).write(NEW)
-        LocalPlace(path).write(OLD)
+        LocalStore(path).write(NEW)
+        LocalStore(path).write(OLD)
     stop.set()
     thread.join()
     assert seen <= {OLD, NEW}
@@ -182,7 +182,7 @@ def test_somebody_elses_change_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "f.xml"
     path.write_bytes(b"theirs")
     with pytest.raises(FileChanged):
-        LocalPlace(path).write(NEW, before=OLD)
+        LocalStore(path).write(NEW, before=OLD)
     assert path.read_bytes() == b"theirs"
 
 
@@ -195,7 +195,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(InputError, match="No space left"):
-        LocalPlace(path).write(NEW)
+        LocalStore(path).write(NEW)
     assert path.read_bytes() == OLD
     assert [item.name for item in tmp_path.iterdir()] == ["f.xml"]
 
@@ -209,12 +209,12 @@ def test_a_file_that_is_a_mount_point_itself(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(os, "replace", busy)
     with pytest.raises(InputError, match="mount the folder"):
-        LocalPlace(path).write(NEW)
+        LocalStore(path).write(NEW)
 
 
 @pytest.mark.parametrize("path", ["no-such-folder/f.xml", "."])
 def test_what_cannot_be_read_or_written_is_one_line(tmp_path: Path, path: str) -> None:
-    place = LocalPlace(tmp_path / path)
+    place = LocalStore(tmp_path / path)
     for act in (place.read, lambda: place.write(NEW, before=OLD)):
         with pytest.raises(InputError) as caught:
             act()
@@ -222,13 +222,13 @@ def test_what_cannot_be_read_or_written_is_one_line(tmp_path: Path, path: str) -
 
 
 def test_places_by_name(tmp_path: Path) -> None:
-    assert open_place(str(tmp_path / "f")) == LocalPlace(tmp_path / "f")
-    assert open_place("sftp://yarn@rm.example:2222/etc/f.xml") == SftpPlace("rm.example", "/etc/f.xml", 2222, "yarn")
+    assert open_place(str(tmp_path / "f")) == LocalStore(tmp_path / "f")
+    assert open_place("sftp://yarn@rm.example:2222/etc/f.xml") == SftpStore("rm.example", "/etc/f.xml", 2222, "yarn")
     place = open_place("swebhdfs://nn/conf/f%20x.xml")
-    assert isinstance(place, WebHdfsPlace)
+    assert isinstance(place, WebHdfsStore)
     assert (place.base, place.path) == ("https://nn:9871", "/conf/f x.xml")
     with_user = open_place("webhdfs://yarn@nn:50070/f")
-    assert isinstance(with_user, WebHdfsPlace)
+    assert isinstance(with_user, WebHdfsStore)
     assert (with_user.base, with_user.options.user) == ("http://nn:50070", "yarn")
 
 
@@ -249,11 +249,11 @@ def test_what_must_not_be_replaced_any_more_stays(tmp_path: Path) -> None:
 
     for before in (OLD, None):
         with pytest.raises(InputError, match="the lease is over"):
-            LocalPlace(path).write(NEW, before=before, still=over)
+            LocalStore(path).write(NEW, before=before, still=over)
         assert [(found.name, found.read_bytes()) for found in tmp_path.iterdir()] == [("f.xml", OLD)]
 
 
-class Racing(LocalPlace):
+class Racing(LocalStore):
     """Somebody replaces the file after it was looked at, at the last moment."""
 
     theirs: tuple[bytes, ...] = ()
@@ -295,6 +295,6 @@ def test_of_two_edits_at_that_moment_the_later_one_stays(tmp_path: Path, monkeyp
 
     monkeypatch.setattr("harness.yarn.files.exchange", meddling)
     with pytest.raises(FileChanged):
-        LocalPlace(path).write(NEW, before=OLD)
+        LocalStore(path).write(NEW, before=OLD)
     assert path.read_bytes() == b"second"
     assert [item.name for item in tmp_path.iterdir()] == ["f.xml"]

@@ -175,7 +175,7 @@ def test_webhdfs_asks_the_namenode_with_a_ticket_and_no_datanode(gss: FakeGssapi
 
 
 @pytest.mark.parametrize(
-    ("said", "mend"),
+    ("said", "hint"),
     [
         ("Cannot contact any KDC for realm 'REALM'", "check that the KDC runs"),
         ("Clock skew too great", "NTP"),
@@ -186,13 +186,13 @@ def test_webhdfs_asks_the_namenode_with_a_ticket_and_no_datanode(gss: FakeGssapi
         ("something else", "kinit"),
     ],
 )
-def test_why_there_is_no_ticket_is_one_line(gss: FakeGssapi, keytab: Path, said: str, mend: str) -> None:
+def test_why_there_is_no_ticket_is_one_line(gss: FakeGssapi, keytab: Path, said: str, hint: str) -> None:
     gss.trouble = [GSSError(said)]
     with FakeServer(WANTED) as server, pytest.raises(NoTicket, match="no Kerberos ticket") as caught:
         HttpClient([server.url], options(keytab)).request("GET", "/x", repeatable=True)
     line = caught.value.line()
     assert line.startswith("HTTP@127.0.0.1: no Kerberos ticket: ")
-    assert mend in line
+    assert hint in line
     assert "\n" not in line
     assert "s3cr3t" not in line
 

@@ -19,7 +19,7 @@ import pytest
 from harness.base.errors import InputError
 from harness.yarn.errors import Refused, Unreachable
 from harness.yarn.files import FileChanged
-from harness.yarn.sftp import SftpPlace
+from harness.yarn.sftp import SftpStore
 from tests.yarn.owners import GROUP, NEW, OLD, OWNER, as_root, deny_chown, owned, ownership
 
 
@@ -86,7 +86,7 @@ class OneKey(paramiko.ServerInterface):
 
 
 @pytest.fixture
-def sftp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SftpPlace]:
+def sftp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SftpStore]:
     """An SFTP server of the loopback whose host key is known, with the file /etc/f.xml."""
     monkeypatch.setenv("HOME", str(tmp_path))
     host_key, user_key = paramiko.ECDSAKey.generate(), paramiko.ECDSAKey.generate()
@@ -119,7 +119,7 @@ def sftp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SftpPlace]
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
-    yield SftpPlace(
+    yield SftpStore(
         "127.0.0.1",
         "/etc/f.xml",
         port,
@@ -136,7 +136,7 @@ def sftp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SftpPlace]
     listener.close()
 
 
-def test_over_sftp_the_file_is_replaced_and_keeps_its_mode(sftp: SftpPlace) -> None:
+def test_over_sftp_the_file_is_replaced_and_keeps_its_mode(sftp: SftpStore) -> None:
     path = Folder.root / "etc" / "f.xml"
     path.chmod(0o640)
     assert sftp.read() == OLD
@@ -149,7 +149,7 @@ def test_over_sftp_the_file_is_replaced_and_keeps_its_mode(sftp: SftpPlace) -> N
 
 
 def test_over_sftp_an_edit_while_the_new_file_is_on_its_way_is_found_and_stays(
-    sftp: SftpPlace, monkeypatch: pytest.MonkeyPatch
+    sftp: SftpStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, chattr = Folder.root / "etc" / "f.xml", Folder.chattr
 
@@ -165,7 +165,7 @@ def test_over_sftp_an_edit_while_the_new_file_is_on_its_way_is_found_and_stays(
 
 @as_root
 def test_over_sftp_owner_and_group_stay_or_the_file_is_not_replaced(
-    sftp: SftpPlace, monkeypatch: pytest.MonkeyPatch
+    sftp: SftpStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = owned(Folder.root / "etc" / "f.xml", OWNER, GROUP, 0o640)
     sftp.write(NEW)
@@ -185,7 +185,7 @@ def test_over_sftp_owner_and_group_stay_or_the_file_is_not_replaced(
     assert [item.name for item in path.parent.iterdir()] == ["f.xml"]
 
 
-def test_over_sftp_a_symbolic_link_stays_one(sftp: SftpPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_over_sftp_a_symbolic_link_stays_one(sftp: SftpStore, monkeypatch: pytest.MonkeyPatch) -> None:
     # As OpenSSH's server does, whose real path has no links in it.
     real = lambda _, path: "/etc/f.xml" if path == "/etc/link.xml" else path  # noqa: E731
     monkeypatch.setattr(Folder, "canonicalize", real)
@@ -195,21 +195,21 @@ def test_over_sftp_a_symbolic_link_stays_one(sftp: SftpPlace, monkeypatch: pytes
     assert (Folder.root / "etc" / "f.xml").read_bytes() == NEW
 
 
-def test_over_sftp_an_incomplete_copy_is_not_renamed(sftp: SftpPlace) -> None:
+def test_over_sftp_an_incomplete_copy_is_not_renamed(sftp: SftpStore) -> None:
     Folder.full = True
     with pytest.raises(InputError, match="incomplete"):
         sftp.write(NEW)
     assert [(item.name, item.read_bytes()) for item in (Folder.root / "etc").iterdir()] == [("f.xml", OLD)]
 
 
-def test_over_sftp_a_missing_file_or_folder_is_one_line(sftp: SftpPlace) -> None:
+def test_over_sftp_a_missing_file_or_folder_is_one_line(sftp: SftpStore) -> None:
     with pytest.raises(InputError, match="No such file"):
         replace(sftp, path="/etc/none.xml").read()
     with pytest.raises(InputError, match="No such file"):
         replace(sftp, path="/none/f.xml").write(NEW)
 
 
-def test_over_sftp_strangers_are_refused(sftp: SftpPlace, tmp_path: Path) -> None:
+def test_over_sftp_strangers_are_refused(sftp: SftpStore, tmp_path: Path) -> None:
     (tmp_path / "empty").write_text("")
     with pytest.raises(Unreachable, match="known_hosts"):
         replace(sftp, known_hosts=str(tmp_path / "empty")).read()
@@ -249,7 +249,7 @@ def ssh_config(home: Path, text: str) -> None:
     (home / ".ssh" / "config").write_text(text)
 
 
-def test_over_sftp_through_a_proxy_command(sftp: SftpPlace, tmp_path: Path) -> None:
+def test_over_sftp_through_a_proxy_command(sftp: SftpStore, tmp_path: Path) -> None:
     relay = executable(tmp_path / "relay", RELAY.format(python=sys.executable, target='"$1" "$2"'))
     # Nobody answers at the port of the file: the one that the place names counts, for %p too.
     ssh_config(tmp_path, f"Host rm1\n HostName 127.0.0.1\n Port 1\n User nobody\n ProxyCommand {relay} %h %p\n")
@@ -261,7 +261,7 @@ def test_over_sftp_through_a_proxy_command(sftp: SftpPlace, tmp_path: Path) -> N
         through.read()
 
 
-def test_over_sftp_through_other_hosts(sftp: SftpPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_over_sftp_through_other_hosts(sftp: SftpStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     call = tmp_path / "call"
     text = RELAY.format(python=sys.executable, target=f"127.0.0.1 {sftp.port}")
     executable(tmp_path / "ssh", text.replace("exec ", f'echo "$@" >{call}; exec '))
@@ -277,7 +277,7 @@ def test_over_sftp_a_connection_that_breaks_prints_no_traceback(tmp_path: Path) 
         server.settimeout(60.0)
         threading.Thread(target=lambda: server.accept()[0].close(), daemon=True).start()
         place = f"sftp://yarn@127.0.0.1:{server.getsockname()[1]}/f.xml"
-        code = f"from harness.yarn.places import open_place; open_place({place!r}).read()"
+        code = f"from harness.yarn.stores import open_place; open_place({place!r}).read()"
         done = subprocess.run(
             [sys.executable, "-c", code], env={**os.environ, "HOME": str(tmp_path)}, capture_output=True, text=True
         )
@@ -289,7 +289,7 @@ def test_over_sftp_nobody_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("HOME", str(tmp_path))
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        place = SftpPlace("127.0.0.1", "/f", probe.getsockname()[1], "yarn", timeout_s=2)
+        place = SftpStore("127.0.0.1", "/f", probe.getsockname()[1], "yarn", timeout_s=2)
         with pytest.raises(Unreachable) as caught:
             place.read()
     assert "\n" not in caught.value.line()

@@ -15,7 +15,7 @@ def as_file(values: dict[str, str]) -> bytes:
 def test_the_outermost_element_decides_which_scheduler_is_meant() -> None:
     assert check_document(b"<allocations><queue name='a'/></allocations>", source="a.xml").valid
     found = check_document(b"<allocations><queue name='a'><wieght>2</wieght></queue></allocations>", source="a.xml")
-    assert "write <weight>" in [one.mend for one in found.errors]
+    assert "write <weight>" in [one.hint for one in found.errors]
     good = {f"{PREFIX}root.queues": "a", f"{PREFIX}root.a.capacity": "100"}
     assert check_document(as_file(good), source="c.xml").valid
     assert not check_document(as_file({**good, f"{PREFIX}root.a.capacity": "50"}), source="c.xml").valid

@@ -88,15 +88,15 @@ def place_of(name: str, use: ClusterUse | None, folder: Path) -> Place:
         use = ClusterUse.model_validate({"backend": name})
     backend = backend_class(use.backend)
     if backend.takes_inventory and use.rm is None and use.inventory is None:
-        mend = f"write clusters: {{{name}: {{backend: {use.backend}, inventory: hosts.yaml}}}}"
-        raise InputError(f"no inventory for the hosts of backend {use.backend}", mend=mend)
+        hint = f"write clusters: {{{name}: {{backend: {use.backend}, inventory: hosts.yaml}}}}"
+        raise InputError(f"no inventory for the hosts of backend {use.backend}", hint=hint)
     if use.inventory is not None and (not backend.takes_inventory or use.rm is not None):
-        raise InputError("an inventory is for backend ssh, without rm", mend="leave one of them out")
+        raise InputError("an inventory is for backend ssh, without rm", hint="leave one of them out")
     target = Target(**use.model_dump(exclude={"backend"}))
     if use.rm is None and target != Target(inventory=use.inventory):
-        raise InputError("an option of a given cluster without rm", mend="give rm: URL, or leave it out")
+        raise InputError("an option of a given cluster without rm", hint="give rm: URL, or leave it out")
     if use.rm is not None and not use.shared:
-        raise InputError("rm without shared", mend="give a folder that this machine and all nodes see alike")
+        raise InputError("rm without shared", hint="give a folder that this machine and all nodes see alike")
 
     def beside(path: str | None) -> str | None:
         return path if path is None or "://" in path else str((folder / Path(path).expanduser()).absolute())
@@ -144,7 +144,7 @@ def identity_of(place: Place) -> Mapping[str, Any]:
     if target.rm is not None:
         return {**document, "rm": target.rm, "allocations": target.allocations}
     document["hadoop"] = _software()
-    document |= backend_class(place.kind).made_of()
+    document |= backend_class(place.kind).software_fingerprint()
     if target.inventory is not None:
         # Who they are and how large, not by which key one gets in.
         hosts = [

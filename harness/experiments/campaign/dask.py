@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import CallError, YarnfairError
-from harness.experiments.campaign.executors import Told, run_cell, told_afar
+from harness.experiments.campaign.executors import ExecutorEvent, run_cell, told_afar
 from harness.experiments.campaign.spec import Cell
 from harness.experiments.kind import Loaded
 from harness.results.store import settle, staging_of
@@ -32,7 +32,7 @@ def _experiment(pickled: bytes) -> Loaded:
     return found
 
 
-def _far_cell(pickled: bytes, cell: Cell, topic: str) -> tuple[Told, bytes]:
+def _far_cell(pickled: bytes, cell: Cell, topic: str) -> tuple[ExecutorEvent, bytes]:
     """Runs a cell on a worker that shares no files with us: what it wrote comes back as an archive."""
     import distributed
 
@@ -60,7 +60,7 @@ class Dask:
             import distributed
         except ImportError:
             raise CallError(
-                "Dask is not installed", where="--executor", mend="pip install '/path/to/checkout[dask]'"
+                "Dask is not installed", where="--executor", hint="pip install '/path/to/checkout[dask]'"
             ) from None
         try:
             client: Any = distributed.Client
@@ -68,7 +68,7 @@ class Dask:
             workers = self._client.scheduler_info(n_workers=-1)["workers"]
         except Exception as error:
             raise YarnfairError(
-                f"no Dask scheduler answers ({type(error).__name__})", where=address, mend="check host and port"
+                f"no Dask scheduler answers ({type(error).__name__})", where=address, hint="check host and port"
             ) from None
         self.room = _AT_A_THREAD * (sum(int(one["nthreads"]) for one in workers.values()) or 1)
         #: The experiment of the last cell, and it as it goes to the workers.
@@ -94,20 +94,20 @@ class Dask:
         future.add_done_callback(lambda _: self._news.set())
         self._futures[cell.id] = future
 
-    def told(self, timeout_s: float) -> list[Told]:
+    def told(self, timeout_s: float) -> list[ExecutorEvent]:
         self._news.wait(timeout_s)
         self._news.clear()  # before we look: what happens from here on sets it again
-        begun = [Told(self._begun.popleft(), "begins") for _ in range(len(self._begun))]
+        begun = [ExecutorEvent(self._begun.popleft(), "begins") for _ in range(len(self._begun))]
         return begun + [self._collect(id_) for id_, future in list(self._futures.items()) if future.done()]
 
-    def _collect(self, id_: str) -> Told:
+    def _collect(self, id_: str) -> ExecutorEvent:
         future, folder = self._futures.pop(id_), self._folders.pop(id_)
         try:
             told, archive = future.result(timeout=60)
         except Exception as error:
-            return Told(id_, "died", why=f"the Dask worker gave up ({type(error).__name__})", passing=True)
+            return ExecutorEvent(id_, "died", why=f"the Dask worker gave up ({type(error).__name__})", passing=True)
         _unpack(archive, folder)
-        found: Told = told
+        found: ExecutorEvent = told
         return found
 
     def kill(self, id_: str) -> None:

@@ -34,7 +34,7 @@ _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ExecutorEvent:
     """What an executor says of a cell.
 
     ``kind``: ``begins`` (an executor that queues has begun it), ``step`` (``step``), ``says`` (``why``: what a cluster
@@ -63,7 +63,7 @@ class Executor(Protocol):
     def start(self, cell: Cell, experiment: Loaded, out: Path) -> None:
         """Begins a cell; its run directory comes to ``cell.directory(out)``."""
 
-    def told(self, timeout_s: float) -> list[Told]:
+    def told(self, timeout_s: float) -> list[ExecutorEvent]:
         """What happened since; waits at most so long."""
 
     def kill(self, id_: str) -> None:
@@ -83,7 +83,7 @@ def run_cell(
     cluster: OpenCluster | None = None,
     coming: Sequence[Any] = (),
     says: Callable[[str], None] = lambda _: None,
-) -> Told:
+) -> ExecutorEvent:
     """Runs one cell into its directory below `out`; of what a run raises, it raises KeyboardInterrupt alone.
 
     ``cluster``: holds the cluster of a cell that is not simulated, for this and the ``coming`` variants; ``says`` is
@@ -106,13 +106,13 @@ def _run_cell(
     cluster: OpenCluster | None,
     coming: Sequence[Any],
     says: Callable[[str], None],
-) -> Told:
+) -> ExecutorEvent:
     began = time.perf_counter()
     real, kind = cell.place.real, experiment.kind
 
-    def told(passing: bool, exit_code: int, why: str | None, error: Exception | None = None) -> Told:
+    def told(passing: bool, exit_code: int, why: str | None, error: Exception | None = None) -> ExecutorEvent:
         wall_s = round(time.perf_counter() - began, 3)
-        return Told(cell.id, "end" if error is None else "error", None, exit_code, why, wall_s, passing, error)
+        return ExecutorEvent(cell.id, "end" if error is None else "error", None, exit_code, why, wall_s, passing, error)
 
     try:
         if runner is None:
@@ -166,7 +166,7 @@ def _words(error: BaseException) -> tuple[int, str]:
     return 1, f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
 
 
-class Here:
+class InProcessExecutor:
     """Cells one after another in this process, also those on a real cluster: it stays up from one to the next."""
 
     room, queues = 1, False
@@ -177,12 +177,12 @@ class Here:
         self._next: tuple[Cell, Loaded, Path] | None = None
         self._cluster = OpenCluster(turns=False)
         #: Is told of steps and words at once: `told` returns when a cell has ended.
-        self.hear: Callable[[Told], None] = lambda told: None
+        self.hear: Callable[[ExecutorEvent], None] = lambda told: None
 
     def start(self, cell: Cell, experiment: Loaded, out: Path) -> None:
         self._next = (cell, experiment, out)
 
-    def told(self, timeout_s: float) -> list[Told]:
+    def told(self, timeout_s: float) -> list[ExecutorEvent]:
         if self._next is None:
             return []
         (cell, experiment, out), self._next = self._next, None
@@ -191,11 +191,11 @@ class Here:
                 experiment,
                 cell,
                 out,
-                lambda step: self.hear(Told(cell.id, "step", step)),
+                lambda step: self.hear(ExecutorEvent(cell.id, "step", step)),
                 runner=self._runner,
                 cluster=self._cluster,
                 coming=self._coming,
-                says=lambda text: self.hear(Told(cell.id, "says", why=text)),
+                says=lambda text: self.hear(ExecutorEvent(cell.id, "says", why=text)),
             )
         ]
 
@@ -209,7 +209,7 @@ class Here:
 # --- processes of this machine ----------------------------------------------------------------------------------------
 
 
-def told_afar(told: Told) -> Told:
+def told_afar(told: ExecutorEvent) -> ExecutorEvent:
     """What goes to another process: an error of the program as its traceback, since not every error can be pickled."""
     if told.error is None or isinstance(told.error, YarnfairError):
         return told
@@ -225,7 +225,7 @@ def _begin_worker(environment: Mapping[str, str], number: signal.Signals) -> Non
     end_in_order_with_parent(number)
 
 
-def _serve(link: Connection, run: Callable[[Cell, Loaded, Path], Told]) -> None:
+def _serve(link: Connection, run: Callable[[Cell, Loaded, Path], ExecutorEvent]) -> None:
     """Runs the cells that come through the link, until nobody is there any more or no more come."""
     with contextlib.suppress(EOFError, OSError):
         while (task := link.recv()) is not None:
@@ -233,8 +233,8 @@ def _serve(link: Connection, run: Callable[[Cell, Loaded, Path], Told]) -> None:
 
 
 def _worker(link: Connection, environment: Mapping[str, str]) -> None:
-    def run(cell: Cell, experiment: Loaded, out: Path) -> Told:
-        return run_cell(experiment, cell, out, lambda step: link.send(Told(cell.id, "step", step)))
+    def run(cell: Cell, experiment: Loaded, out: Path) -> ExecutorEvent:
+        return run_cell(experiment, cell, out, lambda step: link.send(ExecutorEvent(cell.id, "step", step)))
 
     _begin_worker(environment, signal.SIGKILL)
     _serve(link, run)
@@ -248,14 +248,14 @@ def _cluster_worker(link: Connection, environment: Mapping[str, str]) -> None:
     signal.signal(signal.SIGTERM, _end_in_order)
     cluster = OpenCluster()
 
-    def run(cell: Cell, experiment: Loaded, out: Path) -> Told:
+    def run(cell: Cell, experiment: Loaded, out: Path) -> ExecutorEvent:
         told = run_cell(
             experiment,
             cell,
             out,
-            lambda step: link.send(Told(cell.id, "step", step)),
+            lambda step: link.send(ExecutorEvent(cell.id, "step", step)),
             cluster=cluster,
-            says=lambda text: link.send(Told(cell.id, "says", why=text)),
+            says=lambda text: link.send(ExecutorEvent(cell.id, "says", why=text)),
         )
         if told.kind != "end" or told.exit_code:
             # What was wrong with the cluster must not be wrong with the next cell.
@@ -329,18 +329,18 @@ class Processes:
         with contextlib.suppress(OSError):
             worker.link.send((cell, experiment, out))
 
-    def told(self, timeout_s: float) -> list[Told]:
+    def told(self, timeout_s: float) -> list[ExecutorEvent]:
         busy = [one for one in self._workers if one.id is not None]
-        found: list[Told] = []
+        found: list[ExecutorEvent] = []
         for link in wait([one.link for one in busy], timeout_s):
             worker = next(one for one in busy if one.link is link)
             assert worker.id is not None
             try:
-                said: Told = worker.link.recv()
+                said: ExecutorEvent = worker.link.recv()
             except (EOFError, OSError):
                 worker.process.join(10)
                 why = f"its process died (exit {worker.process.exitcode}); is there enough memory?"
-                said = Told(worker.id, "died", why=why, passing=True)
+                said = ExecutorEvent(worker.id, "died", why=why, passing=True)
                 self._drop(worker)
             if said.kind in ("end", "error"):
                 worker.id = None

@@ -27,9 +27,9 @@ from harness.experiments.campaign.executors import (
     INTERRUPTED,
     Clusters,
     Executor,
-    Here,
+    ExecutorEvent,
+    InProcessExecutor,
     Processes,
-    Told,
     processes_of,
 )
 from harness.experiments.campaign.spec import Cell, LoadedCampaign
@@ -74,7 +74,7 @@ class Watch:
     begin: Callable[[Cell, int], None] = lambda cell, attempt: None
     says: Callable[[Cell, str], None] = lambda cell, text: None
     step: Callable[[Cell, Step], None] = lambda cell, step: None
-    end: Callable[[Cell, Told, str], None] = lambda cell, told, state: None
+    end: Callable[[Cell, ExecutorEvent, str], None] = lambda cell, told, state: None
 
 
 def folder_of(campaign: LoadedCampaign, out: Path | None) -> Path:
@@ -91,7 +91,7 @@ def executor_of(name: str | None, jobs: int | None) -> Executor:
         return Processes(processes_of(jobs))
     if name.startswith("dask://") and len(name) > len("dask://"):
         return Dask(name)
-    raise CallError(f"no executor {name[:60]!r}", where="--executor", mend="write dask://HOST:PORT, or leave it out")
+    raise CallError(f"no executor {name[:60]!r}", where="--executor", hint="write dask://HOST:PORT, or leave it out")
 
 
 # --- plan -------------------------------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ class _Run:
     def executor_of(self, cell: Cell) -> Executor:
         return self.clusters if cell.place.real else self.executor
 
-    def told(self) -> list[Told]:
+    def told(self) -> list[ExecutorEvent]:
         """What has happened; waits a moment for it."""
         simulated = any(not cell.place.real for cell, _ in self.running.values())
         found = self.executor.told(POLL_S) if simulated else []
@@ -256,7 +256,7 @@ class _Run:
             if isinstance(self.clusters, Clusters):
                 self.clusters.release(name)
 
-    def hear(self, told: Told) -> None:
+    def hear(self, told: ExecutorEvent) -> None:
         if told.id not in self.running:
             return
         cell, _ = self.running[told.id]
@@ -275,7 +275,7 @@ class _Run:
             self.state.waits(cell.id, told.why)
             what = f"the process that ran {cell.variant.name} died"
             where = str(cell.directory(self.out))
-            raise told.error or YarnfairError(what, where=where, mend="is there enough memory?")
+            raise told.error or YarnfairError(what, where=where, hint="is there enough memory?")
         ended_well = told.kind == "end" and told.exit_code == 0
         if not ended_well and told.passing and self.attempts[cell.id] <= self.campaign.spec.retries:
             self.state.waits(cell.id, told.why)
@@ -290,7 +290,7 @@ class _Run:
             if time.monotonic() > limit:
                 self.executor_of(cell).kill(id_)
                 why = f"not ended after {self.campaign.spec.timeout_s:g} s of wall-clock time"
-                self.hear(Told(cell.id, "died", exit_code=5, why=why, passing=True))
+                self.hear(ExecutorEvent(cell.id, "died", exit_code=5, why=why, passing=True))
 
 
 def ended_of(cell: Cell, out: Path) -> Ended | None:
@@ -331,7 +331,7 @@ def run_campaign(
         state = CampaignState(out, FILE if campaign.cells[0].below else RUN_FILE)
         try:
             run = _Run(campaign, out, state, executor, clusters or Clusters(), watch or Watch(), strict)
-            if isinstance(executor, Here):
+            if isinstance(executor, InProcessExecutor):
                 executor.hear = run.hear
             kept = _prepare(run, retry_failed, fresh)
             ran, ends = len(run.waiting), True
@@ -357,7 +357,7 @@ def run_campaign(
             return Outcome(stands, ran, kept, time.perf_counter() - began)
         except sqlite3.Error as error:
             raise InputError(
-                f"cannot be written: {error}", where=str(state.path), mend="check the disk, then run it again"
+                f"cannot be written: {error}", where=str(state.path), hint="check the disk, then run it again"
             ) from None
         finally:
             state.close()

@@ -174,29 +174,29 @@ def load_campaign(path: Path) -> LoadedCampaign:
         for place in places:
             if place.kind not in loaded.kind.backends:
                 what = f"{name[:80]} is of kind {loaded.kind.name}, which does not run on {place.kind}"
-                mend = f"its backends are {', '.join(loaded.kind.backends)}"
-                raise InputError(what, where=document.where(("experiments", at)), mend=mend)
+                hint = f"its backends are {', '.join(loaded.kind.backends)}"
+                raise InputError(what, where=document.where(("experiments", at)), hint=hint)
         cells += _cells(spec, document, str(file), loaded, places)
         if len(cells) > MOST_CELLS:
-            raise InputError(f"more than {MOST_CELLS:,} cells", where=document.where(), mend="ask for fewer")
+            raise InputError(f"more than {MOST_CELLS:,} cells", where=document.where(), hint="ask for fewer")
     unique = list({cell.id: cell for cell in cells}.values())
     kept, remarks = _conditions(spec, document, unique)
     if not kept:
-        raise InputError("no cell is left", where=document.where(), mend="look at only: and skip:")
+        raise InputError("no cell is left", where=document.where(), hint="look at only: and skip:")
     return LoadedCampaign(spec, path, experiments, tuple(_ordered(spec, kept)), tuple(remarks))
 
 
 def _places(spec: Campaign, document: YamlDocument) -> list[Place]:
     if "sim" in spec.clusters:
         where = document.where(("clusters", "sim"))
-        raise InputError("sim is the simulator's name", where=where, mend="call the cluster otherwise")
+        raise InputError("sim is the simulator's name", where=where, hint="call the cluster otherwise")
     found = []
     for at, name in enumerate(spec.backends):
         use, where = spec.clusters.get(name), document.where(("backends", at))
         if use is None and name not in backends():
             known = ", ".join(dict.fromkeys((*backends(), *spec.clusters)))
             raise InputError(
-                f"no backend {name[:40]!r}", where=where, mend=f"one of {known}, or write it under clusters:"
+                f"no backend {name[:40]!r}", where=where, hint=f"one of {known}, or write it under clusters:"
             )
         try:
             place = place_of(name, use, Path(document.file).parent)
@@ -204,7 +204,7 @@ def _places(spec: Campaign, document: YamlDocument) -> list[Place]:
         except InputError as error:
             where = document.where(("clusters", name)) if use is not None else where
             what = f"{error.where}: {error.what}" if error.where else error.what
-            raise InputError(what, where=where, mend=error.mend) from None
+            raise InputError(what, where=where, hint=error.hint) from None
         found.append(place)
     return list(dict.fromkeys(found))
 
@@ -217,7 +217,7 @@ def _experiment_file(name: str, document: YamlDocument, at: int) -> Path:
     try:
         return experiment_path(name)
     except InputError as error:
-        raise InputError(error.what, where=document.where(("experiments", at)), mend=error.mend) from None
+        raise InputError(error.what, where=document.where(("experiments", at)), hint=error.hint) from None
 
 
 def _text(value: Any) -> str:
@@ -263,7 +263,7 @@ def _variants(
     except CallError as error:
         key = "settings" if error.where and error.where.startswith("--set") else "policies"
         where = document.where((key,) if key in document.data else ())
-        raise InputError(error.what, where=where, mend=error.mend) from None
+        raise InputError(error.what, where=where, hint=error.hint) from None
 
 
 def _named(variant: Any, varied: Mapping[str, str]) -> Any:
@@ -326,7 +326,7 @@ def _conditions(spec: Campaign, document: YamlDocument, cells: Sequence[Cell]) -
                     raise InputError(
                         f"a condition on {place[:60]!r}, which no cell has",
                         where=document.where((key, at, place)),
-                        mend=f"one of {known}",
+                        hint=f"one of {known}",
                     )
             if not any(_matches(cell, condition) for cell in cells):
                 remarks.append(f"{document.where((key, at))}: no cell matches this condition")

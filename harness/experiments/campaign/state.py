@@ -71,10 +71,10 @@ class CampaignState:
             if known is None:
                 self.set("format", str(FORMAT))
             elif known != str(FORMAT):
-                raise InputError(f"a campaign of format {known}", where=str(self.path), mend="choose another --out")
+                raise InputError(f"a campaign of format {known}", where=str(self.path), hint="choose another --out")
         except (OSError, sqlite3.Error) as error:
             raise InputError(
-                f"cannot be used for a campaign: {error}", where=str(self.path), mend="choose another --out"
+                f"cannot be used for a campaign: {error}", where=str(self.path), hint="choose another --out"
             ) from None
 
     def close(self) -> None:
@@ -198,7 +198,7 @@ def locked(out: Path) -> Iterator[None]:
 
     Raises InputError when another holds it.
     """
-    mend = "wait for it, or choose another --out"
-    busy = InputError("another `yarnfair run` or `campaign run` works here", where=str(out), mend=mend)
-    with holding(out / ".lock", busy=busy, mend="choose another --out"):
+    hint = "wait for it, or choose another --out"
+    busy = InputError("another `yarnfair run` or `campaign run` works here", where=str(out), hint=hint)
+    with holding(out / ".lock", busy=busy, hint="choose another --out"):
         yield

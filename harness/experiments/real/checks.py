@@ -28,21 +28,21 @@ def check_experiment(experiment: LoadedExperiment, backend: str, target: Target)
     """
     spec, where = experiment.spec, experiment.document.where
     if spec.slots is not None:
-        raise InputError("YARN has no map and reduce slots", where=where(("slots",)), mend=_SIM)
+        raise InputError("YARN has no map and reduce slots", where=where(("slots",)), hint=_SIM)
     if spec.faults.speculation:
         raise InputError(
             "speculative copies are not replayed",
             where=where(("faults", "speculation")),
-            mend=f"set it to false, or {_SIM}",
+            hint=f"set it to false, or {_SIM}",
         )
     if jobs_of(experiment, spec.seeds[0])[1] is None:
-        raise InputError("a trace without an end", where=where(("workloads",)), mend=f"give first: N, or {_SIM}")
+        raise InputError("a trace without an end", where=where(("workloads",)), hint=f"give first: N, or {_SIM}")
     if own := has_own(spec):
         what = f"queue {own}: ltrf, quantum_s and round_s of single queues are the simulator's"
-        raise InputError(what, where=where(("queues",)), mend=f"leave them out, or {_SIM}")
+        raise InputError(what, where=where(("queues",)), hint=f"leave them out, or {_SIM}")
     if target.http is not None and target.http.login is not None and program_jobs(experiment, spec.seeds[0]):
         raise InputError(
-            f"programs {NO_TOKENS}", where=where(("workloads",)), mend="take out the queues whose kind is programs"
+            f"programs {NO_TOKENS}", where=where(("workloads",)), hint="take out the queues whose kind is programs"
         )
     if target.rm is None and backend_class(backend).here:
         check_memory(experiment)
@@ -54,12 +54,12 @@ def check_policies(variants: Sequence[Variant], backend: str, target: Target) ->
     for variant in variants:
         if stays and (variant.policy != "fair" or variant.mode == "outside" or variant.settings):
             what = "--rm without --allocations: the cluster's queues and policy stay as they are"
-            mend = "say where the RM's allocation file lies (a path, sftp:// ...), or use --policy fair"
-            raise CallError(what, where=variant.name, mend=mend)
+            hint = "say where the RM's allocation file lies (a path, sftp:// ...), or use --policy fair"
+            raise CallError(what, where=variant.name, hint=hint)
         if variant.scheduler == "capacity" and target.rm is not None:
             what = "queues of a given cluster with the Capacity Scheduler are not set"
-            mend = f"leave out --rm, and the experiment has a cluster of its own, or {_SIM}"
-            raise CallError(what, where=f"{variant.name}: scheduler: capacity", mend=mend)
+            hint = f"leave out --rm, and the experiment has a cluster of its own, or {_SIM}"
+            raise CallError(what, where=f"{variant.name}: scheduler: capacity", hint=hint)
         if variant.mode == "outside":
             check_counting(make_policy(variant.policy, variant.settings))
     check_inside(variants, backend, target)
@@ -77,7 +77,7 @@ def check_inside(variants: Sequence[Variant], backend: str, target: Target) -> N
         raise CallError(
             f"{inside[0].name} is inside the RM",
             where=f"--backend {backend}",
-            mend="use --backend local, or leave it out",
+            hint="use --backend local, or leave it out",
         )
     for variant in inside:
         inrm.own_settings(variant.policy, variant.settings)
@@ -93,5 +93,5 @@ def check_alike(inside: Sequence[Variant]) -> None:
             raise CallError(
                 f"{inside[0].name} and {variant.name} have different settings, which an RM takes when it starts",
                 where="in_rm",
-                mend="they need an RM each: run them one at a time",
+                hint="they need an RM each: run them one at a time",
             )

@@ -34,7 +34,7 @@ from harness.yarn.capacity.convert import render_properties
 from harness.yarn.discover import find_rm
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.fair.render import in_float32, render_allocations
-from harness.yarn.files import AllocationPlace
+from harness.yarn.files import ConfigStore
 from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import RmAddress
 
@@ -50,7 +50,7 @@ class RealCluster:
 
     backend: str
     address: RmAddress
-    place: AllocationPlace | None
+    place: ConfigStore | None
     shared: SharedFolder
     python: str
     document: Mapping[str, Any] = field(default_factory=dict)
@@ -70,11 +70,11 @@ def cluster_spec(experiment: LoadedExperiment, allocations: Path | None = None) 
     where = experiment.document.where(("cluster", "nodes"))
     if any((g.memory_mb, g.vcores) != (group.memory_mb, group.vcores) for g in others):
         raise InputError(
-            "nodes of several sizes", where=where, mend="a real cluster's nodes are equal here: give one size"
+            "nodes of several sizes", where=where, hint="a real cluster's nodes are equal here: give one size"
         )
     if any(g.speed != 1 or g.join_s or g.leave_s is not None for g in spec.cluster.nodes):
         raise InputError(
-            "nodes with a speed, or that join and leave", where=where, mend="leave that to --backend sim, or remove it"
+            "nodes with a speed, or that join and leave", where=where, hint="leave that to --backend sim, or remove it"
         )
     conf = texts(spec.conf)
     minimum = conf.get("yarn.scheduler.minimum-allocation-mb", "")
@@ -120,7 +120,7 @@ def file_text(allocations: AllocationFile, *, root_named: bool = True) -> str:
         if root.scheduling_policy is not None or root.max_resources is not None or root.weight is not None:
             raise InputError(
                 "the experiment has settings for the root, and the cluster's allocation file has no element for it",
-                mend='write <queue name="root"> around the queues of that file: an RM that has seen the element and '
+                hint='write <queue name="root"> around the queues of that file: an RM that has seen the element and '
                 "then misses it may delete its root queue and end",
             )
         rounded = replace(
@@ -139,10 +139,10 @@ def check_target(backend: str, target: Target) -> None:
     """Whether the options of a cluster go together. Raises CallError."""
     if target.rm is not None:
         if not target.shared:
-            raise CallError("--rm without --shared", mend="give a folder that this machine and all nodes see alike")
+            raise CallError("--rm without --shared", hint="give a folder that this machine and all nodes see alike")
         return
     if target != Target(inventory=target.inventory):
-        raise CallError("an option of a given cluster without --rm", mend="give --rm URL, or leave it out")
+        raise CallError("an option of a given cluster without --rm", hint="give --rm URL, or leave it out")
     check_inventory(backend, target.inventory, needed=True)
 
 
@@ -177,7 +177,7 @@ def open_cluster(
             raise InputError(
                 f"the experiment has {spec.nodes} nodes, the inventory {len(hosts.nodes)} hosts with the role nm",
                 where=target.inventory,
-                mend="change one of them",
+                hint="change one of them",
             )
     if inside is not None:
         spec = inrm.with_jar(spec, inside.policy, inside.settings, progress=progress)

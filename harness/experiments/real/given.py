@@ -20,9 +20,9 @@ from pathlib import Path
 from harness.base.errors import InputError, YarnfairError, reason
 from harness.base.files import locked, writing
 from harness.clusters import processes
-from harness.yarn.files import AllocationPlace, always
+from harness.yarn.files import ConfigStore, always
 from harness.yarn.http import HttpOptions
-from harness.yarn.places import open_place
+from harness.yarn.stores import open_place
 
 Progress = Callable[[str], None]
 #: Folders whose file is still to be put back; those that somebody else's changes have overtaken.
@@ -75,7 +75,7 @@ class _Kept:
                 out.flush()
                 os.fsync(out.fileno())
 
-    def put_back(self, place: AllocationPlace) -> str | None:
+    def put_back(self, place: ConfigStore) -> str | None:
         """Puts back what the file held, if it is still one of ours, and removes the folder; else why not, in words."""
         try:
             before, now = self.copy.read_bytes(), place.read()
@@ -92,7 +92,7 @@ class _Kept:
             )
         return None
 
-    def _overtaken(self, place: AllocationPlace) -> str:
+    def _overtaken(self, place: ConfigStore) -> str:
         target = self.folder.with_name(_OVERTAKEN + self.folder.name.removeprefix(_PREFIX))
         number = 0
         while target.exists():
@@ -105,10 +105,10 @@ class _Kept:
         )
 
 
-class _GivenPlace(AllocationPlace):
+class _GivenPlace(ConfigStore):
     """A place whose every new content is noted before it is written."""
 
-    def __init__(self, place: AllocationPlace, kept: _Kept) -> None:
+    def __init__(self, place: ConfigStore, kept: _Kept) -> None:
         self._place, self._kept = place, kept
 
     @property
@@ -195,9 +195,7 @@ def _put_back(kept: _Kept) -> str | None:
 
 
 @contextlib.contextmanager
-def given_file(
-    root: Path, text: str, progress: Progress, options: HttpOptions | None = None
-) -> Iterator[AllocationPlace]:
+def given_file(root: Path, text: str, progress: Progress, options: HttpOptions | None = None) -> Iterator[ConfigStore]:
     """The allocation file of a given cluster (as `open_place` takes it), which has its content back when this ends.
 
     What a run before has left replaced is put back first. If it cannot be put back at the end, ``progress`` is told
@@ -214,7 +212,7 @@ def given_file(
                         raise InputError(
                             f"another run (process {kept.process.pid}) works with this cluster",
                             where=place.name,
-                            mend="wait for it",
+                            hint="wait for it",
                         )
                     said = kept.put_back(place)
                     if said is not None and kept.folder.exists():
@@ -223,7 +221,7 @@ def given_file(
                 kept = _keep(root, text, place.read())
         except OSError as error:
             raise InputError(
-                f"what the allocation file holds cannot be kept: {reason(error)}", where=str(root), mend="make room"
+                f"what the allocation file holds cannot be kept: {reason(error)}", where=str(root), hint="make room"
             ) from None
         _OPEN.add(kept.folder.name)
         try:

@@ -74,13 +74,13 @@ def check_memory(experiment: LoadedExperiment) -> None:
     if needed > free:
         if containers:
             what = f"containers of {containers} MB, which programs fill, and the daemons"
-            mend = "give the nodes less memory, or wait"
+            hint = "give the nodes less memory, or wait"
         else:
-            what, mend = f"the daemons of {count} nodes", "use --backend sim or fewer nodes, or wait"
+            what, hint = f"the daemons of {count} nodes", "use --backend sim or fewer nodes, or wait"
         raise InputError(
             f"memory is short: {what} take {needed} MB, this machine has {free} MB left",
             where=experiment.document.where(("cluster", "nodes")),
-            mend=mend,
+            hint=hint,
         )
 
 

@@ -15,7 +15,7 @@ from harness.sim.attributes import with_attributes
 from harness.yarn.capacity.properties import parse_configuration
 from harness.yarn.capacity.queues import queue_tree as capacity_tree
 from harness.yarn.capacity.traps import find_traps
-from harness.yarn.files import AllocationPlace
+from harness.yarn.files import ConfigStore
 from harness.yarn.rmclient import RmClient
 
 
@@ -36,7 +36,7 @@ def find_queues(client: RmClient, experiment: LoadedExperiment, *, any_queue: bo
         raise InputError(
             f"no queue {missing[0]}",
             where=client.rest.http.current,
-            mend="make it there, or give --allocations, and the run sets its queues",
+            hint="make it there, or give --allocations, and the run sets its queues",
         )
     return experiment.weights
 
@@ -48,13 +48,13 @@ def check_traps(settings: bytes, client: RmClient, where: str) -> None:
     for trap in find_traps(values, client.rest.properties(), tree, client.rest.info().hadoop):
         if trap.blocking:
             what = f"a controller writes nothing there: {trap.name}: {trap.what}"
-            raise InputError(what, where=where, mend=f"{trap.mend} (`capacity`, `conf`)")
+            raise InputError(what, where=where, hint=f"{trap.hint} (`capacity`, `conf`)")
 
 
 def put_queues(
     client: RmClient,
     cluster: RealCluster,
-    place: AllocationPlace,
+    place: ConfigStore,
     experiment: LoadedExperiment,
     variant: Variant,
     allocations: AllocationFile,

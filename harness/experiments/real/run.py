@@ -39,7 +39,7 @@ from harness.jobs.submit import Replayer, scheduler_address
 from harness.ledger.store import LedgerStore
 from harness.policies.registry import make_policy
 from harness.results.metrics import ideal_alone_s
-from harness.results.store import Pace, RunDirectory
+from harness.results.store import RunDirectory, WriteThrottle
 from harness.results.summary import allocations_table, jobs_table, summarise
 from harness.results.validity import control_invalidity
 from harness.sim.setup import SimResult
@@ -279,7 +279,7 @@ class RealRun:
     def _loop(self, end_s: float, on_step: Callable[[Step], None] | None) -> bool:
         due = [(job.due_s, number) for number, job in enumerate(self.jobs) if job.due_s is not None]
         heapq.heapify(due)
-        pace, silent_since = Pace(), None
+        pace, silent_since = WriteThrottle(), None
         sample_s, look_s, follow_s = self.experiment.spec.sample_s, 0.0, 0.0
         while True:
             now = self.now_s()

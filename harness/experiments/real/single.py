@@ -57,12 +57,12 @@ def check_request(request: Request) -> None:
         raise CallError(
             f"{one.name} reads {' and '.join(one.data)}, given are {len(request.inputs)} folder(s)",
             where="--input",
-            mend="give one for each, in this order",
+            hint="give one for each, in this order",
         )
     for place, option in (*((place, "--input") for place in request.inputs), (request.output, "--output")):
         if not own.uses_hdfs and not isinstance(place, Path):
             what = f"{one.name} reads and writes folders of this machine, not HDFS"
-            raise CallError(what, where=option, mend="give a folder")
+            raise CallError(what, where=option, hint="give a folder")
     own.check(*own.sized(request))
 
 
@@ -124,7 +124,7 @@ class ProgramRunner:
         for request in requests:
             check_request(request)
             if (output := target_of(request.output)).exists():
-                raise InputError("is there already", where=output.name, mend="give another --output, or remove it")
+                raise InputError("is there already", where=output.name, hint="give another --output, or remove it")
         experiment, data = experiment_of(requests)
         with client_of(self._cluster) as client:
             try:
@@ -132,7 +132,7 @@ class ProgramRunner:
             except Refused as error:
                 if error.status == 401:
                     raise InputError(
-                        f"programs {NO_TOKENS}", where=client.rest.http.current, mend=_OWN_CLIENT
+                        f"programs {NO_TOKENS}", where=client.rest.http.current, hint=_OWN_CLIENT
                     ) from None
                 raise
             engine_of(requests[0].program).check_room(client.rest, program_jobs(experiment, 1)[0])
@@ -150,7 +150,7 @@ class ProgramRunner:
                     measured = {job.spec.id: _attempts(job, run.load) for job in run.jobs}
                     self.attempts = [attempt for found in measured.values() for attempt in found]
                 if outcome.exit_code == 5:
-                    raise RunTimedOut(outcome.why or "", mend="raise --timeout")
+                    raise RunTimedOut(outcome.why or "", hint="raise --timeout")
                 assert run.load is not None
                 return [_done(run.jobs, run.load, request, measured) for request in requests]
 

@@ -117,7 +117,7 @@ def await_nodes(cluster: RealCluster) -> None:
         while (running := client.rest.metrics().active_nodes) < wanted:
             if time.monotonic() > end:
                 raise InputError(
-                    f"{running} of {wanted} nodes run", where=cluster.address.rest, mend="look at the hosts' logs"
+                    f"{running} of {wanted} nodes run", where=cluster.address.rest, hint="look at the hosts' logs"
                 )
             time.sleep(0.5)
 
@@ -148,13 +148,13 @@ def warm_up(experiment: LoadedExperiment, cluster: RealCluster) -> None:
                     raise InputError(
                         f"the first small job ended {status.state}: {' '.join(why.split())[:300]}",
                         where=cluster.address.rest,
-                        mend="ask `yarnfair cluster doctor`",
+                        hint="ask `yarnfair cluster doctor`",
                     )
                 if lost.seen(status, time.monotonic()):
                     break
                 time.sleep(0.2)
             replayer.kill_all()
-        raise InputError("no small job gets through", where=cluster.address.rest, mend="ask `yarnfair cluster doctor`")
+        raise InputError("no small job gets through", where=cluster.address.rest, hint="ask `yarnfair cluster doctor`")
 
 
 def control_settings(experiment: LoadedExperiment, variant: Variant) -> ControlSettings:

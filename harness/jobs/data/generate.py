@@ -44,9 +44,9 @@ def read_size(text: str) -> int:
     try:
         size = float(digits) * UNITS[unit]
     except (ValueError, KeyError):
-        raise CallError(f"{text[:40]!r} is not a size", where="--size", mend="write 10MB, 40GB or bytes") from None
+        raise CallError(f"{text[:40]!r} is not a size", where="--size", hint="write 10MB, 40GB or bytes") from None
     if not 1 <= size <= 10**14:
-        raise CallError(f"{text[:40]!r} is out of range", where="--size", mend="1 byte to 100 TB")
+        raise CallError(f"{text[:40]!r} is out of range", where="--size", hint="1 byte to 100 TB")
     return int(size)
 
 
@@ -93,7 +93,7 @@ def read_manifest(target: Target) -> Manifest | None:
         raise InputError(
             f"no usable manifest ({type(error).__name__})",
             where=f"{target.name}/{MANIFEST}",
-            mend="remove the data set",
+            hint="remove the data set",
         ) from None
 
 
@@ -104,18 +104,18 @@ def check_whole(target: Target, manifest: Manifest) -> dict[str, int]:
     """
     again = "generate it again to go on"
     if not manifest.complete:
-        raise InputError("the data set is not complete", where=target.name, mend=again)
+        raise InputError("the data set is not complete", where=target.name, hint=again)
     there = target.sizes()
     for name, part in sorted(manifest.parts.items()):
         if name not in there:
-            raise InputError(f"the data set has no {name}", where=target.name, mend=again)
+            raise InputError(f"the data set has no {name}", where=target.name, hint=again)
         if there[name] != part["bytes"]:
             what = f"{name} has {there[name]} bytes, in the data set {part['bytes']}"
-            raise InputError(what, where=target.name, mend=again)
+            raise InputError(what, where=target.name, hint=again)
     # Programs read whatever is named so.
     for name in there:
         if name not in manifest.parts and (name.startswith("part-") or name.endswith(".parquet")):
-            raise InputError(f"{name} is not of the data set", where=target.name, mend="remove it")
+            raise InputError(f"{name} is not of the data set", where=target.name, hint="remove it")
     return {name: there[name] for name in sorted(manifest.parts)}
 
 
@@ -126,7 +126,7 @@ def usable(target: Target, kind: str) -> Manifest | None:
     """
     manifest = read_manifest(target)
     if manifest is not None and manifest.kind != kind:
-        raise InputError(f"a data set of {manifest.kind}", where=target.name, mend=f"give one of {kind}")
+        raise InputError(f"a data set of {manifest.kind}", where=target.name, hint=f"give one of {kind}")
     if manifest is not None:
         check_whole(target, manifest)
     return manifest
@@ -188,16 +188,16 @@ def generate(
     ``on_part(done, all, bytes)`` after each part. InputError when another data set is there, or the place refuses.
     """
     if kind != TPCH and kind not in KINDS:
-        raise CallError(f"no kind {kind[:40]!r}", mend=f"one of {', '.join([*KINDS, TPCH])}")
+        raise CallError(f"no kind {kind[:40]!r}", hint=f"one of {', '.join([*KINDS, TPCH])}")
     there = read_manifest(target)
     if there is not None and (there.kind, there.seed, there.size) != (kind, seed, size):
         raise InputError(
             f"another data set is there: {there.kind}, seed {there.seed}, {there.size} bytes",
             where=target.name,
-            mend="give another --out, or remove it",
+            hint="give another --out, or remove it",
         )
     if kind == TPCH and seed != 1:
-        raise CallError("TPC-H's data is the same for every seed", where="--seed", mend="leave --seed out")
+        raise CallError("TPC-H's data is the same for every seed", where="--seed", hint="leave --seed out")
     parts: dict[str, Mapping[str, Any]] = dict(there.parts) if there is not None else {}
     plan = _plan(kind, size)
     target.tidy([MANIFEST, *(name for name, _ in plan)])
@@ -250,7 +250,7 @@ def _tpchgen() -> str:
     program = shutil.which("tpchgen-cli")
     beside = Path(sysconfig.get_path("scripts")) / "tpchgen-cli"
     if program is None and not beside.is_file():
-        raise InputError("no tpchgen-cli on the PATH", mend="pip install '/path/to/checkout[workloads]'")
+        raise InputError("no tpchgen-cli on the PATH", hint="pip install '/path/to/checkout[workloads]'")
     return program or str(beside)
 
 
@@ -271,7 +271,7 @@ def _tables(size: int, tables: Sequence[str]) -> Generator[Path]:
                 words = (done.stderr or done.stdout).strip().splitlines()
                 raise InputError(
                     f"tpchgen-cli failed on {table}: {words[-1][:200] if words else done.returncode}",
-                    mend="look at --size",
+                    hint="look at --size",
                 )
             yield files[0]
 
@@ -283,7 +283,7 @@ def verify(target: Target, on_part: Callable[[str], None] = lambda _: None) -> l
     """
     manifest = read_manifest(target)
     if manifest is None:
-        raise InputError("no data set there", where=target.name, mend="generate it first")
+        raise InputError("no data set there", where=target.name, hint="generate it first")
     wrong = [] if manifest.complete else ["it is not complete: generate it again to go on"]
     for name, part in manifest.parts.items():
         on_part(name)

@@ -85,10 +85,10 @@ class Target(ABC):
                         out.write(piece)
             except FileNotFoundError:
                 raise InputError(
-                    "no such file", where=f"{self.name}/{name}", mend="generate the data set again"
+                    "no such file", where=f"{self.name}/{name}", hint="generate the data set again"
                 ) from None
             except OSError as error:
-                raise InputError(f"cannot be written: {error.strerror}", where=str(copy), mend="make room") from None
+                raise InputError(f"cannot be written: {error.strerror}", where=str(copy), hint="make room") from None
             yield copy
 
 
@@ -114,7 +114,7 @@ class FolderTarget(Target):
             raise
         except OSError as error:
             where = str(self.folder / name)
-            raise InputError(f"cannot be read: {error.strerror}", where=where, mend="check the path") from None
+            raise InputError(f"cannot be read: {error.strerror}", where=where, hint="check the path") from None
 
     def size(self, name: str) -> int | None:
         try:
@@ -164,7 +164,7 @@ class FolderTarget(Target):
     @contextlib.contextmanager
     def local(self, name: str) -> Iterator[Path]:
         if self.size(name) is None:
-            raise InputError("no such file", where=f"{self.name}/{name}", mend="generate the data set again")
+            raise InputError("no such file", where=f"{self.name}/{name}", hint="generate the data set again")
         yield self.folder / name
 
 
@@ -221,14 +221,14 @@ def open_target(text: str, where: str = "--out") -> Target:
     """A target by its name: a folder, or ``webhdfs://host:port/folder``. CallError, ``where`` names the option."""
     if "://" not in text:
         if not text or "\0" in text:
-            raise CallError("no folder given", where=where, mend="give its path")
+            raise CallError("no folder given", where=where, hint="give its path")
         return FolderTarget(Path(text))
     try:
         # A DataNode that writes 16 MiB to a busy disk answers when it is done.
         hdfs, folder = open_hdfs(text, HttpOptions(user=getpass.getuser(), read_timeout_s=120.0))
     except CallError as error:
-        mend = "give a folder, or webhdfs://host:port/folder with the NameNode's web address"
-        raise CallError(error.what, where=where, mend=mend) from None
+        hint = "give a folder, or webhdfs://host:port/folder with the NameNode's web address"
+        raise CallError(error.what, where=where, hint=hint) from None
     return HdfsTarget(hdfs, folder)
 
 

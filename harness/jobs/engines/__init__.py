@@ -46,9 +46,9 @@ def engine_of(program: str) -> Engine:
             return one
     if program.lower() in groups():
         names = ", ".join(members(program))
-        raise CallError(f"{program} stands for several programs", mend=f"give one of {names}")
+        raise CallError(f"{program} stands for several programs", hint=f"give one of {names}")
     known = [*engine("mapreduce").programs(), "tpch-q1 ... tpch-q22", "hive-q1 ... hive-q22", "kmeans", "als"]
-    raise CallError(f"no application {program[:40]!r}", mend=f"one of {', '.join([*known, *groups()])}")
+    raise CallError(f"no application {program[:40]!r}", hint=f"one of {', '.join([*known, *groups()])}")
 
 
 def find(name: str) -> Program:

@@ -55,10 +55,10 @@ class Program:
         for name, value in given.items():
             if name not in self.settings:
                 names = ", ".join(self.settings) or "none"
-                raise CallError(f"{self.name} has no setting {name[:40]!r}", where="--set", mend=f"it has {names}")
+                raise CallError(f"{self.name} has no setting {name[:40]!r}", where="--set", hint=f"it has {names}")
             form = next((one for one in self.forms if one[0].fullmatch(self.settings[name])), None)
             if form is not None and not form[0].fullmatch(value):
-                raise CallError(f"{name} is {value[:40]!r}", where="--set", mend=f"give {form[1]}")
+                raise CallError(f"{name} is {value[:40]!r}", where="--set", hint=f"give {form[1]}")
         return {**self.settings, **given}
 
 

@@ -33,7 +33,7 @@ def running_nodes(rest: RestClient) -> list[NodeStatus]:
     """The nodes that run. InputError where none does."""
     nodes = [node for node in rest.nodes() if node.state == "RUNNING"]
     if not nodes:
-        raise InputError("no node is RUNNING", where=rest.http.current, mend="ask `yarnfair cluster doctor`")
+        raise InputError("no node is RUNNING", where=rest.http.current, hint="ask `yarnfair cluster doctor`")
     return nodes
 
 
@@ -54,7 +54,7 @@ def check_memory(sizes: Sizes, rest: RestClient, *, free_mb: int | None) -> None
             raise InputError(
                 f"a {what} asks for {wanted} MB and the largest node has {largest} MB",
                 where=where,
-                mend="lower --task-mb or --am-mb, or give the nodes more",
+                hint="lower --task-mb or --am-mb, or give the nodes more",
             )
     if free_mb is None:
         return
@@ -67,7 +67,7 @@ def check_memory(sizes: Sizes, rest: RestClient, *, free_mb: int | None) -> None
             f"memory is short: {at_once} task(s) at once and the application master take {needed} MB, "
             f"this machine has {free_mb} MB left",
             where=where,
-            mend="fewer or smaller nodes, a lower --task-mb, or wait",
+            hint="fewer or smaller nodes, a lower --task-mb, or wait",
         )
 
 

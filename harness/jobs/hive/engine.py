@@ -29,7 +29,7 @@ class Hive(Engine):
     def check(self, program: ProgramSpec, sizing: Sizing) -> None:
         catalogue.programs()[program.application.lower()].settings_with(program.settings)
         if program.maps is None or program.executors is not None:
-            raise CallError(f"{program.application} is Hive's", mend="give maps, and no executors")
+            raise CallError(f"{program.application} is Hive's", hint="give maps, and no executors")
 
     def jobs(self, run: ProgramRun) -> list[ProgramJob]:
         program, sizing = run.program, run.sizing
@@ -45,6 +45,6 @@ class Hive(Engine):
             raise InputError(
                 "Hive's queries run on clusters of this machine's processes",
                 where=site.rest.http.current,
-                mend="use --backend local, or run them by Spark (tpch-q...)",
+                hint="use --backend local, or run them by Spark (tpch-q...)",
             )
         return HivePrograms(site, site.shared.folder / f"hive-{site.tag}", jobs)

@@ -55,7 +55,7 @@ def check_sizes(sizes: Sizes) -> None:
     """Raises CallError for containers that are too small."""
     for name in ("task_mb", "am_mb"):
         if getattr(sizes, name) < _LEAST_MB:
-            raise CallError(f"{name} is {getattr(sizes, name)}", mend=f"Tez needs {_LEAST_MB} or more")
+            raise CallError(f"{name} is {getattr(sizes, name)}", hint=f"Tez needs {_LEAST_MB} or more")
 
 
 def given_properties(rest: RestClient) -> dict[str, str]:
@@ -65,7 +65,7 @@ def given_properties(rest: RestClient) -> dict[str, str]:
         raise InputError(
             f"its file system is {given['fs.defaultFS']}",
             where=rest.http.current,
-            mend="Hive's programs run where nodes and this machine share a folder (fs.defaultFS file:///)",
+            hint="Hive's programs run where nodes and this machine share a folder (fs.defaultFS file:///)",
         )
     return given
 
@@ -73,7 +73,7 @@ def given_properties(rest: RestClient) -> dict[str, str]:
 def read_tables(program: SparkProgram, folder: Path) -> Input:
     """TPC-H's data in a folder, as Spark reads it. Raises InputError for data that cannot be used."""
     if ";" in str(folder):
-        raise InputError("Hive's paths have no ;", where=str(folder), mend="choose another folder")
+        raise InputError("Hive's paths have no ;", where=str(folder), hint="choose another folder")
     return read_input(program, folder)
 
 

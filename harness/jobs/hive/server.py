@@ -113,7 +113,7 @@ class HiveServer:
                     lines = last_lines(log.read_text(errors="replace"))
                     raise RunInvalid(f"HiveServer2 ended: {' | '.join(lines) or 'it said nothing'}")
                 if time.monotonic() >= end:
-                    raise RunTimedOut("HiveServer2 did not come up in time", mend="raise --timeout")
+                    raise RunTimedOut("HiveServer2 did not come up in time", hint="raise --timeout")
                 time.sleep(POLL_S)
             yield
         finally:

@@ -23,8 +23,8 @@ Check = Callable[[Sequence[Sequence[Path]], Mapping[str, str], Sequence[Path]], 
 def output_files(output: Path) -> list[Path]:
     """The result's parts in their order. Raises InputError where no job wrote one to its end."""
     if not (output / "_SUCCESS").is_file():
-        mend = "run the program again: it ended before its output was whole"
-        raise InputError("no job has ended well there (no _SUCCESS)", where=str(output), mend=mend)
+        hint = "run the program again: it ended before its output was whole"
+        raise InputError("no job has ended well there (no _SUCCESS)", where=str(output), hint=hint)
     return sorted(path for path in output.iterdir() if path.name.startswith("part-"))
 
 
@@ -64,7 +64,7 @@ def _grep(inputs: Sequence[Sequence[Path]], settings: Mapping[str, str], files: 
     try:
         pattern = re.compile(settings["pattern"].encode())
     except re.error as error:
-        raise CallError(f"pattern: {error}", where="--set", mend="give a regular expression") from None
+        raise CallError(f"pattern: {error}", where="--set", hint="give a regular expression") from None
     counter: Counter[bytes] = Counter()
     for line in _lines(inputs[0]):
         counter.update(match.group() for match in pattern.finditer(line))

@@ -199,7 +199,7 @@ def _whole(settings: Mapping[str, str], name: str) -> int:
     try:
         return int(settings[name])
     except ValueError:
-        raise CallError(f"{name} is {settings[name][:40]!r}", where="--set", mend="give a whole number") from None
+        raise CallError(f"{name} is {settings[name][:40]!r}", where="--set", hint="give a whole number") from None
 
 
 def _word(settings: Mapping[str, str], name: str) -> str:
@@ -207,7 +207,7 @@ def _word(settings: Mapping[str, str], name: str) -> str:
     value = settings[name]
     if not value or not all(c.isalnum() or c in "-_.:/" for c in value) or not value.isascii():
         raise CallError(
-            f"{name} is {value[:40]!r}", where="--set", mend="give letters, digits, and - _ . : / without blanks"
+            f"{name} is {value[:40]!r}", where="--set", hint="give letters, digits, and - _ . : / without blanks"
         )
     return value
 

@@ -14,7 +14,7 @@ from harness.jobs.data.generate import how_to_make, read_manifest
 from harness.jobs.data.targets import HdfsTarget, Target, target_of
 from harness.jobs.engines.base import Engine, Program, ProgramJob, ProgramRun, Request, Site, Sizing
 from harness.jobs.mapreduce.catalogue import APPLICATIONS
-from harness.jobs.mapreduce.places import ContainerPlace, HdfsPlace, LocalPlace, place_of
+from harness.jobs.mapreduce.places import ContainerPlace, HdfsPlace, LocalStore, place_of
 from harness.jobs.mapreduce.programs import MapReducePrograms, jobs_of
 from harness.jobs.spark.site import check_limit
 from harness.model.data import data_path
@@ -39,11 +39,11 @@ class MapReduce(Engine):
         found = APPLICATIONS[program.application.lower()]
         found.settings_with(program.settings)
         if program.maps is None or program.executors is not None:
-            raise CallError(f"{found.name} is MapReduce's", mend="give maps, and no executors")
+            raise CallError(f"{found.name} is MapReduce's", hint="give maps, and no executors")
         if found.reduces and not program.reduces:
-            raise CallError(f"{found.name} needs reduces", mend="say how many")
+            raise CallError(f"{found.name} needs reduces", hint="say how many")
         if program.reduces and not found.reduces and found.name != "fbgrep":
-            raise CallError(f"{found.name} has no reduces", mend="leave them out")
+            raise CallError(f"{found.name} has no reduces", hint="leave them out")
 
     def jobs(self, run: ProgramRun) -> list[ProgramJob]:
         return jobs_of(run)
@@ -52,8 +52,8 @@ class MapReduce(Engine):
         if site.output is not None:
             return self._load_one(site, site.output, jobs)
         place = place_of(site.shared)
-        if isinstance(place, LocalPlace) and site.elsewhere:
-            place = LocalPlace(place.folder, data_as_it_is=False)
+        if isinstance(place, LocalStore) and site.elsewhere:
+            place = LocalStore(place.folder, data_as_it_is=False)
         return MapReducePrograms(site, place, jobs, streaming_jar(site.progress))
 
     def sized(self, request: Request) -> tuple[ProgramSpec, Sizing]:
@@ -64,7 +64,7 @@ class MapReduce(Engine):
 
     def _load_one(self, site: Site, output: Path | Target, jobs: Sequence[ProgramJob]) -> MapReducePrograms:
         """A program by itself is staged beside its output, on the output's file system; its data stay in a volume."""
-        place: LocalPlace | HdfsPlace | ContainerPlace
+        place: LocalStore | HdfsPlace | ContainerPlace
         if copied := isinstance(site.shared, ContainerFolder):
             place = ContainerPlace(site.shared.beside("yarnfair-jobs"))
             self._check_copied(site, site.shared, jobs[0])
@@ -73,7 +73,7 @@ class MapReduce(Engine):
                 place = HdfsPlace(replace(output, folder=str(PurePosixPath(output.folder).parent)))
             else:
                 assert isinstance(output, Path)
-                place = LocalPlace(output.absolute().parent)
+                place = LocalStore(output.absolute().parent)
             # The master looks for its job on the default file system alone.
             site = replace(site, properties={"fs.defaultFS": place.file_system, **site.properties})
         # The user whose name the ResourceManager is asked with: the master looks for its job below it.
@@ -87,12 +87,12 @@ class MapReduce(Engine):
             raise InputError(
                 "programs on a Docker cluster use folders of this machine, copied in and out, not HDFS",
                 where=job.application,
-                mend="give folders",
+                hint="give folders",
             )
         for spec, place in site.data.items():
             if read_manifest(target_of(place)) is None:
                 what, where = "no manifest.json, which says what data it is", target_of(place).name
-                raise InputError(what, where=where, mend=how_to_make(spec.kind, "FOLDER"))
+                raise InputError(what, where=where, hint=how_to_make(spec.kind, "FOLDER"))
         nodes = [node.total.memory_mb for node in site.rest.nodes() if node.state == "RUNNING"]
         most = max(job.maps, job.reduces) * job.sizing.task.memory_mb + job.sizing.am.memory_mb
         check_limit(min(most, max(nodes)), shared.node_limit_mb(), site.rest.http.current)

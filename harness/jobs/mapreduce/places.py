@@ -37,7 +37,7 @@ def check_path(path: str) -> None:
         raise InputError(
             "Hadoop's paths have no blanks, commas or * ? [ ] { } % # \" < > ^ ` |",
             where=path,
-            mend="choose another folder (data of experiments lie below $XDG_CACHE_HOME)",
+            hint="choose another folder (data of experiments lie below $XDG_CACHE_HOME)",
         )
 
 
@@ -51,7 +51,7 @@ def open_data(target: Target, kind: str) -> dict[str, int]:
     data, or none."""
     files = part_sizes(target)
     if usable(target, kind) is None and not files:
-        raise InputError("no part-* files", where=target.name, mend=how_to_make(kind, target.name))
+        raise InputError("no part-* files", where=target.name, hint=how_to_make(kind, target.name))
     return files
 
 
@@ -107,13 +107,13 @@ class StagingPlace(ABC):
 def place_of(shared: SharedFolder) -> StagingPlace:
     """Raises CallError for a shared folder that programs are not run in."""
     if isinstance(shared, LocalFolder):
-        return LocalPlace(shared.folder)
+        return LocalStore(shared.folder)
     if isinstance(shared, ContainerFolder):
         return ContainerPlace(shared)
-    raise CallError("programs run on --backend local and docker", where="--backend", mend="choose one of them")
+    raise CallError("programs run on --backend local and docker", where="--backend", hint="choose one of them")
 
 
-class LocalPlace(StagingPlace):
+class LocalStore(StagingPlace):
     """A folder of this machine."""
 
     file_system = "file:///"

@@ -24,7 +24,7 @@ from harness.jobs.mapreduce import staging
 from harness.jobs.mapreduce.answers import CHECKS, output_files
 from harness.jobs.mapreduce.catalogue import APPLICATIONS, Call, HadoopJob
 from harness.jobs.mapreduce.history import read_history, record_of
-from harness.jobs.mapreduce.places import LocalPlace, StagingPlace, check_path, open_data, part_sizes, uri_of
+from harness.jobs.mapreduce.places import LocalStore, StagingPlace, check_path, open_data, part_sizes, uri_of
 from harness.jobs.replay import JobRecord, stages_in_order
 from harness.model.data import data_path
 from harness.model.jobs import Duration, JobSpec, mapreduce_stages
@@ -266,7 +266,7 @@ class MapReducePrograms(EnginePrograms):
             return found
         if not parts:
             what = f"{job.spec.id}: the step before left nothing"
-            raise InputError(what, where=at, mend="give data, or settings, with which it has a result")
+            raise InputError(what, where=at, hint="give data, or settings, with which it has a result")
         return [staging.InputFile(f"{at}/{name}", size) for name, size in parts.items()]
 
     # --- what ran ---
@@ -295,7 +295,7 @@ class MapReducePrograms(EnginePrograms):
         if self._server_folder is None or folder in self._told_server:
             return
         self._told_server.add(folder)
-        place = LocalPlace(self._server_folder)
+        place = LocalStore(self._server_folder)
         # The server shall find the configuration and the summary when it finds the history.
         files = self.place.fetch(f"{folder}/history").items()
         for name, content in sorted(files, key=lambda file: file[0].endswith(".jhist")):
@@ -357,7 +357,7 @@ class MapReducePrograms(EnginePrograms):
 def write_centres(files: Sequence[Path], classes: str, target: Path) -> None:
     """The first movies of the input, as many as there are classes."""
     if not classes.isdigit() or not 1 <= int(classes) <= 1000:
-        raise CallError(f"classes is {classes[:20]!r}", where="--set", mend="give a number from 1 to 1000")
+        raise CallError(f"classes is {classes[:20]!r}", where="--set", hint="give a number from 1 to 1000")
     lines: list[bytes] = []
     for file in files:
         with file.open("rb") as rows:

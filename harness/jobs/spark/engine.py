@@ -29,7 +29,7 @@ class Spark(Engine):
     def check(self, program: ProgramSpec, sizing: Sizing) -> None:
         catalogue.programs()[program.application.lower()].settings_with(program.settings)
         if program.executors is None:
-            raise CallError(f"{program.application} is Spark's", mend="give executors")
+            raise CallError(f"{program.application} is Spark's", hint="give executors")
         sizes_of(program, sizing, 1)
 
     def jobs(self, run: ProgramRun) -> list[ProgramJob]:

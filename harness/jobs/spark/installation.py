@@ -62,7 +62,7 @@ def find(*, timeout_s: float = 1800.0, progress: Callable[[str], None] = lambda 
             raise InputError(
                 f"{GIVEN} has no {', '.join(lacking)}",
                 where=given,
-                mend=f"let it name a folder with Spark {version()}, or unset it",
+                hint=f"let it name a folder with Spark {version()}, or unset it",
             )
         return Path(given).absolute()
     home = target()
@@ -77,7 +77,7 @@ def find(*, timeout_s: float = 1800.0, progress: Callable[[str], None] = lambda 
 
 def _fetch(home: Path, timeout_s: float) -> None:
     if importlib.util.find_spec("pip") is None:
-        raise InputError(f"no pip to fetch Spark {version()} with", mend=f"install pip, or set {GIVEN} to a folder")
+        raise InputError(f"no pip to fetch Spark {version()} with", hint=f"install pip, or set {GIVEN} to a folder")
     with tempfile.TemporaryDirectory(dir=cache_folder(), prefix="fetching-spark-") as work:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
         command += ["--no-cache-dir", "--require-hashes", "-r", str(data_path(REQUIREMENTS)), "--dest", work]
@@ -92,7 +92,7 @@ def _fetch(home: Path, timeout_s: float) -> None:
             lines = [line.strip() for line in done.stderr.splitlines() if "ERROR" in line] or ["no reason given"]
             raise InputError(
                 f"pip did not fetch Spark {version()}: {lines[-1][:300]}",
-                mend=f"check the network and pip's settings, or set {GIVEN} to a folder with it",
+                hint=f"check the network and pip's settings, or set {GIVEN} to a folder with it",
             )
         unpacked = Path(work) / "home"
         unpack(archive, unpacked)
@@ -116,7 +116,7 @@ def unpack(archive: Path, folder: Path) -> None:
                     shutil.copyfileobj(content, out, 1 << 20)
     except (tarfile.TarError, EOFError) as error:
         what = f"no archive that can be read: {error}"
-        raise InputError(what, where=str(archive), mend="run it again: it is fetched anew") from None
+        raise InputError(what, where=str(archive), hint="run it again: it is fetched anew") from None
     if lacking := missing(folder):
-        mend = f"give a folder with Spark {version()} as {GIVEN}"
-        raise InputError(f"the archive has no {', '.join(lacking)}", where=str(archive), mend=mend)
+        hint = f"give a folder with Spark {version()} as {GIVEN}"
+        raise InputError(f"the archive has no {', '.join(lacking)}", where=str(archive), hint=hint)

@@ -124,11 +124,11 @@ def call_of(
     for name, (low, high) in _RANGES[program.name].items():
         value = float(settings[name])
         if not low <= value <= high:
-            raise CallError(f"{name} is {value:g}", where="--set", mend=f"give a number from {low} to {high}")
+            raise CallError(f"{name} is {value:g}", where="--set", hint=f"give a number from {low} to {high}")
         if name in ("tolerance", "regularisation"):
             numbers[name] = value
         elif value != int(value):
-            raise CallError(f"{name} is {value:g}", where="--set", mend="give a whole number")
+            raise CallError(f"{name} is {value:g}", where="--set", hint="give a whole number")
         else:
             numbers[name] = int(value)
     if program.name == "als":

@@ -88,7 +88,7 @@ class SparkPrograms(EnginePrograms):
         """Refuses what would not fit: into the nodes, into their containers, into this machine. Raises InputError."""
         nodes, where = [node.total for node in running_nodes(self.site.rest)], self.site.rest.http.current
         if (why := fits(sizes, nodes)) is not None:
-            raise InputError(why, where=where, mend="ask for fewer or smaller executors, or give the nodes more")
+            raise InputError(why, where=where, hint="ask for fewer or smaller executors, or give the nodes more")
         asked = sizes.am_mb + sizes.executors * sizes.executor_mb
         check_limit(min(asked, max(node.memory_mb for node in nodes)), self.nodes.node_limit_mb(), where)
         free = free_mb() if on_this_machine(self.site.rest) else None
@@ -97,7 +97,7 @@ class SparkPrograms(EnginePrograms):
                 f"memory is short: the application master and {sizes.executors} executor(s) take {asked} MB, this "
                 f"machine has {free} MB left",
                 where=where,
-                mend="ask for fewer or smaller executors, or wait",
+                hint="ask for fewer or smaller executors, or wait",
             )
 
     def document(self) -> dict[str, Any]:

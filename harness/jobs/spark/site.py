@@ -40,7 +40,7 @@ def check_limit(at_once_mb: int, limit_mb: int | None, where: str) -> None:
             f"memory is short: {at_once_mb} MB of containers and the NodeManager may be on one node, whose container "
             f"is limited to {limit_mb} MB",
             where=where,
-            mend=f"bring the cluster up with NM_MEM_LIMIT={at_once_mb + NODE_MB}m in the environment, or with nodes "
+            hint=f"bring the cluster up with NM_MEM_LIMIT={at_once_mb + NODE_MB}m in the environment, or with nodes "
             "that offer less memory",
         )
 
@@ -51,20 +51,20 @@ def read_input(program: SparkProgram, folder: Path) -> Input:
     where = str(folder)
     if any(character in _NOT_IN_PATHS for character in where):
         what = "Hadoop's paths have no blanks, quotes, commas or : $ * ? [ ] { }"
-        raise InputError(what, where=where, mend="choose another folder")
+        raise InputError(what, where=where, hint="choose another folder")
     make = how_to_make(kind, where)
     if not folder.is_dir():
-        raise InputError("no such folder", where=where, mend=make)
+        raise InputError("no such folder", where=where, hint=make)
     manifest = usable(FolderTarget(folder), kind)
     pattern = "*.parquet" if kind == TPCH else "part-*"
     files = sorted(path for path in folder.glob(pattern) if path.is_file())
     if kind == TPCH:
         if lacking := [table for table in TPCH_TABLES if not any(path.stem == table for path in files)]:
-            raise InputError(f"no {', '.join(f'{table}.parquet' for table in lacking)}", where=where, mend=make)
+            raise InputError(f"no {', '.join(f'{table}.parquet' for table in lacking)}", where=where, hint=make)
         if manifest is None:
-            raise InputError("no manifest.json, which says the scale factor", where=where, mend=make)
+            raise InputError("no manifest.json, which says the scale factor", where=where, hint=make)
     elif not files:
-        raise InputError("no part-* files", where=where, mend=make)
+        raise InputError("no part-* files", where=where, hint=make)
     size = sum(path.stat().st_size for path in files)
     wanted = manifest.size if manifest is not None else size
     schemas = {path.stem: _schema(path) for path in files if kind == TPCH and path.stem in TPCH_TABLES}
@@ -80,7 +80,7 @@ def _schema(path: Path) -> str:
         found = pq.read_schema(path)
     except (OSError, pa.ArrowException) as error:
         what = f"no parquet that can be read: {str(error)[:200]}"
-        raise InputError(what, where=str(path), mend="generate the data set again") from None
+        raise InputError(what, where=str(path), hint="generate the data set again") from None
     names = []
     for column in found:
         kind = column.type
@@ -90,7 +90,7 @@ def _schema(path: Path) -> str:
             name = _TYPES[str(kind)]
         else:
             what = f"{column.name} is {kind}, which no query of TPC-H reads"
-            raise InputError(what, where=str(path), mend="generate the data set again")
+            raise InputError(what, where=str(path), hint="generate the data set again")
         names.append(f"{column.name} {name}")
     return ", ".join(names)
 
@@ -107,7 +107,7 @@ class SparkNodes:
     def __init__(self, shared: SharedFolder) -> None:
         if not isinstance(shared, LocalFolder | ContainerFolder):
             what = "Spark's programs run on local clusters and in containers only"
-            raise InputError(what, where=shared.path, mend="use --backend local or docker")
+            raise InputError(what, where=shared.path, hint="use --backend local or docker")
         self.volume = shared if isinstance(shared, ContainerFolder) else None
 
     def home(self, progress: Callable[[str], None]) -> str:

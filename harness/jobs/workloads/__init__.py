@@ -36,11 +36,11 @@ def workload_of(document: YamlDocument, *, folder: Path, data: Any = None, at: K
     """
     found = document.data if data is None else data
     if not isinstance(found, dict):
-        raise InputError("a workload is a mapping", where=document.where(at), mend="see docs/reference/workloads.md")
+        raise InputError("a workload is a mapping", where=document.where(at), hint="see docs/reference/workloads.md")
     kind = found.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
-        mend = "give kind: one of " + ", ".join(KINDS)
-        raise InputError(f"workload of kind {str(kind)[:40]!r}", where=document.where((*at, "kind")), mend=mend)
+        hint = "give kind: one of " + ", ".join(KINDS)
+        raise InputError(f"workload of kind {str(kind)[:40]!r}", where=document.where((*at, "kind")), hint=hint)
     return LoadedWorkload(validated(workload_class(kind), document, data=found, at=at), document, at, folder)
 
 
@@ -59,7 +59,7 @@ def check_scale(spec: Workload, scale: Scale, where: str) -> None:
     """InputError for a factor that a workload of this kind cannot have."""
     if spec.lists_tasks and scale.tasks != 1.0:
         what = f"scale.tasks is {scale.tasks:g}, but a trace of kind {spec.kind} lists its tasks one by one"
-        raise InputError(what, where=where, mend="leave tasks out; durations and gaps may be scaled")
+        raise InputError(what, where=where, hint="leave tasks out; durations and gaps may be scaled")
 
 
 def build_jobs(

@@ -171,7 +171,7 @@ def arrival_times(workload: LoadedWorkload, arrivals: ArrivalsSpec, count: int, 
     times = [float(row.submit_s) for row in swim_rows(trace, count)]
     if len(times) < count:
         what = f"the trace has {len(times)} jobs, the bins have {count}"
-        raise InputError(what, where=workload.where("arrivals", "trace"), mend="take a longer trace or fewer jobs")
+        raise InputError(what, where=workload.where("arrivals", "trace"), hint="take a longer trace or fewer jobs")
     return times
 
 

@@ -101,7 +101,7 @@ def programs_of(
     assert isinstance(spec, ProgramsWorkload)
     if by.durations != 1.0:
         raise InputError(
-            "durations of programs cannot be scaled", where=workload.where("kind"), mend="take smaller data sets"
+            "durations of programs cannot be scaled", where=workload.where("kind"), hint="take smaller data sets"
         )
     for at, program in enumerate(spec.programs):
         for member in members_of(program):
@@ -151,12 +151,12 @@ def _check(workload: LoadedWorkload, spec: ProgramsWorkload, program: ProgramSpe
         if given != list(kinds):
             raise CallError(
                 f"{program.application} reads {' and '.join(kinds)}, given are {', '.join(given)}",
-                mend="name data sets of these kinds",
+                hint="name data sets of these kinds",
             )
         for name in program.input:
             read_size(spec.data[name].size)
     except CallError as error:
-        raise InputError(error.what, where=workload.where("programs", at), mend=error.mend) from None
+        raise InputError(error.what, where=workload.where("programs", at), hint=error.hint) from None
 
 
 def jobs_of_program(

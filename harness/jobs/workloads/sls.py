@@ -42,5 +42,5 @@ class SlsWorkload(Workload):
             wanted = self.only if self.only.startswith("root.") else f"root.{self.only}"
             jobs = [job for job in jobs if job.queue == wanted]
             if not jobs:
-                raise InputError(f"no job of queue {self.only!r}", where=str(path), mend="correct 'only'")
+                raise InputError(f"no job of queue {self.only!r}", where=str(path), hint="correct 'only'")
         return [replace(job, queue=queue) for job in scaled(jobs, start_s + self.start_s, scale)]

@@ -18,13 +18,13 @@ from harness.sim.capacity.conf import CapacityConf, QueueConf, read_conf
 from harness.sim.capacity.nodes import refresh_room
 from harness.sim.enforcer import let_all_run
 from harness.sim.fair.conf import Conf
-from harness.sim.pools import Driven, NodeLike, Pooled, zeros
+from harness.sim.pools import DriverOptions, NodeLike, SchedulerBase, zeros
 from harness.yarn.fair.javanum import hash_set_order, string_hash
 
 _STATES = {"RUNNING": st.RUNNING, "STOPPED": st.STOPPED}
 
 
-class Scheduler(Pooled):
+class Scheduler(SchedulerBase):
     """The Capacity Scheduler's state with names.
 
     Parameters
@@ -49,7 +49,7 @@ class Scheduler(Pooled):
         conf: Mapping[str, Any],
         capacity: Mapping[str, str],
         nodes: Iterable[NodeLike],
-        driven: Driven | None = None,
+        driven: DriverOptions | None = None,
         apps: int = 64,
         containers: int = 256,
     ) -> None:
@@ -223,15 +223,15 @@ class Scheduler(Pooled):
         for path in sorted(self.queue_slots.keys() ^ there):
             done = "appears" if path in there else "goes"
             raise InputError(
-                f"queue {path} {done} while the scheduler runs: not covered", mend="keep the tree, or start anew"
+                f"queue {path} {done} while the scheduler runs: not covered", hint="keep the tree, or start anew"
             )
         for queue in tree.queues():
             if bool(queue.children) != (queue.path in self.children):
-                raise InputError(f"queue {queue.path} changes between leaf and parent", mend="keep the tree")
+                raise InputError(f"queue {queue.path} changes between leaf and parent", hint="keep the tree")
             old = self._largest_in(self.queue_slots[queue.path])
             if not queue.children and (queue.largest[0] < old[0] or queue.largest[1] < old[1]):
                 what = f"the largest container of queue {queue.path} becomes smaller"
-                raise InputError(what, mend="keep it, or raise it")
+                raise InputError(what, hint="keep it, or raise it")
 
     # ---- names
 

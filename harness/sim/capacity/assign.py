@@ -20,7 +20,7 @@ from harness.sim.capacity.containers import (
     reserve,
     unreserve,
 )
-from harness.sim.capacity.order import app_before, first_child, look_at_stale, mark_stale, place_child, put_aside
+from harness.sim.capacity.order import app_before, exclude, first_child, look_at_stale, mark_stale, place_child
 from harness.sim.capacity.resources import compare, div32, fits, has_room, positive, ratio, smaller
 from harness.sim.capacity.state import (
     LIMIT,
@@ -314,7 +314,7 @@ def _propose(s: S, ni: int) -> bool:
             if compare(s, head_mb, head_vcores, 0, 0) >= 0 and g.mutations & MUT_BLOCKED == 0:
                 f.blocked_mb += head_mb
                 f.blocked_vcores += head_vcores
-        put_aside(s, child)
+        exclude(s, child)
         work[aside] = child
         aside += 1
         f.aside += 1

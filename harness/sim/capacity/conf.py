@@ -105,14 +105,14 @@ def properties(document: Any) -> dict[str, str | None]:
         try:
             tree = ET.fromstring(document.strip())
         except ET.ParseError as error:
-            raise InputError(f"is not XML: {error}", where="capacity", mend="write <configuration>...") from error
+            raise InputError(f"is not XML: {error}", where="capacity", hint="write <configuration>...") from error
         found: dict[str, Any] = {
             (entry.findtext("name") or "").strip(): entry.findtext("value") or "" for entry in tree.iter("property")
         }
     elif isinstance(document, dict):
         found = document
     else:
-        raise InputError("is neither an object nor XML", where="capacity", mend='write {"root.queues": ...}')
+        raise InputError("is neither an object nor XML", where="capacity", hint='write {"root.queues": ...}')
     out: dict[str, str | None] = {}
     for key, value in found.items():
         if isinstance(value, bool):
@@ -141,8 +141,8 @@ class _Reader:
         self.settings = {key: text for key, text in settings.items() if text != ""}
         self.cluster, self.largest, self.dominant = cluster, largest, dominant
 
-    def wrong(self, key: str, what: str, mend: str) -> InputError:
-        return InputError(what, where=f"{PREFIX}{key}", mend=mend)
+    def wrong(self, key: str, what: str, hint: str) -> InputError:
+        return InputError(what, where=f"{PREFIX}{key}", hint=hint)
 
     def real(self, key: str, default: float) -> float:
         text = self.settings.get(key)
@@ -356,9 +356,9 @@ def read_conf(
     for key, value in settings.items():
         for pattern, harmless, what in UNCOVERED:
             if value.strip().lower() not in harmless and re.fullmatch(pattern, key):
-                raise InputError(f"{what}: not covered by the simulator", where=PREFIX + key, mend="remove it")
+                raise InputError(f"{what}: not covered by the simulator", where=PREFIX + key, hint="remove it")
     if not settings.get("root.queues"):
-        raise InputError("no queues below root", where=f"{PREFIX}root.queues", mend="name at least one")
+        raise InputError("no queues below root", where=f"{PREFIX}root.queues", hint="name at least one")
     given = settings.get("resource-calculator", "").strip() or "DefaultResourceCalculator"
     calculator = given.rpartition(".")[2]
     dominant = _CALCULATORS.get(calculator, False)

@@ -95,7 +95,7 @@ def place_child(s: S, k: int) -> None:
 
 
 @kernel
-def put_aside(s: S, k: int) -> None:
+def exclude(s: S, k: int) -> None:
     """Take a child that has been tried in vain out of its parent's tournament, until `place_child`."""
     x = s.q[k]
     p = x.parent

@@ -44,7 +44,7 @@ def settings_with(steering: Steering, plan: Attributes) -> dict[str, str]:
         raise InputError(
             wanted.problems[0],
             where="scheduler: capacity",
-            mend="say so in the experiment's capacity:, or take another policy",
+            hint="say so in the experiment's capacity:, or take another policy",
         )
     own = {f"{path}.{key}": text for path, values in wanted.values.items() for key, text in values.items()}
     return {**{name.removeprefix(PREFIX): value for name, value in steering.settings.items()}, **own}

@@ -18,7 +18,7 @@ from harness.sim.fair import state as st
 from harness.sim.fair.conf import Conf
 from harness.sim.fair.nodes import cluster_changed
 from harness.sim.fair.shares import reweigh
-from harness.sim.pools import Driven, NodeLike, Pooled, zeros
+from harness.sim.pools import DriverOptions, NodeLike, SchedulerBase, zeros
 from harness.yarn.fair.manager import QueueManager
 
 _LONG_MAX = 2**63 - 1
@@ -26,7 +26,7 @@ _POLICIES = {"fair": st.FAIR, "drf": st.DRF, "fifo": st.FIFO}
 _FAIR = "yarn.scheduler.fair."
 
 
-class Scheduler(Pooled):
+class Scheduler(SchedulerBase):
     """The Fair Scheduler's state with names.
 
     Parameters
@@ -59,7 +59,7 @@ class Scheduler(Pooled):
         order_mode: int = st.STOCK,
         leaf_policies: Mapping[str, int] | None = None,
         sizes_from_conf: bool = True,
-        driven: Driven | None = None,
+        driven: DriverOptions | None = None,
         apps: int = 64,
         containers: int = 256,
     ) -> None:
@@ -102,7 +102,7 @@ class Scheduler(Pooled):
         for resource in ("mb", "vcores"):
             if g["inc_" + resource] <= 0:
                 raise InputError(
-                    f"yarn.scheduler.increment-allocation-{resource} is not positive", mend="write a positive number"
+                    f"yarn.scheduler.increment-allocation-{resource} is not positive", hint="write a positive number"
                 )
         multiple = conf.real("yarn.scheduler.reservation-threshold.increment-multiple", 2.0)
         g["reserve_mb"] = min(int(g["inc_mb"] * multiple), _LONG_MAX)

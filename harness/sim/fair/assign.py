@@ -26,7 +26,7 @@ from harness.sim.fair.order import (
     place,
 )
 from harness.sim.fair.state import KEYED_FLAT, LTRF, MUT_TIES, STOCK, S
-from harness.sim.fair.turns import is_up, next_turn, put_aside, seat, take_back, view_of
+from harness.sim.fair.turns import exclude, is_up, next_turn, restore, seat, view_of
 from harness.sim.java import to_long
 from harness.sim.kernel import kernel
 
@@ -238,7 +238,7 @@ def serve_root(s: S, ni: int, now: int) -> int:
         if c < 0:
             if p == 0:
                 break
-            put_aside(s, v, p)
+            exclude(s, v, p)
             p = s.q[p].parent
         elif s.q[c].leaf == 0:
             p = c
@@ -247,9 +247,9 @@ def serve_root(s: S, ni: int, now: int) -> int:
                 answer = _serve_leaf(s, c, ni, now)
                 stopped = answer != NOTHING or (keyed and _waits(s, c, ni))
             if answer == NOTHING:
-                put_aside(s, v, c)
+                exclude(s, v, c)
     if g.n_aside > 0:
-        take_back(s, v)
+        restore(s, v)
     return answer
 
 

@@ -34,9 +34,9 @@ class Conf:
         try:
             value = int(text, 16) if text.lower().startswith(("0x", "-0x")) else int(text)
         except ValueError:
-            raise InputError(f"property {name}: {text!r} is not a number", mend="write an integer") from None
+            raise InputError(f"property {name}: {text!r} is not a number", hint="write an integer") from None
         if not -limit - 1 <= value <= limit:
-            raise InputError(f"property {name}: {text} is out of range", mend="write a smaller number")
+            raise InputError(f"property {name}: {text} is out of range", hint="write a smaller number")
         return value
 
     def real(self, name: str, default: float) -> float:
@@ -48,7 +48,7 @@ class Conf:
         except ValueError:
             value = math.nan
         if math.isnan(value):
-            raise InputError(f"property {name}: {text!r} is not a number", mend="write a decimal number")
+            raise InputError(f"property {name}: {text!r} is not a number", hint="write a decimal number")
         return float(np.float32(value))
 
     def flag(self, name: str, default: bool) -> bool:
@@ -63,5 +63,5 @@ class Conf:
         unit = text[len(digits) :].strip()
         factors = {"": 1, "Mi": 1, "Gi": 1024, "Ti": 1024**2} if resource == "memory-mb" else {"": 1}
         if not digits.isdigit() or unit not in factors:
-            raise InputError(f"increment of {resource}: {text!r} is not understood", mend="write a plain number")
+            raise InputError(f"increment of {resource}: {text!r} is not understood", hint="write a plain number")
         return int(digits) * factors[unit]

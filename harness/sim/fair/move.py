@@ -10,7 +10,7 @@ that the AM's part of a running application leaves the old leaf's AM usage and d
 from __future__ import annotations
 
 from harness.sim.attempts import change_usage
-from harness.sim.enforcer import let_others_run
+from harness.sim.enforcer import update_runnability_on_app_removal
 from harness.sim.fair.apps import start, stops_running
 from harness.sim.fair.containers import change_pending, lower_bounds, mark_asks
 from harness.sim.fair.longterm import settle
@@ -104,5 +104,5 @@ def move_app(s: S, i: int, target: int, now: int) -> int:
     settle(s, old, now)
     settle(s, target, now)
     if was_runnable:
-        let_others_run(s, old, x.user, now)
+        update_runnability_on_app_removal(s, old, x.user, now)
     return 0

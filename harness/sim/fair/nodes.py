@@ -14,7 +14,7 @@ from harness.sim.fair.containers import mark_asks, unlink_preempted
 from harness.sim.fair.order import place_all
 from harness.sim.fair.shares import steady_shares
 from harness.sim.fair.state import ALL_SHARES, S
-from harness.sim.fair.turns import seat_all, stir, view_of
+from harness.sim.fair.turns import invalidate, seat_all, view_of
 from harness.sim.java import to_long
 from harness.sim.kernel import kernel
 
@@ -47,7 +47,7 @@ def cluster_changed(s: S) -> None:
     for k in range(g.n_leaves):
         s.q[s.leaves[k]].asks_dirty = 0
         mark_asks(s, s.leaves[k])
-        stir(s, s.leaves[k])
+        invalidate(s, s.leaves[k])
         place_all(s, s.leaves[k])
     seat_all(s)
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from harness.sim.calculator import dominant_compare, top_share
 from harness.sim.fair.state import DRF, FAIR, MUT_STALE, MUT_TIES, S
-from harness.sim.fair.turns import seat, stir
+from harness.sim.fair.turns import invalidate, seat
 from harness.sim.kernel import kernel
 
 
@@ -168,7 +168,7 @@ def place(s: S, i: int) -> None:
     """Bring application i's place in its leaf's heaps up to date after anything about it has changed."""
     ties = s.g[0].mutations & MUT_TIES == 0
     x = s.a[i]
-    stir(s, x.q)
+    invalidate(s, x.q)
     if s.g[0].mutations & MUT_STALE:
         s.q[x.q].sum_mb += x.usage_mb + x.pending_mb - x.demand_mb
         s.q[x.q].sum_vcores += x.usage_vcores + x.pending_vcores - x.demand_vcores

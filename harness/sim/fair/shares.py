@@ -16,7 +16,7 @@ from harness.sim.containers import free_app
 from harness.sim.fair.order import place, place_all
 from harness.sim.fair.starvation import find_starved
 from harness.sim.fair.state import ALL_SHARES, DRF, FIFO, SOME_SHARES, S
-from harness.sim.fair.turns import seat, seat_all, stir
+from harness.sim.fair.turns import invalidate, seat, seat_all
 from harness.sim.java import to_long
 from harness.sim.kernel import kernel
 
@@ -252,7 +252,7 @@ def _set_demand(s: S, p: int) -> bool:
         return False
     q.demand_mb, q.demand_vcores = mb, vcores
     if q.leaf == 1:
-        stir(s, p)
+        invalidate(s, p)
     seat(s, p)
     return True
 
@@ -376,7 +376,7 @@ def update(s: S, now: int) -> int:
                     queue_shares(s.q, p, True, False)
             else:
                 _app_shares(s, p)
-                stir(s, p)
+                invalidate(s, p)
                 if g.reservations_allowed > 0 and g.large_asks == 1:
                     place_all(s, p)
                 seat(s, p)

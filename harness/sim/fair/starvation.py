@@ -12,7 +12,7 @@ import numpy as np
 
 from harness.sim.fair.order import app_before, compare, place
 from harness.sim.fair.state import MUT_TIES, S
-from harness.sim.fair.turns import stir
+from harness.sim.fair.turns import invalidate
 from harness.sim.java import to_long
 from harness.sim.kernel import kernel
 
@@ -181,7 +181,7 @@ def _starved_of_leaf(s: S, leaf: int, now: int, base: int, at: int) -> None:
         for k in range(n):
             _content(s, w[at + k])
         # Until something changes, or somebody's time comes, each look would find this again. All that it would do is
-        # note the time, for the minimum share and for who comes first (`stir`).
+        # note the time, for the minimum share and for who comes first (`invalidate`).
         s.seat[leaf].calm_until_ms = later_ms
         if first < 0:
             s.seat[leaf].calm = 1 if at_min else -1
@@ -236,6 +236,6 @@ def find_starved(s: S, now: int) -> None:
         for k in range(g.n_leaves):
             e = s.seat[s.leaves[k]]
             if e.calm == 0 or now >= e.calm_until_ms:
-                stir(s, s.leaves[k])
+                invalidate(s, s.leaves[k])
                 _starved_of_leaf(s, s.leaves[k], now, base, base // 2)
         g.starve_ms = now

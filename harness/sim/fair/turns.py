@@ -420,8 +420,8 @@ def is_up(s: S, v: int, k: int) -> bool:
 
 
 @kernel
-def put_aside(s: S, v: int, k: int) -> None:
-    """A queue that has been tried in vain; until `take_back`."""
+def exclude(s: S, v: int, k: int) -> None:
+    """A queue that has been tried in vain; until `restore`."""
     g, e = s.g[0], s.seat[k]
     above = s.seat[e.up]
     off = v * g.span + above.off
@@ -432,7 +432,7 @@ def put_aside(s: S, v: int, k: int) -> None:
 
 
 @kernel
-def take_back(s: S, v: int) -> None:
+def restore(s: S, v: int) -> None:
     """Whoever has been put aside takes part again."""
     g = s.g[0]
     for i in range(g.n_aside):
@@ -446,7 +446,7 @@ def take_back(s: S, v: int) -> None:
 
 
 @kernel
-def stir(s: S, leaf: int) -> None:
+def invalidate(s: S, leaf: int) -> None:
     """Something that starvation depends on changes in a leaf: what its calm has left out is made up for."""
     e, g = s.seat[leaf], s.g[0]
     if e.calm != 0:

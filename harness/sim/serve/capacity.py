@@ -283,11 +283,11 @@ def _changes(body: Mapping[str, Any]) -> Iterable[tuple[str, str | None]]:
     given = body if isinstance(body, dict) else {}
     for what, verb in (("add-queue", "added"), ("remove-queue", "removed")):
         if given.get(what):
-            raise InputError(f"queues cannot be {verb} in a simulated cluster", mend="keep the tree, or start anew")
+            raise InputError(f"queues cannot be {verb} in a simulated cluster", hint="keep the tree, or start anew")
     for queue in _list(given.get("update-queue")):
         path = queue.get("queue-name")
         if not isinstance(path, str) or not path:
-            raise InputError("an update of a queue without queue-name", mend="name it")
+            raise InputError("an update of a queue without queue-name", hint="name it")
         for key, value in _entries(queue.get("params")):
             yield f"{PREFIX}{path}.{key}", value
     for one in _list(given.get("global-updates")):
@@ -298,7 +298,7 @@ def _list(value: Any) -> list[Mapping[str, Any]]:
     """Jackson takes a single object where a list is meant."""
     found = value if isinstance(value, list) else [] if value is None else [value]
     if not all(isinstance(one, dict) for one in found):
-        raise InputError("the change is not as the API has it", mend='write {"update-queue": [{"queue-name": ...}]}')
+        raise InputError("the change is not as the API has it", hint='write {"update-queue": [{"queue-name": ...}]}')
     return found
 
 
@@ -306,5 +306,5 @@ def _entries(params: Any) -> Iterable[tuple[str, str | None]]:
     for one in _list(params.get("entry") if isinstance(params, dict) else None):
         key, value = one.get("key"), one.get("value")
         if not isinstance(key, str) or not (value is None or isinstance(value, str)):
-            raise InputError("an entry without a key, or with a value that is not text", mend='write {"key", "value"}')
+            raise InputError("an entry without a key, or with a value that is not text", hint='write {"key", "value"}')
         yield key, value or None

@@ -103,7 +103,7 @@ def _described(text: str, base: JobSpec) -> JobSpec:
 
 def _amount(value: Any, what: str, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
-        raise InputError(f"{what} is {str(value)[:40]!r}", where="the submission", mend=f"from 0 to {most:g}")
+        raise InputError(f"{what} is {str(value)[:40]!r}", where="the submission", hint=f"from 0 to {most:g}")
     return int(value)
 
 

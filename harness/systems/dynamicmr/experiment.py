@@ -40,7 +40,7 @@ def slot_run(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobS
     rules = check_slots(experiment, variant)
     maps = rules.map_slots or slots.map
     if maps > slots.map + slots.reduce:
-        raise CallError(f"map_slots is {maps} of {slots.map + slots.reduce} slots", where="--set", mend="give fewer")
+        raise CallError(f"map_slots is {maps} of {slots.map + slots.reduce} slots", where="--set", hint="give fewer")
     reduces = slots.map + slots.reduce - maps
     cluster = SlotCluster(
         nodes=tuple(SlotNode(node.name, maps, reduces, node.rack, node.speed) for node in nodes_of(spec)),
@@ -71,11 +71,11 @@ def slot_run(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobS
 def check_slots(experiment: LoadedExperiment, variant: Variant) -> Rules:
     """How the policy gives out slots. Raises CallError, InputError for what cannot be, as `slot_run` says."""
     if variant.mode != "inside":
-        raise CallError("slots are given out in the scheduler only", where=variant.name, mend="leave out @outside")
+        raise CallError("slots are given out in the scheduler only", where=variant.name, hint="leave out @outside")
     rules = slot_rules(make_policy(variant.policy, variant.settings), speculation=experiment.spec.faults.speculation)
     if rules is None:
-        mend = "take fair, fifo, mrorder, pi-dhsa, pd-dhsa or dynamicmr"
-        raise CallError(f"policy {variant.policy} does not give out slots", where="--policy", mend=mend)
+        hint = "take fair, fifo, mrorder, pi-dhsa, pd-dhsa or dynamicmr"
+        raise CallError(f"policy {variant.policy} does not give out slots", where="--policy", hint=hint)
     _check(experiment)
     return rules
 
@@ -84,25 +84,25 @@ def _check(experiment: LoadedExperiment) -> None:
     """InputError for what the file says of nodes, queues and faults and MRv1's slots as they are here do not have."""
     spec, where = experiment.spec, experiment.document.where
     if any(path != "root" and path not in experiment.leaves for path in experiment.weights):
-        raise InputError("MRv1's pools have no levels", where=where(("queues",)), mend="give queues without children")
+        raise InputError("MRv1's pools have no levels", where=where(("queues",)), hint="give queues without children")
     for at, group in enumerate(spec.cluster.nodes):
         for key, always in (("join_s", 0.0), ("leave_s", None)):
             if getattr(group, key) != always:
                 place = where(("cluster", "nodes", at, key))
-                mend = f"leave out {key}; on containers nodes come and go"
-                raise InputError("slots are there for the whole run", where=place, mend=mend)
+                hint = f"leave out {key}; on containers nodes come and go"
+                raise InputError("slots are there for the whole run", where=place, hint=hint)
     for name, queue in spec.queues.items():
         for key in _NOT_OF_POOLS:
             if queue is not None and getattr(queue, key) not in (None, {}):
-                mend = f"leave out {key}; pools have a weight, min_slots and an order"
-                raise InputError(f"pools of slots have no {key}", where=where(("queues", name, key)), mend=mend)
+                hint = f"leave out {key}; pools have a weight, min_slots and an order"
+                raise InputError(f"pools of slots have no {key}", where=where(("queues", name, key)), hint=hint)
         if queue is not None and queue.scheduling_policy not in (None, "fair", "fifo"):
             place = where(("queues", name, "scheduling_policy"))
-            raise InputError("jobs of a pool of slots go by fair or fifo", where=place, mend="take one of these")
+            raise InputError("jobs of a pool of slots go by fair or fifo", where=place, hint="take one of these")
     if "speculation_factor" in spec.faults.model_fields_set:
         place = where(("faults", "speculation_factor"))
-        mend = "leave it out; slots.speculative_lag_s says when LATE looks at a task"
-        raise InputError("LATE copies tasks by their rates, not by a factor", where=place, mend=mend)
+        hint = "leave it out; slots.speculative_lag_s says when LATE looks at a task"
+        raise InputError("LATE copies tasks by their rates, not by a factor", where=place, hint=hint)
 
 
 def _rules(experiment: LoadedExperiment, rules: Rules) -> Rules:
@@ -126,7 +126,7 @@ def slot_job(job: JobSpec, mb_per_map: dict[str, float], seed: int) -> SlotJob:
     Raises InputError for a job of another kind, and for stages that are more than maps and the reduces after them.
     """
     if job.kind != "mapreduce":
-        raise InputError(f"a {job.kind} job on MRv1's slots", where=f"job {job.id}", mend="give MapReduce jobs")
+        raise InputError(f"a {job.kind} job on MRv1's slots", where=f"job {job.id}", hint="give MapReduce jobs")
     # A job without maps has reduces that wait for nothing: they are told by their name (harness.traces.sls).
     second = [stage for stage in job.stages if stage.after or stage.name.startswith("reduce")]
     first = [stage for stage in job.stages if stage not in second]
@@ -134,7 +134,7 @@ def slot_job(job: JobSpec, mb_per_map: dict[str, float], seed: int) -> SlotJob:
     for stage in second:
         if set(stage.after) != names or stage.slow_start != second[0].slow_start:
             what = f"stage {stage.name!r} is more than MRv1's maps and the reduces after all of them"
-            raise InputError(what, where=f"job {job.id}", mend="give it maps, and reduces after all maps alike")
+            raise InputError(what, where=f"job {job.id}", hint="give it maps, and reduces after all maps alike")
 
     def times(stages: list[Stage]) -> tuple[int, ...]:
         found: list[int] = []

@@ -67,7 +67,7 @@ def _cluster(slots: Fields) -> SlotCluster:
         cluster = SlotCluster(trackers, map_weight, reduce_weight, replicas=0)
         cluster.check()
     except InputError as error:
-        raise slots.fail(error.what, error.mend) from error
+        raise slots.fail(error.what, error.hint) from error
     return cluster
 
 
@@ -172,8 +172,8 @@ def allocate_slots(scenario: SlotsScenario, policy: Policy) -> SlotsAllocation:
     """Plays the scenario under a policy that gives out slots. CallError for one that does not."""
     rules = slot_rules(policy, speculation=False)
     if rules is None:
-        mend = "take fair, fifo, pi-dhsa, pd-dhsa or dynamicmr"
-        raise CallError(f"policy {policy.name} does not give out map and reduce slots", where="--policy", mend=mend)
+        hint = "take fair, fifo, pi-dhsa, pd-dhsa or dynamicmr"
+        raise CallError(f"policy {policy.name} does not give out map and reduce slots", where="--policy", hint=hint)
     if getattr(policy.settings, "map_slots", 0):
         raise CallError("on paper the scenario says how many map slots there are", where="--set map_slots")
     run = SlotRun(

@@ -23,8 +23,8 @@ from harness.experiments.selection import (
     check_given,
     check_names,
     chosen,
-    times_seeds,
-    with_given,
+    expand_seeds,
+    merge_overrides,
 )
 from harness.policies.registry import make_policy, settings_of
 from harness.results.metrics import percentile
@@ -78,13 +78,13 @@ def load_mr(document: YamlDocument) -> LoadedMR:
             variants = mr_variants(LoadedMR(spec, document, "", known))
         except CallError as error:
             # A mistake in the file is the file's (exit 1), one in the call the call's (2).
-            raise InputError(error.what, where=document.where(("policies",)), mend=error.mend) from None
+            raise InputError(error.what, where=document.where(("policies",)), hint=error.hint) from None
         known_settings = {key for variant in variants for key in settings_of(variant.policy)}
         for key in spec.settings:
             if key not in known_settings:
                 what = f"none of the policies has a setting {key[:60]!r}"
                 offer = f"they have {', '.join(sorted(known_settings))}"
-                raise InputError(what, where=document.where(("settings", key)), mend=offer)
+                raise InputError(what, where=document.where(("settings", key)), hint=offer)
     else:
         check_applications(known, {"submit": spec.submit}, document)
     resolved = {**spec.model_dump(mode="json", exclude={"seed", "policies"}), "known": known.model_dump(mode="json")}
@@ -97,11 +97,11 @@ def mr_variants(loaded: LoadedMR, asked: Selection = EVERYTHING) -> list[MRVaria
     found: list[MRVariant] = []
     if isinstance(spec, LayoutExperiment):
         if policies or given:
-            raise CallError("layouts have no policy", where="--policy, --set", mend="leave them out")
+            raise CallError("layouts have no policy", where="--policy, --set", hint="leave them out")
         found = [
             MRVariant(name, "layout", _MODE, {}, 0, "transient-core", layout) for name, layout in spec.layouts.items()
         ]
-        return times_seeds(found, asked.seeds, spec.seed)
+        return expand_seeds(found, asked.seeds, spec.seed)
     uses: list[tuple[str, Mapping[str, Any], Growth | None, str | None]] = chosen(
         [(use.policy, use.settings, use.growth, use.name) for use in spec.policies],
         policies,
@@ -112,27 +112,27 @@ def mr_variants(loaded: LoadedMR, asked: Selection = EVERYTHING) -> list[MRVaria
     for policy, its_settings, growth, name in uses:
         takes = settings_of(policy)
         merged = {key: value for key, value in spec.settings.items() if key in takes} | dict(its_settings)
-        merged = with_given(merged, given, takes)
+        merged = merge_overrides(merged, given, takes)
         period_s = float(_policy_of(policy, merged, loaded).settings.period)
         if spec.sample_s > period_s:
             what = f"sample_s is {spec.sample_s:g}, {policy}'s period {period_s:g} s: an update without a sample "
             what += "would take every MR-cluster for idle"
             if "period" in given:
-                raise CallError(what, where="--set", mend="give a period of at least sample_s")
+                raise CallError(what, where="--set", hint="give a period of at least sample_s")
             where = loaded.document.where(("sample_s",))
-            raise InputError(what, where=where, mend="give a sample_s of at most the period")
+            raise InputError(what, where=where, hint="give a sample_s of at most the period")
         label = name or (policy if growth is None else f"{policy},growth={growth}")
         found.append(MRVariant(label, policy, _MODE, merged, 0, growth or spec.growth))
     check_given(given, known, "see docs/reference/fawkes.md")
     check_names([variant.name for variant in found], loaded.document)
-    return times_seeds(found, asked.seeds, spec.seed)
+    return expand_seeds(found, asked.seeds, spec.seed)
 
 
 def _policy_of(name: str, settings: Mapping[str, Any], loaded: LoadedMR) -> Weighting:
     try:
         return weighting_of(make_policy(name, settings))
     except CallError as error:
-        raise CallError(error.what, where=loaded.document.where(("policies",)), mend=error.mend) from None
+        raise CallError(error.what, where=loaded.document.where(("policies",)), hint=error.hint) from None
 
 
 # --- one run ----------------------------------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ def weighting_of(policy: Policy) -> Weighting:
     if isinstance(policy, FawkesPolicy):
         return policy
     raise CallError(
-        f"{policy.name} does not divide nodes among MR-clusters", where="--policy", mend="give a fawkes-... policy"
+        f"{policy.name} does not divide nodes among MR-clusters", where="--policy", hint="give a fawkes-... policy"
     )
 
 

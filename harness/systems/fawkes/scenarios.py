@@ -115,8 +115,8 @@ def read_clusters(top: Fields) -> ClustersScenario:
     found = []
     for name in given:
         if not name or not name.isprintable() or len(name) > 100:
-            mend = "give 1 to 100 printable characters"
-            raise given.fail(f"{shown(name)} is not an MR-cluster's name", mend, key=name)
+            hint = "give 1 to 100 printable characters"
+            raise given.fail(f"{shown(name)} is not an MR-cluster's name", hint, key=name)
         found.append(_cluster(given.mapping(name, f"MR-cluster {shown(name)}", _CLUSTER), name, nodes))
     sample_s = _time(top, "sample_s", other=10)
     if sample_s <= 0:
@@ -213,7 +213,7 @@ class _World:
         if self.looks > MAX_LOOKS:
             raise InputError(
                 f"is not done after {MAX_LOOKS:,} samples and updates",
-                mend="give until_s, or end each metrics list with an entry that has only from_s (idle)",
+                hint="give until_s, or end each metrics list with an entry that has only from_s (idle)",
             )
 
     def happen(self, now: Fraction, what: int, name: str) -> None:
@@ -285,7 +285,7 @@ def allocate_clusters(scenario: ClustersScenario, policy: Policy) -> ClustersAll
             f"sample_s is {float(scenario.sample_s):g}, the policy's period {float(period_s):g} s: an update without a "
             "sample would take every MR-cluster for idle",
             where=scenario.sample_at,
-            mend="give a sample_s of at most the period",
+            hint="give a sample_s of at most the period",
         )
     return _World(scenario, weighting).run()
 

@@ -274,7 +274,7 @@ def check_applications(known: Applications, submits: Mapping[str, list[SubmitSpe
                 raise InputError(
                     f"{where}: no application {use.application[:60]!r}",
                     where=document.file,
-                    mend=f"one of {', '.join(known.applications)}",
+                    hint=f"one of {', '.join(known.applications)}",
                 )
 
 

@@ -181,11 +181,11 @@ def _online(jobs: tuple[MapReduceJob, ...], slots: Slots, settings: tuple[str, .
     given = named_values(settings)
     for name, why in _NOT_HERE.items():
         if name in given:
-            raise CallError(f"{name} has no meaning here: {why}", where="--set", mend="leave it out")
+            raise CallError(f"{name} has no meaning here: {why}", where="--set", hint="leave it out")
     arrivals = [(job, job.arrival_s) for job in jobs if job.arrival_s is not None]
     if not arrivals:
         what = "no column arrival_seconds, and mrorder orders jobs as they arrive"
-        raise InputError(what, where=path, mend="add it, or take another --algorithm")
+        raise InputError(what, where=path, hint="add it, or take another --algorithm")
     arrivals.sort(key=lambda one: one[1])
     from harness.systems.mrorder.policy import MROrder
 
@@ -250,7 +250,7 @@ def _read(path: str) -> tuple[MapReduceJob, ...]:
     from harness.systems.mrorder.ordering.jobs import parse_jobs
 
     # A spreadsheet puts a byte order mark before its first column's name.
-    return parse_jobs(read_text(path, mend="name a readable CSV file").removeprefix("\ufeff"), path)
+    return parse_jobs(read_text(path, hint="name a readable CSV file").removeprefix("\ufeff"), path)
 
 
 def _lines(document: dict[str, Any]) -> Iterator[str]:

@@ -75,7 +75,7 @@ def earlier_runs(paths: Sequence[Path]) -> EarlierRuns:
             (_from_trace if source.is_file() else _from_run)(source, found)
         if found.tasks == before:
             raise InputError(
-                "no task that ended", where=str(path), mend="give a run of a real backend that ended, or a trace"
+                "no task that ended", where=str(path), hint="give a run of a real backend that ended, or a trace"
             )
     return found
 
@@ -84,11 +84,11 @@ def _sources(path: Path) -> Iterable[Path]:
     if path.is_file() or (path / _TABLES[0]).is_file():
         return [path]
     if not path.is_dir():
-        raise InputError("no such run or trace", where=str(path), mend="give a run directory or a trace")
+        raise InputError("no such run or trace", where=str(path), hint="give a run directory or a trace")
     inside = sorted(file.parent for file in path.glob(f"*/{_TABLES[0]}"))
     if not inside:
-        mend = f"a run of a real backend has {_TABLES[0]} (the simulator's have none); or give a recorded trace"
-        raise InputError("no run with tasks in it", where=str(path), mend=mend)
+        hint = f"a run of a real backend has {_TABLES[0]} (the simulator's have none); or give a recorded trace"
+        raise InputError("no run with tasks in it", where=str(path), hint=hint)
     return inside
 
 
@@ -104,7 +104,7 @@ def _from_run(folder: Path, found: EarlierRuns) -> None:
     tasks, jobs = (needed_table(folder / name) for name in _TABLES)
     missing = [name for name in _COLUMNS if name not in tasks] + [n for n in ("job", "type", "kind") if n not in jobs]
     if missing:
-        raise InputError(f"no column {missing[0]}", where=str(folder), mend="the run is not of this version: run again")
+        raise InputError(f"no column {missing[0]}", where=str(folder), hint="the run is not of this version: run again")
     names = {str(row.job): str(row.type) for row in jobs.itertuples() if row.kind == "mapreduce"}
     done = tasks[(tasks["outcome"] == "finished") & tasks["job"].isin(names)]
     last_map = done[done["stage"] == "map"].groupby("job")["ended_s"].max()

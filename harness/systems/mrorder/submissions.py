@@ -40,14 +40,14 @@ def hold(
     """
     if queue.when.eager:
         what = "eager needs to be told when jobs end, and submissions in the simulator are planned beforehand"
-        raise CallError(what, where="--set eager", mend="leave it out; it is for a real cluster's driver")
+        raise CallError(what, where="--set eager", hint="leave it out; it is for a real cluster's driver")
     found = sorted(jobs, key=lambda job: job.submit_s)
     if not found:
         return [], {}
     for job in found:
         if job.after_job is not None:
             what = f"it comes after {job.after_job}, whose end mrorder would have to know beforehand"
-            raise InputError(what, where=f"job {job.id}", mend="submit at fixed times (every_s)")
+            raise InputError(what, where=f"job {job.id}", hint="submit at fixed times (every_s)")
     slots = slots_of(queue, found, nodes)
     by_id = {job.id: job for job in found}
     estimate = estimates(queue)

@@ -18,8 +18,8 @@ from harness.experiments.selection import (
     check_given,
     check_names,
     chosen,
-    times_seeds,
-    with_given,
+    expand_seeds,
+    merge_overrides,
 )
 from harness.policies.base import Policy
 from harness.policies.registry import make_policy, settings_of
@@ -140,7 +140,7 @@ class ComputingRates(Kind):
         uses = chosen(of_file, asked.policies, lambda use, name: use[0] == name, lambda name: (name, {}))
         made: list[tuple[str, dict[str, Any]]] = []
         for name, own in uses:
-            merged = with_given(own, given, settings_of(name))
+            merged = merge_overrides(own, given, settings_of(name))
             slot_chooser(make_policy(name, merged))
             made.append((name, merged))
         check_given(given, {key for name, _ in uses for key in settings_of(name)}, "see docs/reference/policies.md")
@@ -157,7 +157,7 @@ class ComputingRates(Kind):
             for name, merged in made
         ]
         check_names([variant.name for variant in found], experiment.document)
-        return times_seeds(found, asked.seeds, spec.seed)
+        return expand_seeds(found, asked.seeds, spec.seed)
 
     def compute(self, experiment: Loaded, variant: RatesVariant) -> Computed:
         spec = experiment.spec

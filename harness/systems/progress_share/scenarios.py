@@ -73,7 +73,7 @@ def slot_chooser(policy: Policy) -> Choose:
     raise CallError(
         f"{policy.name} does not hand out slots of several node types",
         where="--policy",
-        mend="fair (equal numbers of slots) or progress-share",
+        hint="fair (equal numbers of slots) or progress-share",
     )
 
 

@@ -62,7 +62,7 @@ def simulate_rates(scenario: RatesScenario, choose: Choose, *, calibrate: bool =
     InputError for a scenario that is too large or never ends.
     """
     if sum(job.tasks for job in scenario.jobs) > MAX_TASKS:
-        raise InputError(f"has more than {MAX_TASKS:,} tasks", mend="lower tasks")
+        raise InputError(f"has more than {MAX_TASKS:,} tasks", hint="lower tasks")
     free = {kind.name: kind.slots for kind in scenario.types}
     arrivals = sorted(scenario.jobs, key=lambda job: (job.submit_s, job.name.encode()))
     present: list[_Job] = []

@@ -20,7 +20,7 @@ from pydantic import Field, model_validator
 from harness.base.documents import Positive, Strict, YamlDocument, validated
 from harness.base.errors import CallError, InputError
 from harness.experiments.kind import Computed, Ended, Kind, KindVariant, Loaded, hash_of
-from harness.experiments.selection import EVERYTHING, Selection, check_given, chosen, times_seeds, with_given
+from harness.experiments.selection import EVERYTHING, Selection, check_given, chosen, expand_seeds, merge_overrides
 from harness.experiments.spec import PolicySpec, Scalar, Seeds, Slug, combinations, short_for
 from harness.results.comparison import Measure
 from harness.systems.qknober.google import WHOLE, Part, read_trace, synthetic
@@ -130,12 +130,12 @@ Use = tuple[str, tuple[tuple[str, float], ...]]
 def _use(policy: str, settings: Mapping[str, Any]) -> Use:
     """A rule with its settings. CallError for a setting that it has not, or a value that is none."""
     if policy not in RULES:
-        raise CallError(f"no rule {policy[:60]!r} for vectors", where="policy", mend=f"one of {', '.join(RULES)}")
+        raise CallError(f"no rule {policy[:60]!r} for vectors", where="policy", hint=f"one of {', '.join(RULES)}")
     known = SETTINGS.get(policy, {})
     for key in settings:
         if key not in known:
-            mend = f"it has {' and '.join(known)}" if known else "leave settings out"
-            raise CallError(f"{policy} has no setting {key[:60]!r} here", where="policy", mend=mend)
+            hint = f"it has {' and '.join(known)}" if known else "leave settings out"
+            raise CallError(f"{policy} has no setting {key[:60]!r} here", where="policy", hint=hint)
     found = [(key, _number(key, settings.get(key, usual), most)) for key, (usual, most) in known.items()]
     return policy, tuple((key, value) for key, value in found if value or key != REMAINING)
 
@@ -148,7 +148,7 @@ def _number(key: str, value: Any, most: int) -> float:
         found = -1.0
     if not 0 <= found <= most or isinstance(value, bool):
         raise CallError(
-            f"{key} is {str(value)[:40]!r}, not a number from 0 to {most}", where="policy", mend="correct it"
+            f"{key} is {str(value)[:40]!r}, not a number from 0 to {most}", where="policy", hint="correct it"
         )
     return found
 
@@ -159,7 +159,7 @@ def _uses(spec: VectorExperiment, document: YamlDocument) -> list[Use]:
         try:
             found += [_use(use.policy, {**use.settings, **varied}) for varied in combinations(use.vary)]
         except CallError as error:
-            raise InputError(error.what, where=document.where(("policies", at)), mend=error.mend) from None
+            raise InputError(error.what, where=document.where(("policies", at)), hint=error.hint) from None
     return found
 
 
@@ -177,7 +177,7 @@ def load_trace(folder: Path, users: int, part: Part = WHOLE) -> VectorLoad:
         below = folder / table
         parts[table] = sorted([*below.glob("*.csv"), *below.glob("*.csv.gz")]) if below.is_dir() else []
         if not parts[table]:
-            raise InputError(f"has no {table}/*.csv", where=str(folder), mend="give the folder of the 2011 trace")
+            raise InputError(f"has no {table}/*.csv", where=str(folder), hint="give the folder of the 2011 trace")
     return read_trace(parts["machine_events"][0], parts["task_events"], parts["task_usage"], users=users, part=part)
 
 
@@ -263,12 +263,12 @@ class Vectors(Kind):
         if spec.trace is not None:
             trace = (Path(document.file).parent / spec.trace).resolve()
             if not trace.is_dir():
-                mend = "give the 2011 trace's folder"
-                raise InputError("no such folder", where=document.where(("trace",)), mend=mend)
+                hint = "give the 2011 trace's folder"
+                raise InputError("no such folder", where=document.where(("trace",)), hint=hint)
         for key, wrong in (("load", trace is not None), ("uneven", trace is not None), ("start_h", trace is None)):
             if wrong and key in spec.model_fields_set:
                 says = "is of a trace" if key == "start_h" else "is of a synthetic load"
-                raise InputError(f"{key} {says}", where=document.where((key,)), mend=f"drop {key}, or trace")
+                raise InputError(f"{key} {says}", where=document.where((key,)), hint=f"drop {key}, or trace")
         _uses(spec, document)
         # With what there was before it could be chosen, an experiment is what it was.
         usual = {"window": WINDOW, "update_s": UPDATE_S}
@@ -280,7 +280,7 @@ class Vectors(Kind):
         spec, given = experiment.spec, asked.settings
         uses = chosen(_uses(spec, experiment.document), asked.policies, lambda use, name: use[0] == name, _called)
         check_given(given, [key for policy, _ in uses for key in SETTINGS.get(policy, ())], "f, remaining or rho")
-        found = [_use(policy, with_given(dict(own), given, SETTINGS.get(policy, ()))) for policy, own in uses]
+        found = [_use(policy, merge_overrides(dict(own), given, SETTINGS.get(policy, ()))) for policy, own in uses]
         counts = spec.users if isinstance(spec.users, list) else [spec.users]
         windows = spec.window if isinstance(spec.window, list) else [spec.window]
         variants = []
@@ -289,7 +289,7 @@ class Vectors(Kind):
             parts += [f"users={users}"] if len(counts) > 1 else []
             parts += [f"window={window}"] if len(windows) > 1 else []
             variants.append(VectorVariant(",".join(parts), policy, self.name, dict(own), 0, users, window))
-        return times_seeds(variants, asked.seeds, spec.seed)
+        return expand_seeds(variants, asked.seeds, spec.seed)
 
     def compute(self, experiment: LoadedVectors, variant: VectorVariant) -> Computed:
         load = _load_of(experiment, variant.users, variant.seed)

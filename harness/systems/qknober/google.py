@@ -47,12 +47,12 @@ def rows(path: Path, columns: int) -> Iterator[tuple[int, list[str]]]:
                     raise InputError(
                         f"has {len(fields)} columns, not {columns}",
                         where=f"{path}:{number}",
-                        mend="give a table of the 2011 trace as it is, without header",
+                        hint="give a table of the 2011 trace as it is, without header",
                     )
                 yield number, fields
     except (OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error) as error:
         what = f"cannot be read: {reason(error)}"
-        raise InputError(what, where=str(path), mend="give a table of the 2011 trace (.csv or .csv.gz)") from error
+        raise InputError(what, where=str(path), hint="give a table of the 2011 trace (.csv or .csv.gz)") from error
 
 
 def _figure(path: Path, line: int, text: str, what: str, *, optional: bool = False) -> float:
@@ -63,13 +63,13 @@ def _figure(path: Path, line: int, text: str, what: str, *, optional: bool = Fal
     except ValueError:
         value = math.nan
     if not math.isfinite(value) or value < 0:
-        raise InputError(f"{what} is {text[:40]!r}", where=f"{path}:{line}", mend="a number of at least 0")
+        raise InputError(f"{what} is {text[:40]!r}", where=f"{path}:{line}", hint="a number of at least 0")
     return value
 
 
 def _whole(path: Path, line: int, text: str, what: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 20):
-        raise InputError(f"{what} is {text[:40]!r}", where=f"{path}:{line}", mend="a whole number")
+        raise InputError(f"{what} is {text[:40]!r}", where=f"{path}:{line}", hint="a whole number")
     return int(text)
 
 
@@ -116,13 +116,13 @@ def read_trace(
                 without_capacity += 1
     if not machines:
         what = "adds no machine at its beginning"
-        raise InputError(what, where=str(machine_events), mend="give the trace's first part of machine_events")
+        raise InputError(what, where=str(machine_events), hint="give the trace's first part of machine_events")
     servers = np.array([(cpu, memory, disk) for cpu, memory in machines.values()])
     if part.machines is not None and part.machines > len(servers):
         raise InputError(
             f"has {len(servers)} machines at its beginning, not {part.machines}",
             where=str(machine_events),
-            mend="ask for fewer",
+            hint="ask for fewer",
         )
     if part.machines is not None:
         drawn = np.random.default_rng([part.seed]).choice(len(servers), part.machines, replace=False)
@@ -145,14 +145,14 @@ def read_trace(
             if key in wanted and wanted[key][0] in chosen:
                 begin, end = _whole(path, line, fields[0], "the start"), _whole(path, line, fields[1], "the end")
                 if end < begin or end >= _OUTSIDE_US:
-                    raise InputError("ends before it starts", where=f"{path}:{line}", mend="is the file damaged?")
+                    raise InputError("ends before it starts", where=f"{path}:{line}", hint="is the file damaged?")
                 begins[key] = min(begin, begins.get(key, begin))
                 ends[key] = max(end, ends.get(key, end))
     if not begins:
         raise InputError(
             f"has no usage of a task of its first {users} users",
             where=str(next(iter(task_usage), "task_usage")),
-            mend="give the parts of task_events and task_usage that belong together",
+            hint="give the parts of task_events and task_usage that belong together",
         )
     from_us = min(begins.values()) + int(part.start_h * 3_600_000_000)
     until_us = _OUTSIDE_US if part.hours is None else from_us + int(part.hours * 3_600_000_000)
@@ -161,7 +161,7 @@ def read_trace(
         raise InputError(
             f"no task of its first {users} users begins in that window",
             where=str(next(iter(task_usage), "task_usage")),
-            mend="begin earlier, or give more hours",
+            hint="begin earlier, or give more hours",
         )
     earliest = min(begins.values())
     found = []

@@ -51,7 +51,7 @@ class Qknober(Policy):
         super().__init__(settings, exact)
         if self.settings.rho is not None and self.settings.theta is not None:
             raise CallError(
-                "rho and theta are both given", where="--set", mend="theta finds the knob: give one of them"
+                "rho and theta are both given", where="--set", hint="theta finds the knob: give one of them"
             )
 
     def knob(self) -> Fraction | None:

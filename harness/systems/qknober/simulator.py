@@ -123,7 +123,7 @@ def simulate(
     left = int(figures[4])
     if left:
         raise InputError(
-            f"{left:,} tasks never ran under {rule}", mend="every task must fit on some server when it is idle"
+            f"{left:,} tasks never ran under {rule}", hint="every task must fit on some server when it is idle"
         )
     m = len(capacity)
     return VectorRun(

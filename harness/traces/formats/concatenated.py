@@ -35,7 +35,7 @@ def damaged_objects(path: Path) -> Iterator[JsonRecord]:
     InputError
         When the file cannot be read, or has no object at all.
     """
-    text = read_text(path, MAX_BYTES, mend="check the path, or split the file")
+    text = read_text(path, MAX_BYTES, hint="check the path, or split the file")
     decoder = json.JSONDecoder(parse_constant=no_constant)
     position = counted = found = 0
     line = 1
@@ -52,7 +52,7 @@ def damaged_objects(path: Path) -> Iterator[JsonRecord]:
         except (ValueError, RecursionError) as error:
             if found == 1 and text[position] != "{":
                 raise InputError(
-                    f"not JSON: {str(error)[:80]}", where=where, mend="give a file of JSON objects, one after another"
+                    f"not JSON: {str(error)[:80]}", where=where, hint="give a file of JSON objects, one after another"
                 ) from None
             following = _NEXT.search(text, position + 1)
             position = following.start() if following is not None else len(text)
@@ -63,4 +63,4 @@ def damaged_objects(path: Path) -> Iterator[JsonRecord]:
         else:
             yield JsonRecord(where, None, f"expected an object, found {type(value).__name__}")
     if not found:
-        raise InputError("the trace is empty", where=str(path), mend="give a file with at least one object")
+        raise InputError("the trace is empty", where=str(path), hint="give a file with at least one object")

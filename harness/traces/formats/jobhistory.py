@@ -196,7 +196,7 @@ def _read_file(path: Path, collector: Collector, assumed: dict[str, int]) -> Non
         return _whole_file(collector, f"{UNREADABLE}: larger than {_LARGEST_BYTES >> 30} GiB", path)
     with open_whole(path) as stream:
         if stream.read(len(_BINARY)) == _BINARY:
-            raise InputError("a job history in Avro's binary form", where=str(path), mend=_BINARY_HINT)
+            raise InputError("a job history in Avro's binary form", where=str(path), hint=_BINARY_HINT)
     history = _History()
     for kind, event in _events(path, history):
         try:

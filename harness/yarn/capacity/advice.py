@@ -58,12 +58,12 @@ class _Traps:
         self.rejecting: set[str] = set()
 
     def report(
-        self, key: str, queue: str | None, code: str, what: str, mend: str, *, near: str = "root.queues"
+        self, key: str, queue: str | None, code: str, what: str, hint: str, *, near: str = "root.queues"
     ) -> None:
         """A finding at a property; at another one where that is not set."""
         spot = self.check.spot(key, queue) or self.check.spot(near, queue)
         if spot is not None:
-            spot.report(code, what, mend)
+            spot.report(code, what, hint)
 
     def priorities(self) -> None:
         for node in self.nodes:

@@ -198,7 +198,7 @@ class _Converter:
         if "," in name or name != name.strip():
             raise InputError(
                 f"queue {queue.path!r}: the Capacity Scheduler reads such a name as another",
-                mend="rename it: no comma, no white space at its ends",
+                hint="rename it: no comma, no white space at its ends",
             )
         return name
 

@@ -76,7 +76,7 @@ class Refusal:
     key: str
     queue: str | None
     what: str
-    mend: str
+    hint: str
     when: When = "start"
 
 
@@ -154,11 +154,11 @@ class Loader:
             dict.fromkeys(trim(name) for name in types.split(",") if trim(name) not in ("", MEMORY, VCORES, "memory"))
         )
 
-    def refuse(self, code: str, key: str, queue: str | None, what: str, mend: str, when: When = "start") -> None:
+    def refuse(self, code: str, key: str, queue: str | None, what: str, hint: str, when: When = "start") -> None:
         """Note a reason; one that was noted already is not repeated."""
         if (code, key, queue, what) not in self._noted:
             self._noted.add((code, key, queue, what))
-            self.refusals.append(Refusal(code, key, queue, what, mend, when))
+            self.refusals.append(Refusal(code, key, queue, what, hint, when))
 
     def load(self) -> Node | None:
         """The queues; None where there is no root. Reasons gather in ``refusals``."""
@@ -271,11 +271,11 @@ class Loader:
     def _lookup_policy(self, name: str, key: str, queue: str | None, default: str | None = None) -> None:
         class_key = f"multi-node-sorting.policy.{name}.class"
         found = self.text(class_key) or default
-        mend = f"set yarn.scheduler.capacity.{class_key} to {_LOOKUP_POLICY}"
+        hint = f"set yarn.scheduler.capacity.{class_key} to {_LOOKUP_POLICY}"
         if not found:
-            self.refuse("YF105", key, queue, f"multi-node sorting policy {name[:60]!r} has no class", mend)
+            self.refuse("YF105", key, queue, f"multi-node sorting policy {name[:60]!r} has no class", hint)
         elif trim(found).startswith(_HADOOP) and trim(found) != _LOOKUP_POLICY:
-            self.refuse("YF103", class_key, queue, f"{trim(found)[:120]} is no multi-node lookup policy", mend)
+            self.refuse("YF103", class_key, queue, f"{trim(found)[:120]} is no multi-node lookup policy", hint)
 
     # ---- queues
 
@@ -291,8 +291,8 @@ class Loader:
             end = key.find(".", begin)
             if end < 0 or start < 1:
                 what = f"{key[:100]} names no setting of a label" if end < 0 else f"{key[:100]} names no queue"
-                mend = f"write {key[:100]}.capacity" if end < 0 else f"write root.{key[:100]}"
-                self.refuse("YF120", key, None, what, mend)
+                hint = f"write {key[:100]}.capacity" if end < 0 else f"write root.{key[:100]}"
+                self.refuse("YF120", key, None, what, hint)
                 continue
             found.setdefault(key[: start - 1], {""}).add(key[begin:end])
         return found
@@ -495,14 +495,14 @@ class Loader:
 
     def _unreadable(self, node: Node, key: str, text: str) -> None:
         node.broken = True
-        mend = "write 2w, 40, or [memory=8192,vcores=8]"
+        hint = "write 2w, 40, or [memory=8192,vcores=8]"
         if trim(text).endswith("w"):
-            mend = f"write {trim(text)}, without white space around it"
+            hint = f"write {trim(text)}, without white space around it"
         elif text.strip().endswith("%"):
-            mend = f"write {text.strip().rstrip('% ')}, without the sign"
+            hint = f"write {text.strip().rstrip('% ')}, without the sign"
         elif trim(text).startswith("["):
-            mend = "write [memory=8192,vcores=8], without white space around the brackets"
-        self.refuse("YF113", key, node.path, f"capacity {text[:60]!r} cannot be read", mend)
+            hint = "write [memory=8192,vcores=8], without white space around the brackets"
+        self.refuse("YF113", key, node.path, f"capacity {text[:60]!r} cannot be read", hint)
 
     def _weight(self, node: Node, key: str, label: str, text: str | None) -> float:
         if text is None or not text.endswith("w"):
@@ -1008,7 +1008,7 @@ class Loader:
             what = f"its capacity{where} is 0, and its children's sum to 100"
             self._sum_refused(node, children, label, what, f"give {node.path} a capacity{where}", when)
 
-    def _sum_refused(self, node: Node, children: list[Node], label: str, what: str, mend: str, when: When) -> None:
+    def _sum_refused(self, node: Node, children: list[Node], label: str, what: str, hint: str, when: When) -> None:
         if label and any(found.code == "YF137" and f".{label}." in found.key for found in self.refusals):
             # A template's label that its queue has not is the cause.
             return
@@ -1020,8 +1020,8 @@ class Loader:
                 key = next((k for k in self.settings.own if f".{_LABELS}.{label}." in k), key)
                 owner = key.partition(f".{_LABELS}.")[0]
                 what = f"label {label} has settings, and no capacity"
-                mend = f"give {owner} and the queues above it a capacity for {label}, or remove what is set for it"
-        self.refuse("YF144" if label else "YF143", key, node.path, what, mend, when)
+                hint = f"give {owner} and the queues above it a capacity for {label}, or remove what is set for it"
+        self.refuse("YF144" if label else "YF143", key, node.path, what, hint, when)
 
     # ---- placement
 
@@ -1067,7 +1067,7 @@ class Loader:
         def report(key: str) -> Callable[[mapping.Refused], None]:
             def note(refused: mapping.Refused) -> None:
                 code = "YF152" if isinstance(refused, mapping.Syntax) else "YF153"
-                self.refuse(code, key, None, refused.what, refused.mend)
+                self.refuse(code, key, None, refused.what, refused.hint)
 
             return note
 

@@ -41,9 +41,9 @@ _POLICIES: dict[str, str | None] = {
 class Refused(ValueError):
     """Why Hadoop refuses a rule, and what to write instead."""
 
-    def __init__(self, what: str, mend: str) -> None:
+    def __init__(self, what: str, hint: str) -> None:
         super().__init__(what)
-        self.what, self.mend = what, mend
+        self.what, self.hint = what, hint
 
 
 class Syntax(Refused):
@@ -194,7 +194,7 @@ def check_legacy(
             try:
                 rules.place(parts[-1])
             except Refused as refused:
-                raise Refused(f"mapping {mapping[:80]!r}: {refused.what}", refused.mend) from None
+                raise Refused(f"mapping {mapping[:80]!r}: {refused.what}", refused.hint) from None
         except Refused as refused:
             report(refused)
 
@@ -215,7 +215,7 @@ def check_json(text: str, queues: QueueNames, *, report: Callable[[Refused], Non
         try:
             _check_rule(rule, found)
         except Refused as refused:
-            report(type(refused)(f"mapping rule {number}: {refused.what}", refused.mend))
+            report(type(refused)(f"mapping rule {number}: {refused.what}", refused.hint))
 
 
 def _read_json(text: str) -> Any:
@@ -281,8 +281,8 @@ def _choice(rule: Mapping[str, Any], key: str, known: tuple[str, ...]) -> str | 
         return value
     shown = value if isinstance(value, str) else json.dumps(value)
     close = nearest(shown, known)
-    mend = f"write {close}" if close else f"write one of {', '.join(known)}"
-    raise Syntax(f"there is no {key} {shown[:40]!r}", mend)
+    hint = f"write {close}" if close else f"write one of {', '.join(known)}"
+    raise Syntax(f"there is no {key} {shown[:40]!r}", hint)
 
 
 def queue_of_mapping(mapping: str) -> str:

@@ -70,10 +70,10 @@ def parse_configuration(data: bytes, *, source: str) -> ConfigurationFile:
     """The properties in a configuration file. InputError for what Hadoop would refuse, or an edit could not keep."""
     root = parse_xml(data, source=source)
     if b"\x00" in data:
-        raise InputError("the file is not in UTF-8", where=source, mend="save it as UTF-8")
+        raise InputError("the file is not in UTF-8", where=source, hint="save it as UTF-8")
 
-    def refuse(element: Element, what: str, mend: str) -> NoReturn:
-        raise InputError(what, where=f"{source}:{element.line}", mend=mend)
+    def refuse(element: Element, what: str, hint: str) -> NoReturn:
+        raise InputError(what, where=f"{source}:{element.line}", hint=hint)
 
     if root.tag != "configuration":
         refuse(root, f"the root element is <{root.tag[:40]}>", "a Hadoop configuration begins with <configuration>")

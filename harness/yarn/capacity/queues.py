@@ -71,10 +71,10 @@ class CapacityQueue:
 def read_capacity(text: str | None, where: str) -> Capacity:
     """A capacity's text. InputError for what is none, or a kind of it that is not known here."""
     if text is None:
-        raise InputError("a queue without a capacity", where=where, mend="set its capacity")
+        raise InputError("a queue without a capacity", where=where, hint="set its capacity")
     words = "".join(text.split())
     if "${" in words:
-        raise InputError(f"capacity {text[:60]!r} refers to another property", where=where, mend="write the number")
+        raise InputError(f"capacity {text[:60]!r} refers to another property", where=where, hint="write the number")
     if words.startswith("["):
         return Capacity("absolute", amounts=_amounts(words, text, where))
     # White space around a weight makes Hadoop read a percentage, and fail.
@@ -85,14 +85,14 @@ def read_capacity(text: str | None, where: str) -> Capacity:
     raise InputError(
         f"capacity {text[:60]!r} is not a weight, percentage or absolute resource",
         where=where,
-        mend="write 2w, 40, or [memory=8192,vcores=8]",
+        hint="write 2w, 40, or [memory=8192,vcores=8]",
     )
 
 
 def _bounded(mode: Mode, number: str, most: float, text: str, where: str) -> Capacity:
     value = float(number)
     if not 0 <= value <= most:
-        raise InputError(f"capacity {text[:60]!r} is not within [0, {most:g}]", where=where, mend="write one that is")
+        raise InputError(f"capacity {text[:60]!r} is not within [0, {most:g}]", where=where, hint="write one that is")
     return Capacity(mode, value)
 
 
@@ -105,12 +105,12 @@ def _amounts(words: str, text: str, where: str) -> dict[str, int]:
             raise InputError(
                 f"capacity {text[:60]!r} has more than plain amounts",
                 where=where,
-                mend="write [memory=8192,vcores=8], without percentages or weights in it",
+                hint="write [memory=8192,vcores=8], without percentages or weights in it",
             )
         # Hadoop converts every amount with a unit to MiB.
         found["memory" if name == "memory-mb" else name] = convert(int(read[1]), read[2], "Mi" if read[2] else "")
     if "memory" not in found:
-        raise InputError(f"capacity {text[:60]!r} names no memory", where=where, mend="write [memory=8192,vcores=8]")
+        raise InputError(f"capacity {text[:60]!r} names no memory", where=where, hint="write [memory=8192,vcores=8]")
     return found
 
 
@@ -133,7 +133,7 @@ def queue_tree(values: Mapping[str, str], *, source: str) -> dict[str, CapacityQ
         waiting += [(child, path, depth + 1) for child in children]
     if not tree[ROOT].children and not _flag(values, f"{ROOT}.auto-queue-creation-v2.enabled"):
         raise InputError(
-            "no queues below root: the RM does not start", where=source, mend=f"name some in {PREFIX}root.queues"
+            "no queues below root: the RM does not start", where=source, hint=f"name some in {PREFIX}root.queues"
         )
     for queue in tree.values():
         modes = {tree[child].capacity.mode for child in queue.children}
@@ -141,7 +141,7 @@ def queue_tree(values: Mapping[str, str], *, source: str) -> dict[str, CapacityQ
             raise InputError(
                 f"the children of {queue.path} have {' and '.join(sorted(modes))} capacities",
                 where=source,
-                mend="give them capacities of one kind: Hadoop refuses a mixture",
+                hint="give them capacities of one kind: Hadoop refuses a mixture",
             )
     return tree
 
@@ -199,14 +199,14 @@ def _weights(shares: Mapping[str, float], old: Mapping[str, Capacity]) -> dict[s
 def _percentages(shares: Mapping[str, float], old: Mapping[str, Capacity]) -> dict[str, Capacity]:
     units = round(100.0 / PERCENT_UNIT)
     if units < len(shares):
-        raise InputError(f"{len(shares)} queues are too many for percentages", mend="give them weights (1w)")
+        raise InputError(f"{len(shares)} queues are too many for percentages", hint="give them weights (1w)")
     given = _apportion(units, shares)
     new = {path: Capacity("percent", count * PERCENT_UNIT) for path, count in given.items()}
     total = 0.0
     for path, before in old.items():
         total = float32(total + float32(float32(float(new.get(path, before).text())) / 100.0))
     if not abs(total - 1.0) <= SUM_PRECISION / 2:
-        raise InputError(f"the percentages sum to {total * 100:g} as Hadoop adds them up", mend="use weights (1w)")
+        raise InputError(f"the percentages sum to {total * 100:g} as Hadoop adds them up", hint="use weights (1w)")
     return new
 
 

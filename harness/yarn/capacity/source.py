@@ -16,7 +16,7 @@ from harness.base.errors import InputError
 from harness.yarn.answers import Fields
 from harness.yarn.capacity.properties import PREFIX, parse_configuration
 from harness.yarn.errors import BadAnswer, Refused
-from harness.yarn.files import AllocationPlace, FileChanged, always
+from harness.yarn.files import ConfigStore, FileChanged, always
 from harness.yarn.http import HttpClient
 from harness.yarn.rmclient import RmClient
 
@@ -64,7 +64,7 @@ class ConfigurationSource(ABC):
 class FileSource(ConfigurationSource):
     """``capacity-scheduler.xml``, here, over SFTP or WebHDFS; the RM reads it at ``refreshQueues``."""
 
-    def __init__(self, place: AllocationPlace) -> None:
+    def __init__(self, place: ConfigStore) -> None:
         self.place, self.name = place, place.name
 
     def read(self) -> Configuration:
@@ -145,7 +145,7 @@ class StoreSource(ConfigurationSource):
         return after
 
     def _changed(self, when: str) -> FileChanged:
-        return FileChanged(f"somebody else changed it {when}", where=self.name, mend="look who else writes it")
+        return FileChanged(f"somebody else changed it {when}", where=self.name, hint="look who else writes it")
 
     def load(self, client: RmClient) -> None:
         """Nothing is to be done: the scheduler takes a change before it answers."""
@@ -170,7 +170,7 @@ def _body(changes: Mapping[str, str | None]) -> dict[str, Any]:
     return {"update-queue": [{"queue-name": path, "params": {"entry": found}} for path, found in queues.items()]}
 
 
-def open_source(client: RmClient, place: AllocationPlace | None) -> ConfigurationSource:
+def open_source(client: RmClient, place: ConfigStore | None) -> ConfigurationSource:
     """The file that is given; else the RM's store. InputError where there is neither."""
     if place is not None:
         return FileSource(place)
@@ -178,10 +178,10 @@ def open_source(client: RmClient, place: AllocationPlace | None) -> Configuratio
     try:
         source.read()
     except Refused as error:
-        mend = "give capacity_file (its capacity-scheduler.xml), or set yarn.scheduler.configuration.store.class"
+        hint = "give capacity_file (its capacity-scheduler.xml), or set yarn.scheduler.configuration.store.class"
         raise InputError(
             f"the Capacity Scheduler's configuration cannot be changed over REST ({error.what})",
             where=error.where,
-            mend="put this user into yarn.admin.acl" if error.status in (401, 403) else mend,
+            hint="put this user into yarn.admin.acl" if error.status in (401, 403) else hint,
         ) from None
     return source

@@ -27,13 +27,13 @@ class Trap:
 
     name: str
     what: str
-    mend: str
+    hint: str
     blocking: bool = True
 
     def line(self) -> str:
         """For a person: what, and how to mend it."""
         until = f"; until then nothing is written (or `accept: [{self.name}]`)" if self.blocking else ""
-        return f"{self.name}: {self.what}; {self.mend}{until}"
+        return f"{self.name}: {self.what}; {self.hint}{until}"
 
 
 def find_traps(

@@ -100,10 +100,10 @@ class _Check(Check):
             self._property(item)
         if not any(name.startswith(PREFIX) for name in self.values) and any(root.elements()):
             what = "no property here is the Capacity Scheduler's"
-            mend = "give capacity-scheduler.xml, or the allocation file that yarn.scheduler.fair.allocation.file names"
+            hint = "give capacity-scheduler.xml, or the allocation file that yarn.scheduler.fair.allocation.file names"
             self.verdict.findings = [found for found in self.verdict.findings if found.code != "YF223"]
             if all(item.tag == "property" for item in root.elements()) and not self.verdict.findings:
-                self.at(root).report("YF002", what, mend)
+                self.at(root).report("YF002", what, hint)
                 return
         texts = {name: text for name, (text, _) in self.values.items()}
         loader = Loader(Settings(texts, self.site), site_known=self.site is not None)
@@ -111,7 +111,7 @@ class _Check(Check):
         self.nodes = {} if tree is None else {node.path: node for node in tree.tree()}
         for refusal in loader.refusals:
             self.refused_keys.add(refusal.key)
-            self.at(self._place(refusal.key, root), refusal.queue).report(refusal.code, refusal.what, refusal.mend)
+            self.at(self._place(refusal.key, root), refusal.queue).report(refusal.code, refusal.what, refusal.hint)
         self._lists()
         unknown: dict[str, list[str]] = {}
         for name, (text, item) in self.values.items():
@@ -155,8 +155,8 @@ class _Check(Check):
     def _property(self, item: Element) -> None:
         spot = self.at(item)
         if item.tag != "property":
-            mend = "write its properties here" if item.tag.endswith("include") else "write <property>"
-            spot.report("YF220", f"<{item.tag[:40]}> is not read as a property", mend)
+            hint = "write its properties here" if item.tag.endswith("include") else "write <property>"
+            spot.report("YF220", f"<{item.tag[:40]}> is not read as a property", hint)
             return
         self._stray(item, "property")
         said: dict[str, str] = dict(item.attributes)
@@ -268,9 +268,9 @@ class _Check(Check):
         self._misspelt(spot, key, f"{owner}.{template}{close}" if close else "", name)
 
     def _misspelt(self, spot: Spot, key: str, better: str, name: str) -> None:
-        mend, fix = self._rename(key, better)
+        hint, fix = self._rename(key, better)
         what = f"{name[:80]} is not a setting of the Capacity Scheduler, it is ignored"
-        spot.report("YF201", what, mend or "correct its name, or remove it", fix)
+        spot.report("YF201", what, hint or "correct its name, or remove it", fix)
 
     def _not_global(self, key: str, item: Element, unknown: dict[str, list[str]]) -> None:
         """A property outside root that is none of the scheduler's own."""
@@ -287,9 +287,9 @@ class _Check(Check):
             if queue is None and rest in known.GLOBAL and nearest(path, ["root"]):
                 queue = None
             if queue is not None:
-                mend, fix = self._rename(key, f"{queue}.{rest}")
+                hint, fix = self._rename(key, f"{queue}.{rest}")
                 what = f"{path}.{rest} is ignored: a queue's path begins with root"
-                spot.report("YF202", what, mend or f"write {queue}.{rest} if that is meant", fix)
+                spot.report("YF202", what, hint or f"write {queue}.{rest} if that is meant", fix)
                 return
             unknown.setdefault(parts[0], []).append(key)
             return
@@ -353,10 +353,10 @@ class _Check(Check):
             if self._harmless(listing):
                 self.at(item, path).report("YF202", what, f"name {name} in {parent}.queues", Fix(listing))
                 return
-            mend = f"name {name} in {parent}.queues and fit the capacities, or remove its settings"
+            hint = f"name {name} in {parent}.queues and fit the capacities, or remove its settings"
         else:
-            mend = "write the queue's path, which begins with root, or remove them"
-        self.at(item, path).report("YF202", what, mend)
+            hint = "write the queue's path, which begins with root, or remove them"
+        self.at(item, path).report("YF202", what, hint)
 
     # ---- values
 
@@ -401,8 +401,8 @@ class _Check(Check):
             if not value >= 0:
                 spot.report("YF205", f"{name} {text} lets one ApplicationMaster run at a time", "write 0 to 1")
             elif 1 < value < ENOUGH:
-                mend = f"write {value / 100:g} for {value:g} per cent; 1 is the whole queue, {ENOUGH:g} no limit"
-                spot.report("YF305", f"{name} {text} is above 1: it is a part, not per cent", mend)
+                hint = f"write {value / 100:g} for {value:g} per cent; 1 is the whole queue, {ENOUGH:g} no limit"
+                spot.report("YF305", f"{name} {text} is above 1: it is a part, not per cent", hint)
             elif value == 0:
                 what = f"{name} {text}: one application of the queue runs at a time"
                 spot.report("YF313", what, "write 0.1, or more")

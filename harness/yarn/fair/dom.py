@@ -78,7 +78,7 @@ def parse_xml(document: str | bytes, *, source: str) -> Element:
     """
     if len(document) > MAX_BYTES:
         raise InputError(
-            f"the file is larger than {MAX_BYTES // 2**20} MiB", where=source, mend="give an allocation file"
+            f"the file is larger than {MAX_BYTES // 2**20} MiB", where=source, hint="give an allocation file"
         )
     codec = _multibyte(document)
     parser = expat.ParserCreate("iso-8859-1" if codec else None)
@@ -90,8 +90,8 @@ def parse_xml(document: str | bytes, *, source: str) -> Element:
     roots: list[Element] = []
     in_cdata = False
 
-    def fail(what: str, mend: str) -> InputError:
-        return InputError(what, where=f"{source}:{parser.CurrentLineNumber}", mend=mend)
+    def fail(what: str, hint: str) -> InputError:
+        return InputError(what, where=f"{source}:{parser.CurrentLineNumber}", hint=hint)
 
     def start_element(tag: str, attributes: dict[str, str]) -> None:
         if codec:
@@ -146,10 +146,10 @@ def parse_xml(document: str | bytes, *, source: str) -> Element:
         raise InputError(
             f"not well-formed XML: {expat.ErrorString(error.code)}",
             where=f"{source}:{error.lineno}",
-            mend="mend the XML there",
+            hint="mend the XML there",
         ) from error
     except (UnicodeError, LookupError, ValueError) as error:
-        raise InputError(f"the text cannot be decoded: {error}", where=source, mend="save the file as UTF-8") from error
+        raise InputError(f"the text cannot be decoded: {error}", where=source, hint="save the file as UTF-8") from error
     return roots[0]
 
 

@@ -86,7 +86,7 @@ def edit_parsed(
     if b"\x00" in document:
         if _alike(expected, before) and not any(change.texts for change in changes.values()):
             return Edited(document, before)
-        raise InputError("the file is not in UTF-8", where=source, mend="save it as UTF-8")
+        raise InputError("the file is not in UTF-8", where=source, hint="save it as UTF-8")
     places = collect_queues(parse_xml(document, source=source))
     # (from, to, new bytes).
     edits: list[tuple[int, int, bytes]] = []
@@ -121,7 +121,7 @@ def edit_parsed(
     after = parse_allocations(document, source=source) if edits else before
     if not _alike(after, expected):
         raise InputError(
-            "the edited file does not read back as intended", where=source, mend="write the file plainly, in UTF-8"
+            "the edited file does not read back as intended", where=source, hint="write the file plainly, in UTF-8"
         )
     return Edited(document, after, was, opened)
 
@@ -160,14 +160,14 @@ def _expected(before: AllocationFile, changes: Mapping[str, Change], source: str
         if path not in configured:
             known = ", ".join(sorted({*before.configured_leaves, *before.configured_parents})[:8])
             raise InputError(
-                f"queue {path} is not in the file", where=source, mend=f"add it, or name one of those it has: {known}"
+                f"queue {path} is not in the file", where=source, hint=f"add it, or name one of those it has: {known}"
             )
         said = change.values()
         if "weight" in said and "weight" not in change.texts and not WEIGHT_MIN <= said["weight"] <= WEIGHT_MAX:
             raise InputError(
                 f"weight {change.weight!r} is not between {WEIGHT_MIN:g} and {WEIGHT_MAX:g}",
                 where=f"{source}: queue {path}",
-                mend="scale the weights",
+                hint="scale the weights",
             )
         new: dict[str, Any] = {str(name): value for name, value in said.items()}
         new |= dict.fromkeys(change.unset)

@@ -47,7 +47,7 @@ def add_queues(document: bytes, new: Mapping[str, NewQueue], *, source: str = "a
         document = _with_queue(document, inside, ROOT in places, path, new[path])
     after = parse_allocations(document, source=source)
     if _names(after) != _names(before) | set(new) or any(after._of(p) != before._of(p) for p in _names(before)):
-        raise InputError("the file does not read back with its new queues", where=source, mend="name them by hand")
+        raise InputError("the file does not read back with its new queues", where=source, hint="name them by hand")
     return Edited(document, after, opened=opened)
 
 

@@ -93,9 +93,9 @@ class _Reader:
         self.leaves: dict[str, None] = {}
         self.parents: dict[str, None] = {}
 
-    def fail(self, element: Element, what: str, mend: str, queue: str | None = None) -> NoReturn:
+    def fail(self, element: Element, what: str, hint: str, queue: str | None = None) -> NoReturn:
         where = f"{self.source}:{element.line}" + (f": queue {queue}" if queue else "")
-        raise InputError(what, where=where, mend=mend)
+        raise InputError(what, where=where, hint=hint)
 
     def raw_text(self, element: Element, queue: str | None = None) -> str:
         """Hadoop takes the first child only, and it must be text."""

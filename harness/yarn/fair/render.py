@@ -52,7 +52,7 @@ def render_allocations(file: AllocationFile) -> str:
     if read_back != file:
         raise InputError(
             f"these settings do not come back from the rendered file: {', '.join(_differences(file, read_back))}",
-            mend="give values that an allocation file can express (whole seconds, configured parents, finite numbers)",
+            hint="give values that an allocation file can express (whole seconds, configured parents, finite numbers)",
         )
     return text
 
@@ -115,7 +115,7 @@ def _queues(file: AllocationFile) -> list[_Node]:
         elif parent in nodes:
             nodes[parent].children.append(node)
         else:
-            raise InputError(f"the parent of queue {name} is not configured", mend="configure it as well")
+            raise InputError(f"the parent of queue {name} is not configured", hint="configure it as well")
     return top
 
 

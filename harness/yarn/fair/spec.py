@@ -38,9 +38,9 @@ BAD_TEXT = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
 class Wrong(ValueError):
     """What is wrong with a value, how to mend it, and at which key below the one that is looked at."""
 
-    def __init__(self, what: str, mend: str, *at: str) -> None:
+    def __init__(self, what: str, hint: str, *at: str) -> None:
         super().__init__(what)
-        self.mend, self.at = mend, at
+        self.hint, self.at = hint, at
 
 
 def _weight(weight: float) -> float:

@@ -179,9 +179,9 @@ class _Traps:
                         without.setdefault(opened, []).append(queue.path)
             for opened, paths in without.items():
                 others = f", and those of {len(paths) - 1} more queues" if len(paths) > 1 else ""
-                mend = f"give {opened} an <{kind}> of those who may use every queue; one space: nobody"
+                hint = f"give {opened} an <{kind}> of those who may use every queue; one space: nobody"
                 self.spot(paths[0], kind).report(
-                    "YF602", f"<{kind}> has no effect{others}: {opened} is open to everybody", mend
+                    "YF602", f"<{kind}> has no effect{others}: {opened} is open to everybody", hint
                 )
 
     def _open_above(self, queue: Queue, kind: str) -> str | None:

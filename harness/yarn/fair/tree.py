@@ -49,12 +49,12 @@ def read_tree(data: Any, where: Where) -> AllocationFile:
     except ValidationError as error:
         raise _finding(error, where) from None
     except RecursionError:
-        raise InputError("the queues are nested too deeply", where=where(()), mend="flatten the tree") from None
+        raise InputError("the queues are nested too deeply", where=where(()), hint="flatten the tree") from None
     for refused in queue_tree(file).refused:
         below_root = refused.path.split(".")[1:]
         at = [part for name in below_root for part in ("children", name)]
-        mend = "give parents the policy drf or fair, drf only below drf, fifo only to leaves"
-        raise InputError(refused.why, where=f"{where(('queues', *at[1:]))}: queue {refused.path}", mend=mend)
+        hint = "give parents the policy drf or fair, drf only below drf, fifo only to leaves"
+        raise InputError(refused.why, where=f"{where(('queues', *at[1:]))}: queue {refused.path}", hint=hint)
     return file
 
 
@@ -157,21 +157,21 @@ def _finding(error: ValidationError, where: Where) -> InputError:
     kind, message, wrong = first["type"], str(first["msg"]), first.get("ctx", {}).get("error")
     said = f"(it is {str(first.get('input'))[:40]!r})"
     message = f"{message[:1].lower()}{message[1:]} {said}"
-    mend = "see docs/reference/allocation-file.md"
+    hint = "see docs/reference/allocation-file.md"
     key = str(location[-1]) if location else "the file"
     if kind == "extra_forbidden":
         known = keys_at(TreeSpec, location)
         close = nearest(key, known)
-        message, mend = "unknown key", f"write {close}" if close else f"known here are {', '.join(known)}"
+        message, hint = "unknown key", f"write {close}" if close else f"known here are {', '.join(known)}"
     elif kind == "missing":
-        message, mend = "is missing", "add it"
+        message, hint = "is missing", "add it"
     elif kind in ("model_type", "dict_type"):
-        message, mend = "is not a mapping", "write its keys below it, or {}"
+        message, hint = "is not a mapping", "write its keys below it, or {}"
     elif union and kind in ("int_type", "float_type"):
-        message, mend = f"is not a number {said}", "write a plain number like 1500 or 0.5"
+        message, hint = f"is not a number {said}", "write a plain number like 1500 or 0.5"
     message = f"{key}: {message}"
     if isinstance(wrong, Wrong):
-        message, mend, location = str(wrong), wrong.mend, (*location, *wrong.at)
+        message, hint, location = str(wrong), wrong.hint, (*location, *wrong.at)
     others = f" (and {len(findings) - 1} more)" if len({item["loc"] for item in findings}) > 1 else ""
     place = where(location)
-    return InputError(f"{message}{others}", where=f"{place}: queue {queue}" if queue else place, mend=mend)
+    return InputError(f"{message}{others}", where=f"{place}: queue {queue}" if queue else place, hint=hint)

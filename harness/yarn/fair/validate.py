@@ -346,8 +346,8 @@ class _Check(Check):
         spot.stray_text()
         if name not in PLACEMENT_RULES:
             close = nearest(name, sorted(PLACEMENT_RULES))
-            mend = f"write {close}" if close else f"use one of {', '.join(sorted(PLACEMENT_RULES))}"
-            spot.report("YF407", f"no placement rule is called {name!r}", mend)
+            hint = f"write {close}" if close else f"use one of {', '.join(sorted(PLACEMENT_RULES))}"
+            spot.report("YF407", f"no placement rule is called {name!r}", hint)
         create = spot.element.attributes.get("create", "true")
         if create.lower() not in ("true", "false"):
             spot.report("YF514", f"create={create!r} counts as false here", "write true or false")

@@ -65,8 +65,8 @@ class Spot:
     element: Element
     queue: str | None = None
 
-    def report(self, code: str, what: str, mend: str, fix: Fix | None = None) -> None:
-        self.verdict.findings.append(Finding(self.element.line, self.queue, what, mend, code, fix))
+    def report(self, code: str, what: str, hint: str, fix: Fix | None = None) -> None:
+        self.verdict.findings.append(Finding(self.element.line, self.queue, what, hint, code, fix))
 
     def unknown(self, known: frozenset[str], parent: Element | None = None) -> None:
         close = nearest(self.element.tag, sorted(known))
@@ -122,8 +122,8 @@ class Spot:
     def attributes(self, *known: str) -> None:
         for name in self.element.attributes:
             if name not in known:
-                mend = f"known here: {', '.join(known)}" if known else "remove it"
-                self.report("YF502", f"<{self.element.tag}> has an unknown attribute {name!r}", mend)
+                hint = f"known here: {', '.join(known)}" if known else "remove it"
+                self.report("YF502", f"<{self.element.tag}> has an unknown attribute {name!r}", hint)
 
     def text(self) -> str | None:
         """The element's text; None (and an error) if it is not plain text."""
@@ -331,4 +331,4 @@ class Check:
         match = re.match(r":(\d+)(?:: queue (.*))?$", (error.where or "").removeprefix(source), re.DOTALL)
         line, queue = (int(match[1]), match[2]) if match else (1, None)
         if not any(found.line == line and found.refused for found in self.verdict.findings):
-            self.verdict.findings.append(Finding(line, queue, error.what, error.mend or "mend the file", code))
+            self.verdict.findings.append(Finding(line, queue, error.what, error.hint or "mend the file", code))

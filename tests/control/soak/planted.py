@@ -113,7 +113,7 @@ def recorded() -> dict[str, dict[str, Any]]:
     return json.loads(RECORD.read_text()) if RECORD.exists() else {}  # type: ignore[no-any-return]
 
 
-def keep(search: Search, budget_s: float, made_of: str) -> None:
+def keep(search: Search, budget_s: float, now: str) -> None:
     """One result more in the record, and the record on the page."""
     known = recorded()
     known[search.bug.name] = {
@@ -121,7 +121,7 @@ def keep(search: Search, budget_s: float, made_of: str) -> None:
         "seed": search.seed,
         "seconds": round(search.seconds, 1),
         "budget_s": budget_s,
-        "code": made_of,
+        "code": now,
     }
     order = {bug.name: number for number, bug in enumerate(bugs())}
     kept = {name: known[name] for name in sorted(known.keys() & order.keys(), key=order.__getitem__)}
@@ -150,16 +150,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--record", action="store_true", help="keep the results, and show them on the page")
     given = parser.parse_args(arguments)
     chosen = [bug for bug in bugs() if not given.only or bug.name in given.only]
+    now = code()
     if given.record:
-        made_of, known = code(), recorded()
-        done_with = {n for n, one in known.items() if one.get("code") == made_of and one["budget_s"] >= given.budget}
+        known = recorded()
+        done_with = {n for n, one in known.items() if one.get("code") == now and one["budget_s"] >= given.budget}
         chosen = [bug for bug in chosen if bug.name not in done_with]
     missed = 0
     with ThreadPoolExecutor(given.jobs) as pool:
         for done in pool.map(lambda bug: look_for(bug, given.budget), chosen):
             missed += not done.found
             if given.record:
-                keep(done, given.budget, made_of)
+                keep(done, given.budget, now)
             print(
                 f"{'found ' if done.found else 'MISSED'} {done.seconds:6.1f} s  {done.bug.name}: {done.text}",
                 flush=True,

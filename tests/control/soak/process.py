@@ -22,7 +22,7 @@ from harness.control.wall import Controller
 from harness.ledger.store import LedgerStore
 from harness.policies import make_policy
 from harness.yarn.capacity.source import ConfigurationSource, FileSource, StoreSource
-from harness.yarn.files import LocalPlace
+from harness.yarn.files import LocalStore
 from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import RmAddress, RmClient
 from tests.control.soak.clock import MachineClock
@@ -256,9 +256,9 @@ class Process:
             metrics(report)
             tick_log(report)
 
-        place: LocalPlace | ConfigurationSource = LocalPlace(world.file.path)
+        place: LocalStore | ConfigurationSource = LocalStore(world.file.path)
         if world.plan.capacity:
-            place = StoreSource(self.client.rest.http) if world.plan.store else FileSource(LocalPlace(world.file.path))
+            place = StoreSource(self.client.rest.http) if world.plan.store else FileSource(LocalStore(world.file.path))
         self.controller = Controller(self.settings, self.client, place, self.store, policy, on_tick=on_tick)
 
     def _close(self) -> None:

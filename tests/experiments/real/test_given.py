@@ -20,7 +20,7 @@ from harness.experiments.real.abandoned import clean_abandoned
 from harness.experiments.real.cluster import open_cluster
 from harness.experiments.resolve import load_experiment
 from harness.yarn.errors import Unreachable
-from harness.yarn.files import AllocationPlace, LocalPlace
+from harness.yarn.files import ConfigStore, LocalStore
 from tests.yarn.fake_server import FakeServer, conf
 
 BEFORE = b'<allocations><queue name="theirs"/></allocations>'
@@ -61,7 +61,7 @@ def folders(root: Path) -> list[str]:
 
 
 @contextmanager
-def opened(file: Path, tmp_path: Path, said: list[str]) -> Iterator[AllocationPlace]:
+def opened(file: Path, tmp_path: Path, said: list[str]) -> Iterator[ConfigStore]:
     """As `yarnfair run --rm` opens it."""
     experiment = load_experiment("ltyarn-small")
     target = Target(
@@ -170,7 +170,7 @@ def test_a_connection_that_is_down_at_the_end_is_told_of(
 
     with monkeypatch.context() as patched, opened(file, tmp_path, said) as place:
         place.write(OURS)
-        patched.setattr(LocalPlace, "read", down)
+        patched.setattr(LocalStore, "read", down)
     (words,) = said
     assert f"{file} could not be put back" in words
     assert "no connection" in words
@@ -179,7 +179,7 @@ def test_a_connection_that_is_down_at_the_end_is_told_of(
     assert file.read_bytes() == OURS
     # While it is down nothing runs there; afterwards the file is back, and not the experiment's taken for theirs.
     with monkeypatch.context() as patched:
-        patched.setattr(LocalPlace, "read", down)
+        patched.setattr(LocalStore, "read", down)
         with pytest.raises(InputError, match="no connection"), opened(file, tmp_path, said):
             pass
     with opened(file, tmp_path, said) as place:

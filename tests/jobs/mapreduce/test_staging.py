@@ -21,7 +21,7 @@ from harness.experiments.real.trace import run_jobs
 from harness.jobs.engines.base import ProgramJob, Site
 from harness.jobs.mapreduce import staging
 from harness.jobs.mapreduce.catalogue import APPLICATIONS, Call, HadoopJob
-from harness.jobs.mapreduce.places import LocalPlace
+from harness.jobs.mapreduce.places import LocalStore
 from harness.jobs.mapreduce.programs import MapReducePrograms
 from harness.jobs.mapreduce.staging import InputFile, Split, splits_of
 from harness.jobs.workloads.programs import ProgramsWorkload, jobs_of_program
@@ -217,7 +217,7 @@ def test_a_job_has_as_many_maps_as_its_input_has_parts_at_least(tmp_path: Path) 
     (job,) = one_word_count(data)
     assert job.maps == 1
     site = Site(cast(RestClient, Rest()), LocalFolder(tmp_path), "python3", {data: tmp_path}, "t")
-    programs = MapReducePrograms(site, LocalPlace(tmp_path), [job])
+    programs = MapReducePrograms(site, LocalStore(tmp_path), [job])
     name = job.spec.id
     programs.submit(name)
     history = tmp_path / "t" / name / "history" / "job.jhist"
@@ -257,7 +257,7 @@ def test_paths_that_hadoop_cannot_hold_are_refused_in_one_line(name: str, tmp_pa
     (tmp_path / name).mkdir()
     for place, folder in ((tmp_path / name, tmp_path), (tmp_path, tmp_path / name)):
         site = Site(cast(RestClient, None), LocalFolder(place), "python3", {data: folder}, "t")
-        programs = MapReducePrograms(site, LocalPlace(place), jobs)
+        programs = MapReducePrograms(site, LocalStore(place), jobs)
         with pytest.raises(InputError, match="Hadoop's paths have no blanks") as refused:
             programs.prepare()
         assert refused.value.where == str(tmp_path / name)

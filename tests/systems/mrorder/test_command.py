@@ -125,7 +125,7 @@ def test_a_file_that_cannot_be_used_is_one_line_that_says_where(tmp_path: Path, 
     assert isinstance(done.exception, InputError), done.exception
     assert done.exception.exit_code == 1
     assert says in done.exception.line()
-    assert done.exception.mend
+    assert done.exception.hint
     assert "\n" not in done.exception.line()
     assert len(done.exception.line()) < 1000
     assert done.stdout == ""

@@ -174,7 +174,7 @@ def test_advice_is_given_only_where_it_helps(
     settings = changed(tree, changes)
     document = configuration(settings)
     verdict = check_document(document, source="c.xml")
-    found = [one for one in verdict.errors if advice in one.mend]
+    found = [one for one in verdict.errors if advice in one.hint]
     assert found, verdict.findings
     if result is not None:
         assert found[0].fix is not None
@@ -204,7 +204,7 @@ def test_a_queue_in_another_case_is_two_messages() -> None:
     settings = {"root.queues": "Etl", "root.etl.capacity": "100", "queue-mappings": "u:%user:Etl"}
     verdict = check_document(configuration(settings), source="c.xml")
     assert [found.code for found in verdict.findings] == ["YF143", "YF202"]
-    assert verdict.findings[1].mend == "write root.Etl"
+    assert verdict.findings[1].hint == "write root.Etl"
 
 
 def test_a_final_value_is_kept() -> None:

@@ -38,7 +38,7 @@ def test_a_tree_of_the_root_alone_is_refused_as_hadoop_refuses_it(values: dict[s
     with pytest.raises(InputError, match="no queues below root") as caught:
         queue_tree(tree(**values), source="f")
     assert caught.value.where == "f"
-    assert "root.queues" in (caught.value.mend or "")
+    assert "root.queues" in (caught.value.hint or "")
 
 
 def test_a_root_that_makes_its_queues_by_itself_may_name_none() -> None:

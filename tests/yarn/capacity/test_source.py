@@ -12,7 +12,7 @@ import pytest
 from harness.base.errors import InputError
 from harness.yarn.capacity.source import FileSource, StoreSource, open_source
 from harness.yarn.errors import BadAnswer, Refused
-from harness.yarn.files import FileChanged, LocalPlace
+from harness.yarn.files import FileChanged, LocalStore
 from harness.yarn.http import Answer
 
 A, B = "yarn.scheduler.capacity.root.a.capacity", "yarn.scheduler.capacity.root.b.capacity"
@@ -119,9 +119,9 @@ def test_an_answer_without_queues_is_no_configuration() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "mend"), [(403, "yarn.admin.acl"), (400, "yarn.scheduler.configuration.store.class")]
+    ("status", "hint"), [(403, "yarn.admin.acl"), (400, "yarn.scheduler.configuration.store.class")]
 )
-def test_a_store_that_refuses_says_what_mends_it(status: int, mend: str) -> None:
+def test_a_store_that_refuses_says_what_mends_it(status: int, hint: str) -> None:
     class Refusing(Store):
         def request(self, *_: Any, **__: Any) -> Answer:
             raise Refused(f"HTTP {status}", status=status, where="http://rm:8088")
@@ -129,15 +129,15 @@ def test_a_store_that_refuses_says_what_mends_it(status: int, mend: str) -> None
     client = SimpleNamespace(rest=SimpleNamespace(http=Refusing()))
     with pytest.raises(InputError, match="cannot be changed over REST") as refused:
         open_source(client, None)  # type: ignore[arg-type]
-    assert refused.value.mend is not None
-    assert mend in refused.value.mend
+    assert refused.value.hint is not None
+    assert hint in refused.value.hint
 
 
 def test_a_file_is_replaced_only_if_it_is_still_the_one_that_was_read(tmp_path: Path) -> None:
     path = tmp_path / "capacity-scheduler.xml"
     text = f"<configuration><property><name>{A}</name><value>1w</value></property></configuration>"
     path.write_text(text)
-    file = FileSource(LocalPlace(path))
+    file = FileSource(LocalStore(path))
     at = file.read()
     assert file.shown(at, {A: "2w"}) == (text.encode(), text.replace("1w", "2w").encode())
     assert file.write({A: "2w"}, at).values[A] == "2w"

@@ -82,11 +82,11 @@ def test_before_3_4_a_factor_of_minus_1_refuses_every_application() -> None:
     (trap,) = find_traps(SAFE, SITE, tree, (3, 3))
     assert (trap.name, trap.blocking) == ("user-limit-factor", True)
     assert "root.a, root.b refuses every application" in trap.what
-    assert trap.mend == f"set {P}root.a.user-limit-factor to 1000, and that of the others"
+    assert trap.hint == f"set {P}root.a.user-limit-factor to 1000, and that of the others"
     mended = {name: "1000" if name.endswith("-factor") else value for name, value in SAFE.items()}
     assert find_traps(mended, SITE, tree, (3, 3)) == find_traps(mended, SITE, tree) == ()
     unset = {name: value for name, value in SAFE.items() if not name.endswith("-factor")}
-    said = {hadoop: find_traps(unset, SITE, tree, hadoop)[0].mend for hadoop in ((3, 3), (3, 4))}
+    said = {hadoop: find_traps(unset, SITE, tree, hadoop)[0].hint for hadoop in ((3, 3), (3, 4))}
     assert "-factor to 1000," in said[3, 3]
     assert "-factor to -1," in said[3, 4]
 

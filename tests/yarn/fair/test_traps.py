@@ -208,7 +208,7 @@ ADVICE = [
 @pytest.mark.parametrize(("inside", "advice"), ADVICE)
 def test_advice_is_about_what_was_meant(inside: str, advice: str) -> None:
     verdict = check_document(file(inside), source="f.xml")
-    assert any(advice in found.mend for found in verdict.findings), verdict.findings
+    assert any(advice in found.hint for found in verdict.findings), verdict.findings
 
 
 def test_sparks_file_is_told_from_yarns() -> None:
@@ -218,7 +218,7 @@ def test_sparks_file_is_told_from_yarns() -> None:
     </allocations>"""
     (found,) = check_document(spark, source="fairscheduler.xml").findings
     assert found.code == "YF003"
-    assert "spark.scheduler.allocation.file" in found.mend
+    assert "spark.scheduler.allocation.file" in found.hint
 
 
 def test_a_mistake_is_told_once() -> None:
@@ -271,7 +271,7 @@ def test_resource_types_are_checked_against_yarn_site() -> None:
 )
 def test_a_name_is_suggested_only_where_the_rm_takes_it(inside: str, advice: str, fixed: str | None) -> None:
     document = file(inside)
-    found = [one for one in check_document(document, source="f.xml").findings if advice in one.mend]
+    found = [one for one in check_document(document, source="f.xml").findings if advice in one.hint]
     assert found, check_document(document, source="f.xml").findings
     if fixed is None:
         assert found[0].fix is None

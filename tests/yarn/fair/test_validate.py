@@ -61,7 +61,7 @@ def test_odd_files_are_found_odd(name: str) -> None:
     for found in (*verdict.errors, *verdict.warnings):
         assert found.line >= 1
         assert found.what
-        assert found.mend
+        assert found.hint
         assert "\n" not in found.text("file")
 
 
@@ -132,7 +132,7 @@ def test_the_command(tmp_path: Path) -> None:
             "line": 2,
             "queue": "root.a",
             "what": "the ResourceManager ignores the element <wieght>",
-            "mend": "write <weight>",
+            "hint": "write <weight>",
             "code": "YF501",
             "level": "error",
         }

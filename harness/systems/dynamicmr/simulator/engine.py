@@ -91,7 +91,7 @@ class Engine(Running):
             raise InputError(
                 "its tasks wait for slots that they never get",
                 where=where,
-                mend="give slots of their kind, or lend more",
+                hint="give slots of their kind, or lend more",
             )
 
     def _handle(self, kind: int, what: object) -> None:

@@ -75,18 +75,18 @@ class SlotCluster:
     def check(self) -> None:
         """InputError for what cannot be."""
         if not self.nodes:
-            raise InputError("the cluster has no node", mend="give at least one")
+            raise InputError("the cluster has no node", hint="give at least one")
         if len(self.nodes) > MAX_NODES:
-            raise InputError(f"{len(self.nodes)} nodes", mend=f"give at most {MAX_NODES}")
+            raise InputError(f"{len(self.nodes)} nodes", hint=f"give at most {MAX_NODES}")
         for node in self.nodes:
             for slots in (node.map_slots, node.reduce_slots):
                 if not 0 <= slots <= MAX_SLOTS:
-                    raise InputError(f"{slots} slots", where=f"node {node.name}", mend=f"give 0 to {MAX_SLOTS}")
+                    raise InputError(f"{slots} slots", where=f"node {node.name}", hint=f"give 0 to {MAX_SLOTS}")
             if not 1e-6 <= node.speed <= 1e6:
-                raise InputError(f"speed {node.speed}", where=f"node {node.name}", mend="give 1e-6 to 1e6")
+                raise InputError(f"speed {node.speed}", where=f"node {node.name}", hint="give 1e-6 to 1e6")
         for weight in (self.map_weight, self.reduce_weight):
             if not Fraction(1, 1000) <= weight <= 1000 or weight.denominator > 1000:
-                raise InputError(f"a slot's weight is {float(weight):g}", mend="give 0.001 to 1000, to 3 decimals")
+                raise InputError(f"a slot's weight is {float(weight):g}", hint="give 0.001 to 1000, to 3 decimals")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,18 +144,18 @@ class SlotRun:
         lends = self.rules.sharing in ("dependent", "independent", "containers")
         for job in self.jobs:
             if job.id in seen:
-                raise InputError("two jobs have this name", where=f"job {job.id}", mend="rename one")
+                raise InputError("two jobs have this name", where=f"job {job.id}", hint="rename one")
             seen.add(job.id)
             tasks += len(job.maps_ms) + len(job.reduces_ms)
             if any(time < 1 for time in (*job.maps_ms, *job.reduces_ms)):
-                raise InputError("a task takes no time", where=f"job {job.id}", mend="give at least a millisecond")
+                raise InputError("a task takes no time", where=f"job {job.id}", hint="give at least a millisecond")
             for kind, times, own in (("map", job.maps_ms, slots[0]), ("reduce", job.reduces_ms, slots[1])):
                 if times and not own and not (lends and any(slots)):
                     raise InputError(
-                        f"no {kind} slot for its {kind}s", where=f"job {job.id}", mend=f"give {kind} slots"
+                        f"no {kind} slot for its {kind}s", where=f"job {job.id}", hint=f"give {kind} slots"
                     )
         if tasks > MAX_TASKS:
-            raise InputError(f"{tasks} tasks", mend=f"give at most {MAX_TASKS:,}")
+            raise InputError(f"{tasks} tasks", hint=f"give at most {MAX_TASKS:,}")
 
 
 @dataclass(slots=True)

@@ -59,20 +59,20 @@ def named(name: str) -> Ordering:
         return _listed([one.strip() for one in name.removeprefix(LISTED).split(",")], name)
     path, colon, attribute = name.rpartition(":")
     if colon and path.endswith(".py"):
-        mend = "give path/to/file.py:function"
-        return _checked(from_user_file(Path(path), attribute, what="function", mend=mend), name)
+        hint = "give path/to/file.py:function"
+        return _checked(from_user_file(Path(path), attribute, what="function", hint=hint), name)
     for point in entry_points(group=ENTRY_POINT_GROUP):
         if point.name == name:
             return _checked(point.load(), name)
     known = ", ".join([*GREEDY, *sorted(point.name for point in entry_points(group=ENTRY_POINT_GROUP))])
-    raise CallError(f"no ordering {name[:60]!r}", mend=f"one of auto, {known}, or path/to/file.py:function")
+    raise CallError(f"no ordering {name[:60]!r}", hint=f"one of auto, {known}, or path/to/file.py:function")
 
 
 def _listed(names: list[str], where: str) -> Ordering:
     """An order that is given by name; jobs that it does not name come after, as they came."""
     twice = [name for at, name in enumerate(names) if name in names[:at] or not name]
     if twice:
-        raise CallError(f"job {twice[0]!r} twice, or no name", where=where[:100], mend="give each job once")
+        raise CallError(f"job {twice[0]!r} twice, or no name", where=where[:100], hint="give each job once")
     rank = {name: at for at, name in enumerate(names)}
 
     def order(jobs: Sequence[MapReduceJob], slots: Slots) -> Order:
@@ -92,7 +92,7 @@ def _checked(found: Any, where: str) -> Ordering:
             raise InputError(f"failed: {type(error).__name__}: {error}", where=where) from error
         if sorted(answer) != list(range(len(jobs))):
             raise InputError(
-                f"is not an order of {len(jobs)} jobs: {str(answer)[:80]}", where=where, mend="return indices"
+                f"is not an order of {len(jobs)} jobs: {str(answer)[:80]}", where=where, hint="return indices"
             )
         return answer
 

@@ -183,7 +183,7 @@ def executed(jobs: Sequence[MapReduceJob], slots: Slots, released_s: Sequence[Fr
     count = sum(job.maps + job.reduces for job in jobs)
     if count > MAX_FOLLOWED:
         what = f"{count:_} tasks, some with times of their own: each would be followed by itself"
-        raise CallError(what, mend=f"give at most {MAX_FOLLOWED:_} tasks, or averages alone")
+        raise CallError(what, hint=f"give at most {MAX_FOLLOWED:_} tasks, or averages alone")
     return estimate_tasks(
         [job.map_task_s if job.map_task_s is not None else (job.map_s,) * job.maps for job in jobs],
         [job.reduce_task_s if job.reduce_task_s is not None else (job.reduce_s,) * job.reduces for job in jobs],

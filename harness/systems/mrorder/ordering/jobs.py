@@ -68,7 +68,7 @@ class Slots:
             if slots < 1 and tasks:
                 raise CallError(
                     f"{slots} {kind} slots for {tasks} {kind} tasks: the jobs would never end",
-                    mend=f"give --{kind}-slots at least 1",
+                    hint=f"give --{kind}-slots at least 1",
                 )
 
 
@@ -114,20 +114,20 @@ def parse_jobs(text: str, source: str) -> tuple[MapReduceJob, ...]:
                 continue
             if len(row) != width:
                 raise InputError(
-                    f"{len(row)} fields where the header has {width}", where=where, mend="one field a column"
+                    f"{len(row)} fields where the header has {width}", where=where, hint="one field a column"
                 )
             job = _job({column: row[index].strip() for column, index in place.items()}, where)
             if job.name in line_of:
                 raise InputError(
                     f"job {job.name!r} stands in line {line_of[job.name]} already",
                     where=where,
-                    mend="give each job a name of its own",
+                    hint="give each job a name of its own",
                 )
             line_of[job.name] = reader.line_num
             jobs.append(job)
     except csv.Error as error:
         raise InputError(
-            f"not CSV: {error}", where=f"{source}, line {reader.line_num}", mend=f"write {','.join(COLUMNS)}"
+            f"not CSV: {error}", where=f"{source}, line {reader.line_num}", hint=f"write {','.join(COLUMNS)}"
         ) from error
     for job in jobs:
         if (job.arrival_s is None) != (jobs[0].arrival_s is None):
@@ -135,10 +135,10 @@ def parse_jobs(text: str, source: str) -> tuple[MapReduceJob, ...]:
             raise InputError(
                 f"job {late.name!r} has no arrival_seconds, and others have",
                 where=f"{source}, line {line_of[late.name]}",
-                mend="say when it arrives (0: at once), or empty the column",
+                hint="say when it arrives (0: at once), or empty the column",
             )
     if not jobs:
-        raise InputError("no jobs in it", where=source, mend=f"write {','.join(COLUMNS)} and a line for each job")
+        raise InputError("no jobs in it", where=source, hint=f"write {','.join(COLUMNS)} and a line for each job")
     return tuple(jobs)
 
 
@@ -147,24 +147,24 @@ def _header(row: list[str], where: str) -> dict[str, int]:
     missing = [column for column in COLUMNS if column not in names]
     if missing:
         raise InputError(
-            f"the header lacks {', '.join(missing)}", where=where, mend=f"begin the file with {','.join(COLUMNS)}"
+            f"the header lacks {', '.join(missing)}", where=where, hint=f"begin the file with {','.join(COLUMNS)}"
         )
     known = [*COLUMNS, *MORE_COLUMNS]
     twice = [column for column in known if names.count(column) > 1]
     if twice:
-        raise InputError(f"the header has {', '.join(twice)} more than once", where=where, mend="leave one of them")
+        raise InputError(f"the header has {', '.join(twice)} more than once", where=where, hint="leave one of them")
     return {column: names.index(column) for column in known if column in names}
 
 
 def _job(cells: dict[str, str], where: str) -> MapReduceJob:
     name = cells["job"]
     if not name:
-        raise InputError("the job has no name", where=where, mend="fill in column job")
+        raise InputError("the job has no name", where=where, hint="fill in column job")
     if not name.isprintable() or len(name) > MAX_NAME:
         raise InputError(
             f"the name {_shown(name)} cannot be printed on a line",
             where=where,
-            mend=f"give at most {MAX_NAME} printable characters",
+            hint=f"give at most {MAX_NAME} printable characters",
         )
     maps, reduces = _count(cells, "maps", where), _count(cells, "reduces", where)
     map_task_s = _task_times(cells, "map_task_seconds", maps, "maps", where)
@@ -190,7 +190,7 @@ def _task_times(cells: dict[str, str], column: str, tasks: int, count: str, wher
         raise InputError(
             f"{column} has {len(texts)} times, {count} is {tasks}",
             where=where,
-            mend="give one time a task with spaces between, or leave the cell empty",
+            hint="give one time a task with spaces between, or leave the cell empty",
         )
     return tuple(_number(text, column, where) for text in texts)
 
@@ -212,7 +212,7 @@ def _count(cells: dict[str, str], column: str, where: str) -> int:
     text = cells[column]
     if not _INTEGER.fullmatch(text) or int(text) > MAX_TASKS:
         raise InputError(
-            f"{column} is {_shown(text)}", where=where, mend=f"give a whole number from 0 to {MAX_TASKS:_}"
+            f"{column} is {_shown(text)}", where=where, hint=f"give a whole number from 0 to {MAX_TASKS:_}"
         )
     return int(text)
 
@@ -222,11 +222,11 @@ def _seconds(cells: dict[str, str], column: str, where: str) -> Fraction:
 
 
 def _number(text: str, column: str, where: str) -> Fraction:
-    mend = f"give seconds from 0 to {MAX_TASK_S:_}, with at most {MAX_DECIMALS} decimals"
+    hint = f"give seconds from 0 to {MAX_TASK_S:_}, with at most {MAX_DECIMALS} decimals"
     if not _DECIMAL.fullmatch(text):
-        raise InputError(f"{column} is {_shown(text)}", where=where, mend=mend)
+        raise InputError(f"{column} is {_shown(text)}", where=where, hint=hint)
     number = Decimal(text)
     exponent = number.normalize().as_tuple().exponent
     if number > MAX_TASK_S or (isinstance(exponent, int) and exponent < -MAX_DECIMALS):
-        raise InputError(f"{column} is {_shown(text)}", where=where, mend=mend)
+        raise InputError(f"{column} is {_shown(text)}", where=where, hint=hint)
     return Fraction(number)

@@ -69,7 +69,7 @@ def optimal(
     if len(jobs) > MAX_JOBS:
         raise CallError(
             f"{len(jobs)} jobs are too many to search for the best order",
-            mend=f"give at most {MAX_JOBS}, or take mk_jr, mk_tct_jr or tct",
+            hint=f"give at most {MAX_JOBS}, or take mk_jr, mk_tct_jr or tct",
         )
     search = _Search(jobs, slots, objective)
     search.begin()

@@ -222,7 +222,7 @@ class Cloud:
             if time.time() >= end_s:
                 raise RunTimedOut(
                     f"the queries have not ended after {self.docker.time_limit_s:g} s",
-                    mend="raise docker.time_limit_s, or ask for less",
+                    hint="raise docker.time_limit_s, or ask for less",
                 )
             time.sleep(_FOLLOW_S)
 

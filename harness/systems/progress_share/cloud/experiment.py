@@ -36,7 +36,7 @@ from harness.systems.progress_share.cloud.spec import CloudExperiment, DriverSpe
 def _ends(spec: CloudExperiment, hours: float, nodes: str) -> float:
     if math.isinf(hours):
         what = f"no node of {nodes} can run some query"
-        raise InputError(what, where=spec.experiment, mend="add a type with memory_gb enough for each core")
+        raise InputError(what, where=spec.experiment, hint="add a type with memory_gb enough for each core")
     return hours
 
 
@@ -87,7 +87,7 @@ class Pools(Kind):
         spec = experiment.spec
         if asked.policies or asked.settings or asked.seeds:
             what = "an experiment of pools has neither policies nor seeds"
-            raise CallError(what, where=spec.experiment, mend="leave them out")
+            raise CallError(what, where=spec.experiment, hint="leave them out")
         names = [*spec.configurations]
         if spec.driver is not None:
             # On containers it comes first: with the rates that it measures, the model says what the others should take.

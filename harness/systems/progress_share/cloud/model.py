@@ -34,8 +34,8 @@ class LoadedPools(Loaded):
         """``{type: count}`` as a pair. InputError with file and line for a type that is none."""
         ((name, count),) = nodes.items()
         if name not in self.types:
-            mend = f"one of {', '.join(self.types)}"
-            raise InputError(f"no instance type {name[:60]!r}", where=self.document.where(at), mend=mend)
+            hint = f"one of {', '.join(self.types)}"
+            raise InputError(f"no instance type {name[:60]!r}", where=self.document.where(at), hint=hint)
         return self.types[name], count
 
     def pools(self, configuration: str) -> tuple[Pool, tuple[Pool, ...]]:
@@ -81,7 +81,7 @@ def instance_types(spec: CloudExperiment, document: YamlDocument) -> dict[str, I
             raise InputError(
                 f"no instance types {listed[:60]!r}",
                 where=document.where(("instance_types",)),
-                mend="name a file of workloads/cloud without .yaml, or write them out",
+                hint="name a file of workloads/cloud without .yaml, or write them out",
             )
         found = read_yaml(path)
         rows = {name: validated(InstanceSpec, found, data=found.data[name], at=(name,)) for name in found.data}

@@ -56,7 +56,7 @@ def docker_cloud(experiment: LoadedPools) -> LoadedDockerCloud:
         raise InputError(
             "nothing says what the experiment is on containers",
             where=document.file,
-            mend="add docker:, or run it with --backend sim",
+            hint="add docker:, or run it with --backend sim",
         )
     pools = {name: experiment.pools(name) for name in spec.configurations}
     cores = [core for core, _ in pools.values()]
@@ -65,14 +65,14 @@ def docker_cloud(experiment: LoadedPools) -> LoadedDockerCloud:
             raise InputError(
                 "on containers the core pool is there before anything is stored",
                 where=document.where(("driver", "storage")),
-                mend="give the driver its core pool (core) in place of storage",
+                hint="give the driver its core pool (core) in place of storage",
             )
         cores.append(experiment.pool(spec.driver.core, "driver", "core"))
     if any(core != cores[0] for core in cores):
         raise InputError(
             "core pools of several kinds",
             where=document.where(("configurations",)),
-            mend="containers have one core pool: give every configuration and the driver the same core",
+            hint="containers have one core pool: give every configuration and the driver the same core",
         )
     extra = [kind for _, accelerators in pools.values() for kind, _ in accelerators]
     for kind in {one.name: one for one in [cores[0][0], *experiment.candidates(), *extra]}.values():
@@ -85,13 +85,13 @@ def docker_cloud(experiment: LoadedPools) -> LoadedDockerCloud:
             raise InputError(
                 f"query {query.name} has a deadline of its own: containers serve all queries as one queue",
                 where=document.where(("queries", query.name)),
-                mend="leave deadline_h out, or run it with --backend sim",
+                hint="leave deadline_h out, or run it with --backend sim",
             )
         if query.memory_gb > cores[0][0].memory_gb_core:
             raise InputError(
                 f"query {query.name} needs more memory than a core of {cores[0][0].name} has",
                 where=document.where(("queries", query.name)),
-                mend="choose another core type",
+                hint="choose another core type",
             )
     return LoadedDockerCloud(experiment, spec.docker, cores[0], queries)
 
@@ -265,7 +265,7 @@ class _One:
                 records = [one for one in job.record.tasks if one.stage == at and one.outcome == "finished"]
                 if {one.node.rpartition(":")[0] for one in records} != {task.host}:
                     what = f"{query.name} did not run on {task.name} alone"
-                    raise InputError(what, where=str(task.host), mend="run it again, with nothing else on the cluster")
+                    raise InputError(what, where=str(task.host), hint="run it again, with nothing else on the cluster")
                 took_s = (max(one.told_ms for one in records) - min(one.granted_ms for one in records)) / 1000.0
                 rate = task.count * self.hour_s / took_s
                 self.rates.setdefault(query.name, {})[task.name] = rate

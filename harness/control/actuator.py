@@ -21,7 +21,7 @@ from harness.control.lease import Lease, Memory, lease_of
 from harness.control.values import Nonsense, Values, depart, remember_written
 from harness.model.queues import AllocationFile
 from harness.yarn.capacity.source import ConfigurationSource
-from harness.yarn.files import AllocationPlace
+from harness.yarn.files import ConfigStore
 from harness.yarn.queue_answers import SchedulerStatus
 
 #: Parts that every document has, and all that is kept of a queue that has gone.
@@ -73,14 +73,14 @@ def generation_of(value: Any) -> int:
 
 
 @dataclass(slots=True)
-class Owned(ABC):
+class BaseActuator(ABC):
     """One file or configuration, its baseline and what is ours in it: queue -> attribute -> value (None: not there).
 
     ``ours`` holds for each attribute the values that may stand there by our doing: the last one, and one that is about
     to be written.
     """
 
-    place: AllocationPlace | ConfigurationSource
+    place: ConfigStore | ConfigurationSource
     baseline: dict[str, Values] = field(default_factory=dict)
     ours: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
     #: Queues that have gone -> their baseline and what was ours, for when they come back as they went.
@@ -175,7 +175,7 @@ class Owned(ABC):
 
     @property
     @abstractmethod
-    def beside(self) -> AllocationPlace | None:
+    def beside(self) -> ConfigStore | None:
         """The place beside which a lease is kept; None: there is none."""
 
     def lease(

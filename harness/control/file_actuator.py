@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from harness.control.actuator import BaseActuator, Foreign, Prepared
 from harness.control.gate import lines_of, refused, unlike
-from harness.control.owned import Foreign, Owned, Prepared
 from harness.control.values import (
     ATTRIBUTES,
     Values,
@@ -33,7 +33,7 @@ from harness.yarn.fair.javanum import float32
 from harness.yarn.fair.manager import is_child_policy_allowed, queue_tree
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.fair.resources import resource_text
-from harness.yarn.files import AllocationPlace, always
+from harness.yarn.files import ConfigStore, always
 from harness.yarn.findings import Finding
 from harness.yarn.queue_answers import SchedulerStatus
 from harness.yarn.rmclient import RmClient
@@ -41,19 +41,19 @@ from harness.yarn.validation import check_document
 
 #: A queue that the controller has named is taken out of the file when it has had no application for so long, seconds.
 IDLE_S = 60.0
-#: In `FileOwner.texts`, beside the attributes.
+#: In `FileActuator.texts`, beside the attributes.
 OPENED = "element"
 
 
 @dataclass(slots=True)
-class FileOwner(Owned):
+class FileActuator(BaseActuator):
     """One allocation file, its baseline and what is ours in it.
 
     Of queues in ``departed`` also the weights that the controller gave those that it had named, while they are there:
     so that an older copy of the file is known.
     """
 
-    place: AllocationPlace
+    place: ConfigStore
     #: Ad hoc queues that the controller has named in the file -> when each was last seen with applications.
     named: dict[str, float] = field(default_factory=dict)
     #: Queue -> attribute -> what the administrator wrote between its tags, byte for byte (as latin-1; None: nothing);
@@ -138,7 +138,7 @@ class FileOwner(Owned):
         if path in self.named:
             self._forget(path)
         else:
-            Owned._depart(self, path)
+            BaseActuator._depart(self, path)
 
     def _come_back(self, path: str, said: Values, older: bool) -> bool:
         """A queue that comes back with a weight that was ours has its own entitlement; whether it did.
@@ -230,8 +230,8 @@ class FileOwner(Owned):
         self._names = frozenset((*file.configured_leaves, *file.configured_parents))
 
     def shift(self, seconds: float) -> None:
-        """As `Owned.shift`: when named queues last had applications."""
-        Owned.shift(self, seconds)
+        """As `BaseActuator.shift`: when named queues last had applications."""
+        BaseActuator.shift(self, seconds)
         self.named = {path: seen_s + seconds for path, seen_s in self.named.items()}
 
     def _base(self) -> bytes:
@@ -296,7 +296,7 @@ class FileOwner(Owned):
 
     def write(self, prepared: Prepared, still: Callable[[], None] = always) -> None:
         """Puts a prepared file in its place, unless somebody else was faster (FileChanged). ``still``: as for
-        `AllocationPlace.write`. Raises InputError."""
+        `ConfigStore.write`. Raises InputError."""
         if prepared.changed:
             self.place.write(prepared.after, before=prepared.before, still=still)
             self._data, self._file, self._drafted = prepared.after, prepared.says, None
@@ -306,7 +306,7 @@ class FileOwner(Owned):
         self._settle()
 
     @property
-    def beside(self) -> AllocationPlace:
+    def beside(self) -> ConfigStore:
         """The place beside which a lease is kept."""
         return self.place
 
@@ -445,8 +445,8 @@ def _fitting_policies(
     differing = {path: policy for path, policy in wanted.items() if path in has and has[path] != policy}
     new = {path: policy for path, policy in differing.items() if path in names}
     for path in differing.keys() - new.keys():
-        mend = "; set defaultQueueSchedulingPolicy" if path == ROOT else ""
-        problems.append(f"{path} needs the scheduling policy {differing[path]}, and the file does not name it{mend}")
+        hint = "; set defaultQueueSchedulingPolicy" if path == ROOT else ""
+        problems.append(f"{path} needs the scheduling policy {differing[path]}, and the file does not name it{hint}")
     left_out: dict[str, list[str]] = {}
     while True:
         after = {**has, **new}

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.base.errors import InputError
-from harness.control.owner import FileOwner
+from harness.control.file_actuator import FileActuator
 from harness.control.values import MOST_DEPARTED, MOST_WEIGHTS, remember_named
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Attributes
 from harness.model.resources import Resource
@@ -31,14 +31,14 @@ FILE = b"""<?xml version="1.0"?>
 """
 
 
-def owner(data: bytes = FILE) -> tuple[FileOwner, MemoryPlace]:
+def owner(data: bytes = FILE) -> tuple[FileActuator, MemoryPlace]:
     place = MemoryPlace(data)
-    found = FileOwner(place)
+    found = FileActuator(place)
     found.read()
     return found, place
 
 
-def put(own: FileOwner, **attributes: object) -> None:
+def put(own: FileActuator, **attributes: object) -> None:
     own.write(own.prepare(Attributes(**attributes)))  # type: ignore[arg-type]
 
 
@@ -49,7 +49,7 @@ def test_the_administrators_weights_are_the_entitlements_before_and_after_the_fi
     put(own, weights={"root.a": 500.0, "root.b": 250.0, "root.g": 250.0})
     assert own.configured_weights() == expected
     # A restarted controller has what the ledger kept.
-    again = FileOwner(place, json.loads(json.dumps(own.baseline)), json.loads(json.dumps(own.ours)))
+    again = FileActuator(place, json.loads(json.dumps(own.baseline)), json.loads(json.dumps(own.ours)))
     assert again.read() == []
     assert again.configured_weights() == expected
 
@@ -66,7 +66,7 @@ def test_who_has_written_nothing_follows_the_administrators_edits() -> None:
     own.read()
     place.data = place.data.replace(b"<weight>6.5<", b"<weight>4<")
     kept = json.loads(json.dumps(own.document()))
-    for one in (own, FileOwner.restored(place, kept.get)):
+    for one in (own, FileActuator.restored(place, kept.get)):
         assert one.read() == []
         assert one.configured_weights() == {"root.a": 4.0, "root.b": 1.0, "root.g": 2.0}
 
@@ -229,7 +229,7 @@ def test_a_controller_killed_between_keeping_and_writing_takes_neither_value_for
     own.prepare(Attributes(weights={"root.a": 600.0}))
     kept = json.loads(json.dumps([own.baseline, own.ours]))
     for data in (place.data, place.data.replace(b"<weight>500<", b"<weight>600<")):
-        again = FileOwner(MemoryPlace(data), *json.loads(json.dumps(kept)))
+        again = FileActuator(MemoryPlace(data), *json.loads(json.dumps(kept)))
         assert again.read() == []
 
 
@@ -309,7 +309,7 @@ def test_a_named_queue_is_the_controllers_until_the_file_without_it_is_written()
     assert place.data == FILE
 
 
-def with_older_copies() -> tuple[FileOwner, MemoryPlace, list[bytes]]:
+def with_older_copies() -> tuple[FileActuator, MemoryPlace, list[bytes]]:
     """A queue was named, had three weights, and was taken out again; the file after each of these three."""
     own, place = owner()
     copies = []
@@ -337,7 +337,7 @@ def test_an_older_copy_of_the_file_brings_back_a_named_queue_as_the_controllers(
         own = restart(own)
     elif begun == "taken over":
         said = json.loads(json.dumps(own.document()))
-        own = FileOwner(place)
+        own = FileActuator(place)
         own.adopt(said)
     if begun == "released":
         # Nothing in the file but that queue's weight is a controller's: the others are not older than anything.
@@ -436,10 +436,10 @@ PATHS = [f"root.{name}" for name in ("a", "b", "c", "d", "e", "f", "g", "g.x", "
 EDITS = ((b"<maxRunningApps>7<", b"<maxRunningApps>70<"), (b"the site's", b"THE SITE'S"), (b"</pool>", b" </pool>"))
 
 
-def restart(own: FileOwner) -> FileOwner:
+def restart(own: FileActuator) -> FileActuator:
     """A controller that was killed: all that is left is what the ledger kept."""
     kept = json.loads(json.dumps(own.document()))
-    again = FileOwner.restored(own.place, kept.get)
+    again = FileActuator.restored(own.place, kept.get)
     assert again.read() == []
     return again
 
@@ -524,7 +524,7 @@ def test_a_queue_that_is_away_when_its_writer_dies_returns_with_its_entitlement(
     put(own, weights={"root.a": 500.0, "root.b": 250.0, "root.g": 250.0})
     said, whole = json.dumps(own.document()), place.data
     place.data = whole[: whole.index(b'  <queue name="a">')] + whole[whole.index(b'  <queue name="b">') :]
-    spare = FileOwner(place)
+    spare = FileActuator(place)
     spare.adopt(json.loads(said))
     spare.read()
     place.data = whole

@@ -7,7 +7,7 @@ import pytest
 from harness.base.errors import InputError, YarnfairError
 from harness.yarn.errors import Refused
 from harness.yarn.http import HttpOptions
-from harness.yarn.places import WebHdfsPlace
+from harness.yarn.stores import WebHdfsStore
 from tests.yarn.fake_server import FakeServer, http
 from tests.yarn.owners import NEW
 
@@ -17,7 +17,7 @@ def test_over_webhdfs_data_goes_to_the_datanode_and_the_rename_replaces() -> Non
     with FakeServer(http(201), http(200, NEW)) as data:
         to_data = http(307, b"", Location=f"{data.url}/data")
         with FakeServer(told, to_data, http(200), to_data) as name:
-            place = WebHdfsPlace(name.url, "/conf/f x.xml", HttpOptions(user="yarn"))
+            place = WebHdfsStore(name.url, "/conf/f x.xml", HttpOptions(user="yarn"))
             place.write(NEW)
         assert data.requests[0].endswith(NEW)
         assert not any(NEW in request for request in name.requests), "the NameNode must not get the data"
@@ -38,7 +38,7 @@ def test_over_webhdfs_a_failed_rename_takes_the_copy_away() -> None:
         to_data = http(307, b"", Location=f"{data.url}/data")
         replies = (http(404, missing), to_data, http(403, denied), http(200, {"boolean": True}))
         with FakeServer(*replies) as name, pytest.raises(Refused, match="Permission denied") as caught:
-            WebHdfsPlace(name.url, "/f").write(NEW)
+            WebHdfsStore(name.url, "/f").write(NEW)
         assert caught.value.exception == "AccessControlException"
         assert name.lines()[-1].startswith("DELETE /webhdfs/v1/.f.")
 
@@ -55,7 +55,7 @@ def test_over_webhdfs_owner_group_and_acl_stay() -> None:
         old, new = hdfs_status("yarn", "hadoop", "640", acl=True), hdfs_status("me", "me", "640")
         replies = (old, to_data, new, http(200), http(200), http(200, entries), http(200), old, http(200), to_data)
         with FakeServer(*replies) as name:
-            WebHdfsPlace(name.url, "/f").write(NEW)
+            WebHdfsStore(name.url, "/f").write(NEW)
             asked = [line.split("op=")[1].split()[0] for line in name.lines()]
     assert asked[2:7] == [
         "GETFILESTATUS",
@@ -74,7 +74,7 @@ def test_over_webhdfs_a_file_that_its_group_could_not_read_afterwards_is_not_rep
         new = hdfs_status("me", "me", "640")
         replies = (hdfs_status("me", "hadoop", "640"), to_data, new, denied, new, http(200, {"boolean": True}))
         with FakeServer(*replies) as name, pytest.raises(InputError, match="the group hadoop could not read"):
-            WebHdfsPlace(name.url, "/f").write(NEW)
+            WebHdfsStore(name.url, "/f").write(NEW)
         assert name.lines()[-1].startswith("DELETE /webhdfs/v1/.f.")
 
 
@@ -84,7 +84,7 @@ def test_over_webhdfs_a_file_whose_owner_and_rights_are_not_told_is_not_replaced
         to_data = http(307, b"", Location=f"{data.url}/data")
         replies = (broken, to_data, http(200), to_data)
         with FakeServer(*replies) as name, pytest.raises(Refused, match="no block locations"):
-            WebHdfsPlace(name.url, "/f").write(NEW)
+            WebHdfsStore(name.url, "/f").write(NEW)
         assert [line.split("op=")[1].split()[0] for line in name.lines()] == ["GETFILESTATUS"]
 
 
@@ -94,7 +94,7 @@ def test_over_webhdfs_a_file_whose_owner_and_rights_are_not_told_is_not_replaced
 )
 def test_over_webhdfs_nonsense_is_one_line(reply: bytes) -> None:
     with FakeServer(reply) as server:
-        place = WebHdfsPlace(server.url, "/f", HttpOptions(read_timeout_s=1))
+        place = WebHdfsStore(server.url, "/f", HttpOptions(read_timeout_s=1))
         for act in (place.read, lambda: place.write(NEW)):
             with pytest.raises(YarnfairError) as caught:
                 act()

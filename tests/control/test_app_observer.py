@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.control.look import Watcher
+from harness.control.app_observer import AppObserver
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView
 from harness.yarn import jmx
@@ -15,7 +15,7 @@ from tests.control.rm_model import MemoryPlace, RmModel
 FILE = b"<allocations><queue name='a'/><queue name='b'/></allocations>"
 
 
-def seen(watcher: Watcher, rm: RmModel, counts: dict[str, Containers] | None) -> QueueView:
+def seen(watcher: AppObserver, rm: RmModel, counts: dict[str, Containers] | None) -> QueueView:
     snapshot = watcher.snapshot(
         rm.now_s,
         rm.rest.scheduler(),
@@ -32,7 +32,7 @@ def seen(watcher: Watcher, rm: RmModel, counts: dict[str, Containers] | None) ->
 
 @pytest.mark.parametrize("every", [1, 7])
 def test_the_mean_task_length_is_found_however_seldom_it_is_asked_for(every: int) -> None:
-    rm, watcher = RmModel(MemoryPlace(FILE)), Watcher()
+    rm, watcher = RmModel(MemoryPlace(FILE)), AppObserver()
     rm.submit("x", "root.a")
     rm.start("x")  # the AM
     ended = 0
@@ -55,7 +55,7 @@ def test_the_mean_task_length_is_found_however_seldom_it_is_asked_for(every: int
 
 def test_the_ends_of_short_masters_are_no_tasks_ends() -> None:
     """Uber jobs beside a job of tasks of 12 s; alone, the masters are what a container's end means."""
-    rm, watcher = RmModel(MemoryPlace(FILE)), Watcher()
+    rm, watcher = RmModel(MemoryPlace(FILE)), AppObserver()
     ended, given, running, queue = 0, 0, [], None
     for second in range(400):
         if second == 200:
@@ -82,7 +82,7 @@ def test_the_ends_of_short_masters_are_no_tasks_ends() -> None:
 
 
 def test_a_backlog_begins_and_ends_and_a_start_is_seen_without_counts() -> None:
-    rm, watcher = RmModel(MemoryPlace(FILE)), Watcher()
+    rm, watcher = RmModel(MemoryPlace(FILE)), AppObserver()
     rm.submit("x", "root.a")
     assert seen(watcher, rm, None).backlog_since_s is None
     rm.apps["x"].pending = 2
@@ -112,7 +112,7 @@ def test_the_jmx_page_is_read_by_queue_and_users_are_passed_over() -> None:
 
 
 def test_what_ended_since_the_last_look_is_counted_once_and_masters_are_no_tasks() -> None:
-    rm, watcher = RmModel(MemoryPlace(FILE)), Watcher()
+    rm, watcher = RmModel(MemoryPlace(FILE)), AppObserver()
     for name in ("x", "y"):
         rm.submit(name, "root.a")
         rm.start(name)
@@ -140,7 +140,7 @@ def test_what_ended_since_the_last_look_is_counted_once_and_masters_are_no_tasks
 
 def test_the_minimum_share_in_force_is_the_schedulers_whatever_the_administrator_configured() -> None:
     file = FILE.replace(b"'b'/>", b"'b'><minResources>512 mb, 2 vcores</minResources></queue>")
-    rm, watcher = RmModel(MemoryPlace(file)), Watcher()
+    rm, watcher = RmModel(MemoryPlace(file)), AppObserver()
     snapshot = watcher.snapshot(
         rm.now_s,
         rm.rest.scheduler(),

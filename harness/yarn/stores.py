@@ -9,14 +9,14 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from harness.base.errors import CallError
-from harness.yarn.files import TEMPORARY, AllocationPlace, LocalPlace, always, left_by
+from harness.yarn.files import TEMPORARY, ConfigStore, LocalStore, always, left_by
 from harness.yarn.http import HttpOptions
-from harness.yarn.sftp import SftpPlace
+from harness.yarn.sftp import SftpStore
 from harness.yarn.webhdfs import WebHdfs, open_hdfs
 
 
 @dataclass(frozen=True)
-class WebHdfsPlace(AllocationPlace):
+class WebHdfsStore(ConfigStore):
     """A file in HDFS, by WebHDFS: `base` is the NameNode's ``http://host:port``, `path` absolute in HDFS."""
 
     base: str
@@ -31,7 +31,7 @@ class WebHdfsPlace(AllocationPlace):
     def file_name(self) -> str:
         return posixpath.basename(self.path)
 
-    def beside(self, name: str) -> WebHdfsPlace:
+    def beside(self, name: str) -> WebHdfsStore:
         return replace(self, path=posixpath.join(posixpath.dirname(self.path), name))
 
     @property
@@ -55,7 +55,7 @@ class WebHdfsPlace(AllocationPlace):
         return len(left)
 
 
-def open_place(text: str, options: HttpOptions | None = None) -> AllocationPlace:
+def open_place(text: str, options: HttpOptions | None = None) -> ConfigStore:
     """A place by its name: a path, ``sftp://[user@]host[:port]/path``, ``webhdfs://`` or ``swebhdfs://host:port/path``.
 
     `options` are for WebHDFS. CallError for what is none of these.
@@ -63,23 +63,23 @@ def open_place(text: str, options: HttpOptions | None = None) -> AllocationPlace
     if "://" not in text:
         if not text or "\0" in text:
             raise CallError("no path of an allocation file given")
-        return LocalPlace(Path(text))
-    mend = "give a path, sftp://[user@]host[:port]/path, webhdfs://host:port/path or swebhdfs://host:port/path"
+        return LocalStore(Path(text))
+    hint = "give a path, sftp://[user@]host[:port]/path, webhdfs://host:port/path or swebhdfs://host:port/path"
     try:
         parts = urlsplit(text)
         port = parts.port
     except ValueError:
         # The library's words quote a part of the address, which may be a part of a password.
-        raise CallError(f"{text!r} is not a place: its host or its port is not valid", mend=mend) from None
+        raise CallError(f"{text!r} is not a place: its host or its port is not valid", hint=hint) from None
     path = unquote(parts.path)
     if parts.password is not None:
         what = "a password in the address of an allocation file"
-        raise CallError(what, where=parts.hostname, mend="take it out: SFTP goes by keys, WebHDFS by http.auth")
+        raise CallError(what, where=parts.hostname, hint="take it out: SFTP goes by keys, WebHDFS by http.auth")
     if not parts.hostname or not path.strip("/") or path.endswith("/") or parts.query:
-        raise CallError(f"{text!r} names no file", mend=mend)
+        raise CallError(f"{text!r} names no file", hint=hint)
     if parts.scheme == "sftp":
-        return SftpPlace(parts.hostname, path, port, parts.username)
+        return SftpStore(parts.hostname, path, port, parts.username)
     if parts.scheme in ("webhdfs", "swebhdfs"):
         hdfs, path = open_hdfs(text, options)
-        return WebHdfsPlace(hdfs.base, path, hdfs.options)
-    raise CallError(f"{text!r} is not a place for an allocation file", mend=mend)
+        return WebHdfsStore(hdfs.base, path, hdfs.options)
+    raise CallError(f"{text!r} is not a place for an allocation file", hint=hint)

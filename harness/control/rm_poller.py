@@ -7,13 +7,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from harness.control.capacity_owner import CapacityOwner
+from harness.control.app_observer import AppObserver, looks_of
+from harness.control.capacity_actuator import CapacityActuator
 from harness.control.events import Observed
+from harness.control.file_actuator import FileActuator
 from harness.control.identity import ACCEPT_OTHER, ClusterFacts, another_cluster, why_another
-from harness.control.look import Watcher, looks_of
-from harness.control.owner import FileOwner
 from harness.control.settings import ControlSettings
-from harness.ledger.accounts import AppLook, RmAccounts
+from harness.ledger.accounts import AppObservation, RmAccounts
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.resources import ZERO, Resource
 from harness.model.snapshot import Snapshot
@@ -33,7 +33,7 @@ CLUSTER_ID = "yarn.resourcemanager.cluster-id"
 _LIVE_STATES = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 
 
-class RmLook:
+class RmPoller:
     """The looks of one controller.
 
     Parameters
@@ -70,7 +70,7 @@ class RmLook:
         self.hadoop = HADOOP
         #: After a look: that another RM answers than before, or the same after a restart, in words; else "".
         self.news = ""
-        self._watcher = Watcher()
+        self._watcher = AppObserver()
         self._full_look_s = -math.inf
         self._latest_end_ms = 0
         self._apps_again_s = -math.inf
@@ -83,7 +83,7 @@ class RmLook:
         #: Whether an empty list of applications was doubted at the last look.
         self._doubted = False
 
-    def look(self, owner: FileOwner | CapacityOwner) -> Observed:
+    def look(self, owner: FileActuator | CapacityActuator) -> Observed:
         """One look at the RM; raises YarnfairError, then nothing has been taken into the accounts.
 
         ``owner`` knows the administrator's entitlements and limits.
@@ -135,7 +135,7 @@ class RmLook:
                 passed_over=apps.skipped,
             )
         else:
-            self.accounts.pass_by(now_s)
+            self.accounts.skip(now_s)
         if full:
             # Who made no sense this time has not gone.
             self.accounts.forget([*(app.id for app in apps), *apps.skipped], now_s)
@@ -198,7 +198,7 @@ class RmLook:
             raise BadAnswer(
                 f"the list of applications is empty, the queues show {shown}",
                 where=where,
-                mend="let this user see everybody's applications (`http.user`, yarn.admin.acl)",
+                hint="let this user see everybody's applications (`http.user`, yarn.admin.acl)",
             )
         # Of the same RM: another one may know none.
         known = sum(account.missing_s is None for account in self.accounts.apps.values())
@@ -249,7 +249,7 @@ class RmLook:
         return ClusterFacts(name or known.name, hosts or known.hosts)
 
     def _check_cluster(
-        self, info: ClusterInfo, base: str, shown: ClusterFacts, looks: Sequence[AppLook], now_s: float
+        self, info: ClusterInfo, base: str, shown: ClusterFacts, looks: Sequence[AppObservation], now_s: float
     ) -> None:
         """Of an RM with another timestamp than before: raises OtherCluster where it is not one of the same cluster."""
         known, before = self.accounts.apps, self.identity

@@ -1,8 +1,8 @@
 """The capacities that a controller owns in a Capacity Scheduler's configuration, and everybody else's properties.
 
-As `harness.control.owner.FileOwner` does for an allocation file: the administrator's values are the *baseline*, what
-the controller put there is *ours*, and a value that is neither is somebody else's edit. Values are the properties'
-texts, so that they go back as they were.
+It does what `harness.control.file_actuator.FileActuator` does for an allocation file: the administrator's values are
+the *baseline*, what the controller put there is *ours*, and a value that is neither is somebody else's edit. Values are
+the properties' texts, so that they go back as they were.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from harness.base.errors import InputError
+from harness.control.actuator import BaseActuator, Foreign, Prepared
+from harness.control.file_actuator import FileActuator
 from harness.control.gate import refused, unlike
-from harness.control.owned import Foreign, Owned, Prepared
-from harness.control.owner import FileOwner
 from harness.control.values import Values
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Attributes
 from harness.model.queues import ROOT, AllocationFile
@@ -26,7 +26,7 @@ from harness.yarn.capacity.source import Configuration, ConfigurationSource, Fil
 from harness.yarn.capacity.steering import CAPACITY, MAXIMUM, PRIORITY, WRITTEN, Steering
 from harness.yarn.capacity.traps import Trap, find_traps
 from harness.yarn.errors import Refused
-from harness.yarn.files import AllocationPlace, always
+from harness.yarn.files import ConfigStore, always
 from harness.yarn.findings import Finding
 from harness.yarn.queue_answers import SchedulerStatus
 from harness.yarn.rmclient import RmClient
@@ -50,7 +50,7 @@ def _checked_ours(values: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 
 @dataclass(slots=True)
-class CapacityOwner(Owned):
+class CapacityActuator(BaseActuator):
     """One configuration, its baseline and what is ours in it; attributes are properties."""
 
     place: ConfigurationSource
@@ -69,7 +69,7 @@ class CapacityOwner(Owned):
         if any(not values.keys() <= set(WRITTEN) for values in self.baseline.values()):
             raise InputError(
                 "the ledger belongs to a Fair Scheduler's allocation file",
-                mend="give another ledger for the Capacity Scheduler",
+                hint="give another ledger for the Capacity Scheduler",
             )
 
     def read(self, *, words_lost: bool = False) -> list[Foreign]:
@@ -232,7 +232,7 @@ class CapacityOwner(Owned):
 
     def write(self, prepared: Prepared, still: Callable[[], None] = always) -> None:
         """Sets prepared properties, unless somebody else was faster (FileChanged). ``still``: as for
-        `AllocationPlace.write`. Raises InputError."""
+        `ConfigStore.write`. Raises InputError."""
         assert isinstance(prepared, PreparedCapacities)
         if prepared.changed:
             try:
@@ -269,7 +269,7 @@ class CapacityOwner(Owned):
         }
 
     @property
-    def beside(self) -> AllocationPlace | None:
+    def beside(self) -> ConfigStore | None:
         """The place beside which a lease is kept; None: a store has none."""
         return self.place.place if isinstance(self.place, FileSource) else None
 
@@ -357,11 +357,13 @@ def _filled_in_words(filled: Mapping[str, str]) -> tuple[str, ...]:
 
 def _lines(findings: Sequence[Finding]) -> tuple[str, ...]:
     """Findings in words; properties of a configuration have no line."""
-    return tuple(dict.fromkeys((f"{one.queue}: " if one.queue else "") + f"{one.what}; {one.mend}" for one in findings))
+    return tuple(dict.fromkeys((f"{one.queue}: " if one.queue else "") + f"{one.what}; {one.hint}" for one in findings))
 
 
-def owner_of(place: AllocationPlace | ConfigurationSource, document: Callable[[str], Any]) -> FileOwner | CapacityOwner:
+def owner_of(
+    place: ConfigStore | ConfigurationSource, document: Callable[[str], Any]
+) -> FileActuator | CapacityActuator:
     """The owner of what is kept at a place, going on from what a ledger has kept (``document``: by name)."""
     if isinstance(place, ConfigurationSource):
-        return CapacityOwner.restored(place, document)
-    return FileOwner.restored(place, document)
+        return CapacityActuator.restored(place, document)
+    return FileActuator.restored(place, document)

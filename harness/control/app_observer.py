@@ -1,7 +1,7 @@
 """What a ResourceManager's answers mean to the control core: a `Snapshot`, and who has been waiting since when. Pure.
 
 REST shows a moment. That a queue's backlog began, that it was given a container, how long its tasks take: this is seen
-from one look to the next, so a `Watcher` remembers the last look. Times are the controller's clock, seconds.
+from one look to the next, so a `AppObserver` remembers the last look. Times are the controller's clock, seconds.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from harness.ledger.accounts import AppLook
+from harness.ledger.accounts import AppObservation
 from harness.model.resources import ZERO, Resource
 from harness.model.snapshot import QueueView, Snapshot
 from harness.yarn.answers import AppStatus
@@ -97,7 +97,7 @@ class _Seen:
     new_ended: int | None = None  # tasks that ended since the look before, as far as it is known
 
 
-class Watcher:
+class AppObserver:
     """Makes snapshots of successive looks at one RM."""
 
     def __init__(self) -> None:
@@ -210,10 +210,10 @@ def _ended_lately(apps: Sequence[AppStatus]) -> Counter[str]:
     return Counter(app.queue for app in apps if app.final and app.finished_ms > floor_ms)
 
 
-def looks_of(apps: Iterable[AppStatus]) -> list[AppLook]:
+def looks_of(apps: Iterable[AppStatus]) -> list[AppObservation]:
     """Applications as the accounts take them."""
     return [
-        AppLook(
+        AppObservation(
             app.id,
             app.queue,
             app.memory_seconds,
