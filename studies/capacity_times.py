@@ -61,8 +61,8 @@ def stand(kind: str, queues: int) -> Iterator[tuple[RmClient, CapacityActuator, 
         status = cluster.up(spec, timeout_s=300)
         file = Path(status.scheduler_folder) / "capacity-scheduler.xml" if kind == "file" else None
         with RmClient([status.address], HttpOptions(read_timeout_s=60, deadline_s=90)) as client:
-            owner = CapacityActuator(open_source(client, LocalStore(file) if file else None))
-            yield client, owner, cluster.log("rm")
+            actuator = CapacityActuator(open_source(client, LocalStore(file) if file else None))
+            yield client, actuator, cluster.log("rm")
     finally:
         none_left(cluster.down(), folder)
         shutil.rmtree(folder, ignore_errors=True)
@@ -81,7 +81,7 @@ def _now() -> str:
 
 def measure(kind: str, queues: int, repeats: int) -> dict[str, Any]:
     """One kind of store with so many queues."""
-    with stand(kind, queues) as (client, owner, log):
+    with stand(kind, queues) as (client, actuator, log):
         for number in range(RESTLESS):
             client.rest.submit(Submission("restless", f"root.q{number % queues}", "sleep 0.2", Resource(256, 1),
                                           max_attempts=1_000_000))  # fmt: skip
@@ -91,13 +91,13 @@ def measure(kind: str, queues: int, repeats: int) -> dict[str, Any]:
             nonlocal turn
             turn += 1
             weights = {f"root.q{number}": float(100 + (turn + number) % 7) for number in range(queues)}
-            owner.read()
+            actuator.read()
             begun = time.perf_counter()
-            prepared = owner.prepare(Attributes(weights))
-            owner.write(prepared)
-            owner.load(client)
+            prepared = actuator.prepare(Attributes(weights))
+            actuator.write(prepared)
+            actuator.load(client)
             written = time.perf_counter()
-            owner.confirm(client, prepared.in_force, timeout_s=60, every_s=0.005)
+            actuator.confirm(client, prepared.in_force, timeout_s=60, every_s=0.005)
             return (time.perf_counter() - begun) * 1000, (written - begun) * 1000
 
         for _ in range(5):

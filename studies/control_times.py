@@ -126,16 +126,16 @@ def effect(repeats: int = 30) -> dict[str, Any]:
     """Milliseconds from a decision (the weights are known, nothing is written) until the RM shows them."""
     bench = Bench()
     try:
-        owner, turn = FileActuator(LocalStore(bench.file)), 0
+        actuator, turn = FileActuator(LocalStore(bench.file)), 0
 
         def measured(refresh: Callable[[], object]) -> tuple[float, float]:
             nonlocal turn
             turn += 1
             weights = {f"root.q{number}": float(100 + (turn + number) % 7) for number in range(4)}
-            owner.read()
+            actuator.read()
             begun = time.perf_counter()
-            prepared = owner.prepare(Attributes(weights))
-            owner.write(prepared)
+            prepared = actuator.prepare(Attributes(weights))
+            actuator.write(prepared)
             written = time.perf_counter()
             refresh()
             bench.until_in_force(dict(prepared.in_force))

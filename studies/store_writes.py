@@ -255,9 +255,9 @@ def run(kind: str, writes: int, *, every: int = 20, seed: int = 1, folder: Path 
 
 def _run(at: Stand, writes: int, every: int, seed: int) -> tuple[Counted, Meddler]:
     rng, counted = random.Random(seed), Counted()
-    owner, meddler = CapacityActuator(at.source), Meddler(at, every, seed)
+    actuator, meddler = CapacityActuator(at.source), Meddler(at, every, seed)
     before = at.source.read().values
-    owner.read()
+    actuator.read()
     kills = [writes * part // 4 for part in (1, 2, 3)] if at.fail is not None else []
     thread = threading.Thread(target=meddler.run, daemon=True)
     thread.start()
@@ -275,12 +275,12 @@ def _run(at: Stand, writes: int, every: int, seed: int) -> tuple[Counted, Meddle
             weights = {path: rng.uniform(0.5, 2.0) for path in QUEUES}
             begun = time.perf_counter()
             try:
-                foreign = owner.read()
-                if foreign:
+                drift = actuator.read()
+                if drift:
                     said = True
-                prepared = owner.prepare(Attributes(weights))
-                owner.write(prepared)
-                owner.load(at.client)
+                prepared = actuator.prepare(Attributes(weights))
+                actuator.write(prepared)
+                actuator.load(at.client)
             except FileChanged:
                 said = True
             except (Unreachable, Refused) as error:
@@ -300,7 +300,7 @@ def _run(at: Stand, writes: int, every: int, seed: int) -> tuple[Counted, Meddle
                 if counted.writes % 100 == 0:
                     # Of the first, somebody else may have a say meanwhile.
                     rest = {path: value for path, value in prepared.in_force.items() if path != QUEUES[0]}
-                    owner.confirm(at.client, rest, timeout_s=30, every_s=0.05)
+                    actuator.confirm(at.client, rest, timeout_s=30, every_s=0.05)
             if said and known is None and meddler.open is None:
                 counted.undone.append(f"write {counted.writes}")
             noticed = noticed or (said and CAPACITY in (known, meddler.open))
@@ -310,7 +310,7 @@ def _run(at: Stand, writes: int, every: int, seed: int) -> tuple[Counted, Meddle
                     if not noticed and meddler.sure:
                         counted.lost.append(f"a capacity, before write {counted.writes}")
                 noticed, meddler.open = False, None
-            has = {} if owner._now is None else owner._now.values
+            has = {} if actuator._now is None else actuator._now.values
             if has and has.get(SETTING) not in {*allowed, *meddler.settings}:
                 counted.lost.append(f"a setting, before write {counted.writes}: {allowed} is {has.get(SETTING)}")
             meddler.rounds += 1
@@ -322,25 +322,25 @@ def _run(at: Stand, writes: int, every: int, seed: int) -> tuple[Counted, Meddle
     finally:
         meddler.stop()
         thread.join(timeout=60)
-    _give_back(at, owner, before, meddler, counted)
+    _give_back(at, actuator, before, meddler, counted)
     return counted, meddler
 
 
 def _give_back(
-    at: Stand, owner: CapacityActuator, before: Mapping[str, str], meddler: Meddler, counted: Counted
+    at: Stand, actuator: CapacityActuator, before: Mapping[str, str], meddler: Meddler, counted: Counted
 ) -> None:
     """As a release does; what is there then has to be what was, and the other writer's setting."""
     for _ in range(5):
-        owner.read()
+        actuator.read()
         with contextlib.suppress(FileChanged):
-            owner.write(owner.original())
-            owner.load(at.client)
+            actuator.write(actuator.original())
+            actuator.load(at.client)
             break
     now = at.source.read().values
     for name in sorted(before.keys() | now.keys()):
         if now.get(name) not in (meddler.settings if name == SETTING else (before.get(name),)):
             counted.lost.append(f"after the release {name} is {now.get(name)!r}, not {before.get(name)!r}")
-    owner.confirm(at.client, dict.fromkeys(QUEUES, 1.0), timeout_s=30, every_s=0.1)
+    actuator.confirm(at.client, dict.fromkeys(QUEUES, 1.0), timeout_s=30, every_s=0.1)
 
 
 def _figures(of: tuple[Counted, Meddler]) -> dict[str, Any]:

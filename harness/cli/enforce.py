@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from harness.control.changes import Change
     from harness.control.clocks import TrustedClock
     from harness.control.config import EnforceConfig
-    from harness.control.giveback import Owner
+    from harness.control.giveback import Actuator
     from harness.control.lease import Lease
     from harness.control.reports import TickReport
     from harness.control.telemetry import Log
@@ -151,7 +151,7 @@ def _trial(config: EnforceConfig, rms: tuple[str, ...], as_json: bool, trusted: 
         controller = _controller(config, client, place, ledger, stack, trusted=trusted, dry_run=True)
         report = controller.tick()
         prepared = controller.prepared
-        before = controller.owner.present() if report.record is not None else {}
+        before = controller.actuator.present() if report.record is not None else {}
     told = _told(config, report, before)
     lines = [] if prepared is None else _difference(config, prepared, "enforced")
     if as_json:
@@ -215,17 +215,17 @@ def _copied(config: EnforceConfig, stack: ExitStack) -> Path:
 
 def _kept(
     config: EnforceConfig, rms: tuple[str, ...], ledger: Path, stack: ExitStack, log: Log | None = None
-) -> tuple[RmClient | None, LedgerStore, Owner, Lease | None]:
+) -> tuple[RmClient | None, LedgerStore, Actuator, Lease | None]:
     """The ledger, and the owner and lease of what it is about; a client where only the RM can tell what that is."""
-    from harness.control.capacity_actuator import owner_of
+    from harness.control.capacity_actuator import open_actuator
 
     client, place = None, config.kept()
     if place is None:
         client = stack.enter_context(config.open_client(rms))
         place = config.owned(client)
     store = stack.enter_context(_store(ledger, config, stack, log))
-    owner = owner_of(place, store.document)
-    return client, store, owner, owner.lease(store.identity, config.lease_s, time.monotonic, store)
+    actuator = open_actuator(place, store.document)
+    return client, store, actuator, actuator.lease(store.identity, config.lease_s, time.monotonic, store)
 
 
 def _store(ledger: Path, config: EnforceConfig, stack: ExitStack, log: Log | None) -> LedgerStore:
@@ -252,7 +252,7 @@ def _release(config: EnforceConfig, rms: tuple[str, ...], log: Log) -> int:
     from harness.control.giveback import release
 
     with ExitStack() as stack:
-        client, store, owner, lease = _kept(config, rms, config.ledger_path(), stack, log)
+        client, store, actuator, lease = _kept(config, rms, config.ledger_path(), stack, log)
         # A spare would take over what was just given back.
         spare = lease is not None and lease.spare()
 
@@ -264,7 +264,7 @@ def _release(config: EnforceConfig, rms: tuple[str, ...], log: Log) -> int:
             log("warning", "observation", "no ResourceManager given: none was told to read the file")
             return None
 
-        done = release(owner, store, lease, open_client, config.control_settings())
+        done = release(actuator, store, lease, open_client, config.control_settings())
         for kind, text in done.notes:
             log("warning", kind, text)
         log("warning" if done.failed else "info", "release", done.words)
@@ -281,13 +281,13 @@ def _release_trial(config: EnforceConfig, rms: tuple[str, ...], as_json: bool) -
     from harness.control.giveback import adopt
 
     with ExitStack() as stack:
-        _, store, owner, lease = _kept(config, rms, _copied(config, stack), stack)
+        _, store, actuator, lease = _kept(config, rms, _copied(config, stack), stack)
         holder = ""
         if lease is not None:
             holder = lease.other_holder()
-            adopt(owner, store, lease)
-        owner.read()
-        prepared = owner.original()
+            adopt(actuator, store, lease)
+        actuator.read()
+        prepared = actuator.original()
     if holder:
         echo_wrapped(f"yarnfair: lease: another controller has the file ({holder}): --release would leave it", err=True)
     lines = _difference(config, prepared, "released")
@@ -404,7 +404,7 @@ def _reloaded(
     try:
         new = _reread(config, config_file)
         settings, policy = new.control_settings(trust_clock=trusted), new.make_policy()
-        place, store = controller.owner.place, controller.store
+        place, store = controller.actuator.place, controller.store
         made = Controller(settings, controller.client, place, store, policy, on_tick=controller.on_tick)
         made.check_entitlements()
     except YarnfairError as error:

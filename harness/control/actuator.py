@@ -1,12 +1,12 @@
-"""Whose the values are that a controller puts beside an administrator's: what both schedulers' owners have in common.
+"""Which values a controller manages beside an administrator's: what the actuators of both schedulers have in common.
 
 The administrator's values are remembered (the *baseline*): they are the entitlements that nobody configured, and what
-an attribute goes back to that the policy no longer declares. What the controller put there is remembered too (*ours*),
-so that a value that is neither is somebody else's edit. Both are plain documents that a ledger store keeps.
+an attribute goes back to that the policy no longer declares. What the controller wrote is remembered too (*managed*),
+so that a value that is neither is somebody else's edit (*drift*). Both are plain documents that a ledger store keeps.
 
-Each `read` is a three-way merge of what was applied last (*ours*), what is present, and what is wanted, for each group
-of siblings at once: an administrator's new share of one of them is an entitlement from then on, and the entitlements of
-a group always make a document that a ResourceManager takes.
+Each `read` is a three-way merge of what was applied last (*managed*), what is present, and what is wanted, for each
+group of siblings at once: an administrator's new share of one of them is an entitlement from then on, and the
+entitlements of a group always make a document that a ResourceManager takes.
 """
 
 from __future__ import annotations
@@ -28,10 +28,12 @@ from harness.yarn.queue_answers import SchedulerStatus
 _ALWAYS = ("baseline", "ours")
 #: What is kept of queues whether they are there or not.
 _KEPT = ("departed", "written", "returned")
+#: Keys of a document whose attribute has another name: ledgers and leases of earlier versions have these keys.
+_FIELDS = {"ours": "managed"}
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
+class Drift:
     """Somebody else's edit of an attribute that the controller had written.
 
     ``taken``: the edit is a share that an administrator wrote, so it is the queue's entitlement from now on.
@@ -74,16 +76,16 @@ def generation_of(value: Any) -> int:
 
 @dataclass(slots=True)
 class BaseActuator(ABC):
-    """One file or configuration, its baseline and what is ours in it: queue -> attribute -> value (None: not there).
+    """One file or configuration, its baseline and what is managed in it: queue -> attribute -> value (None: not there).
 
-    ``ours`` holds for each attribute the values that may stand there by our doing: the last one, and one that is about
-    to be written.
+    ``managed`` holds for each attribute the values that the controller may have put there: the last one, and one that
+    is about to be written.
     """
 
     place: ConfigStore | ConfigurationSource
     baseline: dict[str, Values] = field(default_factory=dict)
-    ours: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
-    #: Queues that have gone -> their baseline and what was ours, for when they come back as they went.
+    managed: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
+    #: Queues that have gone -> their baseline and what was managed, for when they come back as they went.
     departed: dict[str, dict[str, Any]] = field(default_factory=dict)
     #: Queue (of other attributes than the share, with a tab and the attribute) -> values that controllers are known to
     #: have written, oldest first: an older copy of the file brings them back, and they are never taken for an
@@ -110,7 +112,11 @@ class BaseActuator(ABC):
 
     def document(self) -> dict[str, Any]:
         """Whose the values are: what a ledger keeps (`restored`), and others are told (`adopt`)."""
-        return {name: getattr(self, name) for name in self.document_names()}
+        return {name: self._part(name) for name in self.document_names()}
+
+    def _part(self, name: str) -> Any:
+        """The part of this state that a `document` has under that key."""
+        return getattr(self, _FIELDS.get(name, name))
 
     @classmethod
     def document_names(cls) -> tuple[str, ...]:
@@ -119,11 +125,11 @@ class BaseActuator(ABC):
 
     @classmethod
     def restored(cls, place: Any, document: Callable[[str], Any]) -> Self:
-        """The owner whose `document` a ledger has kept (``document``: by name, None what it has not)."""
+        """Restore the actuator whose `document` a ledger has kept (``document``: by name, None what it has not)."""
         kept: dict[str, Any] = {name: document(name) or {} for name in (*cls.PARTS, *_KEPT)}
-        owner = cls(place, **kept)
-        owner.generation = generation_of(document("generation"))
-        return owner
+        actuator = cls(place, **{_FIELDS.get(name, name): part for name, part in kept.items()})
+        actuator.generation = generation_of(document("generation"))
+        return actuator
 
     def forget(self) -> None:
         """All is the administrator's: what stands there when it is read next are the entitlements.
@@ -131,14 +137,14 @@ class BaseActuator(ABC):
         Queues that have gone are not given back: they may return with a controller's values. So may those that are
         there, in a file that somebody opened before.
         """
-        for path, ours in self.ours.items():
-            if ours:
-                kept = {"baseline": dict(self.baseline.get(path, {})), "ours": {k: list(v) for k, v in ours.items()}}
+        for path, managed in self.managed.items():
+            if managed:
+                kept = {"baseline": dict(self.baseline.get(path, {})), "ours": {k: list(v) for k, v in managed.items()}}
                 if texts := self._texts(path):
                     kept["texts"] = dict(texts)
                 depart(self.returned, path, kept)
         for name in self.PARTS:
-            getattr(self, name).clear()
+            self._part(name).clear()
         self._refusals = None
         self._look_anew()
 
@@ -150,27 +156,27 @@ class BaseActuator(ABC):
         Raises Nonsense for what is no such document, and what reading raises; nothing is adopted then.
         """
         try:
-            said = self._checked(document)
+            announced = self._checked(document)
         except (InputError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise Nonsense(error) from None
         if not lives:
-            self._hold_against(said, self._stands())
-        for name, kept in said.items():
-            setattr(self, name, kept)
+            self._hold_against(announced, self._stands())
+        for name, kept in announced.items():
+            setattr(self, _FIELDS.get(name, name), kept)
         self.generation = max(self.generation, generation_of(document.get("generation")))
-        self.ours = {path: kept for path, kept in self.ours.items() if kept}
+        self.managed = {path: kept for path, kept in self.managed.items() if kept}
         self._refusals = None
         self._look_anew()
 
-    def _hold_against(self, said: Mapping[str, dict[str, Any]], stands: Mapping[str, Values]) -> None:
+    def _hold_against(self, announced: Mapping[str, dict[str, Any]], stands: Mapping[str, Values]) -> None:
         """What stands there and was not a controller's is the administrator's. Who is away may come back as it went."""
-        baseline, ours = said["baseline"], said["ours"]
-        for path in ours.keys() & stands.keys():
-            for attribute in [name for name, values in ours[path].items() if stands[path].get(name) not in values]:
-                for kept in (ours, baseline, said.get("texts", {})):
+        baseline, managed = announced["baseline"], announced["ours"]
+        for path in managed.keys() & stands.keys():
+            for attribute in [name for name, values in managed[path].items() if stands[path].get(name) not in values]:
+                for kept in (managed, baseline, announced.get("texts", {})):
                     kept.get(path, {}).pop(attribute, None)
         for path in baseline.keys() & stands.keys():
-            if self.SHARE not in ours.get(path, {}):
+            if self.SHARE not in managed.get(path, {}):
                 baseline[path][self.SHARE] = stands[path][self.SHARE]
 
     @property
@@ -192,17 +198,17 @@ class BaseActuator(ABC):
 
         Raises what a wrong one makes Python raise, and InputError.
         """
-        said = {}
+        announced = {}
         for name, read in self.PARTS.items():
             known = document[name] if name in _ALWAYS else document.get(name, {})
-            said[name] = {str(path): read(own) for path, own in known.items()}
+            announced[name] = {str(path): read(own) for path, own in known.items()}
         if (away := document.get("departed")) is not None:
-            said["departed"] = {str(path): self._departed(kept) for path, kept in away.items()}
+            announced["departed"] = {str(path): self._departed(kept) for path, kept in away.items()}
         if (returned := document.get("returned")) is not None:
-            said["returned"] = {str(path): self._departed(kept) for path, kept in returned.items()}
+            announced["returned"] = {str(path): self._departed(kept) for path, kept in returned.items()}
         if (written := document.get("written")) is not None:
-            said["written"] = {str(path): list(shares) for path, shares in written.items()}
-        return said
+            announced["written"] = {str(path): list(shares) for path, shares in written.items()}
+        return announced
 
     def _departed(self, kept: Mapping[str, Any]) -> dict[str, Any]:
         return {name: read(kept[name]) for name, read in self.PARTS.items() if name in kept or name in _ALWAYS}
@@ -227,8 +233,8 @@ class BaseActuator(ABC):
 
     @property
     def writes_more(self) -> bool:
-        """Whether other attributes than shares are ours."""
-        return any(ours.keys() - {self.SHARE} for ours in self.ours.values())
+        """Whether other attributes than shares are managed."""
+        return any(managed.keys() - {self.SHARE} for managed in self.managed.values())
 
     @abstractmethod
     def differences(self, status: SchedulerStatus) -> dict[str, str]:
@@ -236,7 +242,7 @@ class BaseActuator(ABC):
 
     # --- what others have made of it, and what we do ---
 
-    def _merge(self, stands: Mapping[str, Values], *, words_lost: bool) -> list[Foreign]:
+    def _merge(self, stands: Mapping[str, Values], *, words_lost: bool) -> list[Drift]:
         """Merge what others have made of our attributes into what is known; what they made of them.
 
         ``stands`` is what is present. A share that an administrator wrote is the queue's entitlement from now on; a
@@ -246,34 +252,34 @@ class BaseActuator(ABC):
         older = self._older_groups(stands)
         taken = set() if words_lost else self._taken(stands)
         for path in sorted(stands):
-            said, known = stands[path], self.baseline[path]
-            ours = self.ours.get(path, {})
-            if not ours.get(self.SHARE):
-                share = said[self.SHARE]
+            present, known = stands[path], self.baseline[path]
+            managed = self.managed.get(path, {})
+            if not managed.get(self.SHARE):
+                share = present[self.SHARE]
                 if path.rpartition(".")[0] in older and share in self.written.get(path, []):
                     # A file that was opened while a controller enforced it, and saved after it was given back.
-                    self.ours.setdefault(path, {})[self.SHARE] = [share]
+                    self.managed.setdefault(path, {})[self.SHARE] = [share]
                     self._texts_back(path)
-                    found.append(Foreign(path, self.SHARE, f"{share}, which a controller wrote"))
+                    found.append(Drift(path, self.SHARE, f"{share}, which a controller wrote"))
                     continue
                 # Nobody but the administrator wrote it: a shadow, a spare or who has released follows the file.
                 known[self.SHARE] = share
-            for attribute, values in list(ours.items()):
-                value = said[attribute]
+            for attribute, values in list(managed.items()):
+                value = present[attribute]
                 if value in values:
                     continue
                 before = value == known.get(attribute)
                 share = attribute == self.SHARE
                 adopted = share and path in taken
                 text = "what it was before the controller" if before else "nothing" if value is None else str(value)
-                found.append(Foreign(path, attribute, text, taken=adopted and not before))
+                found.append(Drift(path, attribute, text, taken=adopted and not before))
                 # An older copy of the document brings back a limit that a controller wrote.
                 old = value is not None and value in self.written.get(self._written_as(path, attribute), [])
                 if not before and (adopted or not (share or words_lost or old)):
                     known[attribute] = value
                 values[:] = [value]
                 if adopted:
-                    del ours[attribute]
+                    del managed[attribute]
         self._refusals = None
         self.edits += 1
         return found + self._unite(stands)
@@ -289,7 +295,7 @@ class BaseActuator(ABC):
             for path, written in self.written.items()
             if path in stands
             and (share := stands[path][self.SHARE]) in written
-            and share not in self.ours.get(path, {}).get(self.SHARE, [])
+            and share not in self.managed.get(path, {}).get(self.SHARE, [])
             and share != self.baseline.get(path, {}).get(self.SHARE)
             and not self._by_hand(share)
         }
@@ -301,10 +307,10 @@ class BaseActuator(ABC):
         has a share that looks like a controller's and is not known, another controller has written the whole group.
         """
         groups: dict[str, dict[str, Any]] = {}
-        for path, ours in self.ours.items():
-            if path in stands and ours.get(self.SHARE):
+        for path, managed in self.managed.items():
+            if path in stands and managed.get(self.SHARE):
                 share = stands[path][self.SHARE]
-                if share not in ours[self.SHARE] and share not in self.written.get(path, []):
+                if share not in managed[self.SHARE] and share not in self.written.get(path, []):
                     groups.setdefault(path.rpartition(".")[0], {})[path] = share
         return {
             path
@@ -318,7 +324,7 @@ class BaseActuator(ABC):
         """Whether a person may have written this share: a controller's has more digits than a person's."""
 
     @abstractmethod
-    def _unite(self, stands: Mapping[str, Values]) -> list[Foreign]:
+    def _unite(self, stands: Mapping[str, Values]) -> list[Drift]:
         """Make the entitlements of each group of siblings valid together with what the administrator has now.
 
         Where what would be restored is refused and what is present is not, what is present is the administrator's.
@@ -351,38 +357,41 @@ class BaseActuator(ABC):
         """Say why a ResourceManager would refuse what is prepared, beside what it refuses in any case."""
 
     def _restored(self, stands: Mapping[str, Values]) -> dict[str, Values]:
-        """The administrator's values of all attributes that are ours, by queue; nothing is remembered."""
+        """The administrator's values of all managed attributes, by queue; nothing is remembered."""
         return {
             path: {
                 attribute: self._back(attribute, self.baseline[path].get(attribute))
                 for attribute in self.ATTRIBUTES
-                if attribute in ours
+                if attribute in managed
             }
-            for path, ours in self.ours.items()
+            for path, managed in self.managed.items()
             if path in stands
         }
 
     def _due(self, wanted: Mapping[str, Values], stands: Mapping[str, Values]) -> Iterator[tuple[str, Values]]:
         """Each queue that is there with the attributes that are wanted or ours, as they are to be (None: not there).
 
-        They are in ``ours`` and ``baseline`` from then on.
+        They are in ``managed`` and ``baseline`` from then on.
         """
-        for path in {**wanted, **self.ours}:
+        for path in {**wanted, **self.managed}:
             if path not in stands:
                 continue
-            said = stands[path]
-            ours, known = self.ours.setdefault(path, {}), self.baseline.setdefault(path, {self.SHARE: said[self.SHARE]})
+            present = stands[path]
+            managed, known = (
+                self.managed.setdefault(path, {}),
+                self.baseline.setdefault(path, {self.SHARE: present[self.SHARE]}),
+            )
             due: Values = {}
             for attribute in self.ATTRIBUTES:
                 value = wanted.get(path, {}).get(attribute)
                 if value is not None:
-                    known.setdefault(attribute, said[attribute])
-                elif attribute in ours:
+                    known.setdefault(attribute, present[attribute])
+                elif attribute in managed:
                     # The policy no longer declares it: it goes back.
                     value = self._back(attribute, known.get(attribute))
                 else:
                     continue
-                mine = ours.setdefault(attribute, [said[attribute]])
+                mine = managed.setdefault(attribute, [present[attribute]])
                 if mine[-1] != value:
                     mine.append(value)
                 due[attribute] = value
@@ -394,9 +403,9 @@ class BaseActuator(ABC):
 
     def _forget(self, path: str) -> dict[str, Any]:
         """Forgets a queue; what was known of it."""
-        return {name: getattr(self, name).pop(path, {}) for name in self.PARTS}
+        return {name: self._part(name).pop(path, {}) for name in self.PARTS}
 
-    def _reclaim(self, path: str, said: Mapping[str, Any]) -> list[Foreign]:
+    def _reclaim(self, path: str, present: Mapping[str, Any]) -> list[Drift]:
         """Recognise values of a queue that nobody knows yet as ones that a controller wrote before it gave all back.
 
         They are never taken for the administrator's without asking: his own, as they were then, are the entitlements,
@@ -407,14 +416,14 @@ class BaseActuator(ABC):
             return []
         found = []
         for attribute, values in kept["ours"].items():
-            value, own = said.get(attribute), kept["baseline"].get(attribute)
+            value, own = present.get(attribute), kept["baseline"].get(attribute)
             known = [*values, *self.written.get(self._written_as(path, attribute), [])]
             if value is None or value == own or value not in known:
                 continue
-            self.baseline.setdefault(path, {self.SHARE: said[self.SHARE]})[attribute] = own
-            self.ours.setdefault(path, {})[attribute] = [value]
+            self.baseline.setdefault(path, {self.SHARE: present[self.SHARE]})[attribute] = own
+            self.managed.setdefault(path, {})[attribute] = [value]
             text = f"{value}, which a controller wrote; it stays {own} as before (to change it, name it in `queues`)"
-            found.append(Foreign(path, attribute, text))
+            found.append(Drift(path, attribute, text))
         if found:
             self._texts_back(path)
         return found
@@ -438,16 +447,16 @@ class BaseActuator(ABC):
         Where one of siblings has a share that no person writes, a controller has written them all: what is remembered
         stays. Raises what reading raises.
         """
-        said = {name: getattr(self, name) for name in (*self.PARTS, *_KEPT)}
+        announced = {name: self._part(name) for name in (*self.PARTS, *_KEPT)}
         stands = self._stands()
-        shares = {path: stands[path][self.SHARE] for path in self.ours.keys() & stands.keys()}
+        shares = {path: stands[path][self.SHARE] for path in self.managed.keys() & stands.keys()}
         not_his = {path.rpartition(".")[0] for path, share in shares.items() if not self._by_hand(share)}
         for path, share in shares.items():
-            ours = self.ours[path]
-            if ours.get(self.SHARE) and path.rpartition(".")[0] in not_his and share not in ours[self.SHARE]:
-                ours[self.SHARE].append(share)
-        self._hold_against(said, stands)
-        self.ours = {path: kept for path, kept in self.ours.items() if kept}
+            managed = self.managed[path]
+            if managed.get(self.SHARE) and path.rpartition(".")[0] in not_his and share not in managed[self.SHARE]:
+                managed[self.SHARE].append(share)
+        self._hold_against(announced, stands)
+        self.managed = {path: kept for path, kept in self.managed.items() if kept}
         self._refusals = None
         self._look_anew()
 
@@ -456,7 +465,9 @@ class BaseActuator(ABC):
         return [
             f"{path} has {values[self.SHARE]}"
             for path, values in self.baseline.items()
-            if values.get(self.SHARE) is not None and not self._by_hand(values[self.SHARE]) and not self.ours.get(path)
+            if values.get(self.SHARE) is not None
+            and not self._by_hand(values[self.SHARE])
+            and not self.managed.get(path)
         ]
 
     def _depart(self, path: str) -> None:
@@ -470,7 +481,7 @@ class BaseActuator(ABC):
         kept = self.departed.pop(path, None)
         if kept is None or value not in kept["ours"].get(self.SHARE, []):
             return None
-        self.baseline[path], self.ours[path] = kept["baseline"], kept["ours"]
+        self.baseline[path], self.managed[path] = kept["baseline"], kept["ours"]
         return kept
 
     def shift(self, seconds: float) -> None:
@@ -481,7 +492,7 @@ class BaseActuator(ABC):
 
     def _settle(self) -> None:
         """What was about to be written has been."""
-        for path, attributes in self.ours.items():
+        for path, attributes in self.managed.items():
             for attribute, values in attributes.items():
                 own = self.baseline.get(path, {}).get(attribute)
                 others = [value for value in values if value != own]

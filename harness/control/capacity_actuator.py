@@ -1,8 +1,8 @@
 """The capacities that a controller owns in a Capacity Scheduler's configuration, and everybody else's properties.
 
 It does what `harness.control.file_actuator.FileActuator` does for an allocation file: the administrator's values are
-the *baseline*, what the controller put there is *ours*, and a value that is neither is somebody else's edit. Values are
-the properties' texts, so that they go back as they were.
+the *baseline*, what the controller put there is *managed*, and a value that is neither is somebody else's edit. Values
+are the properties' texts, so that they go back as they were.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from harness.base.errors import InputError
-from harness.control.actuator import BaseActuator, Foreign, Prepared
+from harness.control.actuator import BaseActuator, Drift, Prepared
 from harness.control.file_actuator import FileActuator
 from harness.control.gate import refused, unlike
 from harness.control.values import Values
@@ -45,7 +45,7 @@ def _checked_values(values: Mapping[str, Any]) -> Values:
     return dict(values)
 
 
-def _checked_ours(values: Mapping[str, Any]) -> dict[str, list[Any]]:
+def _checked_managed(values: Mapping[str, Any]) -> dict[str, list[Any]]:
     return {str(name): list(found) for name, found in values.items()}
 
 
@@ -54,7 +54,7 @@ class CapacityActuator(BaseActuator):
     """One configuration, its baseline and what is ours in it; attributes are properties."""
 
     place: ConfigurationSource
-    PARTS: ClassVar[Mapping[str, Callable[[Any], Any]]] = {"baseline": _checked_values, "ours": _checked_ours}
+    PARTS: ClassVar[Mapping[str, Callable[[Any], Any]]] = {"baseline": _checked_values, "ours": _checked_managed}
     ATTRIBUTES: ClassVar[tuple[str, ...]] = WRITTEN
     SHARE: ClassVar[str] = CAPACITY
     #: Its RM's release and the traps found there; None: to be asked for.
@@ -72,7 +72,7 @@ class CapacityActuator(BaseActuator):
                 hint="give another ledger for the Capacity Scheduler",
             )
 
-    def read(self, *, words_lost: bool = False) -> list[Foreign]:
+    def read(self, *, words_lost: bool = False) -> list[Drift]:
         """Looks at the configuration: new queues join the baseline, others' edits are found.
 
         ``words_lost``: another controller wrote it, and what that said last is lost: a value may be its own.
@@ -86,25 +86,25 @@ class CapacityActuator(BaseActuator):
         self._now, self._tree, self._trapped = now, tree, None
         for gone in sorted(self.baseline.keys() - tree.keys()):
             self._depart(gone)
-        found: list[Foreign] = []
-        stands = _said(tree, now)
-        for path, said in stands.items():
-            if path not in self.baseline and self._returned(path, said[CAPACITY]) is not None:
+        found: list[Drift] = []
+        stands = _present_values(tree, now)
+        for path, present in stands.items():
+            if path not in self.baseline and self._returned(path, present[CAPACITY]) is not None:
                 # The capacity is of the time when it went.
-                found.append(Foreign(path, CAPACITY, str(said[CAPACITY])))
-            found += self._reclaim(path, said)
-            known = self.baseline.setdefault(path, {CAPACITY: said[CAPACITY]})
-            unknown = words_lost and not self.ours.get(path, {}).get(CAPACITY)
-            if unknown and said[CAPACITY] not in (None, known[CAPACITY]):
+                found.append(Drift(path, CAPACITY, str(present[CAPACITY])))
+            found += self._reclaim(path, present)
+            known = self.baseline.setdefault(path, {CAPACITY: present[CAPACITY]})
+            unknown = words_lost and not self.managed.get(path, {}).get(CAPACITY)
+            if unknown and present[CAPACITY] not in (None, known[CAPACITY]):
                 # What differs from the entitlement is found foreign below.
-                self.ours.setdefault(path, {})[CAPACITY] = [known[CAPACITY]]
+                self.managed.setdefault(path, {})[CAPACITY] = [known[CAPACITY]]
         return found + self._merge(stands, words_lost=words_lost)
 
     def _by_hand(self, share: Any) -> bool:
         return share is None or is_by_hand(share)
 
-    def _unite(self, stands: Mapping[str, Values]) -> list[Foreign]:
-        found: list[Foreign] = []
+    def _unite(self, stands: Mapping[str, Values]) -> list[Drift]:
+        found: list[Drift] = []
         wrong = {one.queue for one in self._check_own()}
         if not wrong:
             return found
@@ -112,11 +112,11 @@ class CapacityActuator(BaseActuator):
         concerned = {self._tree[path].parent for path in wrong if path in self._tree} | wrong
         for parent in [queue for queue in self._tree.values() if queue.path in concerned]:
             for child in parent.children:
-                share, ours = stands[child][CAPACITY], self.ours.get(child, {})
-                if CAPACITY in ours and share != self.baseline[child][CAPACITY]:
+                share, managed = stands[child][CAPACITY], self.managed.get(child, {})
+                if CAPACITY in managed and share != self.baseline[child][CAPACITY]:
                     self.baseline[child][CAPACITY] = share
-                    del ours[CAPACITY]
-                    found.append(Foreign(child, CAPACITY, str(share), taken=True))
+                    del managed[CAPACITY]
+                    found.append(Drift(child, CAPACITY, str(share), taken=True))
         return found
 
     def _own_values(self) -> dict[str, str]:
@@ -124,7 +124,7 @@ class CapacityActuator(BaseActuator):
         return self._with(
             {
                 f"{PREFIX}{path}.{key}": value
-                for path, due in self._restored(_said(self._tree, self._configuration())).items()
+                for path, due in self._restored(_present_values(self._tree, self._configuration())).items()
                 for key, value in due.items()
             }
         )
@@ -220,11 +220,11 @@ class CapacityActuator(BaseActuator):
         """
         steering, found = self._steering(), {}
         for parent in self._tree.values():
-            ours = [child for child in parent.children if self.ours.get(child, {}).get(CAPACITY)]
+            managed = [child for child in parent.children if self.managed.get(child, {}).get(CAPACITY)]
             old = {child: steering.capacity(child) for child in parent.children}
-            if ours and any(one.queue == parent.path for one in self._check_own()):
+            if managed and any(one.queue == parent.path for one in self._check_own()):
                 above = Capacity("percent", 100.0) if parent.path == ROOT else steering.capacity(parent.path)
-                found.update(filled(old, ours, above))
+                found.update(filled(old, managed, above))
         changes = {f"{PREFIX}{path}.{CAPACITY}": text for path, text in found.items()}
         after = {**self._own_values(), **changes}
         fewer = len(refused(check_properties(after, source="").errors)) < len(self._check_own())
@@ -260,7 +260,7 @@ class CapacityActuator(BaseActuator):
 
     def _changes(self, wanted: Mapping[str, Values]) -> dict[str, str | None]:
         """What brings the properties from what we wrote before to what is wanted."""
-        stands = _said(self._tree, self._configuration())
+        stands = _present_values(self._tree, self._configuration())
         return {
             f"{PREFIX}{path}.{key}": value
             for path, due in self._due(wanted, stands)
@@ -291,9 +291,9 @@ class CapacityActuator(BaseActuator):
     def _without_lifts(self) -> dict[str, str]:
         """The properties, with the administrator's priorities: the controller's own are no danger."""
         values = dict(self._configuration().values)
-        for path, ours in self.ours.items():
+        for path, managed in self.managed.items():
             name = f"{PREFIX}{path}.{PRIORITY}"
-            if PRIORITY in ours and name in values:
+            if PRIORITY in managed and name in values:
                 del values[name]
                 if (before := self.baseline[path].get(PRIORITY)) is not None:
                     values[name] = before
@@ -319,28 +319,28 @@ class CapacityActuator(BaseActuator):
         """Say, by queue, which of our maximum capacities and priorities the ResourceManager shows otherwise."""
         found: dict[str, str] = {}
         values = self._configuration().values
-        for path, ours in self.ours.items():
+        for path, managed in self.managed.items():
             shown = status.queues.get(path)
             if shown is None or path not in self._tree:
                 continue
             most, priority = (values.get(f"{PREFIX}{path}.{key}") for key in (MAXIMUM, PRIORITY))
-            if MAXIMUM in ours and shown.maximum_capacity is not None and not (most or "").strip().startswith("["):
+            if MAXIMUM in managed and shown.maximum_capacity is not None and not (most or "").strip().startswith("["):
                 wanted = read_capacity(most, path).value if most is not None else 100.0
                 if not math.isclose(shown.maximum_capacity, wanted, rel_tol=1e-5, abs_tol=1e-5):
                     found[path] = f"its maximum capacity is {shown.maximum_capacity:g}, not {wanted:g}"
-            if PRIORITY in ours and str(shown.priority) != (priority or "0").strip():
+            if PRIORITY in managed and str(shown.priority) != (priority or "0").strip():
                 found[path] = f"its priority is {shown.priority}, not {priority or 0}"
         return found
 
     def _stands(self) -> dict[str, Values]:
         now = self.place.read()
-        return _said(queue_tree(now.values, source=self.place.name), now)
+        return _present_values(queue_tree(now.values, source=self.place.name), now)
 
     def _look_anew(self) -> None:
         self._now = None
 
 
-def _said(tree: Collection[str], now: Configuration) -> dict[str, Values]:
+def _present_values(tree: Collection[str], now: Configuration) -> dict[str, Values]:
     """What a configuration says of its queues but the root."""
     return {
         path: {key: now.values.get(f"{PREFIX}{path}.{key}") for key in WRITTEN} for path in sorted({*tree} - {ROOT})
@@ -360,10 +360,10 @@ def _lines(findings: Sequence[Finding]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((f"{one.queue}: " if one.queue else "") + f"{one.what}; {one.hint}" for one in findings))
 
 
-def owner_of(
+def open_actuator(
     place: ConfigStore | ConfigurationSource, document: Callable[[str], Any]
 ) -> FileActuator | CapacityActuator:
-    """The owner of what is kept at a place, going on from what a ledger has kept (``document``: by name)."""
+    """The actuator of what is kept at a place, going on from what a ledger has kept (``document``: by name)."""
     if isinstance(place, ConfigurationSource):
         return CapacityActuator.restored(place, document)
     return FileActuator.restored(place, document)

@@ -72,14 +72,17 @@ def of_config(config: EnforceConfig) -> dict[str, float]:
     kept: Mapping[str, Any] = {}
     if os.path.exists(config.ledger_path()):
         kept = read_documents(config.ledger_path(), ("identity", *FileActuator.document_names()))
-    owner = FileActuator.restored(place, kept.get)
+    actuator = FileActuator.restored(place, kept.get)
     lease = _lease_of(place)
     # Its own words beside the file are later than an older copy of the ledger.
-    later = lease.said_by == kept.get("identity") and generation_of(lease.said.get("generation")) > owner.generation
-    if lease.said and (later or not kept.get("baseline")):
-        owner.adopt(lease.said)
-    owner.read()
-    return {**owner.configured_weights(), **said}
+    later = (
+        lease.announced_by == kept.get("identity")
+        and generation_of(lease.announced.get("generation")) > actuator.generation
+    )
+    if lease.announced and (later or not kept.get("baseline")):
+        actuator.adopt(lease.announced)
+    actuator.read()
+    return {**actuator.configured_weights(), **said}
 
 
 def of_file(path: str) -> tuple[str, dict[str, float] | None]:
@@ -91,14 +94,14 @@ def of_file(path: str) -> tuple[str, dict[str, float] | None]:
     try:
         lease = _lease_of(place)
         holder = lease.holder()
-        owner = FileActuator(place)
-        if not holder or not lease.said:
+        actuator = FileActuator(place)
+        if not holder or not lease.announced:
             return holder, None
-        owner.adopt(lease.said)
-        owner.read()
+        actuator.adopt(lease.announced)
+        actuator.read()
     except YarnfairError:
         return "", None
-    return holder, owner.configured_weights()
+    return holder, actuator.configured_weights()
 
 
 def _lease_of(place: ConfigStore) -> Lease:
@@ -106,5 +109,5 @@ def _lease_of(place: ConfigStore) -> Lease:
     try:
         lease.holder()
     except InputError:
-        lease.said = {}
+        lease.announced = {}
     return lease

@@ -6,12 +6,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from harness.control.actuator import BaseActuator, Foreign, Prepared
+from harness.control.actuator import BaseActuator, Drift, Prepared
 from harness.control.gate import lines_of, refused, unlike
 from harness.control.values import (
     ATTRIBUTES,
     Values,
-    checked_ours,
+    checked_managed,
     checked_texts,
     checked_values,
     entitlement,
@@ -61,7 +61,7 @@ class FileActuator(BaseActuator):
     texts: dict[str, dict[str, str | None]] = field(default_factory=dict)
     PARTS: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
         "baseline": checked_values,
-        "ours": checked_ours,
+        "ours": checked_managed,
         "named": float,
         "texts": checked_texts,
     }
@@ -74,7 +74,7 @@ class FileActuator(BaseActuator):
     _drafted: bytes | None = field(default=None, init=False)
     _leaving: set[str] = field(default_factory=set, init=False)
 
-    def read(self, *, words_lost: bool = False) -> list[Foreign]:
+    def read(self, *, words_lost: bool = False) -> list[Drift]:
         """Looks at the file: new queues join the baseline, others' edits are found.
 
         ``words_lost``: another controller wrote the file, and what it said last is lost: a value may be its own.
@@ -85,28 +85,28 @@ class FileActuator(BaseActuator):
             return []
         file = parse_allocations(data, source=self.place.name)
         names = frozenset((*file.configured_leaves, *file.configured_parents))
-        found: list[Foreign] = []
+        found: list[Drift] = []
         self._data, self._file, self._names, self._drafted = data, file, names, None
         self._leaving.clear()
         # That the file once had an element for the root stays known: see `dangers`.
         for gone in sorted(self.baseline.keys() - names - {ROOT}):
             self._depart(gone)
         older = any(
-            values_of(file.settings.get(path))["weight"] not in ours.get("weight", [])
-            for path, ours in self.ours.items()
-            if path in names and ours.get("weight")
+            values_of(file.settings.get(path))["weight"] not in managed.get("weight", [])
+            for path, managed in self.managed.items()
+            if path in names and managed.get("weight")
         )
         for path in sorted(names):
-            said = values_of(file.settings.get(path))
-            if path not in self.baseline and self._come_back(path, said, older):
+            present = values_of(file.settings.get(path))
+            if path not in self.baseline and self._come_back(path, present, older):
                 # The weight is of the time when it went.
-                found.append(Foreign(path, "weight", str(said["weight"])))
-            found += self._reclaim(path, said)
-            known = self.baseline.setdefault(path, {"weight": said["weight"]})
-            if words_lost and not self.ours.get(path, {}).get("weight") and said["weight"] != known["weight"]:
+                found.append(Drift(path, "weight", str(present["weight"])))
+            found += self._reclaim(path, present)
+            known = self.baseline.setdefault(path, {"weight": present["weight"]})
+            if words_lost and not self.managed.get(path, {}).get("weight") and present["weight"] != known["weight"]:
                 # What differs from the entitlement is found foreign below.
-                self.ours.setdefault(path, {})["weight"] = [known["weight"]]
-        stands = _said(file, names)
+                self.managed.setdefault(path, {})["weight"] = [known["weight"]]
+        stands = _present_values(file, names)
         for edit in self._merge(stands, words_lost=words_lost):
             found.append(edit)
             if stands[edit.queue][edit.attribute] == self.baseline[edit.queue].get(edit.attribute):
@@ -129,7 +129,7 @@ class FileActuator(BaseActuator):
         return self.texts.setdefault(path, {})
 
     def _stands(self) -> dict[str, Values]:
-        return _said(parse_allocations(self.place.read(), source=self.place.name))
+        return _present_values(parse_allocations(self.place.read(), source=self.place.name))
 
     def _look_anew(self) -> None:
         self._data, self._drafted = b"", None
@@ -140,21 +140,21 @@ class FileActuator(BaseActuator):
         else:
             BaseActuator._depart(self, path)
 
-    def _come_back(self, path: str, said: Values, older: bool) -> bool:
+    def _come_back(self, path: str, present: Values, older: bool) -> bool:
         """A queue that comes back with a weight that was ours has its own entitlement; whether it did.
 
         One that the controller had named is the controller's again: unless its weight is a round number, which a person
         may have written too, and nothing else in the file is ``older`` than what was written last.
         """
         named = "named" in self.departed.get(path, {})
-        if named and not older and is_round(said["weight"]):
+        if named and not older and is_round(present["weight"]):
             return False
-        kept = self._returned(path, said["weight"])
+        kept = self._returned(path, present["weight"])
         if kept is None:
             return False
         if named:
             self.departed[path], self.named[path] = kept, kept["named"]
-            self.baseline[path], self.ours[path] = {"weight": None}, {"weight": [said["weight"]]}
+            self.baseline[path], self.managed[path] = {"weight": None}, {"weight": [present["weight"]]}
         else:
             self.texts[path] = kept.get("texts", {})
         return True
@@ -241,7 +241,7 @@ class FileActuator(BaseActuator):
     def prepare(self, attributes: Attributes) -> Prepared:
         """The file with these attributes, as of the last `read`. InputError where the file cannot take them.
 
-        What will be written is in ``ours`` and ``baseline`` from then on: keep them before it is.
+        What will be written is in ``managed`` and ``baseline`` from then on: keep them before it is.
         """
         self.generation += 1
         file, names, problems = self._file, self._names, []
@@ -262,7 +262,7 @@ class FileActuator(BaseActuator):
         for path in [path for path in wanted if path not in names]:
             if any(value is not None for key, value in wanted.pop(path).items() if key != "weight"):
                 problems.append(f"{path} is not in the file: its limits cannot be set")
-        changes = self._changes(self._due(wanted, _said(self._file, self._names)))
+        changes = self._changes(self._due(wanted, _present_values(self._file, self._names)))
         edited = edit_parsed(self._base(), self._file, changes, source=self.place.name)
         self._remember(edited)
         for path in self.named.keys() & wanted.keys():
@@ -272,7 +272,7 @@ class FileActuator(BaseActuator):
 
     def original(self) -> Prepared:
         """The file as the administrator has it: unless somebody has edited it since, byte for byte."""
-        changes = self._changes(self._due({}, _said(self._file, self._names)))
+        changes = self._changes(self._due({}, _present_values(self._file, self._names)))
         edited = edit_parsed(self._data, self._file, changes, source=self.place.name)
         after, says = edited.document, edited.says
         if self.named:
@@ -286,10 +286,10 @@ class FileActuator(BaseActuator):
     def _remember(self, edited: Edited) -> None:
         """What the administrator wrote, where it is being replaced for the first time."""
         for path, was in edited.was.items():
-            texts, said = self.texts.setdefault(path, {}), values_of(self._file.settings.get(path))
+            texts, present = self.texts.setdefault(path, {}), values_of(self._file.settings.get(path))
             for attribute, text in was.items():
                 # What somebody else has written since is not the administrator's text.
-                if said[attribute] == self.baseline.get(path, {}).get(attribute):
+                if present[attribute] == self.baseline.get(path, {}).get(attribute):
                     texts.setdefault(attribute, text)
         for path in edited.opened:
             self.texts.setdefault(path, {})[OPENED] = None
@@ -344,27 +344,27 @@ class FileActuator(BaseActuator):
         few = float32(float(f"{share:.5g}")) == share
         return float32(float(f"{share:.3g}")) == share or (few and grid_weight(share) != share)
 
-    def _unite(self, stands: Mapping[str, Values]) -> list[Foreign]:
+    def _unite(self, stands: Mapping[str, Values]) -> list[Drift]:
         """Weights go with any others; a scheduling policy may not go with one that the administrator has now."""
         policy: Attribute = "scheduling_policy"
-        if not any(policy in ours for ours in self.ours.values()):
+        if not any(policy in managed for managed in self.managed.values()):
             return []
         wrong = {one.queue for one in refused(self._check_own())}
         wrong -= {one.queue for one in refused(check_document(self._data, source="").errors)}
         found = []
-        for path in sorted(self.ours):
+        for path in sorted(self.managed):
             near = path in wrong or any((queue or "").rpartition(".")[0] == path for queue in wrong)
-            if near and path in stands and policy in self.ours[path]:
+            if near and path in stands and policy in self.managed[path]:
                 value = stands[path][policy]
                 if value != self.baseline[path].get(policy):
                     self.baseline[path][policy] = value
-                    self.ours[path][policy][:] = [value]
-                    found.append(Foreign(path, policy, str(value)))
+                    self.managed[path][policy][:] = [value]
+                    found.append(Drift(path, policy, str(value)))
         return found
 
     def _check_own(self) -> list[Finding]:
         """The mistakes in the administrator's own file."""
-        changes = self._changes(self._restored(_said(self._file, self._names)).items())
+        changes = self._changes(self._restored(_present_values(self._file, self._names)).items())
         own = edit_parsed(self._base(), self._file, changes, source=self.place.name).document
         return check_document(own, source=self.place.name).errors
 
@@ -403,7 +403,7 @@ class FileActuator(BaseActuator):
         It shows a maximum share that is raised to the minimum share and cut to the cluster.
         """
         found: dict[str, str] = {}
-        for path, ours in self.ours.items():
+        for path, managed in self.managed.items():
             shown = status.queues.get(path)
             if shown is None or path not in self._names:
                 continue
@@ -416,7 +416,7 @@ class FileActuator(BaseActuator):
                 "max_resources": (most, shown.maximum),
             }
             for attribute, (has, shows) in wanted.items():
-                if attribute in ours and has != shows:
+                if attribute in managed and has != shows:
                     words = [resource_text(one) if isinstance(one, Resource) else str(one) for one in (shows, has)]
                     found[path] = f"its {attribute.replace('_', ' ')} is {words[0]}, not {words[1]}"
         return found
@@ -425,7 +425,7 @@ class FileActuator(BaseActuator):
         return finite(value) if attribute == "weight" and value is not None else value
 
 
-def _said(file: AllocationFile, names: Collection[str] | None = None) -> dict[str, Values]:
+def _present_values(file: AllocationFile, names: Collection[str] | None = None) -> dict[str, Values]:
     """What a file says of the queues that it names, or of these."""
     if names is None:
         names = {*file.configured_leaves, *file.configured_parents}

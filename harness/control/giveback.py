@@ -28,7 +28,7 @@ from harness.yarn.rmclient import RmClient
 _BY_ITSELF = "when the ResourceManager looks at the file next (10 to 20 s)"
 #: How often a release is tried again where somebody else changes the configuration at the same moment.
 _ATTEMPTS = 5
-Owner = FileActuator | CapacityActuator
+Actuator = FileActuator | CapacityActuator
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class NotReleased(InputError):
 
 
 def release(
-    owner: Owner,
+    actuator: Actuator,
     store: LedgerStore,
     lease: Lease | None,
     open_client: Callable[[], RmClient | None],
@@ -69,7 +69,7 @@ def release(
 
     Parameters
     ----------
-    owner, store, lease : whose the values are, the ledger, and the lease (None: there is none).
+    actuator, store, lease : whose the values are, the ledger, and the lease (None: there is none).
     open_client : called once the file is written; returns None, or raises Unreachable, where there is no RM.
     settings : the controller's.
     released : a guard's release (harness.control.released). The lease is kept then and says so, or a spare controller
@@ -85,19 +85,19 @@ def release(
     notes: list[tuple[str, str]] = []
     signed = lease is not None and _noted(notes, "lease", lease.hold)
     if lease is not None:
-        adopt(owner, store, lease)
+        adopt(actuator, store, lease)
     for attempt in range(_ATTEMPTS):
-        owner.read()
-        prepared = owner.original()
+        actuator.read()
+        prepared = actuator.original()
         if lease is not None:
-            signed &= _noted(notes, "lease", partial(lease.keep, owner.document(), released))
+            signed &= _noted(notes, "lease", partial(lease.keep, actuator.document(), released))
         try:
-            refused = _write(owner, prepared, _still(lease, signed=signed))
+            refused = _write(actuator, prepared, _still(lease, signed=signed))
             break
         except FileChanged:
             if attempt == _ATTEMPTS - 1:
                 raise
-    refusals = (*owner.refusals(), *owner.problems_of(prepared))
+    refusals = (*actuator.refusals(), *actuator.problems_of(prepared))
     notes += [("release", problem) for problem in prepared.problems]
     client = None
     try:
@@ -109,15 +109,15 @@ def release(
         words = "; ".join(f"below {parent} the controller's stay: {why}" for parent, why in refused.items())
     else:
         try:
-            words = put_in_force(owner, prepared, client, settings, refusals)
+            words = put_in_force(actuator, prepared, client, settings, refusals)
             # A Capacity Scheduler checks what it loads as it does when it starts.
-            taken = isinstance(owner, CapacityActuator) and words.startswith(f"{_restored(owner)} in force")
+            taken = isinstance(actuator, CapacityActuator) and words.startswith(f"{_restored(actuator)} in force")
             failed = bool(refusals) and not taken
         except YarnfairError as error:
-            words = f"{_restored(owner)} written, but not in force: {error.line()}"
-        owner.forget()
-    _noted(notes, "ledger", lambda: store.commit(documents=owner.document() | _given_back(store)))
-    _noted(notes, "file", lambda: clear(owner, lease))
+            words = f"{_restored(actuator)} written, but not in force: {error.line()}"
+        actuator.forget()
+    _noted(notes, "ledger", lambda: store.commit(documents=actuator.document() | _given_back(store)))
+    _noted(notes, "file", lambda: clear(actuator, lease))
     if lease is not None and signed and not refused:
         _noted(notes, "lease", partial(lease.keep, {}, released))
         if released is None:
@@ -125,14 +125,14 @@ def release(
     return Release(words, failed, tuple(dict.fromkeys(notes)), prepared)
 
 
-def _write(owner: Owner, prepared: Prepared, still: Callable[[], None]) -> dict[str, str]:
+def _write(actuator: Actuator, prepared: Prepared, still: Callable[[], None]) -> dict[str, str]:
     """Write it; by parent, why a store has refused what belongs to its children, if it has."""
     try:
-        owner.write(prepared, still)
+        actuator.write(prepared, still)
     except Refused:
-        if owner.beside is not None:
+        if actuator.beside is not None:
             raise
-        return owner.write_groups(prepared, still)
+        return actuator.write_groups(prepared, still)
     return {}
 
 
@@ -166,14 +166,14 @@ def _noted(notes: list[tuple[str, str]], kind: str, do: Callable[[], object]) ->
 
 
 def give_back(
-    owner: Owner, store: LedgerStore, lease: Lease | None, released: Mapping[str, Any] | None = None
+    actuator: Actuator, store: LedgerStore, lease: Lease | None, released: Mapping[str, Any] | None = None
 ) -> Prepared:
     """Restore the administrator's values where they are kept, and tell no ResourceManager; what was written.
 
     Raises what `release` raises, and NotReleased.
     """
     settings = ControlSettings(refresh="poll")
-    done = release(owner, store, lease, lambda: None, settings, released)
+    done = release(actuator, store, lease, lambda: None, settings, released)
     if done.failed:
         raise NotReleased(done.words)
     return done.prepared
@@ -185,7 +185,7 @@ def _given_back(store: LedgerStore) -> dict[str, Any]:
     return {"look": {**look, "given_back": True}} if isinstance(look, dict) else {}
 
 
-def adopt(owner: Owner, store: LedgerStore, lease: Lease) -> str:
+def adopt(actuator: Actuator, store: LedgerStore, lease: Lease) -> str:
     """Takes over what another controller said of the file, unless the ledger itself knows. Raises InputError.
 
     Of its own words those that are later than the ledger are taken over: an older copy of the ledger was restored. What
@@ -193,46 +193,46 @@ def adopt(owner: Owner, store: LedgerStore, lease: Lease) -> str:
 
     Nonsense is taken from nobody, and forgotten: who knows the file goes on, and can give it back.
     """
-    own = lease.said_by == store.identity
-    later = generation_of(lease.said.get("generation")) if lease.said else 0
-    if own and owner.baseline and later > owner.generation:
-        before = owner.generation
+    own = lease.announced_by == store.identity
+    later = generation_of(lease.announced.get("generation")) if lease.announced else 0
+    if own and actuator.baseline and later > actuator.generation:
+        before = actuator.generation
         try:
-            owner.adopt(lease.said)
+            actuator.adopt(lease.announced)
         except Nonsense:
-            lease.forget_said()
+            lease.forget_announced()
             return ""
         return (
             f"the ledger is an older copy (generation {before}, the file was written up to {later}): whose the values "
             "in the file are was taken from the lease beside it, and what was counted since the copy, from what the "
             "ResourceManager still retains"
         )
-    if lease.said and not (own and owner.baseline):
+    if lease.announced and not (own and actuator.baseline):
         try:
             # Who goes on after a moment takes the file as one who never ended.
-            owner.adopt(lease.said, lives=lease.other_lives or lease.goes_on)
+            actuator.adopt(lease.announced, lives=lease.other_lives or lease.goes_on)
         except Nonsense:
-            lease.forget_said()
-            if not owner.baseline:
+            lease.forget_announced()
+            if not actuator.baseline:
                 raise
     return ""
 
 
-def clear(owner: Owner, lease: Lease | None) -> None:
+def clear(actuator: Actuator, lease: Lease | None) -> None:
     """Removes what killed writers have left beside the file. Only for who holds it: nobody else is writing then."""
-    if owner.beside is not None:
-        owner.beside.clear()
+    if actuator.beside is not None:
+        actuator.beside.clear()
     if lease is not None:
         lease.clear()
 
 
-def _restored(owner: Owner) -> str:
-    what = "capacities" if isinstance(owner, CapacityActuator) else "weights and limits"
+def _restored(actuator: Actuator) -> str:
+    what = "capacities" if isinstance(actuator, CapacityActuator) else "weights and limits"
     return f"the administrator's own {what} are"
 
 
 def put_in_force(
-    owner: Owner,
+    actuator: Actuator,
     prepared: Prepared,
     client: RmClient | None,
     settings: ControlSettings,
@@ -244,20 +244,20 @@ def put_in_force(
     Scheduler, also when it looks at its file next; not where it refuses it (``refusals``: why). Raises what else goes
     wrong.
     """
-    what = _restored(owner)
+    what = _restored(actuator)
     why = f", but a ResourceManager would refuse them: {in_short(refusals)}" if refusals else ""
     if settings.refresh == "poll":
         return f"{what} written{why}" if why else f"{what} written; in force {_BY_ITSELF}"
     try:
         if client is None:
             raise Unreachable("no ResourceManager was told")
-        owner.load(client)
+        actuator.load(client)
         if not settings.read_back:
             return f"{what} written and refreshed, not read back{why}"
-        owner.confirm(client, prepared.in_force, timeout_s=settings.effect_s, every_s=0.05)
+        actuator.confirm(client, prepared.in_force, timeout_s=settings.effect_s, every_s=0.05)
     except Unreachable as error:
         if why:
             return f"{what} written{why}; correct them before it is started ({error.what})"
-        also = f", or {_BY_ITSELF}" if isinstance(owner, FileActuator) else ", or by `yarn rmadmin -refreshQueues`"
+        also = f", or {_BY_ITSELF}" if isinstance(actuator, FileActuator) else ", or by `yarn rmadmin -refreshQueues`"
         return f"{what} written; {error.what}: in force when it starts{also}"
     return f"{what} in force{why}"

@@ -96,11 +96,11 @@ class Lease:
         #: Whether it was its own when it was read last before it was signed: a holder that was killed goes on.
         self.goes_on = False
         #: What the holder says of the file (`keep`), as it was last read or written.
-        self.said: dict[str, Any] = {}
+        self.announced: dict[str, Any] = {}
         #: Whether that is still to be written: a write of it failed.
-        self._unsaid = False
+        self._unannounced = False
         #: Who said that; whether the lease that was read last of another holder, or of nobody, says anything of it.
-        self.said_by, self.heard = "", False
+        self.announced_by, self.heard = "", False
         #: Whether what was read last was somebody's nonsense in place of a lease.
         self._nonsense = False
         #: Whether it took over with words that are older than what the holder before did: it passes on none.
@@ -161,7 +161,7 @@ class Lease:
                 hint="check the ResourceManager's address",
             )
         if self._renewed_s is None and self.words_lost:
-            self.said, self._silent = {}, True
+            self.announced, self._silent = {}, True
         self._renew(now, data)
 
     def _still_s(self, data: bytes, now: float) -> float:
@@ -190,7 +190,7 @@ class Lease:
         self._take_words(found)
         return _who(found) if found.get("owner") else ""
 
-    def keep(self, said: Mapping[str, Any], released: Mapping[str, Any] | None = None) -> None:
+    def keep(self, announced: Mapping[str, Any], released: Mapping[str, Any] | None = None) -> None:
         """What the holder says of the file, before it writes it; looks whether the lease is still its own.
 
         Raises HeldByAnother, or what keeps it from being read or written (InputError).
@@ -203,10 +203,11 @@ class Lease:
                 f"another controller has taken over ({_who(found)})", where=self.place.name, hint="stop one of them"
             )
         new = None if released is None else dict(released)
-        if self._unsaid or dict(said) != self.said or self.said_by != self.owner or new != self.released:
+        same = dict(announced) == self.announced and self.announced_by == self.owner and new == self.released
+        if self._unannounced or not same:
             # A copy, as whoever reads it has it: the owner goes on changing its own.
-            self.said, self.said_by, self.released = json.loads(json.dumps(dict(said))), self.owner, new
-            self._silent, self._unsaid = False, True
+            self.announced, self.announced_by, self.released = json.loads(json.dumps(dict(announced))), self.owner, new
+            self._silent, self._unannounced = False, True
             self._renew(self._clock(), data)
         elif self._renewed_s is None or self._clock() - self._renewed_s >= self.lease_s * RENEW_PART:
             # What is written next is to be over before the lease is.
@@ -237,7 +238,7 @@ class Lease:
 
         self._count += 1
         self.place.write(self._document(self.owner), still=unchanged)
-        self._renewed_s, self._seen, self._unsaid = now, None, False
+        self._renewed_s, self._seen, self._unannounced = now, None, False
         self._watch(now)
 
     def give_back(self) -> None:
@@ -311,28 +312,28 @@ class Lease:
         if self.standby is None:
             return
         try:
-            said = self.standby.read()
+            announced = self.standby.read()
         except YarnfairError:
             self._sign = None
             return
         if self._sign is None:
-            self._sign = (said, None)
-        elif said != self._sign[0]:
-            self._sign = (said, now)
+            self._sign = (announced, None)
+        elif announced != self._sign[0]:
+            self._sign = (announced, now)
 
     def _document(self, owner: str) -> bytes:
-        said = {
+        announced = {
             "owner": owner,
             "host": socket.gethostname(),
             **this_process(),
             "count": self._count,
             "lease_s": self.lease_s,
-            "said": self.said,
-            "said_by": "" if self._silent else self.said_by,
+            "said": self.announced,
+            "said_by": "" if self._silent else self.announced_by,
             "lost": self._silent,
             "released": self.released,
         }
-        return json.dumps(said).encode() + b"\n"
+        return json.dumps(announced).encode() + b"\n"
 
     def _read(self) -> tuple[bytes, dict[str, Any]]:
         """What stands there. What cannot be read as a lease, or is not there, is nobody's."""
@@ -358,9 +359,9 @@ class Lease:
                 self._stood = data
         return data, found
 
-    def forget_said(self) -> None:
+    def forget_announced(self) -> None:
         """What was read of the file is worth nothing."""
-        self.said, self.said_by, self.heard = {}, "", False
+        self.announced, self.announced_by, self.heard = {}, "", False
 
     @property
     def words_lost(self) -> bool:
@@ -369,10 +370,10 @@ class Lease:
 
     def _take_words(self, found: Mapping[str, Any]) -> None:
         """Take over what the lease says of the file. Not for its holder: somebody else may have written it."""
-        said, by = found.get("said"), found.get("said_by")
-        self.heard = isinstance(said, dict) and isinstance(by, str) and by != ""
-        if isinstance(said, dict) and isinstance(by, str):
-            self.said, self.said_by = said, by
+        announced, by = found.get("said"), found.get("said_by")
+        self.heard = isinstance(announced, dict) and isinstance(by, str) and by != ""
+        if isinstance(announced, dict) and isinstance(by, str):
+            self.announced, self.announced_by = announced, by
             released = found.get("released")
             self.released = released if isinstance(released, dict) else None
 

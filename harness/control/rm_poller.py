@@ -83,10 +83,10 @@ class RmPoller:
         #: Whether an empty list of applications was doubted at the last look.
         self._doubted = False
 
-    def look(self, owner: FileActuator | CapacityActuator) -> Observed:
+    def look(self, actuator: FileActuator | CapacityActuator) -> Observed:
         """One look at the RM; raises YarnfairError, then nothing has been taken into the accounts.
 
-        ``owner`` knows the administrator's entitlements and limits.
+        ``actuator`` knows the administrator's entitlements and limits.
         """
         client, settings = self.client, self.settings
         self.answer_s = 0.0
@@ -113,8 +113,8 @@ class RmPoller:
             raise Unreachable(f"{client.rest.http.current} answers, {base} did a moment before", where=base)
         # All that can raise comes before the accounts and the RM's identity change: a look that failed halfway would
         # otherwise swallow the news that another RM answers.
-        entitlements = owner.configured_weights() | dict(settings.entitlements)
-        min_shares, max_shares = owner.min_shares(), owner.max_shares(status.capacity)
+        entitlements = actuator.configured_weights() | dict(settings.entitlements)
+        min_shares, max_shares = actuator.min_shares(), actuator.max_shares(status.capacity)
         looks = looks_of(apps)
         if identity != self.identity and self.identity is not None:
             self._check_cluster(info, base, facts, looks, now_s)

@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.base.errors import YarnfairError
 from harness.control.core import ControlCore
-from harness.control.giveback import NotReleased, Owner, adopt, clear, release
+from harness.control.giveback import Actuator, NotReleased, adopt, clear, release
 from harness.control.guards import GuardWatch
 from harness.control.lease import RENEW_PART, HeldByAnother, Lease
 from harness.control.released import Released
@@ -40,26 +40,26 @@ class Tenure:
         self,
         settings: ControlSettings,
         client: RmClient,
-        owner: Owner,
+        actuator: Actuator,
         store: LedgerStore,
         core: ControlCore,
         *,
         dry_run: bool,
     ) -> None:
-        self.settings, self.client, self.owner, self.store, self.core = settings, client, owner, store, core
+        self.settings, self.client, self.actuator, self.store, self.core = settings, client, actuator, store, core
         self.dry_run = dry_run
         #: Whether a guard has released, until somebody says to go on.
         self.released = Released(store)
         self._guards = GuardWatch(settings.guards, flat=core.policy.dues_are_flat())
         writes = not dry_run and settings.mode != "shadow"
-        lease = owner.lease(store.identity, settings.lease_s, time.monotonic, store)
+        lease = actuator.lease(store.identity, settings.lease_s, time.monotonic, store)
         self._lease = lease if writes else None
         #: Another's, of whom writes nothing: it is read for whose the values in the file are.
         self._others = None if writes else lease
         #: Whether this controller may write the file.
         self.holds = self._lease is None and settings.mode != "shadow"
         #: Whether the ledger knows which values in the file are the administrator's.
-        self._informed = bool(owner.baseline)
+        self._informed = bool(actuator.baseline)
         #: Whether another controller wrote the file, and nobody knows what it said of it last.
         self._words_lost = False
         #: Whether it has been looked whether the ledger is an older copy, whose later words are lost.
@@ -67,7 +67,7 @@ class Tenure:
         #: When a tick last did all that it was to do (the lease's clock).
         self._good_s = time.monotonic()
         #: In a shadow: whether an earlier run of this ledger's controller was killed and left what it wrote.
-        self._left_over = settings.mode == "shadow" and left_values(store) and any(owner.ours.values())
+        self._left_over = settings.mode == "shadow" and left_values(store) and any(actuator.managed.values())
         #: What another controller said of the file, and was taken over; whether that one lived.
         self._adopted: tuple[dict[str, Any], bool] = ({}, False)
 
@@ -132,7 +132,7 @@ class Tenure:
         """
         self.core.forget_written()
         released = self.released.document()
-        done = release(self.owner, self.store, self._lease, lambda: self.client, self.settings, released)
+        done = release(self.actuator, self.store, self._lease, lambda: self.client, self.settings, released)
         self.holds = self._lease is None or released is not None
         for kind, text in done.notes:
             self._alarm(kind, text)
@@ -147,7 +147,7 @@ class Tenure:
             # Another controller has the file now, and with it what stands there.
             self._left_over = False
             return "another controller has taken over what an earlier run had written"
-        done = release(self.owner, self.store, lease, lambda: self.client, self.settings)
+        done = release(self.actuator, self.store, lease, lambda: self.client, self.settings)
         self._left_over = done.failed
         self._adopted = ({}, False)
         for kind, text in done.notes:
@@ -173,7 +173,7 @@ class Tenure:
             return False
         try:
             self._lease.hold(informed=self._informed)
-            adopt(self.owner, self.store, self._lease)
+            adopt(self.actuator, self.store, self._lease)
         except YarnfairError:
             return False
         self.holds = True
@@ -195,8 +195,8 @@ class Tenure:
         try:
             lease.hold(take=not self._blind(lease), informed=self._informed)
             if not held:
-                clear(self.owner, lease)
-                if lease.said_by not in ("", self.store.identity):
+                clear(self.actuator, lease)
+                if lease.announced_by not in ("", self.store.identity):
                     self.released.inherit(lease.released)
                     self._guards.begin()
             self.holds = True
@@ -225,30 +225,30 @@ class Tenure:
 
     def _adopt(self, lease: Lease) -> None:
         """What another controller says of the file is known here too; a new ledger begins with it."""
-        found = (lease.said, lease.other_lives)
+        found = (lease.announced, lease.other_lives)
         if found == self._adopted:
             return
         with self._alarmed("lease"):
-            if text := adopt(self.owner, self.store, lease):
+            if text := adopt(self.actuator, self.store, lease):
                 self._alarm("backup", text)
             self._adopted = found
-            self._informed |= bool(lease.said)
+            self._informed |= bool(lease.announced)
 
     def _check_copy(self) -> None:
         """An older copy of the ledger, whose later words no lease has: the file is held against what it remembers."""
         if self._copy_checked:
             return
-        before, seen = self.owner.generation, self.store.seen_generation
+        before, seen = self.actuator.generation, self.store.seen_generation
         if before < seen:
             with self._alarmed("file"):
-                self.owner.hold_against_file()
-                self.owner.read()
-                self.owner.generation = seen
+                self.actuator.hold_against_file()
+                self.actuator.read()
+                self.actuator.generation = seen
                 text = (
                     f"the ledger is an older copy (generation {before} of {seen}), and no lease tells whose the values "
                     "in the file are: round ones are taken for the administrator's, the others as the copy knows them"
                 )
-                if unknown := self.owner.unknown_shares():
+                if unknown := self.actuator.unknown_shares():
                     text += f"; name these in `queues` if they are not yours: {', '.join(unknown[:5])}"
                 self._alarm("backup", text)
                 self._copy_checked = True
@@ -266,7 +266,7 @@ class Tenure:
             self.core.forget_written()
             # Said beside the file it is a sign of life too: who is blind says it with the next weights.
             if self._lease is not None and self.holds and not self._blind(self._lease):
-                self._lease.keep(self.owner.document())
+                self._lease.keep(self.actuator.document())
 
     def _guard(self, now_s: float, why: str, *, seen: bool) -> None:
         """Past a guard the file is given back, once; until somebody says to go on, decisions are only said.
@@ -295,7 +295,7 @@ class Tenure:
     def _told(self, lease: Lease) -> bool:
         """Says beside the file whose its values are, before it is written; whether it is still ours to write."""
         try:
-            lease.keep(self.owner.document())
+            lease.keep(self.actuator.document())
         except HeldByAnother as error:
             self.holds = False
             self._alarm("lease", error.line())

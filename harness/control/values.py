@@ -131,7 +131,7 @@ def checked_values(values: Mapping[str, Any]) -> Values:
     return found
 
 
-def checked_ours(values: Mapping[str, Any]) -> dict[str, list[Any]]:
+def checked_managed(values: Mapping[str, Any]) -> dict[str, list[Any]]:
     """As `checked_values`, of the values that are a controller's."""
     return {name: list(found) for name, found in _known(values).items()}
 

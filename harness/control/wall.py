@@ -24,7 +24,7 @@ from typing import Any
 from harness.base.errors import YarnfairError
 from harness.base.files import plain
 from harness.control.actuator import Prepared
-from harness.control.capacity_actuator import CapacityActuator, owner_of
+from harness.control.capacity_actuator import CapacityActuator, open_actuator
 from harness.control.clock import SteadyClock
 from harness.control.clocks import Clocks, ClocksDiffer, read_clocks
 from harness.control.core import ControlCore
@@ -100,7 +100,7 @@ class Controller(Tenure):
         clock: Callable[[], float] | None = None,
         dry_run: bool = False,
     ) -> None:
-        owner = owner_of(place, store.document)
+        actuator = open_actuator(place, store.document)
         core = ControlCore(
             policy,
             period_s=settings.period_s,
@@ -109,7 +109,7 @@ class Controller(Tenure):
             remember=True,
             max_ratio=None if settings.mode == "full" else settings.max_ratio,
         )
-        super().__init__(settings, client, owner, store, core, dry_run=dry_run)
+        super().__init__(settings, client, actuator, store, core, dry_run=dry_run)
         self.policy, self.on_tick = policy, on_tick
         self._policy_document = [policy.name, plain(asdict(policy.settings))]
         self.accounts = store.accounts()
@@ -164,13 +164,13 @@ class Controller(Tenure):
         entitlements = self.settings.entitlements
         if not entitlements:
             return
-        known = {*self.client.rest.scheduler().queues, *self.owner.departed, *self.owner.baseline}
+        known = {*self.client.rest.scheduler().queues, *self.actuator.departed, *self.actuator.baseline}
         state = self.store.document("ledger") or {}
         for part in ("weights", "departed"):
             known.update(state.get(part) or {})
         with contextlib.suppress(YarnfairError):
             # A file that the RM has not loaded yet.
-            known |= self.owner.names()
+            known |= self.actuator.names()
         if text := check_entitlements(entitlements, known, self.settings.accept):
             self.announce("note", text)
 
@@ -255,22 +255,22 @@ class Controller(Tenure):
         try:
             self._read()
             if not self._decided:
-                self._tick.before = self.owner.present()
-            if refusals := self.owner.refusals():
+                self._tick.before = self.actuator.present()
+            if refusals := self.actuator.refusals():
                 what = f"the administrator's own configuration would be refused: {in_short(refusals)}"
                 self._alarm("invalid", f"{what}; nothing is written until it is corrected")
             self._checked("file", "invalid")
         except YarnfairError as error:
-            if not self.owner.baseline:
+            if not self.actuator.baseline:
                 # Without the file nobody's entitlement is known.
                 return self.core.handle(ObservationFailed(self.clock(), error.line()))
             # What is in force stays; accounts go on.
             self._alarm("file", error.line())
         if self.holds:
-            for danger in self.owner.dangers():
+            for danger in self.actuator.dangers():
                 self._alarm("foreign", f"somebody else wrote the allocation file: {danger}")
         try:
-            observed = self._look.look(self.owner)
+            observed = self._look.look(self.actuator)
         except ClocksDiffer as error:
             return self.core.handle(ObservationFailed(self.clock(), error.line(), "clock"))
         except OtherCluster as error:
@@ -321,17 +321,17 @@ class Controller(Tenure):
         if reading.shift_s:
             self.accounts.shift(reading.shift_s)
             self.core.shift(reading.shift_s)
-            self.owner.shift(reading.shift_s)
+            self.actuator.shift(reading.shift_s)
         if steady is not None:
             steady.set(reading.now_s)
         self._clock_compared = True
 
     def _read(self) -> None:
         """Read the configuration and announce what others have made of ours. Raises what reading it raises."""
-        foreign = self.owner.read(words_lost=self._words_lost)
-        if foreign and self.holds:
-            shown = "; ".join(edit.line() for edit in foreign[:5])
-            more = f" and {len(foreign) - 5} more" if len(foreign) > 5 else ""
+        drift = self.actuator.read(words_lost=self._words_lost)
+        if drift and self.holds:
+            shown = "; ".join(edit.line() for edit in drift[:5])
+            more = f" and {len(drift) - 5} more" if len(drift) > 5 else ""
             self._alarm("foreign", f"somebody else wrote the allocation file: {shown}{more}")
             self.core.forget_written()
 
@@ -353,7 +353,7 @@ class Controller(Tenure):
     def _traps(self) -> tuple[Trap, ...]:
         """Those that nobody accepted. Who reads nothing back misses nothing."""
         accepted = self.settings.accept if self.settings.read_back else {*self.settings.accept, "read-back"}
-        found = self.owner.traps(self.client, self._look.hadoop)
+        found = self.actuator.traps(self.client, self._look.hadoop)
         return tuple(trap for trap in found if trap.name not in accepted)
 
     # --- writing ---
@@ -372,17 +372,17 @@ class Controller(Tenure):
         reached = False
         try:
             if not self.dry_run and (
-                self.owner.refusals() or self._waits() or any(trap.blocking for trap in self._traps())
+                self.actuator.refusals() or self._waits() or any(trap.blocking for trap in self._traps())
             ):
                 return self._passive()
             if self.settings.ad_hoc == "name" and tick.snapshot is not None:
                 leaves = {q.name: q.running_apps > 0 or q.demand != ZERO for q in tick.snapshot.leaves()}
-                self.owner.name_queues(leaves, tick.snapshot.time_s)
-            prepared = self.prepared = self.owner.prepare(attributes)
+                self.actuator.name_queues(leaves, tick.snapshot.time_s)
+            prepared = self.prepared = self.actuator.prepare(attributes)
             self._checked("ad-hoc")
             for problem in prepared.problems:
                 self._alarm("ad-hoc", problem)
-            if problems := () if self.owner.refusals() else self.owner.problems_of(prepared):
+            if problems := () if self.actuator.refusals() else self.actuator.problems_of(prepared):
                 return self._take_back(f"not written, the ResourceManager would refuse it: {in_short(problems)}")
             if self.dry_run:
                 return self._passive()
@@ -393,15 +393,15 @@ class Controller(Tenure):
                 )
             if self._lease is not None and not self._told(self._lease):
                 return self._passive()
-            self.owner.write(prepared, self._lease.lasts if self._lease is not None else always)
+            self.actuator.write(prepared, self._lease.lasts if self._lease is not None else always)
             reached, tick.wrote = True, prepared.changed
             self._in_force, self._written_s = prepared.in_force, self.clock()
             if self.settings.refresh == "rpc":
-                self.owner.load(self.client)
+                self.actuator.load(self.client)
             self._checked("actuation")
         except YarnfairError as error:
             # Only a store refuses what is written; where a file is kept, a refusal of it left the old one there.
-            if isinstance(error, Refused) and (reached or self.owner.beside is None):
+            if isinstance(error, Refused) and (reached or self.actuator.beside is None):
                 return self._take_back(error.line())
             tick.record = None
             following = self.core.handle(Actuated(self.clock(), ok=False, reason=error.line()))
@@ -416,7 +416,7 @@ class Controller(Tenure):
         if self._refused is None:
             return False
         kind, reason, until_s, edits = self._refused
-        if self.clock() >= until_s or self.owner.edits != edits:
+        if self.clock() >= until_s or self.actuator.edits != edits:
             return False
         self._alarm(kind, reason)
         return True
@@ -434,21 +434,21 @@ class Controller(Tenure):
 
     def _hold_off(self, kind: str, reason: str) -> None:
         """What the RM does not take is not tried again in every period."""
-        self._refused = kind, reason, self.clock() + self._refused_gap_s, self.owner.edits
+        self._refused = kind, reason, self.clock() + self._refused_gap_s, self.actuator.edits
         self._refused_gap_s = min(2 * self._refused_gap_s, max(_MOST_REFUSED_S, self.settings.period_s))
 
     def _restored(self) -> str:
         """Write the administrator's own values as one unit and have them loaded; what became of that, in words."""
         try:
             self._read()
-            original = self.owner.original()
+            original = self.actuator.original()
             if not self._keep(look=False):
                 return "the administrator's own values are not restored: the ledger cannot be kept"
-            self.owner.write(original, self._lease.lasts if self._lease is not None else always)
+            self.actuator.write(original, self._lease.lasts if self._lease is not None else always)
             self._tick.wrote |= original.changed
             self._in_force, self._written_s = original.in_force, self.clock()
             if self.settings.refresh == "rpc":
-                self.owner.load(self.client)
+                self.actuator.load(self.client)
         except YarnfairError as error:
             return f"the administrator's own values are not in force either: {error.line()}"
         return "the administrator's own values are restored"
@@ -482,15 +482,15 @@ class Controller(Tenure):
         try:
             try:
                 limit_s = 0.0 if decided_s is None else self.settings.effect_s
-                self.owner.confirm(self.client, wanted, timeout_s=limit_s, every_s=0.02)
+                self.actuator.confirm(self.client, wanted, timeout_s=limit_s, every_s=0.02)
                 shown = dict(written.weights)
-                if self.owner.writes_more:
-                    others = self.owner.differences(self.client.rest.scheduler())
+                if self.actuator.writes_more:
+                    others = self.actuator.differences(self.client.rest.scheduler())
             except NotEffective as error:
                 if poll and age_s < POLL_EFFECT_S:
                     self.core.write_gap_s = math.inf
                     return []
-                wrong, queues = True, self.owner.in_force(self.client)
+                wrong, queues = True, self.actuator.in_force(self.client)
                 # The file may hold scaled weights: what is as wanted is shown as the core wrote it.
                 shown = {
                     path: weight if path not in error.wrong else queues.get(path, math.nan)
@@ -524,7 +524,7 @@ class Controller(Tenure):
         """The file once more as it is. An RM that was loading when the file was replaced takes it for loaded, and looks
         again only when it is newer."""
         with self._alarmed("actuation"):
-            self.owner.touch()
+            self.actuator.touch()
             self._checked("actuation")
 
     def _verification_due(self) -> bool:
@@ -542,7 +542,7 @@ class Controller(Tenure):
         ledger = self.core.ledger
         documents: dict[str, Any] = {
             "rm": self._look.identity,
-            **self.owner.document(),
+            **self.actuator.document(),
             "policy": self._policy_document,
             # A shadow must know what an earlier run had written, until it has given that back.
             "wrote": self._left_over if self.settings.mode == "shadow" else self.holds or None,
@@ -567,7 +567,7 @@ class Controller(Tenure):
         """The weights for those who read the ledger: a shadow's are in no file, so what stands there is shown."""
         if self.shadow and not self.dry_run:
             with contextlib.suppress(YarnfairError):
-                return self.owner.present()
+                return self.actuator.present()
         return self.core.written.weights if self.core.written is not None else {}
 
     def _seen(self) -> dict[str, Any] | None:
@@ -582,7 +582,7 @@ class Controller(Tenure):
             began_s=ledger.start_s,
             holds=self.holds,
             mode=self.settings.mode,
-            scheduler=CAPACITY if isinstance(self.owner, CapacityActuator) else "",
+            scheduler=CAPACITY if isinstance(self.actuator, CapacityActuator) else "",
             released=self.released.why,
             released_s=self.released.since_s,
             alarms=[[alarm.kind, alarm.text] for alarm in self._tick.alarms],

@@ -116,14 +116,14 @@ def release(folder: Path, now: Moment) -> Released:
 
     path = folder / "fair-scheduler.xml"
     path.write_bytes(_ALLOCATIONS)
-    owner = FileActuator(LocalStore(path))
+    actuator = FileActuator(LocalStore(path))
     with LedgerStore(folder / "ledger.db") as store:
-        owner.read()
-        prepared = owner.prepare(Attributes({f"root.{queue}": weight for queue, weight in now.weights.items()}))
-        store.commit(documents=owner.document())
-        owner.write(prepared)
+        actuator.read()
+        prepared = actuator.prepare(Attributes({f"root.{queue}": weight for queue, weight in now.weights.items()}))
+        store.commit(documents=actuator.document())
+        actuator.write(prepared)
         steered = path.read_bytes()
-        give_back(owner, store, None)
+        give_back(actuator, store, None)
     return Released(_ALLOCATIONS, steered, path.read_bytes())
 
 

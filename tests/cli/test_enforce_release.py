@@ -42,14 +42,14 @@ class Site:
         )
         place = LocalStore(self.file)
         with LedgerStore(folder / "ledger.db") as store:
-            owner = FileActuator.restored(place, store.document)
-            owner.read()
-            prepared = owner.prepare(Attributes({"root.a": 500.0, "root.b": 250.0}))
-            store.commit(documents=owner.document())
+            actuator = FileActuator.restored(place, store.document)
+            actuator.read()
+            prepared = actuator.prepare(Attributes({"root.a": 500.0, "root.b": 250.0}))
+            store.commit(documents=actuator.document())
             self.lease = lease_of(place, store.identity, 30.0, lambda: 0.0)
             self.lease.hold()
-            self.lease.keep(owner.document())
-            owner.write(prepared)
+            self.lease.keep(actuator.document())
+            actuator.write(prepared)
         for left in (".fair-scheduler.xml.yarnfair-x", "..fair-scheduler.xml.lease.yarnfair-y"):
             (self.file.parent / left).write_bytes(b"half")
 

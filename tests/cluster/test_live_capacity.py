@@ -325,15 +325,17 @@ def test_a_lift_by_priority_is_in_force_and_goes_back(store: Rm) -> None:
     source = StoreSource(store.client.rest.http)
     policy = f"{P}root.ordering-policy"
     before = source.write({policy: "priority-utilization"}, source.read())
-    owner = CapacityActuator(source)
-    owner.read()
-    owner.max_shares(Resource(4096, 16))
+    actuator = CapacityActuator(source)
+    actuator.read()
+    actuator.max_shares(Resource(4096, 16))
     shares = {"root.a": 1.0, "root.b": 2.0, "root.g": 1.0, "root.g.x": 30.0, "root.g.y": 70.0}
-    prepared = owner.prepare(Attributes(shares, min_shares={"root.g": Resource(512, 1), "root.g.x": Resource(512, 1)}))
-    owner.write(prepared)
-    owner.confirm(store.client, prepared.in_force, timeout_s=10, every_s=0.1)
+    prepared = actuator.prepare(
+        Attributes(shares, min_shares={"root.g": Resource(512, 1), "root.g.x": Resource(512, 1)})
+    )
+    actuator.write(prepared)
+    actuator.confirm(store.client, prepared.in_force, timeout_s=10, every_s=0.1)
     assert (source.read().values[f"{P}root.g.priority"], source.read().values[f"{P}root.g.x.priority"]) == ("1", "1")
-    owner.write(owner.original())
+    actuator.write(actuator.original())
     assert source.read().values == before.values
     source.write({policy: None}, source.read())
 

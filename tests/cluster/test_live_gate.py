@@ -159,7 +159,7 @@ def test_a_store_is_given_back_with_what_the_administrator_has_changed_in_it(tmp
             source.write(dict(new), source.read())
             report = controller.tick()
             assert {alarm.kind for alarm in report.alarms} <= {"foreign", "note"}
-            assert controller.owner.configured_weights() == pytest.approx({"root.a": 30, "root.b": 30, "root.c": 40})
+            assert controller.actuator.configured_weights() == pytest.approx({"root.a": 30, "root.b": 30, "root.c": 40})
             assert controller.stop("release") == "stopped; the administrator's own capacities are in force"
         assert rm.settings() == pytest.approx({"root.a": 30, "root.b": 30, "root.c": 40})
 

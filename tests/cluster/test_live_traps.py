@@ -185,12 +185,12 @@ def test_the_zk_store_hangs_once_its_log_has_outgrown_zookeepers_largest_node(
                 with rm.controller() as controller:
                     assert traps(controller.tick()) == (set() if more else {"zk-log"})
                 with RmClient(rm.client.rms, HttpOptions(attempts=1, read_timeout_s=15, deadline_s=20)) as client:
-                    owner, written = CapacityActuator(StoreSource(client.rest.http)), 0
+                    actuator, written = CapacityActuator(StoreSource(client.rest.http)), 0
                     with contextlib.suppress(Unreachable):
                         while written < 200:
-                            owner.read()
+                            actuator.read()
                             weights = {path: float(100 + (written + n) % 7) for n, path in enumerate(paths)}
-                            owner.write(owner.prepare(Attributes(weights)))
+                            actuator.write(actuator.prepare(Attributes(weights)))
                             written += 1
                 assert written == 200 if more else 20 < written < 200, written
 

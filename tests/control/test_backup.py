@@ -169,18 +169,18 @@ def test_a_file_opened_while_enforced_and_saved_after_the_stop_keeps_the_adminis
 def test_limits_that_were_given_back_and_come_back_are_no_administrators(tmp_path: Path) -> None:
     place = MemoryPlace(FILE)
     with LedgerStore(tmp_path / "ledger.db") as store:
-        owner = FileActuator.restored(place, store.document)
-        owner.read()
-        owner.write(owner.prepare(Attributes({"root.a": 4.8125}, max_shares={"root.a": Resource(777, 7)})))
+        actuator = FileActuator.restored(place, store.document)
+        actuator.read()
+        actuator.write(actuator.prepare(Attributes({"root.a": 4.8125}, max_shares={"root.a": Resource(777, 7)})))
         opened = place.data
-        owner.write(owner.original())
-        owner.forget()
+        actuator.write(actuator.original())
+        actuator.forget()
         assert place.data == FILE
-        store.commit(documents=owner.document())
+        store.commit(documents=actuator.document())
         place.data = opened
-        owner = FileActuator.restored(place, store.document)
-        assert {edit.attribute for edit in owner.read()} == {"weight", "max_resources"}
-        assert owner.original().after == FILE
+        actuator = FileActuator.restored(place, store.document)
+        assert {edit.attribute for edit in actuator.read()} == {"weight", "max_resources"}
+        assert actuator.original().after == FILE
 
 
 def test_a_weight_that_the_administrator_writes_after_a_release_is_his(tmp_path: Path) -> None:

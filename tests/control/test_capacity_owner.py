@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from harness.base.errors import InputError
-from harness.control.capacity_actuator import CapacityActuator, owner_of
+from harness.control.capacity_actuator import CapacityActuator, open_actuator
 from harness.control.values import Nonsense
 from harness.model.plan import Attributes
 from harness.model.resources import Resource
@@ -43,10 +43,10 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def owner(path: Path) -> CapacityActuator:
-    owner = CapacityActuator(FileSource(LocalStore(path)))
-    assert owner.read() == []
-    return owner
+def actuator(path: Path) -> CapacityActuator:
+    actuator = CapacityActuator(FileSource(LocalStore(path)))
+    assert actuator.read() == []
+    return actuator
 
 
 def edit(path: Path, old: str, new: str) -> None:
@@ -55,50 +55,50 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
-def test_entitlements_are_parts_of_the_cluster(owner: CapacityActuator) -> None:
-    assert owner.configured_weights() == pytest.approx(
+def test_entitlements_are_parts_of_the_cluster(actuator: CapacityActuator) -> None:
+    assert actuator.configured_weights() == pytest.approx(
         {"root.a": 25.0, "root.g": 75.0, "root.g.x": 30.0, "root.g.y": 45.0}
     )
 
 
-def test_who_has_written_nothing_follows_the_administrators_edits(owner: CapacityActuator, path: Path) -> None:
+def test_who_has_written_nothing_follows_the_administrators_edits(actuator: CapacityActuator, path: Path) -> None:
     edit(path, "1.0w", "9w")
-    assert owner.read() == []
-    assert owner.configured_weights()["root.a"] == pytest.approx(75.0)
+    assert actuator.read() == []
+    assert actuator.configured_weights()["root.a"] == pytest.approx(75.0)
 
 
-def test_shares_become_capacities_of_the_kind_that_was_there(owner: CapacityActuator, path: Path) -> None:
-    prepared = owner.prepare(Attributes(ALL))
+def test_shares_become_capacities_of_the_kind_that_was_there(actuator: CapacityActuator, path: Path) -> None:
+    prepared = actuator.prepare(Attributes(ALL))
     assert dict(prepared.in_force) == {"root.a": 2.0, "root.g": 2.0, "root.g.x": 25.0, "root.g.y": 75.0}
-    owner.write(prepared)
+    actuator.write(prepared)
     text = path.read_text()
     assert text == FILE.replace("1.0w", "2w").replace("3w", "2w").replace(" 40 ", "25").replace("60", "75")
-    assert owner.read() == []
+    assert actuator.read() == []
 
 
-def test_it_goes_back_to_the_byte(owner: CapacityActuator, path: Path) -> None:
-    owner.write(owner.prepare(Attributes(ALL, max_shares={"root.a": Resource(512, 1)})))
-    owner.max_shares(Resource(1024, 2))
-    owner.write(owner.prepare(Attributes(ALL, max_shares={"root.a": Resource(512, 1)})))
+def test_it_goes_back_to_the_byte(actuator: CapacityActuator, path: Path) -> None:
+    actuator.write(actuator.prepare(Attributes(ALL, max_shares={"root.a": Resource(512, 1)})))
+    actuator.max_shares(Resource(1024, 2))
+    actuator.write(actuator.prepare(Attributes(ALL, max_shares={"root.a": Resource(512, 1)})))
     assert "maximum-capacity</name><value>50<" in path.read_text()
-    owner.write(owner.original())
+    actuator.write(actuator.original())
     assert path.read_text() == FILE
 
 
-def test_a_plan_of_the_configured_shares_changes_nothing(owner: CapacityActuator) -> None:
-    assert not owner.prepare(Attributes(owner.configured_weights())).changed
+def test_a_plan_of_the_configured_shares_changes_nothing(actuator: CapacityActuator) -> None:
+    assert not actuator.prepare(Attributes(actuator.configured_weights())).changed
 
 
 def test_an_edit_that_does_not_sum_to_100_is_kept_and_filled_up_when_it_is_given_back(
-    owner: CapacityActuator, path: Path
+    actuator: CapacityActuator, path: Path
 ) -> None:
-    owner.write(owner.prepare(Attributes(ALL)))
+    actuator.write(actuator.prepare(Attributes(ALL)))
     edit(path, "<value>25</value>", "<value>10</value>")
     edit(path, "administrator's", "operator's")
-    found = owner.read()
+    found = actuator.read()
     assert [(f.queue, f.attribute, f.text) for f in found] == [("root.g.x", "capacity", "10")]
-    assert owner.refusals() == ("root.g: its children's capacities sum to 70; make them sum to 100",)
-    owner.write(owner.original())
+    assert actuator.refusals() == ("root.g: its children's capacities sum to 70; make them sum to 100",)
+    actuator.write(actuator.original())
     back = FILE.replace("administrator's", "operator's").replace(" 40 ", "10").replace("<value>60<", "<value>90<")
     assert path.read_text() == back
 
@@ -113,10 +113,10 @@ def percentages(**capacities: str) -> str:
 def begun(path: Path, file: str, shares: Mapping[str, float]) -> CapacityActuator:
     """A controller that has written shares into this file."""
     path.write_text(file)
-    owner = CapacityActuator(FileSource(LocalStore(path)))
-    owner.read()
-    owner.write(owner.prepare(Attributes(dict(shares))))
-    return owner
+    actuator = CapacityActuator(FileSource(LocalStore(path)))
+    actuator.read()
+    actuator.write(actuator.prepare(Attributes(dict(shares))))
+    return actuator
 
 
 THREE = percentages(a="50", b="25.0", c=" 25 ")
@@ -138,21 +138,21 @@ def test_an_administrators_new_queues_are_entitlements_that_sum_to_100(
     path: Path, theirs: str, now: Mapping[str, float] | None, restarted: bool
 ) -> None:
     """It wrote 120, with which no ResourceManager starts, and did not heal."""
-    owner = begun(path, THREE, MOVED)
-    kept = json.loads(json.dumps(owner.document()))
+    actuator = begun(path, THREE, MOVED)
+    kept = json.loads(json.dumps(actuator.document()))
     path.write_text(theirs)
     if restarted:
-        owner = CapacityActuator.restored(owner.place, kept.get)
-    owner.read()
-    assert owner.refusals() == ()
+        actuator = CapacityActuator.restored(actuator.place, kept.get)
+    actuator.read()
+    assert actuator.refusals() == ()
     if now is not None:
-        assert owner.configured_weights() == pytest.approx(now)
-    shares = {path: 1.0 + at for at, path in enumerate(owner.configured_weights())}
-    prepared = owner.prepare(Attributes(shares))
-    assert owner.problems_of(prepared) == ()
-    owner.write(prepared)
+        assert actuator.configured_weights() == pytest.approx(now)
+    shares = {path: 1.0 + at for at, path in enumerate(actuator.configured_weights())}
+    prepared = actuator.prepare(Attributes(shares))
+    assert actuator.problems_of(prepared) == ()
+    actuator.write(prepared)
     assert check_document(path.read_bytes(), source="written").valid
-    owner.write(owner.original())
+    actuator.write(actuator.original())
     assert path.read_text() == theirs, "and are what is given back"
 
 
@@ -168,39 +168,39 @@ def test_an_administrators_new_queues_are_entitlements_that_sum_to_100(
 def test_new_queues_that_do_not_sum_to_100_stop_the_writing_and_are_filled_up_on_release(
     path: Path, theirs: str, back: str
 ) -> None:
-    owner = begun(path, THREE, MOVED)
+    actuator = begun(path, THREE, MOVED)
     path.write_text(theirs)
-    owner.read()
-    (line,) = owner.refusals()
+    actuator.read()
+    (line,) = actuator.refusals()
     assert "sum to" in line
-    owner.write(owner.original())
+    actuator.write(actuator.original())
     assert path.read_text() == back
     assert check_document(path.read_bytes(), source="given back").valid
 
 
 def test_absolute_resources_of_siblings_are_one_unit_too(path: Path) -> None:
     file = percentages(a="[memory=4096,vcores=4]", b="[memory=4096,vcores=4]")
-    owner = begun(path, file, {"root.a": 3.0, "root.b": 1.0})
+    actuator = begun(path, file, {"root.a": 3.0, "root.b": 1.0})
     assert "[memory=6144,vcores=6]" in path.read_text()
     theirs = percentages(a="[memory=2048,vcores=2]", b="[memory=4096,vcores=4]", d="[memory=2048,vcores=2]")
     path.write_text(theirs)
-    owner.read()
-    assert owner.configured_weights() == pytest.approx({"root.a": 25.0, "root.b": 50.0, "root.d": 25.0})
-    owner.write(owner.original())
+    actuator.read()
+    assert actuator.configured_weights() == pytest.approx({"root.a": 25.0, "root.b": 50.0, "root.d": 25.0})
+    actuator.write(actuator.original())
     assert path.read_text() == theirs
 
 
 def test_capacities_of_an_older_copy_or_of_another_controller_are_nobodys_entitlement(path: Path) -> None:
-    owner = begun(path, THREE, MOVED)
+    actuator = begun(path, THREE, MOVED)
     older = path.read_text()
-    owner.write(owner.prepare(Attributes({"root.a": 51.7501, "root.b": 24.1, "root.c": 24.1499})))
+    actuator.write(actuator.prepare(Attributes({"root.a": 51.7501, "root.b": 24.1, "root.c": 24.1499})))
     others = percentages(a="51.1234", b="24.4383", c="24.4383")
     for data in (older, others):
         path.write_text(data)
-        assert not any(edit.taken for edit in owner.read())
-        assert owner.configured_weights() == pytest.approx({"root.a": 50.0, "root.b": 25.0, "root.c": 25.0})
-        owner.write(owner.prepare(Attributes({"root.a": 51.7501, "root.b": 24.1, "root.c": 24.1499})))
-    owner.write(owner.original())
+        assert not any(edit.taken for edit in actuator.read())
+        assert actuator.configured_weights() == pytest.approx({"root.a": 50.0, "root.b": 25.0, "root.c": 25.0})
+        actuator.write(actuator.prepare(Attributes({"root.a": 51.7501, "root.b": 24.1, "root.c": 24.1499})))
+    actuator.write(actuator.original())
     assert path.read_text() == THREE
 
 
@@ -212,17 +212,17 @@ def test_a_part_that_a_person_writes_out_is_a_persons() -> None:
 
 
 def test_a_queue_that_leaves_and_returns_with_the_controllers_capacity_keeps_its_entitlement(
-    owner: CapacityActuator, path: Path
+    actuator: CapacityActuator, path: Path
 ) -> None:
     """Taken off the list of queues, as Hadoop wants it, and put on it again; given back and begun anew meanwhile."""
-    owner.write(owner.prepare(Attributes(ALL)))
+    actuator.write(actuator.prepare(Attributes(ALL)))
     edit(path, "<value>a,g</value>", "<value>g</value>")
-    assert owner.read() == []
-    assert "root.a" not in owner.configured_weights()
-    owner.write(owner.original())
-    owner.forget()
-    kept = json.loads(json.dumps(owner.document()))
-    again, spare = owner_of(owner.place, kept.get), owner_of(owner.place, {}.get)
+    assert actuator.read() == []
+    assert "root.a" not in actuator.configured_weights()
+    actuator.write(actuator.original())
+    actuator.forget()
+    kept = json.loads(json.dumps(actuator.document()))
+    again, spare = open_actuator(actuator.place, kept.get), open_actuator(actuator.place, {}.get)
     again.read()
     spare.adopt(json.loads(json.dumps(again.document())))
     assert "a.capacity</name><value>2w<" in path.read_text(), "nobody gives back the capacity of a queue that is away"
@@ -234,39 +234,41 @@ def test_a_queue_that_leaves_and_returns_with_the_controllers_capacity_keeps_its
     assert path.read_text() == FILE
 
 
-def test_a_queue_that_returns_with_another_capacity_is_the_administrators(owner: CapacityActuator, path: Path) -> None:
-    owner.write(owner.prepare(Attributes(ALL)))
+def test_a_queue_that_returns_with_another_capacity_is_the_administrators(
+    actuator: CapacityActuator, path: Path
+) -> None:
+    actuator.write(actuator.prepare(Attributes(ALL)))
     edit(path, "<value>a,g</value>", "<value>g</value>")
-    owner.read()
+    actuator.read()
     edit(path, "<value>g</value>", "<value>a,g</value>")
     edit(path, "a.capacity</name><value>2w<", "a.capacity</name><value>9w<")
-    assert owner.read() == []
-    assert owner.configured_weights()["root.a"] == pytest.approx(75.0), "9 of 9 + 3"
+    assert actuator.read() == []
+    assert actuator.configured_weights()["root.a"] == pytest.approx(75.0), "9 of 9 + 3"
 
 
-def test_a_capacity_is_no_entitlement_where_its_writers_words_are_lost(owner: CapacityActuator, path: Path) -> None:
-    before = owner.configured_weights()
+def test_a_capacity_is_no_entitlement_where_its_writers_words_are_lost(actuator: CapacityActuator, path: Path) -> None:
+    before = actuator.configured_weights()
     edit(path, "1.0w", "9w")
-    assert [(f.queue, f.attribute, f.text) for f in owner.read(words_lost=True)] == [("root.a", "capacity", "9w")]
-    assert owner.configured_weights() == before
-    owner.write(owner.original())
+    assert [(f.queue, f.attribute, f.text) for f in actuator.read(words_lost=True)] == [("root.a", "capacity", "9w")]
+    assert actuator.configured_weights() == before
+    actuator.write(actuator.original())
     assert path.read_text() == FILE
 
 
-def test_a_limit_is_no_administrators_where_its_writers_words_are_lost(owner: CapacityActuator, path: Path) -> None:
-    owner.max_shares(Resource(1024, 2))
-    owner.write(owner.prepare(Attributes(ALL, max_shares={"root.a": Resource(512, 1)})))
+def test_a_limit_is_no_administrators_where_its_writers_words_are_lost(actuator: CapacityActuator, path: Path) -> None:
+    actuator.max_shares(Resource(1024, 2))
+    actuator.write(actuator.prepare(Attributes(ALL, max_shares={"root.a": Resource(512, 1)})))
     edit(path, "maximum-capacity</name><value>50<", "maximum-capacity</name><value>70<")
-    assert [(f.attribute, f.text) for f in owner.read(words_lost=True)] == [("maximum-capacity", "70")]
-    owner.write(owner.original())
+    assert [(f.attribute, f.text) for f in actuator.read(words_lost=True)] == [("maximum-capacity", "70")]
+    actuator.write(actuator.original())
     assert path.read_text() == FILE
 
 
 def test_a_new_controller_with_the_ledgers_documents_knows_whose_values_they_are(
-    owner: CapacityActuator, path: Path
+    actuator: CapacityActuator, path: Path
 ) -> None:
-    owner.write(owner.prepare(Attributes(ALL)))
-    again = CapacityActuator(FileSource(LocalStore(path)), owner.baseline, owner.ours)
+    actuator.write(actuator.prepare(Attributes(ALL)))
+    again = CapacityActuator(FileSource(LocalStore(path)), actuator.baseline, actuator.managed)
     assert again.read() == []
     assert again.configured_weights() == pytest.approx(
         {"root.a": 25.0, "root.g": 75.0, "root.g.x": 30.0, "root.g.y": 45.0}
@@ -280,32 +282,32 @@ def test_a_fair_schedulers_ledger_is_refused(path: Path) -> None:
         CapacityActuator(FileSource(LocalStore(path)), {"root.a": {"weight": 1.0}})
 
 
-def test_a_group_without_a_share_for_each_is_left_alone(owner: CapacityActuator) -> None:
-    prepared = owner.prepare(Attributes({"root.a": 3.0, "root.g": 1.0, "root.g.x": 1.0}))
+def test_a_group_without_a_share_for_each_is_left_alone(actuator: CapacityActuator) -> None:
+    prepared = actuator.prepare(Attributes({"root.a": 3.0, "root.g": 1.0, "root.g.x": 1.0}))
     assert set(prepared.in_force) == {"root.a", "root.g"}
     assert prepared.problems == ("the children of root.g keep their capacities: root.g.y has no share in the plan",)
 
 
-def test_a_lift_by_a_minimum_share_is_a_larger_capacity(owner: CapacityActuator) -> None:
-    owner.max_shares(Resource(10_000, 10))
-    lifted = owner.prepare(Attributes(ALL, {"root.g.x": Resource(2500, 2)}))
+def test_a_lift_by_a_minimum_share_is_a_larger_capacity(actuator: CapacityActuator) -> None:
+    actuator.max_shares(Resource(10_000, 10))
+    lifted = actuator.prepare(Attributes(ALL, {"root.g.x": Resource(2500, 2)}))
     assert lifted.in_force["root.g.x"] == pytest.approx(50.0), "2,500 MiB of the 5,000 that root.g has"
     assert lifted.in_force["root.a"] == 2.0
 
 
-def test_what_the_configuration_does_not_give_is_said(owner: CapacityActuator) -> None:
-    prepared = owner.prepare(Attributes(ALL, scheduling_policies={"root.a": "fair", "root": "drf"}))
+def test_what_the_configuration_does_not_give_is_said(actuator: CapacityActuator) -> None:
+    prepared = actuator.prepare(Attributes(ALL, scheduling_policies={"root.a": "fair", "root": "drf"}))
     assert [problem.split(" ")[0] for problem in prepared.problems] == ["root.a", "dominant"]
 
 
 def test_a_configuration_that_makes_no_sense_is_an_error_and_nothing_is_remembered(
-    owner: CapacityActuator, path: Path
+    actuator: CapacityActuator, path: Path
 ) -> None:
     edit(path, "<value>60</value>", "<value>6w</value>")
     with pytest.raises(InputError, match="of one kind"):
-        owner.read()
+        actuator.read()
     edit(path, "<value>6w</value>", "<value>60</value>")
-    assert owner.read() == []
+    assert actuator.read() == []
 
 
 def test_a_store_that_began_to_count_anew_is_read_though_its_version_is_the_same() -> None:
@@ -328,22 +330,24 @@ def test_a_store_that_began_to_count_anew_is_read_though_its_version_is_the_same
             return self.now
 
     store = Store()
-    owner = CapacityActuator(store)
-    owner.read()
-    owner.write(owner.prepare(Attributes({"root.a": 3.0, "root.b": 1.0})))
-    assert owner.read() == []
+    actuator = CapacityActuator(store)
+    actuator.read()
+    actuator.write(actuator.prepare(Attributes({"root.a": 3.0, "root.b": 1.0})))
+    assert actuator.read() == []
     store.now = Configuration({**first, f"{PREFIX}root.a.capacity": "7w"}, 3)
-    assert [(found.queue, found.text) for found in owner.read()] == [
+    assert [(found.queue, found.text) for found in actuator.read()] == [
         ("root.a", "7w"),
         ("root.b", "what it was before the controller"),
     ]
 
 
-def test_what_is_adopted_is_held_against_the_file_where_its_writer_is_gone(owner: CapacityActuator, path: Path) -> None:
+def test_what_is_adopted_is_held_against_the_file_where_its_writer_is_gone(
+    actuator: CapacityActuator, path: Path
+) -> None:
     """Somebody writes a capacity and a limit after the holder's last words, the holder dies, and a spare goes on."""
-    owner.max_shares(Resource(1024, 2))
-    owner.write(owner.prepare(Attributes(ALL, max_shares={"root.a": Resource(512, 1)})))
-    said = json.dumps(owner.document())
+    actuator.max_shares(Resource(1024, 2))
+    actuator.write(actuator.prepare(Attributes(ALL, max_shares={"root.a": Resource(512, 1)})))
+    said = json.dumps(actuator.document())
     edit(path, "g.capacity</name><value>2w<", "g.capacity</name><value>8w<")
     edit(path, "maximum-capacity</name><value>50<", "maximum-capacity</name><value>70<")
     theirs = path.read_text()
@@ -362,22 +366,22 @@ def test_what_is_adopted_is_held_against_the_file_where_its_writer_is_gone(owner
     assert beside.configured_weights()["root.a"] == pytest.approx(100.0 / 9.0)
 
 
-def test_a_capacity_that_is_none_in_another_controllers_words_is_nonsense(owner: CapacityActuator) -> None:
+def test_a_capacity_that_is_none_in_another_controllers_words_is_nonsense(actuator: CapacityActuator) -> None:
     """It was an error of its own, for which nobody forgot those words: nothing could be given back."""
-    owner.write(owner.prepare(Attributes(ALL)))
-    said = json.loads(json.dumps(owner.document()))
+    actuator.write(actuator.prepare(Attributes(ALL)))
+    said = json.loads(json.dumps(actuator.document()))
     for wrong in ("much", None, 3):
         said["baseline"]["root.a"]["capacity"] = wrong
         with pytest.raises(Nonsense, match="makes no sense"):
-            owner.adopt(said)
-    assert owner.original().changed
+            actuator.adopt(said)
+    assert actuator.original().changed
 
 
 def test_a_queue_that_is_away_when_its_writer_dies_returns_with_its_entitlement(
-    owner: CapacityActuator, path: Path
+    actuator: CapacityActuator, path: Path
 ) -> None:
-    owner.write(owner.prepare(Attributes(ALL)))
-    said = json.dumps(owner.document())
+    actuator.write(actuator.prepare(Attributes(ALL)))
+    said = json.dumps(actuator.document())
     edit(path, "<value>a,g</value>", "<value>g</value>")
     spare = CapacityActuator(FileSource(LocalStore(path)))
     spare.adopt(json.loads(said))
@@ -389,16 +393,16 @@ def test_a_queue_that_is_away_when_its_writer_dies_returns_with_its_entitlement(
 
 @pytest.mark.parametrize("emptied", ["<configuration/>", "<configuration></configuration>\n"])
 def test_a_file_that_somebody_has_emptied_is_told_and_takes_nothing_from_what_is_known(
-    owner: CapacityActuator, path: Path, emptied: str
+    actuator: CapacityActuator, path: Path, emptied: str
 ) -> None:
-    owner.write(owner.prepare(Attributes(ALL)))
+    actuator.write(actuator.prepare(Attributes(ALL)))
     written = path.read_text()
     path.write_text(emptied)
     with pytest.raises(InputError, match="no queues below root"):
-        owner.read()
+        actuator.read()
     path.write_text(written)
-    owner.read()
-    owner.write(owner.original())
+    actuator.read()
+    actuator.write(actuator.original())
     assert path.read_text() == FILE
 
 
@@ -415,40 +419,40 @@ def test_a_lift_by_priority_is_no_trap_and_goes_back(path: Path) -> None:
     row = "  <property><name>yarn.scheduler.capacity.root.{}</name><value>{}</value></property>\n"
     said = FILE.replace("</configuration>", row.format("ordering-policy", "priority-utilization") + "</configuration>")
     path.write_text(said)
-    owner = CapacityActuator(FileSource(LocalStore(path)))
-    owner.read()
-    owner.max_shares(Resource(1000, 10))
+    actuator = CapacityActuator(FileSource(LocalStore(path)))
+    actuator.read()
+    actuator.max_shares(Resource(1000, 10))
     lift = Attributes(ALL, min_shares={"root.g": Resource(100, 1), "root.g.x": Resource(100, 1)})
-    owner.write(owner.prepare(lift))
+    actuator.write(actuator.prepare(lift))
     assert "root.g.x.priority</name><value>1<" in path.read_text()
-    assert owner.read() == []
-    assert "priority" not in {trap.name for trap in owner.traps(cast(RmClient, Rm()), (3, 4))}
+    assert actuator.read() == []
+    assert "priority" not in {trap.name for trap in actuator.traps(cast(RmClient, Rm()), (3, 4))}
     # It has been served.
-    owner.write(owner.prepare(Attributes(ALL)))
+    actuator.write(actuator.prepare(Attributes(ALL)))
     assert "priority<" not in path.read_text()
     # The administrator's own priorities are a danger, and are theirs again at the end.
     path.write_text(path.read_text().replace("</configuration>", row.format("g.y.priority", 3) + "</configuration>"))
-    owner.read()
-    assert "priority" in {trap.name for trap in owner.traps(cast(RmClient, Rm()), (3, 4))}
-    owner.write(owner.prepare(lift))
+    actuator.read()
+    assert "priority" in {trap.name for trap in actuator.traps(cast(RmClient, Rm()), (3, 4))}
+    actuator.write(actuator.prepare(lift))
     assert "root.g.x.priority</name><value>4<" in path.read_text()
-    owner.write(owner.original())
+    actuator.write(actuator.original())
     assert path.read_text() == said.replace("</configuration>", row.format("g.y.priority", 3) + "</configuration>")
 
 
 @pytest.mark.parametrize("earlier", [False, True])
 def test_capacities_of_a_file_that_was_opened_while_enforced_do_not_become_entitlements(
-    owner: CapacityActuator, path: Path, earlier: bool
+    actuator: CapacityActuator, path: Path, earlier: bool
 ) -> None:
     shares = ALL | {"root.a": 1.37}
-    owner.write(owner.prepare(Attributes(shares)))
+    actuator.write(actuator.prepare(Attributes(shares)))
     opened = path.read_text()
     if earlier:
-        owner.write(owner.prepare(Attributes(ALL)))
-    owner.write(owner.original())
-    owner.forget()
+        actuator.write(actuator.prepare(Attributes(ALL)))
+    actuator.write(actuator.original())
+    actuator.forget()
     assert path.read_text() == FILE
-    documents = json.loads(json.dumps(owner.document()))
+    documents = json.loads(json.dumps(actuator.document()))
     path.write_text(opened)
     again = CapacityActuator.restored(FileSource(LocalStore(path)), documents.get)
     found = again.read()
@@ -462,12 +466,12 @@ def test_capacities_of_a_file_that_was_opened_while_enforced_do_not_become_entit
 
 
 def test_what_is_newer_than_an_older_copy_of_the_ledger_is_not_taken_for_entitlements(
-    owner: CapacityActuator, path: Path
+    actuator: CapacityActuator, path: Path
 ) -> None:
-    owner.write(owner.prepare(Attributes(ALL)))
-    copy = json.loads(json.dumps(owner.document()))
-    owner.write(owner.prepare(Attributes(ALL | {"root.a": 1.37, "root.g.x": 1.7})))
-    assert owner.generation > copy["generation"]
+    actuator.write(actuator.prepare(Attributes(ALL)))
+    copy = json.loads(json.dumps(actuator.document()))
+    actuator.write(actuator.prepare(Attributes(ALL | {"root.a": 1.37, "root.g.x": 1.7})))
+    assert actuator.generation > copy["generation"]
     again = CapacityActuator.restored(FileSource(LocalStore(path)), copy.get)
     again.hold_against_file()
     again.read()

@@ -18,14 +18,14 @@ def controlled(folder: Path, *, told: bool = True) -> tuple[Path, FileActuator]:
     path = folder / "fair.xml"
     path.write_bytes(FILE.replace(b"<weight>1<", b"<weight>3<", 1))
     place = LocalStore(path)
-    owner = FileActuator(place)
-    owner.read()
-    owner.write(owner.prepare(Attributes({"root.a": 900.0, "root.b": 100.0})))
+    actuator = FileActuator(place)
+    actuator.read()
+    actuator.write(actuator.prepare(Attributes({"root.a": 900.0, "root.b": 100.0})))
     lease = Lease(lease_place(place), "me", 30.0, lambda: 1000.0)
     lease.hold()
     if told:
-        lease.keep(owner.document())
-    return path, owner
+        lease.keep(actuator.document())
+    return path, actuator
 
 
 def test_a_controllers_lease_says_who_it_is_and_what_the_administrator_gave(tmp_path: Path) -> None:
@@ -50,37 +50,37 @@ def test_where_no_controller_is_nobody_is_seen(tmp_path: Path) -> None:
 
 
 def test_the_configurations_queues_come_before_the_administrators_weights(tmp_path: Path) -> None:
-    path, owner = controlled(tmp_path)
+    path, actuator = controlled(tmp_path)
     config = EnforceConfig(
         policy="ltrf", allocation_file=str(path), ledger=str(tmp_path / "l.db"), queues={"root.b": 7.0}
     )
     assert of_config(config) == {"root.a": 3.0, "root.b": 7.0}
     lease_place(LocalStore(path)).remove()
     with LedgerStore(tmp_path / "l.db") as store:
-        store.commit(documents=owner.document())
+        store.commit(documents=actuator.document())
     assert of_config(config) == {"root.a": 3.0, "root.b": 7.0}
 
 
 def test_a_file_saved_after_the_stop_and_an_older_copy_of_the_ledger_do_not_change_entitlements(tmp_path: Path) -> None:
-    path, owner = controlled(tmp_path, told=False)
+    path, actuator = controlled(tmp_path, told=False)
     config = EnforceConfig(policy="ltrf", allocation_file=str(path), ledger=str(tmp_path / "l.db"))
     wanted = {"root.a": 3.0, "root.b": 1.0}
     opened = path.read_bytes()
     with LedgerStore(tmp_path / "l.db") as store:
         identity = store.identity
-        store.commit(documents=owner.document())
+        store.commit(documents=actuator.document())
         # The file goes on: a queue is added, and the ledger that says so is lost but for its copy.
         path.write_bytes(path.read_bytes().replace(b"</allocations>", b'<queue name="c"/></allocations>'))
-        owner.read()
-        owner.write(owner.prepare(Attributes({"root.a": 800.0, "root.b": 100.0, "root.c": 4.8125})))
+        actuator.read()
+        actuator.write(actuator.prepare(Attributes({"root.a": 800.0, "root.b": 100.0, "root.c": 4.8125})))
         lease = Lease(lease_place(LocalStore(path)), identity, 30.0, lambda: 2000.0)
         lease_place(LocalStore(path)).remove()
         lease.hold()
-        lease.keep(owner.document())
+        lease.keep(actuator.document())
         assert of_config(config) == {**wanted, "root.c": 1.0}
-        owner.write(owner.original())
-        owner.forget()
-        store.commit(documents=owner.document())
+        actuator.write(actuator.original())
+        actuator.forget()
+        store.commit(documents=actuator.document())
     lease_place(LocalStore(path)).remove()
     path.write_bytes(opened)
     assert of_config(config) == wanted

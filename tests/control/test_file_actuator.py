@@ -31,7 +31,7 @@ FILE = b"""<?xml version="1.0"?>
 """
 
 
-def owner(data: bytes = FILE) -> tuple[FileActuator, MemoryPlace]:
+def actuator(data: bytes = FILE) -> tuple[FileActuator, MemoryPlace]:
     place = MemoryPlace(data)
     found = FileActuator(place)
     found.read()
@@ -43,20 +43,20 @@ def put(own: FileActuator, **attributes: object) -> None:
 
 
 def test_the_administrators_weights_are_the_entitlements_before_and_after_the_first_write() -> None:
-    own, place = owner()
+    own, place = actuator()
     expected = {"root.a": 3.0, "root.b": 1.0, "root.g": 2.0}
     assert own.configured_weights() == expected
     put(own, weights={"root.a": 500.0, "root.b": 250.0, "root.g": 250.0})
     assert own.configured_weights() == expected
     # A restarted controller has what the ledger kept.
-    again = FileActuator(place, json.loads(json.dumps(own.baseline)), json.loads(json.dumps(own.ours)))
+    again = FileActuator(place, json.loads(json.dumps(own.baseline)), json.loads(json.dumps(own.managed)))
     assert again.read() == []
     assert again.configured_weights() == expected
 
 
 def test_who_has_written_nothing_follows_the_administrators_edits() -> None:
     """A shadow, or who was released by a guard: the entitlements are what the file says now (soak, seed 68)."""
-    own, place = owner()
+    own, place = actuator()
     place.data = place.data.replace(b"<weight>3.0<", b"<weight>6.5<")
     assert own.read() == []
     assert own.configured_weights()["root.a"] == 6.5
@@ -72,7 +72,7 @@ def test_who_has_written_nothing_follows_the_administrators_edits() -> None:
 
 
 def test_only_owned_attributes_change_and_go_back_exactly() -> None:
-    own, place = owner()
+    own, place = actuator()
     put(
         own,
         weights={"root.a": 500.0, "root.b": 250.0, "root.g": 250.0},
@@ -92,7 +92,7 @@ def test_only_owned_attributes_change_and_go_back_exactly() -> None:
 
 
 def test_somebody_elses_other_settings_stay() -> None:
-    own, place = owner()
+    own, place = actuator()
     put(own, weights={"root.a": 500.0, "root.b": 250.0, "root.g": 250.0})
     place.data = place.data.replace(b"<maxRunningApps>7<", b"<maxRunningApps>9<").replace(
         b"</allocations>", b'<queue name="new"><weight>5</weight></queue></allocations>'
@@ -106,7 +106,7 @@ def test_somebody_elses_other_settings_stay() -> None:
 
 
 def test_a_weight_that_an_administrator_wrote_is_the_entitlement_from_then_on() -> None:
-    own, place = owner()
+    own, place = actuator()
     put(own, weights={"root.a": 500.0, "root.b": 250.0})
     place.data = place.data.replace(b"<weight>500<", b"<weight>7.50<")
     (found,) = own.read()
@@ -122,7 +122,7 @@ def test_a_weight_that_an_administrator_wrote_is_the_entitlement_from_then_on() 
 
 def test_weights_of_an_older_copy_or_of_another_controller_are_nobodys_entitlement() -> None:
     """An editor that was opened while weights were enforced saves them later; another controller writes its own."""
-    own, place = owner()
+    own, place = actuator()
     copies = []
     for at in range(3):
         put(own, weights={"root.a": 500.0 - at, "root.b": 250.0 + at, "root.g": 250.0})
@@ -144,7 +144,7 @@ def test_weights_of_an_older_copy_or_of_another_controller_are_nobodys_entitleme
 
 @pytest.mark.parametrize("poison", [b"NaN", b"1e30", b"Infinity", b"-3"])
 def test_a_weight_on_which_the_rm_hangs_is_nobodys_entitlement(poison: bytes) -> None:
-    own, place = owner()
+    own, place = actuator()
     put(own, weights={"root.a": 500.0, "root.b": 250.0})
     place.data = place.data.replace(b"<weight>500<", b"<weight>" + poison + b"<")
     (found,) = own.read()
@@ -161,7 +161,7 @@ def test_scheduling_policies_go_back_only_where_the_administrators_own_allow_it(
         b"<allocations><queue name='root'><schedulingPolicy>drf</schedulingPolicy>"
         b"<queue name='a'><schedulingPolicy>drf</schedulingPolicy></queue></queue></allocations>"
     )
-    own, place = owner(file)
+    own, place = actuator(file)
     put(own, scheduling_policies={"root.a": "fair"})
     place.data = place.data.replace(b"<schedulingPolicy>drf<", b"<schedulingPolicy>fair<")
     assert [(edit.queue, edit.attribute) for edit in own.read()] == [("root.a", "scheduling_policy")]
@@ -180,7 +180,7 @@ def test_scheduling_policies_go_back_only_where_the_administrators_own_allow_it(
 def test_weights_that_others_write_where_the_controller_wrote_none_are_entitlements() -> None:
     """Twice: the text of the last one comes back byte for byte."""
     for others in ({}, {"root.b": 250.0}):  # as it stands there: nothing of root.a is written
-        own, place = owner()
+        own, place = actuator()
         wanted = {"root.a": 3.0, "root.g": 2.0, **others}
         put(own, weights=wanted)
         for foreign in (b"123.0", b"7"):
@@ -198,7 +198,7 @@ def test_the_roots_own_element_is_missed_for_as_long_as_it_is_missing() -> None:
     wrapped = FILE.replace(b"<allocations>", b'<allocations><queue name="root">').replace(
         b"</allocations>", b"</queue></allocations>"
     )
-    own, place = owner(wrapped)
+    own, place = actuator(wrapped)
     assert own.dangers() == ()
     place.data = FILE
     own.read()
@@ -215,7 +215,7 @@ def test_the_roots_own_element_is_missed_for_as_long_as_it_is_missing() -> None:
 
 
 def test_a_limit_that_somebody_else_wrote_is_what_it_goes_back_to() -> None:
-    own, place = owner()
+    own, place = actuator()
     put(own, min_shares={"root.b": Resource(200, 2)})
     place.data = place.data.replace(b"200 mb, 2 vcores", b"77 mb, 3 vcores")
     assert [found.attribute for found in own.read()] == ["min_resources"]
@@ -224,17 +224,17 @@ def test_a_limit_that_somebody_else_wrote_is_what_it_goes_back_to() -> None:
 
 
 def test_a_controller_killed_between_keeping_and_writing_takes_neither_value_for_anothers() -> None:
-    own, place = owner()
+    own, place = actuator()
     put(own, weights={"root.a": 500.0})
     own.prepare(Attributes(weights={"root.a": 600.0}))
-    kept = json.loads(json.dumps([own.baseline, own.ours]))
+    kept = json.loads(json.dumps([own.baseline, own.managed]))
     for data in (place.data, place.data.replace(b"<weight>500<", b"<weight>600<")):
         again = FileActuator(MemoryPlace(data), *json.loads(json.dumps(kept)))
         assert again.read() == []
 
 
 def test_who_writes_meanwhile_is_not_overwritten() -> None:
-    own, place = owner()
+    own, place = actuator()
     prepared = own.prepare(Attributes(weights={"root.a": 500.0}))
     place.data = FILE.replace(b"7", b"8")
     with pytest.raises(FileChanged):
@@ -253,7 +253,7 @@ def test_who_writes_meanwhile_is_not_overwritten() -> None:
     ],
 )
 def test_a_torn_or_hostile_file_is_neither_taken_nor_touched(broken: bytes) -> None:
-    own, place = owner()
+    own, place = actuator()
     put(own, weights={"root.a": 500.0})
     prepared = own.prepare(Attributes(weights={"root.a": 600.0}))
     place.data = broken
@@ -266,13 +266,13 @@ def test_a_torn_or_hostile_file_is_neither_taken_nor_touched(broken: bytes) -> N
 
 
 def test_weights_of_a_hostile_file_are_no_entitlements() -> None:
-    own, _ = owner(FILE.replace(b"3.0", b"NaN").replace(b"<weight>2<", b"<weight>1e30<"))
+    own, _ = actuator(FILE.replace(b"3.0", b"NaN").replace(b"<weight>2<", b"<weight>1e30<"))
     assert own.configured_weights() == {"root.a": 1.0, "root.b": 1.0, "root.g": 1e6}
     put(own, weights={"root.a": 500.0})
 
 
 def test_ad_hoc_queues_keep_weight_one_and_the_others_are_scaled() -> None:
-    own, place = owner()
+    own, place = actuator()
     prepared = own.prepare(Attributes(weights={"root.a": 500.0, "root.b": 250.0, "root.bob": 250.0}))
     assert prepared.ad_hoc == ("root.bob",)
     own.write(prepared)
@@ -283,7 +283,7 @@ def test_ad_hoc_queues_keep_weight_one_and_the_others_are_scaled() -> None:
 
 def test_an_ad_hoc_sibling_of_tiny_weight_leaves_the_others_their_ratios() -> None:
     """The range of weights ends before all ratios to the ad hoc queue's 1 can be had."""
-    own, place = owner()
+    own, place = actuator()
     put(own, weights={"root.a": 500.0, "root.b": 250.0, "root.bob": 0.00002})
     file = parse_allocations(place.data)
     assert (file.weight("root.a"), file.weight("root.b")) == (WEIGHT_MAX, WEIGHT_MAX / 2)
@@ -294,7 +294,7 @@ def test_an_ad_hoc_sibling_of_tiny_weight_leaves_the_others_their_ratios() -> No
 
 
 def test_a_named_queue_is_the_controllers_until_the_file_without_it_is_written() -> None:
-    own, place = owner()
+    own, place = actuator()
     wanted = {"root.a": 5.0}
     own.name_queues({"root.zoe": True}, 1.0)
     put(own, weights=wanted)
@@ -311,7 +311,7 @@ def test_a_named_queue_is_the_controllers_until_the_file_without_it_is_written()
 
 def with_older_copies() -> tuple[FileActuator, MemoryPlace, list[bytes]]:
     """A queue was named, had three weights, and was taken out again; the file after each of these three."""
-    own, place = owner()
+    own, place = actuator()
     copies = []
     own.name_queues({"root.zoe": True}, 1.0)
     for at, weight in enumerate((201.1875, 199.625, 4.0)):
@@ -386,25 +386,27 @@ def test_the_weights_that_named_queues_had_are_bounded() -> None:
 
 
 def test_limits_of_ad_hoc_queues_are_problems_in_words() -> None:
-    own, _ = owner()
+    own, _ = actuator()
     prepared = own.prepare(Attributes(weights={"root.bob": 1.0}, min_shares={"root.bob": Resource(1, 1)}))
     assert prepared.problems == ("root.bob is not in the file: its limits cannot be set",)
 
 
 def test_drf_is_written_only_where_the_file_does_not_say_so() -> None:
-    own, place = owner()
+    own, place = actuator()
     put(own, scheduling_policies={"root.a": "fair", "root.b": "fair"})
     assert place.writes == []
     prepared = own.prepare(Attributes(scheduling_policies={"root": "drf"}))
     assert "root needs the scheduling policy drf" in prepared.problems[0]
-    own, place = owner(b"<allocations><queue name='root'><queue name='a'/></queue></allocations>")
+    own, place = actuator(b"<allocations><queue name='root'><queue name='a'/></queue></allocations>")
     put(own, scheduling_policies={"root": "drf", "root.a": "drf"})
     assert parse_allocations(place.data).settings["root.a"].scheduling_policy == "drf"
 
 
 def test_the_administrators_maximum_is_that_of_the_file_where_a_minimum_is_written() -> None:
     """A ResourceManager shows the larger of the two."""
-    own, _ = owner(FILE.replace(b"<maxRunningApps>", b"<maxResources>50 mb, 5 vcores</maxResources><maxRunningApps>"))
+    own, _ = actuator(
+        FILE.replace(b"<maxRunningApps>", b"<maxResources>50 mb, 5 vcores</maxResources><maxRunningApps>")
+    )
     assert own.max_shares(Resource(1000, 10)) == {}
     put(own, min_shares={"root.a": Resource(100, 7)})
     assert own.max_shares(Resource(1000, 10)) == {"root.a": Resource(50, 5)}
@@ -447,7 +449,7 @@ def restart(own: FileActuator) -> FileActuator:
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_a_file_comes_back_byte_for_byte_and_an_edited_one_with_its_edits(data: st.DataObject) -> None:
-    own, place = owner(WRITTEN)
+    own, place = actuator(WRITTEN)
     theirs = WRITTEN
     weights = st.dictionaries(st.sampled_from(PATHS), st.sampled_from([0.001, 0.5, 1.0, 2.0, 3.0, 500.25, 1e6]))
     shares = st.dictionaries(st.sampled_from(PATHS), st.builds(Resource, st.integers(1, 99), st.integers(1, 9)))
@@ -478,21 +480,21 @@ def test_a_file_comes_back_byte_for_byte_and_an_edited_one_with_its_edits(data: 
 
 
 def test_values_that_the_policy_no_longer_declares_or_wants_as_they_were_are_the_administrators_own_text() -> None:
-    own, place = owner(WRITTEN)
+    own, place = actuator(WRITTEN)
     put(own, weights={"root.a": 7.0, "root.f": 7.0, "root.b": 7.0})
     put(own, weights={"root.a": 2.0, "root.f": 0.5, "root.b": 7.0})
     assert place.data == WRITTEN.replace(b'name="b"/>', b'name="b"><weight>7</weight></queue>')
 
 
 def test_a_weight_that_hangs_the_scheduler_does_not_come_back() -> None:
-    own, place = owner(FILE.replace(b"3.0", b"NaN"))
+    own, place = actuator(FILE.replace(b"3.0", b"NaN"))
     put(own, weights={"root.a": 5.0})
     own.write(own.original())
     assert place.data == FILE.replace(b"3.0", b"1")
 
 
 def test_given_back_the_next_begin_takes_what_the_administrator_wrote_meanwhile() -> None:
-    own, place = owner()
+    own, place = actuator()
     put(own, weights={"root.a": 5.0})
     own.write(own.original())
     own.forget()
@@ -502,7 +504,7 @@ def test_given_back_the_next_begin_takes_what_the_administrator_wrote_meanwhile(
 
 
 def test_a_queue_that_was_away_while_the_file_was_given_back_returns_with_its_entitlement() -> None:
-    own, place = owner()
+    own, place = actuator()
     put(own, weights={"root.a": 500.0, "root.b": 250.0, "root.g": 250.0})
     whole = place.data
     a = whole[whole.index(b'  <queue name="a">') : whole.index(b'  <queue name="b">')]
@@ -520,7 +522,7 @@ def test_a_queue_that_was_away_while_the_file_was_given_back_returns_with_its_en
 
 def test_a_queue_that_is_away_when_its_writer_dies_returns_with_its_entitlement() -> None:
     """Commented out after the holder's last words; a spare that goes on from these reads the file without it."""
-    own, place = owner()
+    own, place = actuator()
     put(own, weights={"root.a": 500.0, "root.b": 250.0, "root.g": 250.0})
     said, whole = json.dumps(own.document()), place.data
     place.data = whole[: whole.index(b'  <queue name="a">')] + whole[whole.index(b'  <queue name="b">') :]
@@ -536,7 +538,7 @@ def test_a_queue_that_is_away_when_its_writer_dies_returns_with_its_entitlement(
 
 def test_a_file_of_before_that_is_saved_after_the_release_gives_no_entitlements_to_who_has_read_it_since() -> None:
     """Somebody opened it while it was enforced; the next controller has looked, and written nothing yet (the soak)."""
-    own, place = owner()
+    own, place = actuator()
     put(own, weights={"root.a": 500.125, "root.b": 0.25})
     opened = place.data
     put(own, weights={"root.a": 3.3, "root.b": 0.7})

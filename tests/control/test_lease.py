@@ -85,7 +85,7 @@ def test_who_knows_nothing_of_the_file_waits_where_the_lease_cannot_be_read(tmp_
     one.hold()
     with pytest.raises(HeldByAnother, match="another controller writes this file"):
         two.hold(informed=False)
-    assert two.said_by == "one"
+    assert two.announced_by == "one"
     # Nobody writes it again: it is nobody's.
     one.place.write(b"torn {")
     for time.now in (12.0, 41.0):
@@ -124,9 +124,9 @@ def test_a_holder_without_a_ledger_that_goes_on_knows_whose_the_values_are(tmp_p
     """It had taken over, could not keep its ledger, and was killed; meanwhile the administrator wrote a weight."""
     one, two, time = pair(tmp_path)
     place = MemoryPlace(b"<allocations><queue name='a'><weight>5</weight></queue></allocations>")
-    said = {"baseline": {"root.a": {"weight": 2.0}}, "ours": {"root.a": {"weight": [5.0]}}, "named": {}}
+    announced = {"baseline": {"root.a": {"weight": 2.0}}, "ours": {"root.a": {"weight": [5.0]}}, "named": {}}
     one.hold()
-    one.keep(said)
+    one.keep(announced)
     with pytest.raises(HeldByAnother):
         two.hold()
     time.now = 31.0
@@ -138,10 +138,10 @@ def test_a_holder_without_a_ledger_that_goes_on_knows_whose_the_values_are(tmp_p
                 two.give_back()
             lease.hold()
             place.data = data
-            owner = FileActuator(place)
-            adopt(owner, SimpleNamespace(identity=lease.owner), lease)  # type: ignore[arg-type]
-            owner.read()
-            assert owner.configured_weights()["root.a"] == expected
+            actuator = FileActuator(place)
+            adopt(actuator, SimpleNamespace(identity=lease.owner), lease)  # type: ignore[arg-type]
+            actuator.read()
+            assert actuator.configured_weights()["root.a"] == expected
             if lease.owner == "three":
                 lease.give_back()
                 two.hold()
@@ -157,10 +157,10 @@ def test_who_begins_beside_nonsense_in_place_of_a_lease_takes_no_weight_for_an_e
     if stands is not None:
         one.place.write(stands)
     two.hold()
-    owner = FileActuator(place, {"root.a": {"weight": 2.0}})
-    found = owner.read(words_lost=two.words_lost)
+    actuator = FileActuator(place, {"root.a": {"weight": 2.0}})
+    found = actuator.read(words_lost=two.words_lost)
     assert [foreign.text for foreign in found] == ([] if stands is None else ["3.0"])
-    assert owner.configured_weights()["root.a"] == (3.0 if stands is None else 2.0)
+    assert actuator.configured_weights()["root.a"] == (3.0 if stands is None else 2.0)
     # Signed, it is a lease again.
     assert two._read()[1]["owner"] == "two"
     assert not two.words_lost
@@ -172,10 +172,10 @@ def test_what_the_holder_says_of_the_file_is_known_to_the_next_one(tmp_path: Pat
     one.keep({"baseline": {"root.a": {"weight": 2.0}}})
     with pytest.raises(HeldByAnother):
         two.hold()
-    assert (two.said, two.said_by) == ({"baseline": {"root.a": {"weight": 2.0}}}, "one")
+    assert (two.announced, two.announced_by) == ({"baseline": {"root.a": {"weight": 2.0}}}, "one")
     one.give_back()
     two.hold()
-    assert (two.said, two.said_by) == (one.said, "one")
+    assert (two.announced, two.announced_by) == (one.announced, "one")
     # Whoever has lost the lease is told so before it writes the file.
     with pytest.raises(HeldByAnother, match="has taken over"):
         one.keep({})
@@ -193,7 +193,7 @@ def test_a_holder_does_not_pass_on_what_somebody_else_wrote_where_its_lease_stan
     one.hold()
     with pytest.raises(HeldByAnother):
         two.hold()
-    assert (two.said, two.said_by) == ({"baseline": {"root.a": {"weight": 2.0}}}, "one")
+    assert (two.announced, two.announced_by) == ({"baseline": {"root.a": {"weight": 2.0}}}, "one")
 
 
 def test_what_a_killed_spare_has_left_is_removed_with_the_lease(tmp_path: Path) -> None:

@@ -47,7 +47,9 @@ def test_a_full_ledger_keeps_nobodys_capacities_in_force(
     monkeypatch.undo()
     with controlled(rm, tmp_path) as controller:
         controller.tick()
-        assert controller.owner.configured_weights() == pytest.approx({"root.a": 50.0, "root.b": 25.0, "root.c": 25.0})
+        assert controller.actuator.configured_weights() == pytest.approx(
+            {"root.a": 50.0, "root.b": 25.0, "root.c": 25.0}
+        )
 
 
 def test_a_lease_that_cannot_be_written_keeps_nobodys_weights_in_force(
@@ -67,7 +69,7 @@ def test_a_lease_that_cannot_be_written_keeps_nobodys_weights_in_force(
     assert in_force(rm) == {"root.a": 1.0, "root.b": 1.0}
 
 
-def owner_with_ours(rm: CapacityRmModel, folder: Path) -> tuple[CapacityActuator, LedgerStore]:
+def actuator_with_managed(rm: CapacityRmModel, folder: Path) -> tuple[CapacityActuator, LedgerStore]:
     """What is left of a controller that was killed."""
     with controlled(rm, folder) as controller:
         enforced(rm, controller)
@@ -82,21 +84,21 @@ def none() -> RmClient | None:
 def test_with_the_rm_down_what_is_said_of_the_file_has_been_checked(tmp_path: Path) -> None:
     """A file with which it does not start was called "in force when it starts", and the command exited with 0."""
     rm = CapacityRmModel(BEFORE)
-    owner, store = owner_with_ours(rm, tmp_path)
+    actuator, store = actuator_with_managed(rm, tmp_path)
     with store:
         rm.place.data = rm.place.data.replace(b"</configuration>", b"").rstrip() + (
             b"\n  <property><name>yarn.scheduler.capacity.root.a.ordering-policy</name><value>oldest</value></property>"
             b"\n</configuration>\n"
         )
-        done = release(owner, store, None, none, SETTINGS)
+        done = release(actuator, store, None, none, SETTINGS)
         assert done.failed
         assert "would refuse them" in done.words
         assert "oldest" in done.words
         assert "in force when it starts" not in done.words
     rm = CapacityRmModel(BEFORE)
-    owner, store = owner_with_ours(rm, tmp_path / "again")
+    actuator, store = actuator_with_managed(rm, tmp_path / "again")
     with store:
-        done = release(owner, store, None, none, SETTINGS)
+        done = release(actuator, store, None, none, SETTINGS)
         assert not done.failed
         assert "in force when it starts" in done.words
         assert rm.place.data == BEFORE
@@ -104,13 +106,13 @@ def test_with_the_rm_down_what_is_said_of_the_file_has_been_checked(tmp_path: Pa
 
 def test_queues_that_do_not_sum_to_100_any_more_are_filled_up_and_that_is_said(tmp_path: Path) -> None:
     rm = CapacityRmModel(BEFORE)
-    owner, store = owner_with_ours(rm, tmp_path)
+    actuator, store = actuator_with_managed(rm, tmp_path)
     with store:
         values = capacities.properties(rm.place.data)
         values[f"{capacities.PREFIX}root.queues"] = "a,b"
         rm.place.data = capacities.stored(values)
         assert not rm.starts()
-        done = release(owner, store, None, lambda: rm, SETTINGS)  # type: ignore[arg-type,return-value]
+        done = release(actuator, store, None, lambda: rm, SETTINGS)  # type: ignore[arg-type,return-value]
         assert (done.failed, done.words) == (False, "the administrator's own capacities are in force")
         assert [text for kind, text in done.notes if kind == "release"] != []
         assert rm.starts()
@@ -197,7 +199,7 @@ def test_the_lease_of_a_process_that_died_on_this_host_is_taken_over_at_once(pla
     process.stdout.close()
     again = lease_of(place, "new ledger", 30.0, lambda: 1001.0)
     again.hold()
-    assert again.said["baseline"] == {"root.a": {"weight": 2.0}}, "and whose the values are is known"
+    assert again.announced["baseline"] == {"root.a": {"weight": 2.0}}, "and whose the values are is known"
 
 
 def test_only_a_signature_of_this_boot_and_namespace_is_known_to_be_dead() -> None:

@@ -149,9 +149,9 @@ def test_an_rm_that_begins_anew_is_noticed_and_its_weights_are_verified(tmp_path
         controller.tick()
         rm.now_s += 5
         # It comes back with another file than ours in its memory.
-        ours, rm.place.data = rm.place.data, FILE
+        managed, rm.place.data = rm.place.data, FILE
         rm.restart()
-        rm.place.data = ours
+        rm.place.data = managed
         report = controller.tick()
         assert "rm" in kinds(report)
         assert in_force(rm) == {"root.a": 500.0, "root.b": 500.0}
@@ -172,9 +172,9 @@ def test_weights_that_are_not_in_force_are_an_alarm_until_they_are(tmp_path: Pat
         assert controller.tick().alarms == ()
         assert in_force(rm)["root.a"] == 500.0
         # Somebody refreshes another file, and puts ours back: only the RM's answer shows it.
-        ours, rm.place.data = rm.place.data, FILE
+        managed, rm.place.data = rm.place.data, FILE
         rm.refresh_queues()
-        rm.place.data = ours
+        rm.place.data = managed
         rm.now_s += 5
         assert kinds(controller.tick()) == {"not-in-force"}
         rm.now_s += 5

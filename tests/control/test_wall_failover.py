@@ -22,9 +22,9 @@ def test_a_failover_while_reading_back_is_an_alarm_and_nothing_else(
     rm = rm_with_load()
     with controlled(rm, tmp_path) as controller:
         controller.tick()
-        ours, rm.place.data = rm.place.data, FILE
+        managed, rm.place.data = rm.place.data, FILE
         rm.refresh_queues()
-        rm.place.data = ours
+        rm.place.data = managed
         asked: list[int] = []
         answer = rm.effective_queues
 

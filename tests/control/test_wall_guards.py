@@ -96,12 +96,12 @@ def test_a_release_that_fails_is_tried_again_and_known_before_it_is_done(tmp_pat
     rm = contended(MemoryPlace(WRITTEN))
     with driven(rm, tmp_path, guards=REFUSED) as controller:
         turn(rm, controller)
-        ours = rm.place.data
+        managed = rm.place.data
         rm.place.fail = StoreFull("the disk is full")
         refuse(rm)
         rm.now_s += 20.0
         assert "not given back yet: the disk is full" in told(controller.tick(), "guard")
-        assert rm.place.data == ours
+        assert rm.place.data == managed
     rm.place.fail = None
     with driven(rm, tmp_path, guards=REFUSED) as controller:
         turn(rm, controller)

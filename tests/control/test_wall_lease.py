@@ -62,7 +62,7 @@ def test_a_spare_controller_knows_whose_the_weights_are(tmp_path: Path, clock: l
             first.tick()
             report = spare.tick()
             assert kinds(report) == {"lease"}, "no word of somebody else's edits"
-            assert spare.owner.configured_weights()["root.a"] == 2.0
+            assert spare.actuator.configured_weights()["root.a"] == 2.0
         assert in_force(rm)["root.a"] != 2.0
         # The first is killed; the spare takes over with the administrator's entitlements.
         clock[0] += 31.0
@@ -70,7 +70,7 @@ def test_a_spare_controller_knows_whose_the_weights_are(tmp_path: Path, clock: l
         spare._good_s = clock[0]
         spare.tick()
         assert spare.holds
-        assert spare.owner.configured_weights() == {"root.a": 2.0, "root.b": 1.0}
+        assert spare.actuator.configured_weights() == {"root.a": 2.0, "root.b": 1.0}
         # The first comes back, with its own ledger: it has lost the lease and says so before it writes anything.
         rm.now_s += 20.0
         data = rm.place.data
@@ -84,7 +84,7 @@ def test_a_spare_controller_knows_whose_the_weights_are(tmp_path: Path, clock: l
     clock[0] += 60.0
     with leased(rm, tmp_path / "3", beside, clock) as third:
         third.tick()
-        assert third.owner.configured_weights()["root.a"] == 1.0
+        assert third.actuator.configured_weights()["root.a"] == 1.0
 
 
 def test_a_spare_that_sees_no_resource_manager_takes_over_only_to_give_the_file_back(
@@ -129,7 +129,7 @@ def test_a_new_ledger_beside_an_old_lease_takes_what_has_been_edited_since_for_t
     clock[0] += 60.0
     with leased(rm, tmp_path / "2", beside, clock) as second:
         second.tick()
-        assert second.owner.configured_weights() == {"root.a": 5.0, "root.b": 1.0}
+        assert second.actuator.configured_weights() == {"root.a": 5.0, "root.b": 1.0}
 
 
 def edited_after_a_write(rm: RmModel, holder: Controller, clock: list[float]) -> None:
@@ -154,12 +154,12 @@ def test_an_edit_that_a_living_holder_has_not_seen_yet_is_an_entitlement_to_a_sp
         spare.tick()
         edited_after_a_write(rm, first, clock)
         assert kinds(spare.tick()) == {"lease"}
-        assert spare.owner.configured_weights() == {"root.a": 5.0, "root.b": 1.0}
+        assert spare.actuator.configured_weights() == {"root.a": 5.0, "root.b": 1.0}
         clock[0] += 31.0
         spare._good_s = clock[0]
         spare.tick()
         assert spare.holds
-        assert spare.owner.configured_weights() == {"root.a": 5.0, "root.b": 1.0}
+        assert spare.actuator.configured_weights() == {"root.a": 5.0, "root.b": 1.0}
         spare.release()
         assert parse_allocations(rm.place.data).settings["root.a"].weight == 5.0
 
@@ -179,7 +179,7 @@ def test_an_edit_that_a_holder_has_not_seen_before_it_hands_over_is_an_entitleme
         clock[0] += 5.0
         spare.tick()
         assert spare.holds
-        assert spare.owner.configured_weights() == {"root.a": 5.0, "root.b": 1.0}
+        assert spare.actuator.configured_weights() == {"root.a": 5.0, "root.b": 1.0}
         spare.release()
         assert parse_allocations(rm.place.data).settings["root.a"].weight == 5.0
 
@@ -285,7 +285,7 @@ def test_a_spare_that_is_killed_while_it_takes_over_an_overwritten_lease_begins_
     with leased(rm, tmp_path, beside, clock) as again:
         again.tick()
         assert again.holds
-        assert again.owner.configured_weights() == {"root.a": 2.0, "root.b": 1.0}
+        assert again.actuator.configured_weights() == {"root.a": 2.0, "root.b": 1.0}
         again.release()
         assert rm.place.data == TWO_TO_ONE
 
@@ -308,7 +308,7 @@ def test_who_writes_nothing_beside_a_controller_knows_whose_the_weights_are(tmp_
             policy = make_policy("ltrf", {})
             second = Controller(how, rm, rm.place, store, policy, clock=rm.clock, dry_run=not shadow)  # type: ignore[arg-type]
             assert kinds(second.tick()) == set()
-            assert second.owner.configured_weights() == {"root.a": 2.0, "root.b": 1.0}
+            assert second.actuator.configured_weights() == {"root.a": 2.0, "root.b": 1.0}
         assert {name: place.data for name, place in rm.place.others.items()} == before
 
 
@@ -317,7 +317,7 @@ def test_nonsense_in_the_lease_is_an_alarm(tmp_path: Path, clock: list[float], s
     rm, beside = rm_with_load(), MemoryPlace(json.dumps({"owner": "", "said": said, "said_by": "x"}).encode())
     with leased(rm, tmp_path / "1", beside, clock) as controller:
         assert "lease" in kinds(controller.tick())
-        assert controller.owner.configured_weights()["root.a"] == 1.0
+        assert controller.actuator.configured_weights()["root.a"] == 1.0
 
 
 def test_nonsense_in_the_lease_does_not_keep_a_holder_from_giving_the_file_back(
@@ -393,14 +393,14 @@ def test_a_queue_that_was_commented_out_for_a_while_keeps_its_entitlement(tmp_pa
         rm.place.data = whole.replace(b, b"<!-- away -->")
         rm.now_s += 5.0
         controller.tick()
-        assert "root.b" not in controller.owner.configured_weights()
+        assert "root.b" not in controller.actuator.configured_weights()
     with controlled(rm, tmp_path) as controller:
         rm.now_s += 5.0
         controller.tick()
         rm.place.data = rm.place.data.replace(b"<!-- away -->", b)
         rm.now_s += 5.0
         controller.tick()
-        assert controller.owner.configured_weights() == {"root.a": 2.0, "root.b": 1.0}
+        assert controller.actuator.configured_weights() == {"root.a": 2.0, "root.b": 1.0}
 
 
 def test_a_queue_that_was_commented_out_before_a_spare_took_over_keeps_its_entitlement(
@@ -433,7 +433,7 @@ def test_a_queue_that_was_commented_out_before_a_spare_took_over_keeps_its_entit
         rm.now_s += 5.0
         clock[0] += 5.0
         spare.tick()
-        assert spare.owner.configured_weights() == {"root.a": 2.0, "root.b": 1.0}
+        assert spare.actuator.configured_weights() == {"root.a": 2.0, "root.b": 1.0}
 
 
 @pytest.mark.parametrize("count_earlier", [False, True])

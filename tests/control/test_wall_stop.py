@@ -54,9 +54,9 @@ def test_on_request_what_is_in_force_stays(tmp_path: Path) -> None:
     rm = contended(MemoryPlace(WRITTEN))
     with controlled(rm, tmp_path, lease_s=30.0) as controller:
         turn(rm, controller)
-        ours = rm.place.data
+        managed = rm.place.data
         assert controller.stop("hold") == "stopped; what is in force stays so"
-    assert rm.place.data == ours != WRITTEN
+    assert rm.place.data == managed != WRITTEN
 
 
 def leases(clock: list[float], place: MemoryPlace, *controllers: Controller) -> None:

@@ -152,11 +152,11 @@ class Checks:
         """No weight from a ledger that was not kept."""
         if not process.controller.holds or not process.running:
             return
-        ours = process.store.document("ours") or {}
+        managed = process.store.document("ours") or {}
         baseline = process.store.document("baseline") or {}
         words = self.world.words
         for path, queue in words.read(data).items():
-            known = ours.get(path, {}).get(words.SHARE)
+            known = managed.get(path, {}).get(words.SHARE)
             if queue.weight == self._foreign.get(path):
                 continue
             if known is None or queue.weight in [edits.float32(w) for w in map(words.number, known) if w is not None]:
@@ -184,7 +184,7 @@ class Checks:
         kinds = {alarm.kind for alarm in report.alarms}
         if report.snapshot is None and not kinds & (UNSEEN | {"policy"}):
             raise Violated(f"{process.name} saw nothing and raised no alarm")
-        if process.controller.owner.baseline and not met.asked and not kinds & {"policy"}:
+        if process.controller.actuator.baseline and not met.asked and not kinds & {"policy"}:
             raise Violated(f"{process.name} has not looked at the RM: {sorted(kinds)}")
         accounts = process.controller.accounts
         if report.snapshot is not None:
@@ -472,7 +472,7 @@ class Checks:
 
     def apart(self, holder: Process, weights: Mapping[str, float]) -> None:
         """Weights of siblings are no further apart than the bound lets them, by their entitlements."""
-        theirs = holder.controller.owner.configured_weights()
+        theirs = holder.controller.actuator.configured_weights()
         levels: dict[str, list[float]] = {}
         for path in weights:
             levels.setdefault(path.rpartition(".")[0], []).append(weights[path] / max(theirs.get(path, 1.0), 1e-9))

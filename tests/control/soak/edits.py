@@ -139,10 +139,10 @@ def number(weight: object) -> float | None:
 
 def only_owned_differ(data: bytes, pristine: bytes, reader: Callable[[bytes], dict[str, Queue]] = read) -> str:
     """What differs between two readable files beside what a controller may own; "" nothing."""
-    ours, theirs = reader(data), reader(pristine)
-    if ours.keys() != theirs.keys():
-        return f"queues {sorted(ours.keys() ^ theirs.keys())} are in one of them"
-    for path, queue in ours.items():
+    managed, theirs = reader(data), reader(pristine)
+    if managed.keys() != theirs.keys():
+        return f"queues {sorted(managed.keys() ^ theirs.keys())} are in one of them"
+    for path, queue in managed.items():
         if (queue.leaf, queue.rest) != (theirs[path].leaf, theirs[path].rest):
             return f"{path} has {queue.rest}, the administrator wrote {theirs[path].rest}"
     return "" if re.findall(rb"<!--.*?-->", data) == re.findall(rb"<!--.*?-->", pristine) else "a comment differs"

@@ -92,7 +92,7 @@ class Ending:
 
     def entitled(self, holder: Process) -> None:
         """Nobody's momentary weight is taken for an entitlement."""
-        known = holder.controller.owner.configured_weights()
+        known = holder.controller.actuator.configured_weights()
         for path, entitlement in self.world.words.entitlements(self.world.pristine).items():
             if path != "root" and path in known and abs(known[path] - entitlement) > 1e-6 * entitlement:
                 raise Violated(

@@ -281,7 +281,7 @@ class Process:
                 self._died()
                 return
             self.ticking = False
-            self.gave_back &= not self.controller.owner.baseline
+            self.gave_back &= not self.controller.actuator.baseline
             self.ticks += 1
             self.turns += 1
             self.on_report(self, report)
@@ -354,7 +354,7 @@ class Process:
             before = self.controller
             with self.world.acting(self):
                 policy = make_policy(self.world.plan.policy, dict(self.world.plan.sets))
-                place, store, on_tick = before.owner.place, self.store, before.on_tick
+                place, store, on_tick = before.actuator.place, self.store, before.on_tick
                 self.controller = Controller(self.settings, self.client, place, store, policy, on_tick=on_tick)
         elif number in _Signals.ENDING:
             held = self.controller.holds and self.settings.mode != "shadow"

@@ -384,10 +384,10 @@ class World:
     def owned_leaves(self) -> list[str]:
         if not self.processes or not self.processes[0].running:
             return []
-        ours = self.processes[0].controller.owner.ours
+        managed = self.processes[0].controller.actuator.managed
         theirs = self.words.read(self.pristine)
         share = self.words.SHARE
-        return [path for path, values in ours.items() if share in values and path in theirs and theirs[path].leaf]
+        return [path for path, values in managed.items() if share in values and path in theirs and theirs[path].leaf]
 
     def truth_since(self, process: Process) -> dict[str, int]:
         """Queue -> what it has used since a ledger's first look."""
