@@ -170,9 +170,9 @@ SIGNS = """
 import sys, time
 from pathlib import Path
 from harness.control.lease import lease_of
-from harness.yarn.files import LocalPlace
+from harness.yarn.files import LocalStore
 
-lease = lease_of(LocalPlace(Path(sys.argv[1])), "lost ledger", 30.0, time.monotonic)
+lease = lease_of(LocalStore(Path(sys.argv[1])), "lost ledger", 30.0, time.monotonic)
 lease.hold()
 lease.keep({"baseline": {"root.a": {"weight": 2.0}}, "ours": {"root.a": {"weight": [5.0]}}})
 print("signed", flush=True)

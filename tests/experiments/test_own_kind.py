@@ -22,7 +22,7 @@ from typing import Literal
 
 from harness.base.documents import Strict, YamlDocument, validated
 from harness.experiments.kind import Computed, Ended, Kind, KindVariant, Loaded, by_variant, hash_of
-from harness.experiments.selection import EVERYTHING, Selection, check_given, chosen, times_seeds, with_given
+from harness.experiments.selection import EVERYTHING, Selection, check_given, chosen, expand_seeds, merge_overrides
 
 
 class CounterExperiment(Strict):
@@ -49,8 +49,8 @@ class Counter(Kind):
     def variants(self, experiment, asked: Selection = EVERYTHING) -> list[KindVariant]:
         check_given(asked.settings, ["pace_s"], "pace_s")
         names = chosen(experiment.spec.policies, asked.policies, str.__eq__, str)
-        made = [KindVariant(name, name, self.name, with_given({}, asked.settings, ["pace_s"]), 0) for name in names]
-        return times_seeds(made, asked.seeds, experiment.spec.seed)
+        made = [KindVariant(name, name, self.name, merge_overrides({}, asked.settings, ["pace_s"]), 0) for name in names]
+        return expand_seeds(made, asked.seeds, experiment.spec.seed)
 
     def compute(self, experiment, variant) -> Computed:
         pace_s = float(variant.settings.get("pace_s", {"patient": 4, "hasty": 2}[variant.policy]))

@@ -232,14 +232,14 @@ WRITER = """
 import sys
 from pathlib import Path
 from harness.ledger.store import LedgerStore
-from harness.ledger.accounts import AppLook
+from harness.ledger.accounts import AppObservation
 from harness.model.resources import ZERO
 with LedgerStore(Path(sys.argv[1])) as store:
     accounts = store.accounts()
     at = int(accounts.looked_s or 0)
     while True:
         at += 1
-        accounts.observe(float(at), [AppLook("x", "root.a", at, at, ZERO, False)])
+        accounts.observe(float(at), [AppObservation("x", "root.a", at, at, ZERO, False)])
         store.commit(accounts=accounts, documents={"at": at}, decision={"time_s": float(at)})
         print(at, flush=True)
 """
