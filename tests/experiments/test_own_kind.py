@@ -49,7 +49,8 @@ class Counter(Kind):
     def variants(self, experiment, asked: Selection = EVERYTHING) -> list[KindVariant]:
         check_given(asked.settings, ["pace_s"], "pace_s")
         names = chosen(experiment.spec.policies, asked.policies, str.__eq__, str)
-        made = [KindVariant(name, name, self.name, merge_overrides({}, asked.settings, ["pace_s"]), 0) for name in names]
+        settings = merge_overrides({}, asked.settings, ["pace_s"])
+        made = [KindVariant(name, name, self.name, dict(settings), 0) for name in names]
         return expand_seeds(made, asked.seeds, experiment.spec.seed)
 
     def compute(self, experiment, variant) -> Computed:
