@@ -18,7 +18,7 @@ from harness.control.file_actuator import FileActuator
 from harness.control.gate import refused, unlike
 from harness.control.values import Values
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Attributes
-from harness.model.queues import ROOT, AllocationFile
+from harness.model.queues import ROOT, AllocationFile, cluster_parts
 from harness.model.resources import Resource
 from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.capacity.queues import Capacity, CapacityQueue, filled, is_by_hand, queue_tree, read_capacity
@@ -163,13 +163,9 @@ class CapacityActuator(BaseActuator):
 
         Weights, percentages and MiB of different parents have no common unit; parts of the cluster have.
         """
-        parts, steering = {ROOT: 100.0}, self._steering()
-        for parent in self._tree.values():
-            if parent.path not in parts or not parent.children:
-                continue
-            own = {child: steering.capacity(child).entitlement for child in parent.children}
-            whole = sum(own.values()) or 1.0
-            parts.update({child: parts[parent.path] * value / whole for child, value in own.items()})
+        steering = self._steering()
+        own = {path: steering.capacity(path).entitlement for path in self._tree if path != ROOT}
+        parts = cluster_parts({path: queue.children for path, queue in self._tree.items()}, own, 100.0)
         return {path: min(max(parts[path], WEIGHT_MIN), WEIGHT_MAX) for path in self.baseline if path in parts}
 
     def min_shares(self) -> dict[str, Resource]:

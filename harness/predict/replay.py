@@ -21,13 +21,17 @@ from harness.base.files import read_json, write_text
 from harness.base.stats import half_width_95
 from harness.experiments.kind import Ended
 from harness.experiments.resolve import split_policy
+from harness.model.plan import WEIGHT_MIN
+from harness.model.queues import cluster_parts
 from harness.report.reading import needed_table
-from harness.traces.recorded import Header, Trace
+from harness.traces.recorded import Header, QueueLine, Trace
+from harness.yarn.capacity.loading import PARENT_POLICIES
 
 #: From which of the compared samples on a queue contends: it demands more than it holds.
 _CONTENDING = 3
 #: Samples of one replay, about.
 MOST_SAMPLES = 20_000
+_ORDERING = ".ordering-policy"
 #: An experiment's own default (`LimitsSpec`).
 LEAST_LIMIT_S = 1e6
 
@@ -77,6 +81,42 @@ def time_limit_s(trace: Trace) -> float:
     return min(2 * span_s(trace) + thinks + LEAST_LIMIT_S, LONGEST_S)
 
 
+def played_queues(header: Header) -> dict[str, QueueLine]:
+    """The queues of a trace with the entitlements that a controller of that cluster works by.
+
+    A Capacity Scheduler's recorded capacities (percentages of the parent, weights, MiB) have no common unit, so each
+    queue gets its part of the cluster in percent instead, level by level: what `CapacityActuator.configured_weights`
+    says of the real configuration. A Fair Scheduler's weights are taken as they are, by both.
+    """
+    if header.scheduler != "capacity":
+        return dict(header.queues)
+    children: dict[str, list[str]] = {}
+    for path in header.queues:
+        children.setdefault(path.rpartition(".")[0], []).append(path)
+    parts = cluster_parts(children, {path: line.weight for path, line in header.queues.items()}, 100.0)
+    return {
+        path: line.model_copy(update={"weight": max(parts[path], WEIGHT_MIN)}) for path, line in header.queues.items()
+    }
+
+
+def capacity_limits_of(header: Header) -> dict[str, str]:
+    """The Capacity Scheduler's settings of a trace, as far as they hold for the queues that the trace has.
+
+    A parent whose children are made on demand has none at the moment of the recording, and is played as a leaf. Its
+    order of queues (``utilization`` is Hadoop's default, PriorityUtilizationQueueOrderingPolicy) is no order of
+    applications, and the simulator refuses it there as a ResourceManager does. The same holds for ``fifo`` and ``fair``
+    of a queue that had no children when it was recorded, and whose applications name some.
+    """
+    leaves = frozenset(header.leaves())
+
+    def holds(key: str, text: str) -> bool:
+        if not key.endswith(_ORDERING):
+            return True
+        return (text in PARENT_POLICIES) != (key.removesuffix(_ORDERING) in leaves)
+
+    return {key: text for key, text in (header.capacity or {}).items() if holds(key, text)}
+
+
 def experiment_text(
     trace: Trace,
     name: str,
@@ -93,7 +133,7 @@ def experiment_text(
     header = trace.header
     fair_alone = tuple(schedulers) == ("fair",)
     queues: dict[str, Any] = {}
-    for path, line in header.queues.items():
+    for path, line in played_queues(header).items():
         parent, _, leaf = path.rpartition(".")
         at = queues
         for part in parent.split(".")[1:]:
@@ -115,7 +155,7 @@ def experiment_text(
         },
         **({} if fair_alone else {"scheduler": schedulers[0]}),
         # What a Fair Scheduler's trace says of limits is converted.
-        **({"capacity": dict(header.capacity)} if "capacity" in schedulers and header.capacity else {}),
+        **({"capacity": limits} if "capacity" in schedulers and (limits := capacity_limits_of(header)) else {}),
         "policies": ["fair", "ltrf@outside"] if fair_alone else policy_uses(schedulers, policies),
         "sample_s": sample_for(trace) if sample_s is None else sample_s,
         **({"limits": {"time_limit_s": limit}} if (limit := time_limit_s(trace)) > 1.2 * LEAST_LIMIT_S else {}),

@@ -28,6 +28,8 @@ from harness.traces.spec import MOST_TASKS, DelaysSpec, DemandSpec, check_order
 
 M = TypeVar("M", bound=BaseModel)
 VERSION = 1
+#: The largest entitlement of a queue: absolute resources are MiB.
+MOST_WEIGHT = 1e12
 #: What one line may hold (a million tasks are some 10 MB).
 MAX_LINE_BYTES = 256 << 20
 #: How much is known of a job: every task's time; containers' times; only its resource-seconds, cut into equal tasks.
@@ -58,8 +60,8 @@ class NodeLine(Line):
 class QueueLine(Line):
     """A queue's entitlement and limits, as in an experiment file."""
 
-    weight: float = Field(default=1.0, gt=0, le=1e6, allow_inf_nan=False)
-    """The entitlement."""
+    weight: float = Field(default=1.0, gt=0, le=MOST_WEIGHT, allow_inf_nan=False)
+    """The entitlement: a weight, of the Capacity Scheduler also a percentage of the parent or MiB, as configured."""
     max_running_apps: int | None = Field(default=None, ge=0, le=2**31 - 1)
     """Most running applications."""
 

@@ -15,9 +15,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from harness.base.errors import InputError
+from harness.model.plan import WEIGHT_MAX
 from harness.traces.history import History
 from harness.traces.mapreduce import MASTER_HEARTBEAT_S
 from harness.traces.recorded import (
+    MOST_WEIGHT,
     Header,
     JobLine,
     LeftOutLine,
@@ -177,7 +179,10 @@ def rm_header(
     elif entitlements is None:
         entitlements = {path: queue.weight for path, queue in client.effective_queues().items()}
     properties = _properties(client)
-    queues = {path: QueueLine(weight=_sane(entitlements.get(path, 1.0))) for path in status.queues if path != "root"}
+    most = MOST_WEIGHT if on_capacity else WEIGHT_MAX
+    queues = {
+        path: QueueLine(weight=_sane(entitlements.get(path, 1.0), most)) for path in status.queues if path != "root"
+    }
     source = f"{client.rest.http.current}, cluster {info.id}, Hadoop {info.version}"
     return Header(
         source=f"{source}; {words}" if words else source,
@@ -236,8 +241,8 @@ def _calculator(properties: Mapping[str, str]) -> dict[str, str]:
     return {name.removeprefix(PREFIX): properties[name]} if name in properties else {}
 
 
-def _sane(weight: float) -> float:
-    return min(max(weight, 1e-6), 1e6) if weight == weight else 1.0
+def _sane(weight: float, most: float) -> float:
+    return min(max(weight, 1e-6), most) if weight == weight else 1.0
 
 
 @dataclass(frozen=True, slots=True)
