@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -218,6 +219,7 @@ def _kept(
 ) -> tuple[RmClient | None, LedgerStore, Actuator, Lease | None]:
     """The ledger, and the owner and lease of what it is about; a client where only the RM can tell what that is."""
     from harness.control.capacity_actuator import open_actuator
+    from harness.control.rm_poller import check_cluster
 
     client, place = None, config.kept()
     if place is None:
@@ -225,6 +227,8 @@ def _kept(
         place = config.owned(client)
     store = stack.enter_context(_store(ledger, config, stack, log))
     actuator = open_actuator(place, store.document)
+    if client is not None:
+        actuator.recognise_by(partial(check_cluster, client, config.control_settings(), store))
     return client, store, actuator, actuator.lease(store.identity, config.lease_s, time.monotonic, store)
 
 
@@ -250,6 +254,7 @@ def _store(ledger: Path, config: EnforceConfig, stack: ExitStack, log: Log | Non
 def _release(config: EnforceConfig, rms: tuple[str, ...], log: Log) -> int:
     """The file first: it can be mended whether or not an RM answers."""
     from harness.control.giveback import release
+    from harness.control.rm_poller import check_cluster
 
     with ExitStack() as stack:
         client, store, actuator, lease = _kept(config, rms, config.ledger_path(), stack, log)
@@ -264,7 +269,10 @@ def _release(config: EnforceConfig, rms: tuple[str, ...], log: Log) -> int:
             log("warning", "observation", "no ResourceManager given: none was told to read the file")
             return None
 
-        done = release(actuator, store, lease, open_client, config.control_settings())
+        settings = config.control_settings()
+        done = release(
+            actuator, store, lease, open_client, settings, recognise=lambda rm: check_cluster(rm, settings, store)
+        )
         for kind, text in done.notes:
             log("warning", kind, text)
         log("warning" if done.failed else "info", "release", done.words)

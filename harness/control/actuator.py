@@ -213,6 +213,11 @@ class BaseActuator(ABC):
     def _departed(self, kept: Mapping[str, Any]) -> dict[str, Any]:
         return {name: read(kept[name]) for name, read in self.PARTS.items() if name in kept or name in _ALWAYS}
 
+    @abstractmethod
+    def recognise_by(self, recognise: Callable[[], None]) -> None:
+        """Call this before what a ResourceManager itself keeps is read or changed; it raises where that is another
+        cluster's."""
+
     def dangers(self) -> tuple[str, ...]:
         """What stands there, as of the last `read`, and may end a ResourceManager, in words."""
         return ()

@@ -264,6 +264,10 @@ class CapacityActuator(BaseActuator):
             if value != stands[path][key]
         }
 
+    def recognise_by(self, recognise: Callable[[], None]) -> None:
+        """Call this before a store is read or changed; it raises where that is another cluster's."""
+        self.place.recognise = recognise
+
     @property
     def beside(self) -> ConfigStore | None:
         """The place beside which a lease is kept; None: a store has none."""

@@ -17,6 +17,7 @@ from harness.control.actuator import Prepared, generation_of
 from harness.control.capacity_actuator import CapacityActuator
 from harness.control.file_actuator import FileActuator
 from harness.control.gate import in_short
+from harness.control.identity import OtherCluster
 from harness.control.lease import HeldByAnother, Lease
 from harness.control.settings import ControlSettings
 from harness.control.values import Nonsense
@@ -62,6 +63,7 @@ def release(
     open_client: Callable[[], RmClient | None],
     settings: ControlSettings,
     released: Mapping[str, Any] | None = None,
+    recognise: Callable[[RmClient], None] = lambda _: None,
 ) -> Release:
     """Restore the administrator's values: in the file, in the ResourceManager, and at last in what is kept of them.
 
@@ -74,11 +76,14 @@ def release(
     settings : the controller's.
     released : a guard's release (harness.control.released). The lease is kept then and says so, or a spare controller
         would go on.
+    recognise : called before a ResourceManager is refreshed; raises OtherCluster where it is another cluster's.
 
     Raises
     ------
     HeldByAnother
         Another controller has the file; nothing is touched.
+    OtherCluster
+        The store that would be changed is another cluster's; nothing is touched.
     YarnfairError
         The configuration cannot be read or written.
     """
@@ -109,6 +114,8 @@ def release(
         words = "; ".join(f"below {parent} the controller's stay: {why}" for parent, why in refused.items())
     else:
         try:
+            if client is not None and actuator.beside is not None and settings.refresh != "poll":
+                _recognise(client, recognise)
             words = put_in_force(actuator, prepared, client, settings, refusals)
             # A Capacity Scheduler checks what it loads as it does when it starts.
             taken = isinstance(actuator, CapacityActuator) and words.startswith(f"{_restored(actuator)} in force")
@@ -123,6 +130,19 @@ def release(
         if released is None:
             lease.end()
     return Release(words, failed, tuple(dict.fromkeys(notes)), prepared)
+
+
+def _recognise(client: RmClient, recognise: Callable[[RmClient], None]) -> None:
+    """Raise OtherCluster where another cluster's ResourceManager would be refreshed: nothing were in force by that.
+
+    One that answers nonsense, or not at all, is told all the same. A store has been asked before it was read.
+    """
+    try:
+        recognise(client)
+    except OtherCluster:
+        raise
+    except YarnfairError:
+        return
 
 
 def _write(actuator: Actuator, prepared: Prepared, still: Callable[[], None]) -> dict[str, str]:

@@ -9,11 +9,13 @@ from typing import Any
 
 from harness.control.app_observer import AppObserver, looks_of
 from harness.control.capacity_actuator import CapacityActuator
+from harness.control.clock import SteadyClock
 from harness.control.events import Observed
 from harness.control.file_actuator import FileActuator
 from harness.control.identity import ACCEPT_OTHER, ClusterFacts, another_cluster, why_another
 from harness.control.settings import ControlSettings
 from harness.ledger.accounts import AppObservation, RmAccounts
+from harness.ledger.store import LedgerStore
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.resources import ZERO, Resource
 from harness.model.snapshot import Snapshot
@@ -154,6 +156,19 @@ class RmPoller:
         )
         return self._observed(snapshot)
 
+    def check_cluster(self) -> None:
+        """Before what the RM itself keeps is read or changed: is it of the cluster that is known?
+
+        One request, unless another RM answers than before. Raises OtherCluster, ClocksDiffer, and what asking raises.
+        """
+        info = self.client.rest.info()
+        self._on_info(info)
+        base = self.client.rest.http.current
+        if self.identity is None or [base, info.id, info.started_on_ms] == self.identity:
+            return
+        looks = looks_of(self.client.rest.apps())
+        self._check_cluster(info, base, self._shared_facts(base), looks, self.clock())
+
     @property
     def refused(self) -> dict[str, int]:
         """Applications of the last look that the RM refused: failed before they were ever given a container -> when,
@@ -275,6 +290,18 @@ class RmPoller:
             else f"{address} answers, {known[0]} did"
         )
         self._watcher.forget_counts()
+
+
+def check_cluster(client: RmClient, settings: ControlSettings, store: LedgerStore) -> None:
+    """Whether the RM that answers is of the cluster whose ledger this is. Raises OtherCluster, and what asking raises.
+
+    For those who do not look at it in every period, as a release on the command line.
+    """
+    known = store.document("rm")
+    if not isinstance(known, list):
+        return
+    facts = ClusterFacts.restored(store.document("cluster"))
+    RmPoller(client, settings, SteadyClock(), store.accounts(), known, facts=facts).check_cluster()
 
 
 def with_created(entitlements: Mapping[str, float], status: SchedulerStatus) -> dict[str, float]:

@@ -74,6 +74,10 @@ class Tenure:
     def _alarm(self, kind: str, text: str) -> None:
         raise NotImplementedError
 
+    def _recognise(self, client: RmClient) -> None:
+        """Raise OtherCluster where another cluster's ResourceManager answers, and what asking raises."""
+        raise NotImplementedError
+
     @contextlib.contextmanager
     def _alarmed(self, kind: str) -> Iterator[None]:
         """What goes wrong inside is an alarm."""
@@ -132,7 +136,9 @@ class Tenure:
         """
         self.core.forget_written()
         released = self.released.document()
-        done = release(self.actuator, self.store, self._lease, lambda: self.client, self.settings, released)
+        done = release(
+            self.actuator, self.store, self._lease, lambda: self.client, self.settings, released, self._recognise
+        )
         self.holds = self._lease is None or released is not None
         for kind, text in done.notes:
             self._alarm(kind, text)
@@ -147,7 +153,7 @@ class Tenure:
             # Another controller has the file now, and with it what stands there.
             self._left_over = False
             return "another controller has taken over what an earlier run had written"
-        done = release(self.actuator, self.store, lease, lambda: self.client, self.settings)
+        done = release(self.actuator, self.store, lease, lambda: self.client, self.settings, recognise=self._recognise)
         self._left_over = done.failed
         self._adopted = ({}, False)
         for kind, text in done.notes:

@@ -150,6 +150,7 @@ class Controller(Tenure):
             on_info=self._compare_clocks,
             facts=ClusterFacts.restored(store.document("cluster")),
         )
+        actuator.recognise_by(self._look.check_cluster)
         #: What the present tick has found so far, and when it decided (None: it has not).
         self._tick = TickReport(0.0)
         self._decided_s: float | None = None
@@ -251,6 +252,9 @@ class Controller(Tenure):
 
     # --- looking ---
 
+    def _recognise(self, client: RmClient) -> None:
+        self._look.check_cluster()
+
     def _observe(self) -> list[Action]:
         try:
             self._read()
@@ -260,6 +264,11 @@ class Controller(Tenure):
                 what = f"the administrator's own configuration would be refused: {in_short(refusals)}"
                 self._alarm("invalid", f"{what}; nothing is written until it is corrected")
             self._checked("file", "invalid")
+        except ClocksDiffer as error:
+            return self.core.handle(ObservationFailed(self.clock(), error.line(), "clock"))
+        except OtherCluster as error:
+            # Its store holds another administrator's queues: nothing of them is remembered.
+            return self.core.handle(ObservationFailed(self.clock(), error.line(), "cluster"))
         except YarnfairError as error:
             if not self.actuator.baseline:
                 # Without the file nobody's entitlement is known.

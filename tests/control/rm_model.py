@@ -345,11 +345,13 @@ class MemoryStore(ConfigurationSource):
         self.rule: Callable[[Mapping[str, capacities.Queue]], str] = lambda _: ""
 
     def read(self) -> Configuration:
+        self.recognise()
         return self.now
 
     def write(
         self, changes: Mapping[str, str | None], before: Configuration, still: Callable[[], None] = always
     ) -> Configuration:
+        self.recognise()
         still()
         if before != self.now:
             raise FileChanged("somebody else changed it", where=self.name)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.control.identity import ClusterFacts, why_another
+from harness.control.giveback import NotReleased
+from harness.control.identity import ClusterFacts, OtherCluster, why_another
 from harness.ledger.accounts import GONE_S, AppObservation, RmAccounts
 from harness.model.resources import ZERO, Resource
+from harness.yarn.capacity.source import Configuration, ConfigurationSource
+from harness.yarn.files import always
 from tests.control.driven import controlled, kinds, rm_with_load
-from tests.control.rm_model import MemoryPlace, RmModel
+from tests.control.rm_model import CapacityRmModel, MemoryPlace, MemoryStore, RmModel
+from tests.control.test_gate import BEFORE, enforced
 
 
 class Address:
@@ -84,6 +89,88 @@ def test_a_cluster_that_was_replaced_goes_on_with_its_debts_where_that_is_accept
         assert report.consumed["root.a"] >= before
         # What the new one's applications used before anybody looked is nobody's.
         assert report.consumed.get("root.b", (0.0, 0.0))[0] == 0.0
+
+
+class StoreBehind(ConfigurationSource):
+    """The store of whichever ResourceManager is behind an address: a client reads there what answers."""
+
+    name = "store"
+
+    def __init__(self, address: Any) -> None:
+        self.address = address
+
+    @property
+    def there(self) -> MemoryStore:
+        found: MemoryStore = self.address.rm.store
+        return found
+
+    def read(self) -> Configuration:
+        self.recognise()
+        return self.there.read()
+
+    def write(
+        self, changes: Mapping[str, str | None], before: Configuration, still: Callable[[], None] = always
+    ) -> Configuration:
+        self.recognise()
+        return self.there.write(changes, before, still)
+
+    def load(self, client: Any) -> None:
+        """Nothing: what is put is in force."""
+
+    def shown(self, configuration: Configuration, changes: Mapping[str, str | None]) -> tuple[bytes, bytes]:
+        return self.there.shown(configuration, changes)
+
+
+def stores(folder: Path) -> tuple[Any, CapacityRmModel, CapacityRmModel]:
+    """An address, the ResourceManager with a store that is behind it, and another cluster's with other capacities."""
+    rm = CapacityRmModel(BEFORE, store=True)
+    rm.hosts = ["near1"]
+    other = CapacityRmModel(BEFORE.replace(b">50<", b">40<").replace(b">25<", b">30<"), store=True)
+    other.began_ms, other.hosts = 77, ["far1"]
+    address: Any = Address(rm)
+    address.source = StoreBehind(address)
+    return address, rm, other
+
+
+def test_another_clusters_store_is_not_taken_for_an_administrators_edit(tmp_path: Path) -> None:
+    """It was read before the ResourceManager was recognised: its capacities became the entitlements."""
+    address, rm, other = stores(tmp_path)
+    theirs = other.settings()
+    with controlled(address, tmp_path) as controller:
+        enforced(rm, controller)
+        own, wrote = controller.owner.configured_weights(), rm.settings()
+        address.rm = other
+        for _ in range(3):
+            rm.now_s += 5.0
+            other.now_s = rm.now_s
+            (alarm,) = controller.tick().alarms
+            assert alarm.kind == "cluster"
+        assert controller.owner.configured_weights() == own
+        with pytest.raises(OtherCluster):
+            controller.stop("release")
+        assert (other.settings(), rm.settings()) == (theirs, wrote)
+        address.rm = rm
+        rm.now_s += 5.0
+        assert controller.tick().alarms == ()
+        assert "in force" in controller.stop("release")
+    assert rm.settings() == {"root.a": 50.0, "root.b": 25.0, "root.c": 25.0}
+
+
+def test_a_release_does_not_take_another_clusters_refresh_for_its_own(tmp_path: Path) -> None:
+    """The file is restored; the ResourceManager that was refreshed had the same queues, and was said to have them."""
+    rm = CapacityRmModel(BEFORE)
+    rm.hosts = ["near1"]
+    other = CapacityRmModel(BEFORE)
+    other.began_ms, other.hosts = 77, ["far1"]
+    address: Any = Address(rm)
+    with controlled(address, tmp_path) as controller:
+        enforced(rm, controller)
+        before, other.now_s = rm.settings(), rm.now_s
+        address.rm = other
+        with pytest.raises(NotReleased, match=r"written, but not in force: .* another cluster's"):
+            controller.stop("release")
+    assert rm.place.data == BEFORE
+    assert (rm.settings(), other.refreshes) == (before, 0)
 
 
 def test_new_nodes_after_a_restart_are_no_other_cluster() -> None:

@@ -37,6 +37,8 @@ class ConfigurationSource(ABC):
     """Where the properties are. ``name`` is how messages call it."""
 
     name: str
+    #: Called before what a ResourceManager itself keeps is read or changed: raises where it is another cluster's.
+    recognise: Callable[[], None] = staticmethod(always)
 
     @abstractmethod
     def read(self) -> Configuration:
@@ -99,6 +101,7 @@ class StoreSource(ConfigurationSource):
         self.http, self.name = http, "the scheduler's configuration store"
 
     def read(self) -> Configuration:
+        self.recognise()
         version = self._version()
         answer = self.http.request("GET", _PATH, repeatable=True)
         values: dict[str, str] = {}
@@ -126,6 +129,7 @@ class StoreSource(ConfigurationSource):
         wanted = {name: value for name, value in changes.items() if before.values.get(name) != value}
         if not wanted:
             return before
+        self.recognise()
         # With a version that counts every change nothing else is to be asked: a configuration is long.
         now = before if before.mark is not None and self._version() == before.mark else self.read()
         if now.mark != before.mark or any(now.values.get(name) != before.values.get(name) for name in wanted):

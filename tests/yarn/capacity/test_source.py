@@ -57,6 +57,24 @@ def source(store: Store) -> StoreSource:
     return StoreSource(store)  # type: ignore[arg-type]
 
 
+def test_nothing_is_read_or_changed_before_the_cluster_is_recognised() -> None:
+    class Stranger(Exception):
+        pass
+
+    def another() -> None:
+        raise Stranger
+
+    store = Store()
+    own = source(store)
+    before = own.read()
+    own.recognise = another
+    with pytest.raises(Stranger):
+        own.read()
+    with pytest.raises(Stranger):
+        own.write({A: "3w"}, before)
+    assert store.puts == []
+
+
 def test_all_queues_are_written_in_one_call_and_only_what_differs() -> None:
     store = Store()
     at = source(store).read()
