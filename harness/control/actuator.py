@@ -450,7 +450,7 @@ class BaseActuator(ABC):
         administrator's. For a ledger that is older than the file, and whose later words are lost.
 
         Where one of siblings has a share that no person writes, a controller has written them all: what is remembered
-        stays. Raises what reading raises.
+        stays. So it is with a limit that a controller sets, in the whole document. Raises what reading raises.
         """
         announced = {name: self._part(name) for name in (*self.PARTS, *_KEPT)}
         stands = self._stands()
@@ -460,10 +460,34 @@ class BaseActuator(ABC):
             managed = self.managed[path]
             if managed.get(self.SHARE) and path.rpartition(".")[0] in not_his and share not in managed[self.SHARE]:
                 managed[self.SHARE].append(share)
+        for attribute in self.ATTRIBUTES:
+            if attribute != self.SHARE:
+                self._hold_limits(attribute, stands)
         self._hold_against(announced, stands)
         self.managed = {path: kept for path, kept in self.managed.items() if kept}
         self._refusals = None
         self._look_anew()
+
+    def _hold_limits(self, attribute: str, stands: Mapping[str, Values]) -> None:
+        """For `hold_against_file`: a controller writes a limit of all queues at once, of those added since too."""
+        if not any(attribute in managed for managed in self.managed.values()):
+            return
+        later = {
+            path: value
+            for path, said in stands.items()
+            if (value := said.get(attribute)) not in (None, self.baseline.get(path, {}).get(attribute))
+            and value not in self.managed.get(path, {}).get(attribute, [])
+            and (path not in self.baseline or attribute in self.managed.get(path, {}))
+        }
+        if all(self._limit_by_hand(attribute, value) for value in later.values()):
+            return
+        for path, value in later.items():
+            self.baseline.setdefault(path, {self.SHARE: stands[path][self.SHARE]}).setdefault(attribute, None)
+            self.managed.setdefault(path, {}).setdefault(attribute, []).append(value)
+
+    @abstractmethod
+    def _limit_by_hand(self, attribute: str, value: Any) -> bool:
+        """Whether a person may have written this value of another attribute than the share."""
 
     def unknown_shares(self) -> list[str]:
         """Queues whose share was not known when they were read, and looks like a controller's: in words."""

@@ -103,6 +103,9 @@ class CapacityActuator(BaseActuator):
     def _by_hand(self, share: Any) -> bool:
         return share is None or is_by_hand(share)
 
+    def _limit_by_hand(self, attribute: str, value: Any) -> bool:
+        return attribute != MAXIMUM or is_by_hand(value)
+
     def _unite(self, stands: Mapping[str, Values]) -> list[Drift]:
         found: list[Drift] = []
         wrong = {one.queue for one in self._check_own()}

@@ -347,6 +347,10 @@ class FileActuator(BaseActuator):
         few = float32(float(f"{share:.5g}")) == share
         return float32(float(f"{share:.3g}")) == share or (few and grid_weight(share) != share)
 
+    def _limit_by_hand(self, attribute: str, value: Any) -> bool:
+        # A person writes whole hundreds of MiB, or quarters of a GiB; a controller a part of what the cluster has.
+        return not isinstance(value, list) or any(value[0] % step == 0 for step in (100, 256))
+
     def _unite(self, stands: Mapping[str, Values]) -> list[Drift]:
         """Weights go with any others; a scheduling policy may not go with one that the administrator has now."""
         policy: Attribute = "scheduling_policy"

@@ -92,6 +92,24 @@ def test_static_limits_written_since_are_taken_back(tmp_path: Path) -> None:
     assert rm.place.data == FILE
 
 
+def test_static_limits_written_since_are_no_administrators_without_a_lease(tmp_path: Path) -> None:
+    """They stayed in the file for ever once a queue was added, and the ledger was restored (soak, seed 1000031)."""
+    rm = rm_with_load()
+    rm.start("x", 4096)
+    how: dict[str, Any] = {"lease_s": 0.0, "policy": "static"}
+    work(rm, tmp_path, ticks=2, **how)
+    restore = copied(tmp_path)
+    added = b'<queue name="c"><weight>5</weight></queue></allocations>'
+    edited(rm, b"</allocations>", added)
+    work(rm, tmp_path, ticks=3, **how)
+    assert rm.place.data.count(b"maxResources>") == 6
+    restore()
+    (report,) = work(rm, tmp_path, ticks=1, **how)
+    assert "backup" in kinds(report)
+    work(rm, tmp_path, ticks=1, stop=True, **how)
+    assert parse_allocations(rm.place.data) == parse_allocations(FILE.replace(b"</allocations>", added))
+
+
 @pytest.mark.parametrize("lease_s", [0.0, 30.0])
 def test_a_copy_from_before_a_release_does_not_override_what_the_administrator_wrote_since(
     tmp_path: Path, lease_s: float
