@@ -138,14 +138,14 @@ def test_another_clusters_store_is_not_taken_for_an_administrators_edit(tmp_path
     theirs = other.settings()
     with controlled(address, tmp_path) as controller:
         enforced(rm, controller)
-        own, wrote = controller.owner.configured_weights(), rm.settings()
+        own, wrote = controller.actuator.configured_weights(), rm.settings()
         address.rm = other
         for _ in range(3):
             rm.now_s += 5.0
             other.now_s = rm.now_s
             (alarm,) = controller.tick().alarms
             assert alarm.kind == "cluster"
-        assert controller.owner.configured_weights() == own
+        assert controller.actuator.configured_weights() == own
         with pytest.raises(OtherCluster):
             controller.stop("release")
         assert (other.settings(), rm.settings()) == (theirs, wrote)
