@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import logging
 import re
+import shlex
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from logging.handlers import RotatingFileHandler
@@ -76,6 +77,12 @@ def shown(data: bytes | str) -> str:
         # From a whole line on: what stands before its first line end may be the rest of a secret.
         text = f"{text[: _SEARCHED // 2]}\n...\n{text[-_SEARCHED // 2 :].partition(chr(10))[2]}"
     return short(redacted(text), MOST_CHARACTERS // 2)
+
+
+def log_program(log: logging.Logger, command: Sequence[str], code: int, took: Timer, told: bytes | str = "") -> None:
+    """Log a program that has ended: its command line, exit code, time and what it printed, without secrets."""
+    if log.isEnabledFor(logging.DEBUG):
+        log.debug("%s: exit code %s in %s: %s", shown(shlex.join(command)), code, took, shown(told))
 
 
 class _Formatter(logging.Formatter):

@@ -11,7 +11,6 @@ import hashlib
 import logging
 import os
 import re
-import shlex
 import shutil
 import signal
 import socket
@@ -24,7 +23,7 @@ from typing import Any
 
 import yaml
 
-from harness.base.debug import Timer, shown
+from harness.base.debug import Timer, log_program
 from harness.base.errors import InputError, RunTimedOut
 from harness.clusters import site
 from harness.clusters.base import Cluster, Finding
@@ -315,7 +314,7 @@ class DockerCluster(Cluster):
                 if isinstance(error, subprocess.TimeoutExpired):
                     raise RunTimedOut(f"docker compose {arguments[0]} did not end within {timeout_s:g} s") from None
                 raise
-        _LOG.debug("%s: exit code %s in %s: %s", shlex.join(command), running.returncode, timer, shown(told))
+        log_program(_LOG, command, running.returncode, timer, told)
         if running.returncode:
             why, hint = why_failed(told, build=arguments[0] == "build")
             raise InputError(f"docker compose {arguments[0]} failed: {why[:300]}", hint=hint)

@@ -7,6 +7,7 @@ JDK against Hadoop's jars that the cluster runs with, once for each state of the
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
 import shutil
 import subprocess
@@ -18,6 +19,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from harness.base.debug import Timer, log_program
 from harness.base.errors import CallError, InputError, RunTimedOut
 from harness.base.files import read_text, replace_file, write_text
 from harness.clusters import jars
@@ -26,6 +28,8 @@ from harness.model.data import data_path
 from harness.policies.base import parse_settings, read_decimal
 from harness.policies.hltrf import Hltrf
 from harness.yarn.rest import RestClient
+
+_LOG = logging.getLogger(__name__)
 
 #: Policy -> its class.
 CLASSES = {
@@ -98,10 +102,12 @@ def jar(settings: Mapping[str, str], *, progress: Callable[[str], None] = lambda
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix="compiling-") as work:
         command = [compiler, "--release", "17", "-nowarn", "-Xlint:none", "-cp", f"{lib}/*", "-d", f"{work}/classes"]
+        timer = Timer()
         try:
             done = subprocess.run([*command, *map(str, files)], capture_output=True, text=True, timeout=300)
         except subprocess.TimeoutExpired:
             raise RunTimedOut("javac had not compiled the policies after 300 s") from None
+        log_program(_LOG, command, done.returncode, timer, done.stderr)
         if done.returncode:
             reason = next((line for line in done.stderr.splitlines() if "error" in line), "no reason given")
             raise InputError(f"javac did not compile the policies: {reason[:300]}", hint="use a JDK, 17 or later")

@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from harness.base.debug import Timer, log_program
 from harness.base.errors import InputError, RunTimedOut
 from harness.base.files import holding
 from harness.model.data import data_path
+
+_LOG = logging.getLogger(__name__)
 
 _NEEDED = (
     "hadoop-yarn-server-resourcemanager-",
@@ -118,12 +123,15 @@ def _resolve(maven: str, pom: Path, target: Path, needed: tuple[str, ...]) -> No
         shutil.copy(pom, Path(work) / "pom.xml")
         command = [maven, "-q", "-B", "dependency:copy-dependencies"]
         command += ["-DincludeScope=runtime", f"-DoutputDirectory={work}/lib"]
+        timer = Timer()
         try:
             done = subprocess.run(
                 command, cwd=work, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_TIMEOUT_S
             )
         except subprocess.TimeoutExpired:
+            _LOG.debug("%s: not done after %s", shlex.join(command), timer)
             raise RunTimedOut(f"Maven had not resolved the jars after {_TIMEOUT_S:g} s") from None
+        log_program(_LOG, command, done.returncode, timer, done.stdout + done.stderr)
         if done.returncode or missing(Path(work) / "lib", needed):
             errors = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line]
             raise InputError(

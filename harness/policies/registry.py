@@ -6,6 +6,7 @@ A name is one of `POLICIES`, an entry point of the group ``yarnfair.policies``, 
 from __future__ import annotations
 
 import importlib
+import logging
 from collections.abc import Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -15,6 +16,8 @@ from harness.base.errors import CallError, InputError, first_sentence, nearest
 from harness.base.extensions import Registry
 from harness.policies.base import Policy, parse_settings
 from harness.policies.user_file import from_user_file
+
+_LOG = logging.getLogger(__name__)
 
 #: The policies of the core: name -> "module:class", in the order in which they are listed.
 _CORE: dict[str, str] = {
@@ -80,6 +83,7 @@ def make_policy(name: str, settings: Mapping[str, Any] | None = None) -> Policy:
     """
     cls = policy_class(name)
     parsed, exact = parse_settings(cls, settings or {})
+    _LOG.debug("policy %s of %s: %s", name, cls.__module__, parsed)
     return cls(parsed, exact)
 
 

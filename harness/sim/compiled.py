@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import importlib
+import logging
 import os
 import subprocess
 import sys
@@ -16,7 +17,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from harness.base.debug import Timer
 from harness.base.machine_code import announce, kept_in
+
+_LOG = logging.getLogger(__name__)
 
 #: What a user is told meanwhile.
 COMPILING = "the simulator is compiled first, once after an installation or a change of it: some half a minute"
@@ -102,6 +106,8 @@ def _compile_all(scheduler: str) -> None:
             raise
         for part, program in zip(wave, programs, strict=True):
             if program is None or program.returncode != 0:
+                code = None if program is None else program.returncode
+                _LOG.debug("part %s of %s: the program that compiles it gave %s; compiled here", part, scheduler, code)
                 compile_part(scheduler, part)
 
 
@@ -156,4 +162,6 @@ def compile_engine(scheduler: str = "fair") -> None:
     if not is_compiled(scheduler):
         announce(COMPILING)
     if folder is not None:
-        once(folder, lambda: _compile_all(scheduler), _mark(scheduler))
+        timer = Timer()
+        if once(folder, lambda: _compile_all(scheduler), _mark(scheduler)):
+            _LOG.debug("compiled the engine of the %s scheduler in %s into %s", scheduler, timer, folder)

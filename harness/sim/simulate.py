@@ -5,6 +5,7 @@ A policy from outside is joined on by harness.control.virtual, through `Simulati
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -45,6 +46,8 @@ from harness.sim.table import JobTable, SampleLog, TaskLog, longest_waits, mean_
 from harness.sim.world import NEVER
 from harness.yarn.capacity.steering import Steering
 from harness.yarn.fair.manager import queue_tree
+
+_LOG = logging.getLogger(__name__)
 
 #: How many container starts, ends and heartbeats pass between two looks at the wall clock.
 _PAUSE_EVENTS = 400_000
@@ -276,8 +279,18 @@ class Simulation:
     def run(self, on_progress: ProgressCallback | None = None) -> SimResult:
         """To the end, or to the time limit."""
         began = time.perf_counter()
+        setup = self.setup
+        named = (setup.scheduler, setup.mode, getattr(setup.policy, "name", None), setup.seed)
+        _LOG.debug("%s scheduler, mode %s, policy %s, seed %s: begins", *named)
         finished, stuck = self.proceed(on_progress)
-        return self._result(finished, time.perf_counter() - began, stuck=stuck)
+        took_s, g = time.perf_counter() - began, self.world.g
+        counts = [int(g[name][0]) for name in ("now", "started", "ended", "heartbeats")]
+        _LOG.debug("ended at %s ms: %s tasks started, %s ended, %s heartbeats, %s ticks", *counts, self.ticks)
+        if not finished:
+            _LOG.debug("some jobs have not ended; they never can: %s", stuck or "unknown (the time limit was reached)")
+        if self.keyed.why_not:
+            _LOG.debug("the policy's keys are computed in Python: %s", self.keyed.why_not)
+        return self._result(finished, took_s, stuck=stuck)
 
     def proceed(self, on_progress: ProgressCallback | None = None) -> tuple[bool, str]:
         """The same, without its result: whether all jobs have ended, and why they never can."""
@@ -332,6 +345,7 @@ class Simulation:
 
     def _grow(self) -> None:
         g = self.world.g
+        _LOG.debug("more room: %s containers, scheduler full: %s", len(self.scheduler.S.c), bool(g["need_room"][0]))
         if int(g["need_room"][0]):
             self.scheduler.grow()
             g["need_room"] = 0

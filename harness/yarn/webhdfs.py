@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import io
+import logging
 import posixpath
 import uuid
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from urllib.parse import quote, unquote, urlsplit
 import requests
 import urllib3
 
+from harness.base.debug import Timer, shown
 from harness.base.errors import CallError, InputError, reason
 from harness.yarn.errors import BadAnswer, Refused, Unreachable, well_formed
 from harness.yarn.files import Readers, unreadable
@@ -29,6 +31,7 @@ from harness.yarn.session import Session, Watch, tls_trouble
 #: Answers that are documents, not files: a folder of some 100,000 files.
 _ANSWER_BYTES = 64 << 20
 _PIECE_BYTES = 1 << 20
+_LOG = logging.getLogger(__name__)
 _ERRORS = (requests.RequestException, urllib3.exceptions.HTTPError, http.client.HTTPException, OSError, ValueError)
 
 
@@ -76,6 +79,7 @@ class WebHdfs:
             except _ERRORS as error:
                 if watch.late:
                     raise late from None
+                _LOG.debug("%s %s: no answer: %s", what, where, shown(str(error)))
                 other = Unreachable(f"{what}: {reason(error)}", where=where, hint=hint)
                 raise tls_trouble(error, self.base) or other from None
             except BadAnswer:
@@ -96,9 +100,11 @@ class WebHdfs:
         times = (options.connect_timeout_s, options.read_timeout_s)
         url = f"{self.base}/webhdfs/v1{quote(path)}"
         hint = "check the NameNode's address, and that its DataNodes' names resolve here"
+        timer = Timer()
         with self._asked(f"WebHDFS {operation}", where, hint) as (session, watch):
             # The NameNode must not get the data itself.
             with session.request(method, url, params=query, timeout=times, allow_redirects=False, stream=True) as first:
+                _LOG.debug("%s %s %s: HTTP %s in %s", method, shown(url), query, first.status_code, timer)
                 if first.status_code not in (301, 302, 307):
                     yield self._checked(first, operation, where), watch
                     return
@@ -107,6 +113,8 @@ class WebHdfs:
             with session.request(
                 method, target, data=data, timeout=times, allow_redirects=False, stream=True
             ) as second:
+                # Without its query: a delegation token may stand there.
+                _LOG.debug("%s %s: HTTP %s in %s", method, target.partition("?")[0], second.status_code, timer)
                 watch.restart()
                 yield self._checked(second, operation, where), watch
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,11 +16,16 @@ import click
 import pytest
 
 from harness.base.debug import FILE, MOST_BYTES, MOST_CHARACTERS, OLDER, debug_log, debug_to, redacted, shown
-from harness.base.errors import YarnfairError
+from harness.base.errors import InputError, YarnfairError
 from harness.cli import COMMANDS, cli
+from harness.clusters import jars
+from harness.policies.registry import make_policy
+from harness.sim.simulate import Simulation
 from harness.yarn.http import HttpClient, HttpOptions
 from harness.yarn.rpc import RpcAddress, call
-from tests.yarn.fake_server import FakeServer, conf
+from harness.yarn.webhdfs import WebHdfs
+from tests.sim.conftest import mapreduce, setup
+from tests.yarn.fake_server import FakeServer, conf, http
 
 LOGGER = logging.getLogger("harness.tests")
 
@@ -170,3 +176,35 @@ def test_help_does_not_pay_for_it() -> None:
              "except SystemExit: print('harness.base.debug' in sys.modules, 'logging' in sys.modules)"]  # fmt: skip
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.splitlines()[-1] == "False False"
+
+
+def test_webhdfs_logs_both_answers_without_the_token_that_a_namenode_gives() -> None:
+    with FakeServer(http(200, b"data")) as data:
+        target = f"{data.url}/webhdfs/v1/f?op=OPEN&delegation=hunter2"
+        with FakeServer(http(307, b"", Location=target)) as name, logged() as stream:
+            assert WebHdfs(name.url).read("/f") == b"data"
+    text = stream.getvalue()
+    assert "HTTP 307" in text
+    assert f"{data.url}/webhdfs/v1/f: HTTP 200" in text
+    assert "hunter2" not in text
+
+
+def test_a_policy_and_its_settings_and_a_simulated_run_are_logged() -> None:
+    with logged() as stream:
+        policy = make_policy("ltrf", {"horizon_s": "7"})
+        Simulation(setup([mapreduce("j", "a", 4)], policy=policy)).run()
+    text = stream.getvalue()
+    assert re.search(r"policy ltrf .*horizon_s=7", text)
+    assert re.search(r"fair scheduler, mode inside, policy ltrf, seed 0: begins", text)
+    assert re.search(r"ended at \d+ ms: [1-9]\d* tasks started, [1-9]\d* ended", text)
+
+
+def test_what_maven_printed_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    maven = tmp_path / "mvn"
+    maven.write_text("#!/bin/sh\necho '[ERROR] no such artefact'\nexit 1\n")
+    maven.chmod(0o755)
+    (tmp_path / "pom.xml").write_text("<project/>")
+    monkeypatch.setattr(jars, "cache_folder", lambda: tmp_path)
+    with logged() as stream, pytest.raises(InputError, match="no such artefact"):
+        jars._resolve(str(maven), tmp_path / "pom.xml", tmp_path / "target", ("x-",))
+    assert re.search(r"mvn -q -B .*: exit code 1 in \d+ ms: \[ERROR\] no such artefact", stream.getvalue())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import logging
 import shutil
 import subprocess
 import tempfile
@@ -18,10 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.base.debug import Timer, log_program
 from harness.base.errors import CallError, InputError
 from harness.base.ties import ending_with_us
 from harness.jobs.data.kinds import KINDS, PART_BYTES, part_bytes
 from harness.jobs.data.targets import FolderTarget, HdfsTarget, Target, open_target
+
+_LOG = logging.getLogger(__name__)
 
 MANIFEST = "manifest.json"
 FORMAT = 1
@@ -263,9 +267,11 @@ def _tables(size: int, tables: Sequence[str]) -> Generator[Path]:
     for table in tables:
         with tempfile.TemporaryDirectory(prefix="yarnfair-tpch-") as work:
             command = [_tpchgen(), "parquet", "-s", scale, "--output-dir", work, "--tables", table]
+            timer = Timer()
             done = subprocess.run(
                 command, stdin=subprocess.DEVNULL, capture_output=True, text=True, preexec_fn=ending_with_us()
             )
+            log_program(_LOG, command, done.returncode, timer, done.stdout + done.stderr)
             files = sorted(Path(work).rglob("*.parquet"))
             if done.returncode or len(files) != 1:
                 words = (done.stderr or done.stdout).strip().splitlines()

@@ -8,7 +8,9 @@ from __future__ import annotations
 import contextlib
 import getpass
 import json
+import logging
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -18,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.base.debug import shown
 from harness.base.errors import RunInvalid, RunTimedOut, YarnfairError
 from harness.clusters import processes, site
 from harness.clusters.daemons import java_program, port_taken
@@ -27,6 +30,8 @@ from harness.jobs.hive.history import histories
 from harness.jobs.hive.site import LOG4J2, HivePlace, hive_properties, tez_properties
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient
+
+_LOG = logging.getLogger(__name__)
 
 #: Heaps of HiveServer2 and of its shell, and what the two take of this machine.
 SERVER_HEAP_MB, SHELL_HEAP_MB, BOTH_MB = 640, 192, 1300
@@ -141,6 +146,7 @@ class HiveServer:
                 stderr=said,
                 start_new_session=True,
             )
+        _LOG.debug("started %s as process %s, output in %s", shown(shlex.join(command)), process.pid, err)
         return Shell(process, out, err)
 
     def apps(self) -> list[AppStatus]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import logging
 import os
 import re
 import shutil
@@ -18,10 +19,13 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from harness.base.debug import Timer, log_program
 from harness.base.errors import InputError, RunTimedOut
 from harness.base.files import holding, writing
 from harness.clusters.jars import cache_folder
 from harness.model.data import data_path
+
+_LOG = logging.getLogger(__name__)
 
 GIVEN = "YARNFAIR_SPARK"
 REQUIREMENTS = "requirements-spark.txt"
@@ -81,12 +85,14 @@ def _fetch(home: Path, timeout_s: float) -> None:
     with tempfile.TemporaryDirectory(dir=cache_folder(), prefix="fetching-spark-") as work:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
         command += ["--no-cache-dir", "--require-hashes", "-r", str(data_path(REQUIREMENTS)), "--dest", work]
+        timer = Timer()
         try:
             done = subprocess.run(
                 command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout_s, cwd=work
             )
         except subprocess.TimeoutExpired:
             raise RunTimedOut(f"pip had not fetched Spark {version()} after {timeout_s:g} s") from None
+        log_program(_LOG, command, done.returncode, timer, done.stderr)
         archive = next(Path(work).glob("pyspark-*.tar.gz"), None)
         if done.returncode or archive is None:
             lines = [line.strip() for line in done.stderr.splitlines() if "ERROR" in line] or ["no reason given"]
