@@ -12,6 +12,8 @@
 # make clean      removes the environment and caches (not ./runs)
 SHELL := /bin/bash
 PYTHON ?= python3
+# The pinned versions; requirements-lowest.txt has the lowest that pyproject.toml admits.
+REQUIREMENTS ?= requirements.txt
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.requirements-installed
@@ -30,19 +32,19 @@ help:
 setup: $(STAMP)
 
 # What the product needs, without the tools of its development. pip compiles its files on one core: here all do it.
-$(RUN_STAMP): requirements.txt pyproject.toml
+$(RUN_STAMP): $(REQUIREMENTS) pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "make: Python 3.11 or newer is needed ($(PYTHON) is $$($(PYTHON) --version 2>&1)); set PYTHON=..." >&2; exit 1; }
-	@echo "Making $(VENV) from requirements.txt (pinned, hashed; half a minute to some minutes the first time)"
+	@echo "Making $(VENV) from $(REQUIREMENTS) (pinned, hashed; half a minute to some minutes the first time)"
 	$(PYTHON) -m venv $(VENV)
-	@$(PYTHON) .ci/needed requirements.txt > $(VENV)/needed.txt
+	@$(PYTHON) .ci/needed $(REQUIREMENTS) > $(VENV)/needed.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r $(VENV)/needed.txt
 	@$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib/python3*/site-packages || true
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $(RUN_STAMP)
 
 $(STAMP): $(RUN_STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(REQUIREMENTS)
 	@touch $(STAMP)
 
 kerberos: setup
@@ -127,6 +129,8 @@ lock:
 	  --group dev pyproject.toml --output-file requirements.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	  docs/site/requirements.in --output-file docs/site/requirements.txt
+	uv pip compile --quiet --python-version 3.11 --resolution lowest-direct --generate-hashes --no-emit-index-url --no-header \
+	  --extra dask --extra plot --extra workloads pyproject.toml .ci/lowest.in --output-file requirements-lowest.txt
 
 clean:
 	rm -rf $(VENV) build/site* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .cache

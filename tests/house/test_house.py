@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -13,6 +14,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -70,13 +72,28 @@ def test_nothing_in_the_repository_names_a_machine_or_a_registry() -> None:
     assert not found
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "docs/site/requirements.txt"])
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-lowest.txt", "docs/site/requirements.txt"])
 def test_every_requirement_is_pinned_with_hashes(name: str) -> None:
     lines = (ROOT / name).read_text().splitlines()
     pins = [line for line in lines if line and not line.startswith((" ", "#"))]
     assert len(pins) > 30
     assert all("==" in line and line.rstrip().endswith("\\") for line in pins)
     assert not [line for line in lines if "://" in line]
+
+
+def test_the_lowest_versions_are_those_that_the_package_admits() -> None:
+    """CI runs the tests with them (.ci/run), so that a bound says what was tried."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    pins = (ROOT / "requirements-lowest.txt").read_text()
+    assert "requirements-lowest.txt" in (ROOT / ".ci" / "run").read_text()
+    for text in [*project["dependencies"], *extras["dask"], *extras["plot"], *extras["workloads"]]:
+        wanted = Requirement(text)
+        (bound,) = [one.version for one in wanted.specifier if one.operator == ">="]
+        (pin,) = re.findall(rf"(?m)^{canonicalize_name(wanted.name)}==(\S+)", pins)
+        # The least release at or above the bound: 2.9 may be 2.9.0, and where that was taken back, 2.9.1.
+        assert Version(bound) <= Version(pin), wanted.name
+        assert Version(pin).release[: len(Version(bound).release)] == Version(bound).release, (wanted.name, pin)
 
 
 def test_the_extra_for_kerberos_is_pinned_and_built_with_pinned_tools() -> None:
