@@ -179,7 +179,7 @@ The warnings are [traps](capacity-scheduler.md#traps) of the Capacity Scheduler.
 controller writes nothing. The administrator sets what mends them and runs `yarn rmadmin -refreshQueues`:
 
 ```xml
-{mends}```
+{hints}```
 """
 
 
