@@ -70,7 +70,7 @@ def assess(
         write_document,
     )
     from harness.results.folders import Contents, claim
-    from harness.traces.accounting import account_lines, account_of
+    from harness.traces.accounting import Shape, account_lines, account_of
 
     if trace is None and rm is None and config is None:
         raise CallError("nothing to assess", hint="give a TRACE, --rm URL, or the controller's --config FILE")
@@ -87,7 +87,7 @@ def assess(
         _print({"verdict": "unsure", "why": why, "lines": [f"unsure: {why}."], **_NOTHING}, as_json)
         return
     if not as_json:
-        for line in account_lines(found.header):
+        for line in account_lines(found.header, found.jobs):
             say(f"{found.path}: {line}")
     say_if_it_compiles((scheduler,))
     done = assessed(
@@ -102,11 +102,14 @@ def assess(
     )
     settings = folder / CONFIG if done.verdict.best is not None else None
     if settings is not None and done.verdict.best is not None:
-        write_config(settings, config_text(done.verdict.best, said, given))
+        write_config(settings, config_text(done.verdict.best, said, given, scheduler))
     document = document_of(done, settings)
-    document.update(account_of(found.header), trace=str(found.path), out=str(folder), page=str(folder / PAGE))
+    document.update(
+        account_of(found.header, found.jobs), trace=str(found.path), out=str(folder), page=str(folder / PAGE)
+    )
     write_document(folder / DOCUMENT, document)
-    write_page(folder / PAGE, done, f"{found.path.name}: {found.header.source[:300]}")
+    about = f"{found.path.name}: {found.header.source[:300]}; {Shape.of(found.jobs).line()}"
+    write_page(folder / PAGE, done, about)
     _print(document, as_json)
 
 
@@ -154,7 +157,7 @@ def _trace_of(
     from harness.traces.following import Following, Recording, follow
     from harness.traces.recorded import NoJob, read_trace, trace_text
     from harness.traces.recording import NothingRan, record_rm, rm_header
-    from harness.yarn.discover import allocation_file
+    from harness.yarn.discover import allocation_file, in_a_store
     from harness.yarn.queue_answers import FAIR
 
     if trace is not None and rm is None:
@@ -169,8 +172,8 @@ def _trace_of(
             given["http"] = as_config(access)
         if file is not None:
             given["allocation_file"] = file
-        if scheduler == "capacity":
-            given["allocation_file"] = None
+        if scheduler == "capacity" and in_a_store(client):
+            given["capacity_file"] = None
         if trace is not None:
             cluster: Header = rm_header(client, entitlements, [])
             return any_trace(trace, cluster, folder / TRACE), scheduler, given

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -138,12 +139,15 @@ def open_recorded(
         if said is not None:
             given = [rm] if rm is not None else []
             addresses = _patient(lambda: said.addresses(given), patient_s)
-            entitlements: dict[str, float] | None = of_config(said)
         else:
             assert rm is not None
             addresses = [_patient(lambda: find_rm(rm, options, client=client), patient_s)]
-            entitlements = _of_controller(rm, options)
         with RmClient(addresses, options) as found:
+            if said is not None:
+                entitlements: dict[str, float] | None = _patient(lambda: of_config(said, found), patient_s)
+            else:
+                assert rm is not None
+                entitlements = _patient(lambda: _of_controller(rm, options, found), patient_s)
             yield found, known, entitlements
     finally:
         if known is not None:
@@ -184,16 +188,34 @@ def _follow(going: Following, for_s: float | None, as_json: bool) -> None:
         say(f"{recording.path}: {recording.jobs} applications, {running} more are running")
 
 
-def _of_controller(rm: str, options: HttpOptions) -> dict[str, float] | None:
-    """The entitlements where a controller's lease stands beside the RM's allocation file, on this machine; a warning
-    says so."""
-    from harness.control.entitled import of_file
-    from harness.yarn.discover import allocation_file
+def _of_controller(rm: str, options: HttpOptions, client: RmClient) -> dict[str, float] | None:
+    """The entitlements where a controller is at work, as far as they are known; a warning says so.
 
-    path = allocation_file(rm, options)
-    holder, weights = of_file(path) if path is not None else ("", None)
+    It is seen by its lease beside the scheduler's file, on this machine; on a Capacity Scheduler, whose settings may be
+    anywhere, also by capacities that nobody writes by hand.
+    """
+    from harness.control.entitled import of_file, written_capacities
+    from harness.yarn.discover import allocation_file
+    from harness.yarn.queue_answers import CAPACITY
+
+    status = client.rest.scheduler()
+    if status.type == CAPACITY:
+        folders = [os.environ[name] for name in ("YARN_CONF_DIR", "HADOOP_CONF_DIR") if os.environ.get(name)]
+        files = [str(Path(folder) / "capacity-scheduler.xml") for folder in dict.fromkeys(folders)]
+    else:
+        told = allocation_file(rm, options)
+        files = [] if told is None else [told]
+    seen = [of_file(path, capacity=status.type == CAPACITY) for path in files]
+    holder, weights = next((one for one in seen if one[0]), ("", None))
+    if not holder and status.type == CAPACITY:
+        settings = {path: queue.setting for path, queue in status.queues.items() if queue.setting is not None}
+        if written := written_capacities(settings):
+            holder = f"{written[0]} has a capacity of {settings[written[0]]:g}, as `yarnfair enforce` writes them"
     if holder:
-        what = "the administrator's weights, as it says them" if weights is not None else "the weights in force"
+        capacities = "capacities" if status.type == CAPACITY else "weights"
+        what = f"the administrator's {capacities}, as it says them"
+        if weights is None:
+            what = f"the {capacities} in force, which are the controller's"
         click.echo(
             f"warning: a controller is at work ({holder}): the trace has {what}; "
             "give --config FILE, the controller's configuration, for the entitlements that it works by",

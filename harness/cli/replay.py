@@ -123,7 +123,7 @@ def replay(
     # Beside the Capacity Scheduler the file has the call's policies already.
     called = called if kinds == ("fair",) else ()
     variants = variants_of(loaded, policies=called, settings=given, seeds=seeds)
-    for what in [*account_lines(found.header), *left_out(found.header, kinds)]:
+    for what in [*account_lines(found.header, found.jobs), *left_out(found.header, kinds)]:
         say(f"{found.path}: {what}")
     if not as_json:
         click.echo(f"{loaded.spec.experiment}: {len(found.jobs)} jobs, {len(variants)} run(s) into {folder}", err=True)
@@ -138,7 +138,7 @@ def replay(
         print_json(
             {
                 "trace": str(found.path),
-                **account_of(found.header),
+                **account_of(found.header, found.jobs),
                 "experiment": str(folder / "replay.yaml"),
                 "out": str(folder),
                 "runs": [one.document() for one in ended],

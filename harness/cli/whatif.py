@@ -74,9 +74,10 @@ def _load(what: str, cluster: Path | None, folder: Path) -> LoadedExperiment:
     path = Path(what)
     if path.is_dir() or path.suffix == ".jsonl" or (path.is_file() and path.suffix not in (".yaml", ".yml")):
         trace = played_trace(path, cluster, folder / "trace.jsonl")
-        for line in account_lines(trace.header):
+        for line in account_lines(trace.header, trace.jobs):
             say(f"{trace.path}: {line}")
-        return load_experiment(str(write_experiment(trace, folder)))
+        # Under the scheduler that it was recorded of.
+        return load_experiment(str(write_experiment(trace, folder, schedulers=(trace.header.scheduler or "fair",))))
     if cluster is not None:
         raise CallError(
             "--cluster goes with a TRACE", where="--cluster", hint="leave it out, an experiment has its own"
@@ -107,19 +108,27 @@ def _query(state: str) -> dict[str, str]:
 def _exported(what_if: WhatIf, query: Mapping[str, str]) -> dict[str, Any]:
     """What an exported page holds: both sides, as ``a.`` and ``b.`` of the query say."""
     sides: dict[str, dict[str, str]] = {"a": {}, "b": {}}
+    both = {key: value for key, value in query.items() if key.startswith("w.")}
     for key, value in query.items():
         if key[:2] in ("a.", "b."):
             sides[key[0]][key[2:]] = value
-        elif key.startswith("w."):
-            for side in sides.values():
-                side[key] = value
+        elif key not in both and key not in ("at", "queue"):
+            raise CallError(
+                f"unknown key {key[:60]!r} in the state",
+                where="--state",
+                hint="write a.KEY or b.KEY for one side, w.QUEUE for both, a.w.QUEUE or b.w.QUEUE for one",
+            )
+    own = {name: {key: value for key, value in side.items() if key.startswith("w.")} for name, side in sides.items()}
+    for side in sides.values():
+        side.update({key: value for key, value in both.items() if key not in side})
     offers = what_if.about()["policies"]
     sides["a"].setdefault("policy", offers[0])
     sides["b"].setdefault("policy", "ltrf@outside" if "ltrf@outside" in offers else offers[-1])
     found = what_if.export([_asked(what_if, sides[side]) for side in ("a", "b")])
-    weights = {key[2:]: float(value) for key, value in sides["a"].items() if key.startswith("w.")}
+    weights = {key[2:]: float(value) for key, value in both.items()}
 
-    def plain_side(side: dict[str, str]) -> dict[str, Any]:
-        return {k: v if k == "policy" else float(v) for k, v in side.items() if not k.startswith("w.")}
+    def plain_side(name: str) -> dict[str, Any]:
+        side = {key: value for key, value in sides[name].items() if not key.startswith("w.") or key in own[name]}
+        return {key: value if key == "policy" else float(value) for key, value in side.items()}
 
-    return {**found, "state": {"a": plain_side(sides["a"]), "b": plain_side(sides["b"]), "w": weights}}
+    return {**found, "state": {"a": plain_side("a"), "b": plain_side("b"), "w": weights}}

@@ -13,11 +13,15 @@ from typing import Any
 
 from harness.base.errors import CallError, InputError, YarnfairError
 from harness.control.actuator import generation_of
+from harness.control.capacity_actuator import CapacityActuator
 from harness.control.config import EnforceConfig
 from harness.control.file_actuator import FileActuator
 from harness.control.lease import Lease, lease_place
 from harness.ledger.store import read_documents
+from harness.yarn.capacity.queues import is_by_hand
+from harness.yarn.capacity.source import ConfigurationSource, FileSource
 from harness.yarn.files import ConfigStore, LocalStore
+from harness.yarn.rmclient import RmClient
 
 #: So many queues are named.
 _MOST_NAMED = 5
@@ -60,33 +64,49 @@ def check_entitlements(entitlements: Collection[str], known: Collection[str], ac
     )
 
 
-def of_config(config: EnforceConfig) -> dict[str, float]:
+def of_config(config: EnforceConfig, client: RmClient | None = None) -> dict[str, float]:
     """Queue -> w_i as a controller with this configuration takes it: its ``queues``, else the administrator's weight.
 
-    Raises what reading the allocation file raises.
+    ``client``: of the ResourceManager, where its store holds the Capacity Scheduler's settings. Parts of the cluster
+    in per cent on the Capacity Scheduler. Raises what reading the file or the store raises.
     """
     said = dict(config.control_settings().entitlements)
-    place = config.place() if config.allocation_file else None
-    if place is None:
+    owned: Any = config.owned(client) if client is not None else config.place()
+    if owned is None:
         return said
-    kept: Mapping[str, Any] = {}
-    if os.path.exists(config.ledger_path()):
-        kept = read_documents(config.ledger_path(), ("identity", *FileActuator.document_names()))
-    actuator = FileActuator.restored(place, kept.get)
-    lease = _lease_of(place)
-    # Its own words beside the file are later than an older copy of the ledger.
-    later = (
-        lease.announced_by == kept.get("identity")
-        and generation_of(lease.announced.get("generation")) > actuator.generation
-    )
-    if lease.announced and (later or not kept.get("baseline")):
-        actuator.adopt(lease.announced)
+    actuator = _restored(owned, config)
     actuator.read()
     return {**actuator.configured_weights(), **said}
 
 
-def of_file(path: str) -> tuple[str, dict[str, float] | None]:
-    """Who writes the allocation file at a path of this machine, in words ('': nobody, or it cannot be seen), and the
+def _restored(owned: ConfigStore | ConfigurationSource, config: EnforceConfig) -> FileActuator | CapacityActuator:
+    """The actuator of a configuration as its ledger, or its lease where that is newer, knows it."""
+    place: ConfigStore | None
+    kind: type[FileActuator] | type[CapacityActuator]
+    if isinstance(owned, ConfigurationSource):
+        kind, place = CapacityActuator, owned.place if isinstance(owned, FileSource) else None
+    elif config.capacity_file is not None:
+        kind, place, owned = CapacityActuator, owned, FileSource(owned)
+    else:
+        kind, place = FileActuator, owned
+    kept: Mapping[str, Any] = {}
+    if os.path.exists(config.ledger_path()):
+        kept = read_documents(config.ledger_path(), ("identity", *kind.document_names()))
+    actuator = kind.restored(owned, kept.get)
+    if place is not None:
+        lease = _lease_of(place)
+        # Its own words beside the file are later than an older copy of the ledger.
+        later = (
+            lease.announced_by == kept.get("identity")
+            and generation_of(lease.announced.get("generation")) > actuator.generation
+        )
+        if lease.announced and (later or not kept.get("baseline")):
+            actuator.adopt(lease.announced)
+    return actuator
+
+
+def of_file(path: str, *, capacity: bool = False) -> tuple[str, dict[str, float] | None]:
+    """Who writes the scheduler's file at a path of this machine, in words ('': nobody, or it cannot be seen), and the
     administrator's weights as that controller says them (None: it does not)."""
     if not Path(path).is_file():
         return "", None
@@ -94,7 +114,7 @@ def of_file(path: str) -> tuple[str, dict[str, float] | None]:
     try:
         lease = _lease_of(place)
         holder = lease.holder()
-        actuator = FileActuator(place)
+        actuator = CapacityActuator(FileSource(place)) if capacity else FileActuator(place)
         if not holder or not lease.announced:
             return holder, None
         actuator.adopt(lease.announced)
@@ -102,6 +122,14 @@ def of_file(path: str) -> tuple[str, dict[str, float] | None]:
     except YarnfairError:
         return "", None
     return holder, actuator.configured_weights()
+
+
+def written_capacities(properties: Mapping[str, float]) -> list[str]:
+    """Queues whose capacities look like a controller's: nobody writes four decimals by hand (`is_by_hand`).
+
+    ``properties``: queue -> its capacity in force, as a ResourceManager shows it (float32).
+    """
+    return [path for path, value in properties.items() if not is_by_hand(f"{value:.4f}".rstrip("0"))]
 
 
 def _lease_of(place: ConfigStore) -> Lease:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from harness.model.queues import SchedulerName
 from harness.predict.playing import BUDGET_S, Player
 from harness.predict.replay import write_experiment
 from harness.predict.verdict import Evidence, Played, Verdict, best_of, causes_of, judge
-from harness.traces.accounting import left_out_sentence, may_change_the_answer
+from harness.traces.accounting import Shape, left_out_sentence, may_change_the_answer
 from harness.traces.recorded import JobLine, Trace
 
 #: Half-lives and horizons that are tried, seconds.
@@ -100,7 +99,7 @@ def assess(
             jobs={queue: len(found) for queue, found in sorted(by_queue.items())},
             present=now,
             candidates=(),
-            known=_known(trace.jobs),
+            known=Shape.of(trace.jobs).known,
             span_s=span_s,
             real_wait_s=fmean(waits) if waits else 0.0,
             missing=missing,
@@ -130,21 +129,3 @@ def _real_waits(ended: Sequence[JobLine]) -> dict[str, float]:
         if job.started_s is not None:
             by_queue.setdefault(job.queue, []).append(max(job.started_s - job.submit_s, 0.0))
     return {queue: fmean(waits) for queue, waits in by_queue.items()}
-
-
-def _known(jobs: Sequence[JobLine]) -> float:
-    """The part of the work (memory-seconds of tasks) whose tasks are known."""
-    work = {"tasks": 0.0, "integrals": 0.0}
-    for job in jobs:
-        work[job.detail] += _work(job)
-    total = sum(work.values())
-    return work["tasks"] / total if total else 1.0
-
-
-def _work(job: JobLine) -> float:
-    """Memory-seconds of its tasks, or of its executors as long as it ran."""
-    work = math.fsum(stage.memory_mb * math.fsum(stage.tasks_s) for stage in job.stages)
-    if job.executors is not None:
-        held = max((job.finished_s or 0.0) - (job.started_s or 0.0), 0.0)
-        work += job.executors.count * job.executors.memory_mb * held
-    return work

@@ -329,6 +329,7 @@ def judge(evidence: Evidence) -> Verdict:
         _price(best, present),
         basis,
         f"Settings: {_settings(best)}; begin in mode shadow.",
+        head=f"yes, but {_worst(losses)}" if losses else "",
         tail=f", of {len(best.outcomes)} phases",
         best=best,
         changes=changes,
@@ -374,6 +375,12 @@ def _queues(changes: Mapping[str, Band], word: str) -> str:
     ]
     more = f" and {len(shown) - 4} more queues" if len(shown) > 4 else ""
     return ", ".join(words) + more
+
+
+def _worst(losses: Mapping[str, Band]) -> str:
+    """The queue that loses most, for the headline."""
+    queue = max(losses, key=lambda one: losses[one].mean)
+    return f"{queue.removeprefix('root.')} takes {_percent(losses[queue].mean)} longer {_range(losses[queue])}"
 
 
 def _range(band: Band) -> str:

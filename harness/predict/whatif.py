@@ -23,6 +23,7 @@ from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of
 from harness.experiments.simulated import setup_of, simulate_variant
 from harness.experiments.spec import QueueSpec
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Mode
+from harness.model.queues import ROOT, cluster_parts
 from harness.policies.registry import make_policy, settings_of
 from harness.predict.playing import PHASES, in_phase, outcome_of
 from harness.predict.verdict import Band, Outcome
@@ -43,6 +44,8 @@ WAIT_S = 0.7
 _WHOLE = ("all_s", "loss", "makespan_s", "utilisation")
 #: What can be dragged besides weights: setting -> (least, most).
 KNOBS = {"horizon_s": (0.0, 1e6), "half_life": (1.0, 1e8), "t_wait": (0.0, 1e6)}
+#: What a query may hold besides weights: ``queue`` and ``at`` are `WhatIf.words`'.
+_ASKED = ("policy", *KNOBS, "period_s", "max_ratio", "queue", "at")
 POLICIES = (
     "fair",
     "static",
@@ -73,7 +76,13 @@ class Asked:
     @classmethod
     def read(cls, query: Mapping[str, str], experiment: LoadedExperiment) -> Asked:
         """From a query: ``policy``, ``horizon_s`` ..., ``period_s``, ``max_ratio`` (0: none), ``w.PATH``. CallError."""
-        policy = query.get("policy", "fair")
+        for key in query:
+            if key.startswith("w."):
+                if key[2:] not in experiment.weights or key[2:] == ROOT:
+                    raise CallError(f"no queue {key[2:][:60]!r} for {key[:60]!r}", hint=_one_of(experiment.weights))
+            elif key not in _ASKED:
+                raise CallError(f"unknown key {key[:60]!r}", hint=f"one of {', '.join(_ASKED)}, w.QUEUE")
+        policy = query.get("policy", experiment.spec.scheduler)
         name = policy.partition("@")[0]
         if policy not in POLICIES and policy not in offered(experiment):
             raise CallError(f"no policy {policy[:40]!r} here", hint=f"one of {', '.join(offered(experiment))}")
@@ -87,7 +96,7 @@ class Asked:
         weights = {
             path: _number(query, key, WEIGHT_MIN, WEIGHT_MAX)
             for key in query
-            if key.startswith("w.") and (path := key[2:]) in experiment.weights and path != "root"
+            if key.startswith("w.") and (path := key[2:])
         }
         ratio = _number(query, "max_ratio", 0.0, 1e9) if "max_ratio" in query else MAX_RATIO
         return cls(
@@ -97,6 +106,11 @@ class Asked:
             _number(query, "period_s", 0.5, 3600.0) if "period_s" in query else 5.0,
             max(ratio, 1.0) if ratio else None,
         )
+
+
+def _one_of(weights: Mapping[str, float]) -> str:
+    shown = [path for path in weights if path != ROOT][:20]
+    return f"one of {', '.join(shown)}"
 
 
 def _number(query: Mapping[str, str], name: str, low: float, high: float) -> float:
@@ -114,7 +128,9 @@ def offered(experiment: LoadedExperiment) -> list[str]:
     own = [f"{use.policy}@outside" if use.mode == "outside" else use.policy for use in experiment.spec.policies]
     able = [name for name in own if ":" not in name and "/" not in name]
     stock = experiment.spec.scheduler
-    return list(dict.fromkeys([stock, *able, *(name for name in POLICIES if stock == "fair" or name != "fair")]))
+    # On the Capacity Scheduler a policy acts from outside alone.
+    found = [stock, *able, *(name for name in POLICIES if stock == "fair" or name.endswith("@outside"))]
+    return list(dict.fromkeys(found))
 
 
 @dataclass(slots=True)
@@ -372,5 +388,14 @@ def with_weights(experiment: LoadedExperiment, weights: Mapping[str, float]) -> 
             )
         return found
 
-    spec = experiment.spec.model_copy(update={"queues": walk(experiment.spec.queues, "root")})
-    return replace(experiment, spec=spec, weights={**experiment.weights, **weights})
+    found = {**experiment.weights, **weights}
+    if experiment.spec.scheduler == "capacity":
+        # As `replay.played_queues` has them: a queue's part of the cluster follows when one above it is dragged.
+        children: dict[str, list[str]] = {}
+        for path in found:
+            if path != ROOT:
+                children.setdefault(path.rpartition(".")[0], []).append(path)
+        found = cluster_parts(children, found, 100.0) | {ROOT: found[ROOT]}
+    weights = found
+    spec = experiment.spec.model_copy(update={"queues": walk(experiment.spec.queues, ROOT)})
+    return replace(experiment, spec=spec, weights=found)

@@ -11,12 +11,18 @@ import yaml
 from harness.base.files import write_json, write_text
 from harness.control.config import EnforceConfig, read_config
 from harness.control.settings import MAX_RATIO
+from harness.model.queues import SchedulerName
 from harness.predict.assess import Assessed
 from harness.predict.verdict import Played
 
 DOCUMENT, CONFIG, PAGE, TRACE = "assess.json", "enforce.yaml", "assess.html", "trace.jsonl"
 _OURS = (DOCUMENT, CONFIG, PAGE, TRACE, "replay.yaml")
-_LEDGER, _FILE = "/var/lib/yarnfair/ledger.db", "/etc/hadoop/conf/fair-scheduler.xml"
+_LEDGER = "/var/lib/yarnfair/ledger.db"
+#: The scheduler's file that a configuration names where the cluster does not say where it lies.
+_FILES = {
+    "fair": ("allocation_file", "/etc/hadoop/conf/fair-scheduler.xml"),
+    "capacity": ("capacity_file", "/etc/hadoop/conf/capacity-scheduler.xml"),
+}
 
 
 def fresh_folder(wanted: Path) -> Path:
@@ -28,9 +34,11 @@ def fresh_folder(wanted: Path) -> Path:
     return folder
 
 
-def config_text(best: Played, present: EnforceConfig | None, given: Mapping[str, Any]) -> str:
+def config_text(
+    best: Played, present: EnforceConfig | None, given: Mapping[str, Any], scheduler: SchedulerName = "fair"
+) -> str:
     """A configuration that begins in shadow: the recommended policy, the rest as ``present`` has it, or as ``given``
-    (``rms``, ``allocation_file``)."""
+    (``rms``; ``allocation_file``, or ``capacity_file``: None where a store holds the Capacity Scheduler's settings)."""
     document: dict[str, Any] = {"policy": best.policy, "settings": dict(best.settings)}
     if present is not None:
         kept = present.model_dump(mode="json", exclude_unset=True)
@@ -38,7 +46,9 @@ def config_text(best: Played, present: EnforceConfig | None, given: Mapping[str,
         replaced = {"policy", "settings", "mode", *(key for key in ("half_life",) if key in best.settings)}
         document.update({key: value for key, value in kept.items() if key not in replaced})
     else:
-        document.update({"allocation_file": _FILE, "ledger": _LEDGER, **given})
+        key, file = _FILES[scheduler]
+        document.update({key: file, "ledger": _LEDGER, **given})
+        document = {key: value for key, value in document.items() if value is not None}
     document["mode"] = "shadow"
     document.setdefault("max_ratio", MAX_RATIO)
     head = (

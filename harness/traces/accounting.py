@@ -7,8 +7,9 @@ anything without naming it. No I/O.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from harness.traces.recorded import Header, JobLine, LeftOutLine
@@ -111,24 +112,67 @@ def left_out_sentence(lines: Iterable[LeftOutLine]) -> str:
     return f"left out of the trace: {'; '.join(parts)}" if parts else ""
 
 
-def account_lines(header: Header) -> list[str]:
-    """What a reader of a trace's figures has to know of it: what was left out, assumed, and is not known."""
+def work_of(job: JobLine) -> float:
+    """MB-seconds of a job's tasks, or of its executors as long as it ran."""
+    work = math.fsum(stage.memory_mb * math.fsum(stage.tasks_s) for stage in job.stages)
+    if job.executors is not None:
+        held = max((job.finished_s or 0.0) - (job.started_s or 0.0), 0.0)
+        work += job.executors.count * job.executors.memory_mb * held
+    return work
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """For how much of a trace's work it is known into which tasks it divides.
+
+    applications : all of them.
+    by_sums : how many are known only by what they used in all, and are played as equal tasks.
+    known : the part of the work (MB-seconds) that is known task by task.
+    """
+
+    applications: int
+    by_sums: int
+    known: float
+
+    @classmethod
+    def of(cls, jobs: Iterable[JobLine]) -> Shape:
+        """Of the jobs of a trace."""
+        listed = list(jobs)
+        sums = [job for job in listed if job.detail == "integrals"]
+        total = math.fsum(map(work_of, listed))
+        return cls(len(listed), len(sums), 1.0 - math.fsum(map(work_of, sums)) / total if total else 1.0)
+
+    def line(self) -> str:
+        """In words."""
+        if not self.by_sums:
+            return f"of {self.applications} applications the shape of all is known, task by task"
+        part = f"{100 * (1 - self.known):.0f} % of the work"
+        return (
+            f"of {self.applications} applications {self.by_sums} are known only by sums, {part}: their shape is "
+            "assumed (equal tasks, as many as they held on average)"
+        )
+
+
+def account_lines(header: Header, jobs: Iterable[JobLine]) -> list[str]:
+    """What a reader of a prediction has to know of its trace: for how much of the work the shape is known, what was
+    left out, assumed, and is not known."""
     left_out = left_out_sentence(header.left_out)
     return [
+        Shape.of(jobs).line(),
         *([left_out] if left_out else []),
         *(f"assumed: {what}" for what in header.assumed),
         *(f"not known: {what}" for what in header.unknown),
     ]
 
 
-def account_of(header: Header) -> dict[str, Any]:
-    """The same for ``--json``; empty where there is nothing to say."""
+def account_of(header: Header, jobs: Iterable[JobLine]) -> dict[str, Any]:
+    """The same for ``--json``; without the lists that are empty."""
     found = {
         "left_out": [line.model_dump() for line in header.left_out if line.reason not in NOT_MISSING],
         "assumed": list(header.assumed),
         "unknown": list(header.unknown),
     }
-    return {name: listed for name, listed in found.items() if listed}
+    return {"shape": asdict(Shape.of(jobs)), **{name: listed for name, listed in found.items() if listed}}
 
 
 def may_change_the_answer(lines: Iterable[LeftOutLine], jobs: Iterable[JobLine]) -> bool:

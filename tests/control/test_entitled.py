@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from harness.control.capacity_actuator import CapacityActuator
 from harness.control.config import EnforceConfig
-from harness.control.entitled import of_config, of_file
+from harness.control.entitled import of_config, of_file, written_capacities
 from harness.control.file_actuator import FileActuator
 from harness.control.lease import Lease, lease_place
 from harness.ledger.store import LedgerStore
 from harness.model.plan import Attributes
+from harness.yarn.capacity.convert import render_properties
+from harness.yarn.capacity.source import FileSource
 from harness.yarn.files import LocalStore
 from tests.control.driven import FILE
 
@@ -40,6 +45,50 @@ def test_a_controller_that_says_nothing_is_seen_all_the_same(tmp_path: Path) -> 
     holder, weights = of_file(str(path))
     assert holder
     assert weights is None
+
+
+CAPACITIES = {
+    "root.queues": "a,g",
+    "root.a.capacity": "50",
+    "root.g.capacity": "50",
+    "root.g.queues": "x,y",
+    "root.g.x.capacity": "60",
+    "root.g.y.capacity": "40",
+}
+
+
+def steered(folder: Path) -> Path:
+    """A capacity-scheduler.xml with a controller's capacities, and the controller's lease beside it."""
+    path = folder / "capacity-scheduler.xml"
+    path.write_text(render_properties(CAPACITIES))
+    place = LocalStore(path)
+    actuator = CapacityActuator(FileSource(place))
+    actuator.read()
+    plan = {"root.a": 21.0, "root.g": 79.0, "root.g.x": 13.7, "root.g.y": 71.3}
+    actuator.write(actuator.prepare(Attributes(plan)))
+    assert "21" in path.read_text()
+    lease = Lease(lease_place(place), "me", 30.0, lambda: 1000.0)
+    lease.hold()
+    lease.keep(actuator.document())
+    return path
+
+
+ADMINISTRATORS = {"root.a": 50.0, "root.g": 50.0, "root.g.x": 30.0, "root.g.y": 20.0}
+
+
+def test_a_capacity_schedulers_controller_says_what_the_administrator_gave(tmp_path: Path) -> None:
+    path = steered(tmp_path)
+    config = EnforceConfig(policy="ltrf", capacity_file=str(path), ledger=str(tmp_path / "l.db"))
+    assert {p: w for p, w in of_config(config).items() if p != "root"} == pytest.approx(ADMINISTRATORS)
+    holder, weights = of_file(str(path), capacity=True)
+    assert holder.startswith("host ")
+    assert weights is not None
+    assert {p: w for p, w in weights.items() if p != "root"} == pytest.approx(ADMINISTRATORS)
+
+
+def test_capacities_that_nobody_writes_by_hand_are_a_controllers() -> None:
+    assert written_capacities({"root.a": 37.214298, "root.b": 62.785702}) == ["root.a", "root.b"]
+    assert written_capacities({"root.a": 33.333302, "root.b": 12.5, "root.c": 50.0, "root.d": 14.285700}) == []
 
 
 def test_where_no_controller_is_nobody_is_seen(tmp_path: Path) -> None:

@@ -56,6 +56,7 @@ def test_yes_says_who_gains_who_loses_the_price_and_the_settings() -> None:
     text = "\n".join(found.lines)
     for words in ("a 30 % shorter (29 to 30 %)", "b 8.0 % longer (8 to 8 %)", "Price: ", "policy ltrf", "mode shadow"):
         assert words in text, text
+    assert found.lines[0].startswith("yes, but b takes 8.0 % longer (8 to 8 %): ltrf@outside lessens ")
     assert "42 applications, 2.0 h" in text
     assert found.reproduction_error == pytest.approx(0.005, abs=0.001)
 

@@ -38,3 +38,13 @@ def test_a_half_life_of_the_candidate_replaces_the_given_one(tmp_path: Path) -> 
 
 def test_a_given_bound_is_kept(tmp_path: Path) -> None:
     assert written(tmp_path, {}, {**GIVEN, "max_ratio": 5.0}).max_ratio == 5.0
+
+
+def test_a_capacity_schedulers_configuration_names_its_file(tmp_path: Path) -> None:
+    best = Played("ltrf@outside", "ltrf", {}, [])
+    write_config(tmp_path / "file.yaml", config_text(best, None, {}, "capacity"))
+    found = read_config(tmp_path / "file.yaml")
+    assert (found.allocation_file, found.capacity_file) == (None, "/etc/hadoop/conf/capacity-scheduler.xml")
+    write_config(tmp_path / "store.yaml", config_text(best, None, {"capacity_file": None}, "capacity"))
+    found = read_config(tmp_path / "store.yaml")
+    assert (found.allocation_file, found.capacity_file) == (None, None)

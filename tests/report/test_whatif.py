@@ -16,12 +16,13 @@ import pytest
 import requests
 
 from harness.base.errors import CallError, InputError
+from harness.cli.whatif import _exported, _load, _query
 from harness.experiments.resolve import LoadedExperiment, load_experiment
 from harness.predict.replay import write_experiment
-from harness.predict.whatif import Asked, WhatIf, _Run
+from harness.predict.whatif import Asked, WhatIf, _Run, offered, with_weights
 from harness.report.whatif import page
 from harness.sim.compiled import compile_engine
-from harness.traces.recorded import read_trace
+from harness.traces.recorded import Header, NodeLine, QueueLine, read_trace, trace_text
 from tests.browser import Browser, chromium
 from tests.patience import at_most
 from tests.predict.loads import contended, job, recording
@@ -125,6 +126,8 @@ def test_words_are_those_of_explain_at_that_moment(what_if: WhatIf, experiment: 
         {"policy": "ltrf@outside", "max_ratio": "nan"},
         {"policy": "fair", "w.root.bursts": "0"},
         {"policy": "ltrf@outside", "period_s": "1e9"},
+        {"policy": "ltrf@outside", "horizon": "20"},
+        {"policy": "fair", "w.root.nowhere": "2"},
     ],
 )
 def test_what_cannot_be_asked(query: dict[str, str], experiment: LoadedExperiment) -> None:
@@ -135,6 +138,52 @@ def test_what_cannot_be_asked(query: dict[str, str], experiment: LoadedExperimen
 def test_settings_that_a_policy_does_not_know_are_left_out(experiment: LoadedExperiment) -> None:
     assert asked(experiment, policy="fair", horizon_s="20").settings == ()
     assert asked(experiment, policy="hltrf@outside", t_wait="20").settings == (("t_wait", 20.0),)
+
+
+def capacity_trace(folder: Path) -> Path:
+    """A trace of a Capacity Scheduler with two levels of percentages."""
+    header = Header(
+        nodes=[NodeLine(count=2, memory_mb=8192, vcores=8)],
+        queues={"root.prod": QueueLine(weight=50), "root.lab": QueueLine(weight=50)}
+        | {"root.lab.x": QueueLine(weight=75), "root.lab.y": QueueLine(weight=25)},
+        max_am_share=-1.0,
+        scheduler="capacity",
+    )
+    path = folder / "capacity.jsonl"
+    path.write_text(trace_text(header, [job(queue, queue, 0.0, 40, 5.0) for queue in ("root.prod", "root.lab.x")]))
+    return path
+
+
+def test_a_capacity_trace_is_played_by_the_capacity_scheduler(tmp_path: Path) -> None:
+    loaded = _load(str(capacity_trace(tmp_path)), None, tmp_path / "played")
+    assert loaded.spec.scheduler == "capacity"
+    offers = offered(loaded)
+    assert offers[0] == "capacity"
+    assert all(name.endswith("@outside") for name in offers[1:])
+    assert asked(loaded).policy == "capacity"
+    assert loaded.weights["root.lab.x"] == pytest.approx(37.5)
+    dragged = with_weights(loaded, {"root.lab": 150.0})
+    assert [dragged.weights[path] for path in ("root.prod", "root.lab.x", "root.lab.y")] == [25.0, 56.25, 18.75]
+
+
+def test_both_sides_may_have_weights_of_their_own(what_if: WhatIf) -> None:
+    state = _query("#a.policy=fair&b.policy=fair&b.w.root.bursts=4&w.root.steady=2")
+    found = _exported(what_if, state)
+    entitled = [run["curves"]["root.bursts"]["entitled"] for run in found["runs"]]
+    assert entitled == pytest.approx([1 / 3, 4 / 6])
+    assert found["state"] == {
+        "a": {"policy": "fair"},
+        "b": {"policy": "fair", "w.root.bursts": 4.0},
+        "w": {"root.steady": 2.0},
+    }
+
+
+@pytest.mark.parametrize(
+    "state", ["horizon_s=80", "b.horizon=80", "c.policy=fair", "a.w.root.nowhere=2", "w.nowhere=2"]
+)
+def test_unknown_keys_of_a_state_are_refused(what_if: WhatIf, state: str) -> None:
+    with pytest.raises(CallError):
+        _exported(what_if, _query(state))
 
 
 def test_an_exported_file_ends_no_script_early() -> None:

@@ -1,0 +1,21 @@
+"""For how much of a trace's work its division into tasks is known."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.traces.accounting import Shape, account_lines, account_of
+from harness.traces.recorded import Header, NodeLine, QueueLine
+from tests.predict.loads import job
+
+
+def test_predictions_say_for_how_much_of_the_work_the_shape_is_known() -> None:
+    known, summed = job("a", "root.a", 0.0, 3, 10.0), job("b", "root.a", 0.0, 1, 10.0)
+    summed = summed.model_copy(update={"detail": "integrals"})
+    header = Header(nodes=[NodeLine(memory_mb=1024, vcores=1)], queues={"root.a": QueueLine()})
+    assert Shape.of([known, summed]) == Shape(2, 1, pytest.approx(0.75))
+    (line,) = account_lines(header, [known, summed])
+    assert line.startswith("of 2 applications 1 are known only by sums, 25 % of the work: their shape is assumed")
+    assert account_lines(header, [known]) == ["of 1 applications the shape of all is known, task by task"]
+    assert account_of(header, [known])["shape"] == {"applications": 1, "by_sums": 0, "known": 1.0}
+    assert Shape.of([]).known == 1.0
