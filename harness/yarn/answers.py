@@ -66,6 +66,16 @@ class Fields:
             raise self._bad(name, value, f"a number from {least}")
         return value
 
+    def integer_or_text(self, name: str) -> int:
+        """A whole number, given as one or, as by Jersey 1, as a text of ASCII digits with an optional minus."""
+        value = self._get(name, _REQUIRED)
+        if isinstance(value, str) and value.isascii() and value.removeprefix("-").isdigit() and len(value) <= 20:
+            value = int(value)
+            if not -_LONG <= value < _LONG:
+                raise BadAnswer(f"{self._path}.{name} is beyond Java's long", where=self._where)
+            return value
+        return self.integer(name)
+
     def count(self, name: str, default: Any = _REQUIRED) -> int:
         """A whole number that cannot be negative. What is counts as 0: Java's -1 is "not known" or "no longer", and an
         RM whose clock was set back reckons negative lengths of time until that has passed.

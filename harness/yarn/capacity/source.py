@@ -121,7 +121,11 @@ class StoreSource(ConfigurationSource):
             if error.status == 404:
                 return None
             raise
-        return int(Fields(answer.document, answer.url, "answer").text("versionID"))
+        # Since Hadoop 3.5 (Jersey 2) the object is wrapped and its number an integer, before it is a text.
+        fields = Fields(answer.document, answer.url, "answer")
+        if isinstance(answer.document, dict) and "configversion" in answer.document:
+            fields = Fields(answer.document["configversion"], answer.url, "answer.configversion")
+        return fields.integer_or_text("versionID")
 
     def write(
         self, changes: Mapping[str, str | None], before: Configuration, still: Callable[[], None] = always

@@ -1,7 +1,7 @@
 """What would go wrong when this cluster's shares are steered, each with the line that mends it.
 
-Pure: of the scheduler's properties, the RM's own (``/conf``) and its queue tree. Facts: Hadoop 3.4.2 and 3.3.6, each
-shown on a real ResourceManager by the tests (harm, then its absence).
+Pure: of the scheduler's properties, the RM's own (``/conf``) and its queue tree. Facts: Hadoop 3.3.6, 3.4.2 and 3.5.0,
+each shown on a real ResourceManager by the tests (harm, then its absence).
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ _PREEMPTION = "ProportionalCapacityPreemptionPolicy"
 _ROOM_FOR_MASTERS = 10.0
 #: From here on a user-limit-factor of -1 is no limit and ``getQueueInfo`` has a Fair queue's weight.
 _MODERN = (3, 4)
+#: From here on a Capacity Scheduler schedules asynchronously unless it is told not to (YARN-7327): a default of the
+#: class, which neither its configuration nor ``/conf`` shows.
+_ASYNCHRONOUS = (3, 5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ def find_traps(
     values : the scheduler's properties. site : the RM's own, {} where it does not show them. tree : its queues.
     hadoop : the RM's release.
     """
-    found = [*_of_queues(values, tree, hadoop), *_of_the_rm(values, site)]
+    found = [*_of_queues(values, tree, hadoop), *_of_the_rm(values, site, hadoop)]
     return tuple(sorted(found, key=lambda trap: not trap.blocking))
 
 
@@ -117,9 +120,11 @@ def _of_queues(values: Mapping[str, str], tree: Mapping[str, CapacityQueue], had
         )
 
 
-def _of_the_rm(values: Mapping[str, str], site: Mapping[str, str]) -> Iterator[Trap]:
-    def on(name: str) -> bool:
-        return (site.get(name) or values.get(name) or "").strip().lower() == "true"
+def _of_the_rm(values: Mapping[str, str], site: Mapping[str, str], hadoop: tuple[int, int]) -> Iterator[Trap]:
+    def on(name: str, default: bool = False) -> bool:
+        text = (site.get(name) or values.get(name) or "").strip().lower()
+        # Configuration.getBoolean: anything but the two words is the default.
+        return default if text not in ("true", "false") else text == "true"
 
     # The monitor serves others besides: without a list of its policies it is preemption's.
     monitors = site.get("yarn.resourcemanager.scheduler.monitor.policies", _PREEMPTION)
@@ -139,11 +144,13 @@ def _of_the_rm(values: Mapping[str, str], site: Mapping[str, str]) -> Iterator[T
             "node labels are on: only the default partition is steered",
             "switch them off, or accept it where applications ask for no label",
         )
-    if on(f"{PREFIX}schedule-asynchronously.enable"):
+    name = f"{PREFIX}schedule-asynchronously.enable"
+    if on(name, hadoop >= _ASYNCHRONOUS):
+        unset = "" if on(name) else f" (the default since Hadoop {_ASYNCHRONOUS[0]}.{_ASYNCHRONOUS[1]})"
         yield Trap(
             "asynchronous",
-            "scheduling is asynchronous: what control does then was not measured",
-            f"set {PREFIX}schedule-asynchronously.enable to false",
+            f"scheduling is asynchronous{unset}: the first ask takes an empty cluster whole, whatever the shares",
+            f"set {name} to false and restart the ResourceManager, which reads it at its start alone",
         )
     if on(f"{PREFIX}multi-node-placement-enabled"):
         yield Trap(

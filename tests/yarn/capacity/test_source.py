@@ -25,6 +25,7 @@ class Store:
         self.values = {"yarn.scheduler.capacity.root.queues": "a,b", A: "1w", B: "1w"}
         self.version = 1
         self.has_version = True
+        self.shows_version: Callable[[int], Any] = lambda version: {"versionID": str(version)}
         self.puts: list[Any] = []
         self.before_put: Callable[[], None] = lambda: None
         self.says = "Configuration change successfully applied."
@@ -39,7 +40,7 @@ class Store:
         if path.endswith("/version"):
             if not self.has_version:
                 raise Refused("HTTP 404", status=404)
-            return Answer(path, 200, {"versionID": str(self.version)}, {})
+            return Answer(path, 200, self.shows_version(self.version), {})
         if method == "GET":
             return Answer(path, 200, {"property": [{"name": k, "value": v} for k, v in self.values.items()]}, {})
         assert words
@@ -120,6 +121,24 @@ def test_without_versions_what_it_has_is_compared() -> None:
     assert source(store).write({A: "3w"}, at).values[A] == "3w"
     with pytest.raises(FileChanged):
         source(store).write({A: "4w"}, at)
+
+
+def test_the_wrapped_version_of_hadoop_3_5_counts_as_the_text_before_it() -> None:
+    store = Store()
+    store.shows_version = lambda version: {"configversion": {"versionID": version}}
+    at = source(store).read()
+    assert at.mark == 1
+    assert source(store).write({A: "3w"}, at).mark == 2
+    with pytest.raises(FileChanged, match="since it was read"):
+        source(store).write({A: "4w"}, at)
+
+
+@pytest.mark.parametrize("shown", [{"versionID": "1x"}, {"configversion": "1"}, {"versionID": "9" * 20}, {}, "1", True])
+def test_a_version_that_is_no_number_is_a_bad_answer(shown: Any) -> None:
+    store = Store()
+    store.shows_version = lambda version: shown
+    with pytest.raises(BadAnswer):
+        source(store).read()
 
 
 def test_an_answer_of_other_words_is_no_success() -> None:

@@ -91,6 +91,20 @@ def test_before_3_4_a_factor_of_minus_1_refuses_every_application() -> None:
     assert "-factor to -1," in said[3, 4]
 
 
+@pytest.mark.parametrize("text", [None, "", "maybe"])
+def test_since_3_5_scheduling_is_asynchronous_unless_it_is_switched_off(text: str | None) -> None:
+    name = f"{P}schedule-asynchronously.enable"
+    unset = SAFE if text is None else {**SAFE, name: text}
+    tree = queue_tree(SAFE, source="f")
+    assert find_traps(unset, SITE, tree, (3, 4)) == ()
+    (trap,) = find_traps(unset, SITE, tree, (3, 5))
+    assert (trap.name, trap.blocking) == ("asynchronous", True)
+    assert "the default since Hadoop 3.5" in trap.what
+    assert f"set {name} to false and restart" in trap.hint
+    assert find_traps({**SAFE, name: "false"}, SITE, tree, (3, 5)) == ()
+    assert find_traps(SAFE, {**SITE, name: "false"}, tree, (3, 5)) == ()
+
+
 def test_who_may_change_queues_is_the_admin_acls_alone() -> None:
     assert names(SAFE, {"yarn.acl.enable": "false", "yarn.admin.acl": "warden ops"}) == []
 
