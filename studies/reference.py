@@ -67,6 +67,7 @@ MORE = {
     "explain": "[how to](../how-to/enforce.md)",
     "top": "[how to](../how-to/enforce.md)",
     "assess": "[how to](../how-to/assess.md)",
+    "usage": "[how to](../how-to/usage.md)",
     "whatif": "[how to](../how-to/what-if.md)",
     "record": "[traces](trace.md)",
     "replay": "[traces](trace.md)",

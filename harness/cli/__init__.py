@@ -39,6 +39,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "assess": ("harness.cli.assess:assess", "Would long-term fairness help this cluster? Yes, no or unsure."),
         "whatif": ("harness.cli.whatif:whatif", "A page where settings are dragged and the run is computed anew."),
         "record": ("harness.cli.record:record", "A cluster's applications as a trace."),
+        "usage": ("harness.cli.usage:usage", "What queues and users had, lent and borrowed."),
         "replay": ("harness.cli.replay:replay", "A recorded trace under other policies."),
         "shares": ("harness.cli.shares:shares", "The fair shares that the Fair Scheduler would compute."),
         "render": ("harness.cli.render:render", "An allocation file from a queue tree."),

@@ -65,6 +65,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "top": ("--config CONFIG --once", "--rm ADDRESS --once", "--run ADDRESS --once"),
     "assess": ("ADDRESS", "--rm ADDRESS --for 1", "--history ADDRESS"),
     "whatif": ("ADDRESS",),
+    "usage": ("ADDRESS",),
     "record": (
         "--rm ADDRESS",
         "--rm http://127.0.0.1:1 --history ADDRESS -o out",

@@ -58,6 +58,12 @@ def _options() -> Iterator[tuple[str, click.Option]]:
         yield from walk(command, verb)
 
 
+RAN = """{"trace": "yarnfair", "nodes": [{"memory_mb": 1024, "vcores": 1}], "queues": {"root.a": {}}}
+{"job": "j", "queue": "root.a", "kind": "dag", "submit_s": 0, "started_s": 0, "finished_s": 9,\
+ "am": {"memory_mb": 1, "vcores": 1}, "stages": [{"name": "s", "memory_mb": 1, "vcores": 1, "tasks_s": [9]}]}
+"""
+
+
 def _written() -> dict[str, click.Option]:
     return {name: option for name, option in _options() if isinstance(option.type, OutputFile)}
 
@@ -71,6 +77,7 @@ def call(
     """Calls a command that writes a file to a path; what takes long to compute is made up."""
     (tmp_path / "queues.yaml").write_text("queues: {a: {}}\n")
     (tmp_path / "fair.xml").write_text(ALLOCATIONS)
+    (tmp_path / "ran.jsonl").write_text(RAN)
     monkeypatch.setattr("harness.cli.decide._decided", lambda script: "{}\n")
     monkeypatch.setattr("harness.cli.demo._simulate", lambda *_, **__: None)
     story = SimpleNamespace(burst_s=0, times=[0], paid_s=lambda: 1, controlled=[None])
@@ -114,6 +121,7 @@ def call(
         "check --code-quality": ["check", one, "--baseline", str(base)],
         "demo --svg": ["demo"],
         "whatif --export": ["whatif", "demo"],
+        "usage --csv": ["usage", str(tmp_path / "ran.jsonl")],
     }
 
     def run(name: str, target: str) -> None:
@@ -138,7 +146,7 @@ def call(
 WRITERS = (
     *("render --output", "convert --output", "decide --output", "record --out", "report --out", "report --trace"),
     *("compare --html", "plot --out", "baseline --out", "check --junit", "check --code-quality", "demo --svg"),
-    *("whatif --export", "job run --tasks"),
+    *("whatif --export", "job run --tasks", "usage --csv"),
 )
 
 

@@ -1,0 +1,50 @@
+"""``yarnfair usage``: a statement of what queues and users had, lent and borrowed. Parsing and printing only."""
+
+from __future__ import annotations
+
+import csv
+import io
+import tempfile
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from harness.cli.output import OutputFile, cluster_option, json_option, print_result, say
+
+
+@click.command(short_help="What queues and users had, lent and borrowed.")
+@click.argument("trace", type=click.Path(path_type=Path))
+@cluster_option
+@click.option("--by", type=click.Choice(["day", "week", "month"]), default="month", show_default=True)
+@click.option("--csv", "csv_file", type=OutputFile(), metavar="FILE", help="Also write a table as CSV, MB-seconds.")
+@json_option
+def usage(
+    trace: Path, cluster: Path | None, by: Literal["day", "week", "month"], csv_file: Path | None, as_json: bool
+) -> None:
+    """A statement of TRACE (of `yarnfair record`, a run directory, or of others) by queue, user and period.
+
+    An application's use is spread evenly over its life. At every moment queues above their due part of the cluster
+    borrow; the others lend in proportion to what they leave unused. What is lent is what is borrowed.
+    """
+    from harness.base.outputs import write_output
+    from harness.predict.foreign import played_trace
+    from harness.predict.usage import document_of, lines_of, rows_of, statement
+    from harness.traces.accounting import account_lines, account_of
+
+    with tempfile.TemporaryDirectory(prefix="yarnfair-") as folder:
+        found = played_trace(trace, cluster, Path(folder) / "trace.jsonl")
+    periods = statement(found.header, found.jobs, by)
+    if csv_file is not None:
+        table = io.StringIO()
+        writer = csv.DictWriter(
+            table, ["period", "queue", "user", "due", "had", "lent", "borrowed"], lineterminator="\n"
+        )
+        writer.writeheader()
+        writer.writerows(rows_of(periods))
+        write_output(csv_file, table.getvalue())
+    if not as_json:
+        for line in account_lines(found.header, found.jobs):
+            say(f"{trace}: {line}")
+    document = {**account_of(found.header, found.jobs), "by": by, "periods": document_of(periods)}
+    print_result(as_json, document, lines_of(periods))

@@ -1,0 +1,247 @@
+"""A statement of a recorded cluster: what each queue and user had, lent and borrowed, period by period. Pure.
+
+What an application held is spread evenly over the time from its start to its end: a trace says what it held in all, not
+when. Dues are each leaf's part of the cluster, level by level, as the scheduler has it.
+
+The rule of loans: at every moment queues above their due borrow, and queues below theirs lend what the borrowers hold.
+Each lender lends in proportion to what it leaves unused, and of each loan every borrower has its part of all that is
+borrowed. So what is lent equals what is borrowed, moment by moment.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+from harness.base.errors import InputError
+from harness.model.queues import cluster_parts
+from harness.traces.accounting import work_of
+from harness.traces.recorded import Header, JobLine
+
+By = Literal["day", "week", "month"]
+_DAY_S = 86_400.0
+#: Of a trace that does not say when its time began.
+_LENGTHS_S = {"day": _DAY_S, "week": 7 * _DAY_S, "month": 30 * _DAY_S}
+
+
+@dataclass(slots=True)
+class Account:
+    """One queue in one period, MB-seconds. ``users``: what each user's applications had of it; ``from_``: what it
+    borrowed of each lender."""
+
+    due: float = 0.0
+    had: float = 0.0
+    lent: float = 0.0
+    borrowed: float = 0.0
+    users: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    from_: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A day, week or month: its name, its ends in seconds of the trace, and the account of each leaf."""
+
+    name: str
+    from_s: float
+    until_s: float
+    accounts: Mapping[str, Account]
+
+
+def held_by(job: JobLine) -> float:
+    """MB-seconds of an application's containers, its master's among them."""
+    held = math.fsum(stage.memory_mb * math.fsum(stage.held_s()) for stage in job.stages)
+    if job.executors is not None:
+        # Their tasks run inside them.
+        held = work_of(job) - math.fsum(stage.memory_mb * math.fsum(stage.tasks_s) for stage in job.stages)
+    began = job.submit_s if job.started_s is None else job.started_s
+    return held + job.am.memory_mb * max((job.finished_s or began) - began, 0.0)
+
+
+def statement(header: Header, jobs: Sequence[JobLine], by: By = "month") -> list[Period]:
+    """The periods of a trace, each leaf's account in each.
+
+    Parameters
+    ----------
+    header, jobs
+        The trace. An application without an end is taken to run until the last one of the others.
+    by : {"day", "week", "month"}
+        Calendar periods (UTC) of a trace that says when it began; else days, weeks of 7 and months of 30 days, counted
+        from the beginning.
+
+    Returns
+    -------
+    list of Period
+        In order. Sums balance in each: all that is lent is borrowed, and what the queues had is what their users had.
+
+    Raises
+    ------
+    InputError
+        The trace does not say when its applications ran.
+    """
+    timed = [job for job in jobs if job.finished_s is not None]
+    if not timed:
+        raise InputError("the trace does not say when its applications ran", hint="give one of `yarnfair record`")
+    end_s = max(job.finished_s or 0.0 for job in timed)
+    periods = list(_periods(header.zero_ms, end_s, by))
+    spans = [
+        (
+            job,
+            job.submit_s if job.started_s is None else job.started_s,
+            end_s if job.finished_s is None else job.finished_s,
+        )
+        for job in jobs
+    ]
+    children: dict[str, list[str]] = {}
+    for path in header.queues:
+        children.setdefault(path.rpartition(".")[0], []).append(path)
+    parts = cluster_parts(children, {path: line.weight for path, line in header.queues.items()})
+    capacity = float(sum(node.count * node.memory_mb for node in header.nodes))
+    dues = {leaf: capacity * parts[leaf] for leaf in header.leaves()}
+    for found in periods:
+        for leaf, due in dues.items():
+            found.accounts[leaf].due = due * (found.until_s - found.from_s)
+    _loans(_rates(spans, periods), periods, dues)
+    return periods
+
+
+def _periods(zero_ms: int | None, end_s: float, by: By) -> Iterator[Period]:
+    """Consecutive periods from the beginning to the end, whole but for the first and the last."""
+    if zero_ms is None:
+        length = _LENGTHS_S[by]
+        for number in range(max(math.ceil(end_s / length), 1)):
+            yield _period(f"{by} {number + 1}", number * length, min((number + 1) * length, end_s))
+        return
+    zero = datetime.fromtimestamp(zero_ms / 1000.0, UTC)
+    at_s = 0.0
+    while at_s < end_s or at_s == 0.0:
+        now = zero + timedelta(seconds=at_s)
+        day = now.replace(hour=0, minute=0, second=0, microsecond=0)
+        if by == "day":
+            name, after = f"{day:%Y-%m-%d}", day + timedelta(days=1)
+        elif by == "week":
+            year, week, weekday = day.isocalendar()
+            name, after = f"{year}-W{week:02d}", day + timedelta(days=8 - weekday)
+        else:
+            name, after = f"{day:%Y-%m}", (day.replace(day=1) + timedelta(days=32)).replace(day=1)
+        until_s = min((after - zero).total_seconds(), max(end_s, 1e-3))
+        yield _period(name, at_s, until_s)
+        at_s = until_s
+
+
+def _period(name: str, from_s: float, until_s: float) -> Period:
+    return Period(name, from_s, until_s, defaultdict(Account))
+
+
+def _rates(spans: Sequence[tuple[JobLine, float, float]], periods: Sequence[Period]) -> list[tuple[float, str, float]]:
+    """What each application holds, as changes of its queue's rate (time, queue, MB); ``had`` is accounted besides."""
+    changes: list[tuple[float, str, float]] = []
+    ends = [period.until_s for period in periods]
+    for job, from_s, until_s in spans:
+        held = held_by(job)
+        if held <= 0:
+            continue
+        # One that ended as it began held what it did for a moment.
+        until_s = max(until_s, from_s + 1e-3)
+        rate = held / (until_s - from_s)
+        changes += [(from_s, job.queue, rate), (until_s, job.queue, -rate)]
+        for at in range(min(bisect_right(ends, from_s), len(periods) - 1), len(periods)):
+            period, last = periods[at], at == len(periods) - 1
+            if period.from_s >= until_s:
+                break
+            overlap = (until_s if last else min(until_s, period.until_s)) - max(from_s, period.from_s)
+            if overlap > 0:
+                account = period.accounts[job.queue]
+                account.had += rate * overlap
+                account.users[job.user] += rate * overlap
+    changes += [(period.until_s, "", 0.0) for period in periods]
+    return sorted(changes, key=lambda change: change[0])
+
+
+def _loans(changes: Sequence[tuple[float, str, float]], periods: Sequence[Period], dues: Mapping[str, float]) -> None:
+    held = dict.fromkeys(dues, 0.0)
+    running = dict.fromkeys(dues, 0)
+    index, at_s = 0, 0.0
+    for time_s, queue, change in changes:
+        if time_s > at_s:
+            _lend(periods[index].accounts, held, dues, time_s - at_s)
+            at_s = time_s
+            while index < len(periods) - 1 and at_s >= periods[index].until_s:
+                index += 1
+        if queue:
+            running[queue] += 1 if change > 0 else -1
+            # What nobody holds is 0, whatever the sums' rounding left.
+            held[queue] = held[queue] + change if running[queue] else 0.0
+
+
+def _lend(
+    accounts: Mapping[str, Account], held: Mapping[str, float], dues: Mapping[str, float], lasts_s: float
+) -> None:
+    over = {leaf: held[leaf] - due for leaf, due in dues.items() if held[leaf] > due}
+    spare = {leaf: due - held[leaf] for leaf, due in dues.items() if held[leaf] < due}
+    all_over, all_spare = math.fsum(over.values()), math.fsum(spare.values())
+    # More than the cluster has cannot have been lent: an application's use is spread evenly over its life.
+    lent = min(all_over, all_spare) * lasts_s
+    if lent <= 0:
+        return
+    for borrower, above in over.items():
+        for lender, below in spare.items():
+            part = lent * (above / all_over) * (below / all_spare)
+            accounts[borrower].borrowed += part
+            accounts[borrower].from_[lender] += part
+            accounts[lender].lent += part
+
+
+def document_of(periods: Sequence[Period]) -> list[dict[str, Any]]:
+    """For ``--json``, whole MB-seconds."""
+    return [
+        {
+            "period": period.name,
+            "from_s": period.from_s,
+            "until_s": period.until_s,
+            "queues": {
+                leaf: {
+                    "due_mb_s": round(account.due),
+                    "had_mb_s": round(account.had),
+                    "lent_mb_s": round(account.lent),
+                    "borrowed_mb_s": round(account.borrowed),
+                    "borrowed_from_mb_s": {lender: round(value) for lender, value in account.from_.items()},
+                    "users_mb_s": {user: round(value) for user, value in sorted(account.users.items())},
+                }
+                for leaf, account in period.accounts.items()
+            },
+        }
+        for period in periods
+    ]
+
+
+def rows_of(periods: Sequence[Period]) -> list[dict[str, Any]]:
+    """A table with a row for each period, queue and user, and one (user ``*``) for the whole queue."""
+    rows: list[dict[str, Any]] = []
+    for period in document_of(periods):
+        for queue, account in period["queues"].items():
+            whole = {key: account[f"{key}_mb_s"] for key in ("due", "had", "lent", "borrowed")}
+            rows.append({"period": period["period"], "queue": queue, "user": "*", **whole})
+            for user, had in account["users_mb_s"].items():
+                rows.append({"period": period["period"], "queue": queue, "user": user, "had": had})
+    return rows
+
+
+def lines_of(periods: Sequence[Period]) -> list[str]:
+    """A table for a person, GB-hours."""
+    lines = []
+    for period in periods:
+        lines.append(f"{period.name} (GB h)")
+        lines.append(f"  {'queue':<28}{'due':>11}{'had':>11}{'lent':>11}{'borrowed':>11}")
+        for leaf, account in period.accounts.items():
+            figures = "".join(
+                f"{value / 1024 / 3600:>11,.1f}" for value in (account.due, account.had, account.lent, account.borrowed)
+            )
+            lines.append(f"  {leaf.removeprefix('root.'):<28}{figures}")
+            for lender, value in sorted(account.from_.items(), key=lambda one: -one[1])[:3]:
+                lines.append(f"    borrowed of {lender.removeprefix('root.')}: {value / 1024 / 3600:,.1f}")
+    return lines

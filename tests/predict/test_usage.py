@@ -1,0 +1,121 @@
+"""A statement's sums balance: what is lent is borrowed, and what a queue had is what its users had."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.base.errors import InputError
+from harness.cli import main
+from harness.predict.usage import By, held_by, statement
+from harness.traces.recorded import Header, JobLine, NodeLine, QueueLine, trace_text
+from tests.predict.loads import job
+
+LEAVES = ("root.prod", "root.lab.x", "root.lab.y")
+QUEUES = {"root.prod": QueueLine(weight=50), "root.lab": QueueLine(weight=50)} | {
+    "root.lab.x": QueueLine(weight=75),
+    "root.lab.y": QueueLine(weight=25),
+}
+DAY = 86_400.0
+
+
+def header(zero_ms: int | None = None) -> Header:
+    return Header(nodes=[NodeLine(count=4, memory_mb=1024, vcores=4)], queues=QUEUES, zero_ms=zero_ms)
+
+
+def ran(queue: str, from_s: float, until_s: float, tasks: int, *, user: str = "u") -> JobLine:
+    """An application that holds a master and so many containers of 1 GB from its start to its end."""
+    one = job(f"{queue}-{from_s}-{user}", queue, from_s, tasks, until_s - from_s)
+    return one.model_copy(update={"started_s": from_s, "finished_s": until_s, "user": user})
+
+
+def test_a_loan_is_of_those_who_leave_most_unused() -> None:
+    # The master and three containers: the whole cluster, of which half is due.
+    (period,) = statement(header(), [ran("root.prod", 0.0, 100.0, 3)], "day")
+    accounts = period.accounts
+    assert accounts["root.prod"].had == pytest.approx(4096 * 100)
+    assert accounts["root.prod"].borrowed == pytest.approx(2048 * 100)
+    assert dict(accounts["root.prod"].from_) == pytest.approx({"root.lab.x": 1536 * 100, "root.lab.y": 512 * 100})
+    assert accounts["root.lab.y"].lent == pytest.approx(512 * 100)
+    assert accounts["root.lab.x"].due == pytest.approx(1536 * 100)
+
+
+def test_nobody_lends_what_nobody_borrows_and_days_are_apart() -> None:
+    jobs = [ran("root.prod", DAY - 100, DAY + 300, 1), ran("root.lab.x", DAY, DAY + 100, 0, user="v")]
+    first, second = statement(header(), jobs, "day")
+    assert (first.name, second.name) == ("day 1", "day 2")
+    assert first.accounts["root.prod"].had == pytest.approx(2048 * 100)
+    assert second.accounts["root.prod"].had == pytest.approx(2048 * 300)
+    assert dict(second.accounts["root.lab.x"].users) == pytest.approx({"v": 1024 * 100})
+    assert all(account.lent == account.borrowed == 0 for account in second.accounts.values())
+
+
+@pytest.mark.parametrize(
+    ("by", "names"),
+    [("day", ["2026-01-31", "2026-02-01"]), ("week", ["2026-W05"]), ("month", ["2026-01", "2026-02"])],
+)
+def test_periods_are_the_calendars_where_the_time_is_known(by: By, names: list[str]) -> None:
+    zero_ms = 1_769_817_600_000  # 2026-01-31, a Saturday, 00:00 UTC
+    found = statement(header(zero_ms), [ran("root.prod", 0.0, 1.5 * DAY, 0)], by)
+    assert [period.name for period in found] == names
+    assert [period.until_s for period in found][-1] == 1.5 * DAY
+
+
+jobs_strategy = st.lists(
+    st.tuples(
+        st.sampled_from(LEAVES),
+        st.integers(0, 200_000),
+        st.integers(0, 100_000),
+        st.integers(0, 6),
+        st.sampled_from("uvw"),
+    ),
+    min_size=1,
+    max_size=15,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(rows=jobs_strategy, by=st.sampled_from(["day", "week", "month"]))
+def test_sums_balance_to_the_megabyte_second(rows: list[tuple[str, int, int, int, str]], by: By) -> None:
+    jobs = [ran(queue, float(at), float(at + took), tasks, user=user) for queue, at, took, tasks, user in rows]
+    found = statement(header(), jobs, by)
+    for period in found:
+        accounts = period.accounts.values()
+        assert math.fsum(one.lent for one in accounts) == pytest.approx(
+            math.fsum(one.borrowed for one in accounts), abs=0.5, rel=1e-12
+        )
+        for one in accounts:
+            assert math.fsum(one.users.values()) == pytest.approx(one.had, abs=0.5, rel=1e-12)
+            assert math.fsum(one.from_.values()) == pytest.approx(one.borrowed, abs=0.5, rel=1e-12)
+    had = math.fsum(one.had for period in found for one in period.accounts.values())
+    assert had == pytest.approx(math.fsum(map(held_by, jobs)), abs=0.5, rel=1e-12)
+
+
+def test_a_trace_without_times_has_no_statement() -> None:
+    with pytest.raises(InputError, match="does not say when"):
+        statement(header(), [job("a", "root.prod", 0.0, 1, 1.0)])
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text(trace_text(header(), [ran("root.prod", 0.0, 100.0, 3)]))
+    with pytest.raises(SystemExit) as stop:
+        main(["usage", str(trace), "--by", "day", "--json", "--csv", str(tmp_path / "usage.csv")])
+    assert not stop.value.code
+    found = json.loads(capsys.readouterr().out)
+    assert found["periods"][0]["queues"]["root.prod"]["borrowed_from_mb_s"] == {
+        "root.lab.x": 153600,
+        "root.lab.y": 51200,
+    }
+    assert found["shape"]["known"] == 1.0
+    table = (tmp_path / "usage.csv").read_text().splitlines()
+    assert table[0] == "period,queue,user,due,had,lent,borrowed"
+    assert "day 1,root.prod,u,,409600,," in table
+    with pytest.raises(SystemExit):
+        main(["usage", str(trace)])
+    assert "borrowed of lab.x" in capsys.readouterr().out
