@@ -14,6 +14,9 @@ from harness.yarn.capacity.properties import ENOUGH, PREFIX
 from harness.yarn.capacity.queues import CapacityQueue
 
 _GLOBAL_MAX = f"{PREFIX}global-queue-max-application"
+_POLICIES = "yarn.resourcemanager.scheduler.monitor.policies"
+#: ``CapacityScheduler.reinitialize`` and this policy can wait for each other for ever (YARN-10932).
+_QUEUE_MANAGEMENT = "QueueManagementDynamicEditPolicy"
 _PREEMPTION = "ProportionalCapacityPreemptionPolicy"
 #: From here on a maximum-am-resource-percent leaves a user's applications room at a tenth of a queue's usual share.
 _ROOM_FOR_MASTERS = 10.0
@@ -50,7 +53,7 @@ def find_traps(
     values : the scheduler's properties. site : the RM's own, {} where it does not show them. tree : its queues.
     hadoop : the RM's release.
     """
-    found = [*_of_queues(values, tree, hadoop), *_of_the_rm(values, site, hadoop)]
+    found = [*_of_queues(values, tree, hadoop), *_of_the_rm(values, site, tree, hadoop)]
     return tuple(sorted(found, key=lambda trap: not trap.blocking))
 
 
@@ -120,14 +123,16 @@ def _of_queues(values: Mapping[str, str], tree: Mapping[str, CapacityQueue], had
         )
 
 
-def _of_the_rm(values: Mapping[str, str], site: Mapping[str, str], hadoop: tuple[int, int]) -> Iterator[Trap]:
+def _of_the_rm(
+    values: Mapping[str, str], site: Mapping[str, str], tree: Mapping[str, CapacityQueue], hadoop: tuple[int, int]
+) -> Iterator[Trap]:
     def on(name: str, default: bool = False) -> bool:
         text = (site.get(name) or values.get(name) or "").strip().lower()
         # Configuration.getBoolean: anything but the two words is the default.
         return default if text not in ("true", "false") else text == "true"
 
     # The monitor serves others besides: without a list of its policies it is preemption's.
-    monitors = site.get("yarn.resourcemanager.scheduler.monitor.policies", _PREEMPTION)
+    monitors = site.get(_POLICIES, _PREEMPTION)
     if (
         on("yarn.resourcemanager.scheduler.monitor.enable")
         and _PREEMPTION in monitors
@@ -137,6 +142,15 @@ def _of_the_rm(values: Mapping[str, str], site: Mapping[str, str], hadoop: tuple
             "preemption",
             "preemption is on: it follows the shares, so that a new one kills running containers",
             "set yarn.resourcemanager.scheduler.monitor.enable to false",
+        )
+    managed = [path for path in tree if on(f"{PREFIX}{path}.auto-create-child-queue.enabled")]
+    if managed and on("yarn.resourcemanager.scheduler.monitor.enable") and _QUEUE_MANAGEMENT in monitors:
+        yield Trap(
+            "refresh-deadlock",
+            f"{_QUEUE_MANAGEMENT} runs beside {_some(managed)}, whose children the RM creates (the legacy way): a "
+            "refresh, so each write, may deadlock the scheduler for good (YARN-10932, not mended in 3.5.0 either)",
+            f"take it out of {_POLICIES}, or set {PREFIX}{managed[0]}.auto-create-child-queue.enabled to false"
+            + _others(managed),
         )
     if on("yarn.node-labels.enabled"):
         yield Trap(

@@ -109,6 +109,24 @@ def test_who_may_change_queues_is_the_admin_acls_alone() -> None:
     assert names(SAFE, {"yarn.acl.enable": "false", "yarn.admin.acl": "warden ops"}) == []
 
 
+def test_a_refresh_may_deadlock_where_a_policy_manages_created_queues() -> None:
+    """YARN-10932: the policy and the refresh can wait for each other for ever."""
+    monitor = "yarn.resourcemanager.scheduler.monitor"
+    policy = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.QueueManagementDynamicEditPolicy"
+    values = {**SAFE, f"{P}root.b.auto-create-child-queue.enabled": "true"}
+    site = {**SITE, f"{monitor}.enable": "true", f"{monitor}.policies": f"x.Other,{policy}"}
+    tree = queue_tree(values, source="f")
+    for hadoop in ((3, 3), (3, 4)):
+        found = {trap.name: trap for trap in find_traps(values, site, tree, hadoop)}
+        assert found["refresh-deadlock"].blocking
+        assert "root.b" in found["refresh-deadlock"].what
+        assert "YARN-10932" in found["refresh-deadlock"].what
+        assert f"{monitor}.policies" in found["refresh-deadlock"].hint
+    assert "refresh-deadlock" not in names(values, {**site, f"{monitor}.enable": "false"})
+    assert "refresh-deadlock" not in names(values, {**site, f"{monitor}.policies": "x.Other"})
+    assert "refresh-deadlock" not in names({**SAFE, f"{P}root.b.auto-queue-creation-v2.enabled": "true"}, site)
+
+
 def test_a_monitor_that_does_not_preempt_is_no_trap() -> None:
     site = {
         "yarn.resourcemanager.scheduler.monitor.enable": "true",
