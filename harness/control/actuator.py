@@ -1,12 +1,14 @@
-"""Which values a controller manages beside an administrator's: what the actuators of both schedulers have in common.
+"""Managed and administrator-owned values: the base class of the actuators of both schedulers.
 
-The administrator's values are remembered (the *baseline*): they are the entitlements that nobody configured, and what
-an attribute goes back to that the policy no longer declares. What the controller wrote is remembered too (*managed*),
-so that a value that is neither is somebody else's edit (*drift*). Both are plain documents that a ledger store keeps.
+The administrator's values are remembered as the *baseline*. They serve as entitlements where the configuration gives
+none, and an attribute returns to its baseline when the policy no longer declares it. Values written by the controller
+are remembered as *managed*. A present value that is neither baseline nor managed was edited by somebody else (*drift*).
+Baseline and managed values are plain documents that a ledger store keeps.
 
-Each `read` is a three-way merge of what was applied last (*managed*), what is present, and what is wanted, for each
-group of siblings at once: an administrator's new share of one of them is an entitlement from then on, and the
-entitlements of a group always make a document that a ResourceManager takes.
+Each `read` is a three-way merge of the values applied last (*managed*), the values present, and the values wanted, one
+group of siblings at a time. When an administrator changes the share of a queue, the new share becomes its entitlement.
+The merge keeps the entitlements of each group of siblings valid, so that a ResourceManager accepts a document that
+contains them.
 """
 
 from __future__ import annotations
@@ -24,9 +26,9 @@ from harness.yarn.capacity.source import ConfigurationSource
 from harness.yarn.files import ConfigStore
 from harness.yarn.queue_answers import SchedulerStatus
 
-#: Parts that every document has, and all that is kept of a queue that has gone.
+#: Parts that every document has; also all that is kept of a removed queue.
 _ALWAYS = ("baseline", "ours")
-#: What is kept of queues whether they are there or not.
+#: Parts that cover queues regardless of whether they currently exist.
 _KEPT = ("departed", "written", "returned")
 #: Keys of a document whose attribute has another name: ledgers and leases of earlier versions have these keys.
 _FIELDS = {"ours": "managed"}
@@ -36,7 +38,8 @@ _FIELDS = {"ours": "managed"}
 class Drift:
     """Somebody else's edit of an attribute that the controller had written.
 
-    ``taken``: the edit is a share that an administrator wrote, so it is the queue's entitlement from now on.
+    ``taken`` is true if the edit is a share that an administrator wrote; the share then becomes the queue's
+    entitlement.
     """
 
     queue: str
@@ -52,16 +55,19 @@ class Drift:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What is ready to be written. ``in_force``: the weights (of the Capacity Scheduler the settings), by queue, that
-    the RM will then show."""
+    """A document that is ready to be written.
+
+    ``in_force`` maps each queue to the weight (Capacity Scheduler: the capacity setting) that the RM will show
+    afterwards.
+    """
 
     before: bytes
     after: bytes
     says: AllocationFile
     in_force: Mapping[str, float]
-    #: Queues of the plan that the file does not name (ad hoc ones): they keep the weight 1, their siblings are scaled.
+    #: Queues of the plan that the file does not name (ad hoc queues). They keep weight 1; their siblings are scaled.
     ad_hoc: tuple[str, ...] = ()
-    #: What cannot be done, in words.
+    #: Parts of the plan that cannot be carried out, described for a person.
     problems: tuple[str, ...] = ()
 
     @property
@@ -70,72 +76,74 @@ class Prepared:
 
 
 def generation_of(value: Any) -> int:
-    """A generation as a document holds it; 0 where it has none."""
+    """Read a generation from a document; 0 if the value is missing or invalid."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
 @dataclass(slots=True)
 class BaseActuator(ABC):
-    """One file or configuration, its baseline and what is managed in it: queue -> attribute -> value (None: not there).
+    """One file or configuration with its baseline and managed values, as queue -> attribute -> value (None: absent).
 
-    ``managed`` holds for each attribute the values that the controller may have put there: the last one, and one that
-    is about to be written.
+    ``managed`` lists for each attribute the values that the controller may have put there: the one written last and the
+    one about to be written.
     """
 
     place: ConfigStore | ConfigurationSource
     baseline: dict[str, Values] = field(default_factory=dict)
     managed: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
-    #: Queues that have gone -> their baseline and what was managed, for when they come back as they went.
+    #: Removed queues -> their baseline and managed values, restored if the queue reappears with the share it had.
     departed: dict[str, dict[str, Any]] = field(default_factory=dict)
-    #: Queue (of other attributes than the share, with a tab and the attribute) -> values that controllers are known to
-    #: have written, oldest first: an older copy of the file brings them back, and they are never taken for an
+    #: Values that controllers are known to have written, oldest first, by queue (for attributes other than the share:
+    #: by queue, tab and attribute). An older copy of the file can bring such a value back; it is never mistaken for an
     #: administrator's.
     written: dict[str, list[Any]] = field(default_factory=dict)
-    #: Queues whose values have been given back -> the administrator's own and those that were a controller's then: a
-    #: file that was opened before and is saved afterwards brings a controller's back.
+    #: Queues whose configuration was restored -> the administrator's values and the controller's values at that time. A
+    #: file that was opened before the restore and saved afterwards brings the controller's values back.
     returned: dict[str, dict[str, Any]] = field(default_factory=dict)
-    #: How many documents have been prepared for this place: of two ledgers, or a ledger and a lease, the one that has
-    #: counted further knows the later values.
+    #: Number of documents prepared for this store. Of two ledgers, or a ledger and a lease, the one with the higher
+    #: generation has the later values.
     generation: int = 0
-    #: How often somebody else had changed the document when it was read.
+    #: Number of reads that found the document changed by somebody else.
     edits: int = field(default=0, init=False)
-    #: Why a ResourceManager would refuse the administrator's own document; None: not checked since it was read.
+    #: Reasons why a ResourceManager would refuse the administrator's own document; None: not checked since the last
+    #: read.
     _refusals: tuple[str, ...] | None = field(default=None, init=False)
 
-    #: What is remembered of queues that are there -> how that of one is read of another controller's document.
+    #: Parts that hold data per existing queue -> function that validates and copies one queue's entry of another
+    #: controller's document.
     PARTS: ClassVar[Mapping[str, Callable[[Any], Any]]]
-    #: All attributes that are ever written, and the one that a policy sets of every queue.
+    #: All attributes that are ever written, and the attribute that a policy sets for every queue.
     ATTRIBUTES: ClassVar[tuple[str, ...]]
     SHARE: ClassVar[str]
 
-    # --- what is kept, and handed on ---
+    # --- stored and shared state ---
 
     def document(self) -> dict[str, Any]:
-        """Whose the values are: what a ledger keeps (`restored`), and others are told (`adopt`)."""
+        """Return the ownership of all values, as a ledger stores it (`restored`) and a lease announces it (`adopt`)."""
         return {name: self._part(name) for name in self.document_names()}
 
     def _part(self, name: str) -> Any:
-        """The part of this state that a `document` has under that key."""
+        """Return the part of this state that `document` stores under the given key."""
         return getattr(self, _FIELDS.get(name, name))
 
     @classmethod
     def document_names(cls) -> tuple[str, ...]:
-        """What a `document` has."""
+        """Return the keys of `document`."""
         return (*cls.PARTS, *_KEPT, "generation")
 
     @classmethod
     def restored(cls, place: Any, document: Callable[[str], Any]) -> Self:
-        """Restore the actuator whose `document` a ledger has kept (``document``: by name, None what it has not)."""
+        """Restore the actuator from a ledger's documents (``document``: name -> content, None if absent)."""
         kept: dict[str, Any] = {name: document(name) or {} for name in (*cls.PARTS, *_KEPT)}
         actuator = cls(place, **{_FIELDS.get(name, name): part for name, part in kept.items()})
         actuator.generation = generation_of(document("generation"))
         return actuator
 
     def forget(self) -> None:
-        """All is the administrator's: what stands there when it is read next are the entitlements.
+        """Forget which values are managed: the values found by the next read are the administrator's entitlements.
 
-        Queues that have gone are not given back: they may return with a controller's values. So may those that are
-        there, in a file that somebody opened before.
+        Removed queues keep their entries, because they may reappear with a controller's values. Existing queues are
+        remembered in ``returned`` for the same reason: somebody may save a file that was opened before the restore.
         """
         for path, managed in self.managed.items():
             if managed:
@@ -149,11 +157,13 @@ class BaseActuator(ABC):
         self._look_anew()
 
     def adopt(self, document: Mapping[str, Any], *, lives: bool = False) -> None:
-        """Goes on from what another controller says: its values that still stand there are not the administrator's,
-        whose own are those that it names. What is shown otherwise is the administrator's; not while that controller
-        ``lives``: it writes its values again over somebody's edit.
+        """Take over another controller's document.
 
-        Raises Nonsense for what is no such document, and what reading raises; nothing is adopted then.
+        Values in the configuration that the document lists as managed are treated as managed, and its baseline as the
+        administrator's values. A present value that differs from the document belongs to the administrator, unless that
+        controller still ``lives``: a live controller will overwrite the edit.
+
+        Raises Nonsense for an invalid document, and whatever reading raises; nothing is adopted then.
         """
         try:
             announced = self._checked(document)
@@ -169,7 +179,11 @@ class BaseActuator(ABC):
         self._look_anew()
 
     def _hold_against(self, announced: Mapping[str, dict[str, Any]], stands: Mapping[str, Values]) -> None:
-        """What stands there and was not a controller's is the administrator's. Who is away may come back as it went."""
+        """Remove from an announced document what the present configuration contradicts.
+
+        A present value that the document does not list as managed belongs to the administrator. Queues that are absent
+        keep their entries, because they may reappear unchanged.
+        """
         baseline, managed = announced["baseline"], announced["ours"]
         for path in managed.keys() & stands.keys():
             for attribute in [name for name, values in managed[path].items() if stands[path].get(name) not in values]:
@@ -182,21 +196,22 @@ class BaseActuator(ABC):
     @property
     @abstractmethod
     def beside(self) -> ConfigStore | None:
-        """The place beside which a lease is kept; None: there is none."""
+        """The store beside which the lease is kept; None if there is no lease."""
 
     def lease(
         self, identity: str, lease_s: float, clock: Callable[[], float], memory: Memory | None = None
     ) -> Lease | None:
-        """The lease of a controller with that identity; None where there is none, or none is wanted (0).
+        """Return the lease for the controller ``identity``.
 
-        ``memory``: see `Lease`.
+        None if this actuator has no place for a lease or ``lease_s`` is 0. For ``memory`` see `Lease`.
         """
         return lease_of(self.beside, identity, lease_s, clock, memory) if lease_s > 0 and self.beside else None
 
     def _checked(self, document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """The parts of a `document`, copied; nothing of queues that have gone where it says nothing of them.
+        """Return validated copies of the parts of a `document`; parts about removed queues only if the document has
+        them.
 
-        Raises what a wrong one makes Python raise, and InputError.
+        Raises InputError, and any exception that malformed content causes.
         """
         announced = {}
         for name, read in self.PARTS.items():
@@ -215,43 +230,45 @@ class BaseActuator(ABC):
 
     @abstractmethod
     def recognise_by(self, recognise: Callable[[], None]) -> None:
-        """Call this before what a ResourceManager itself keeps is read or changed; it raises where that is another
-        cluster's."""
+        """Set a check that runs before the ResourceManager's own configuration store is read or changed.
+
+        The check raises if the store belongs to another cluster.
+        """
 
     def dangers(self) -> tuple[str, ...]:
-        """What stands there, as of the last `read`, and may end a ResourceManager, in words."""
+        """Describe content of the configuration, as of the last `read`, that may crash a ResourceManager."""
         return ()
 
     @abstractmethod
     def _stands(self) -> dict[str, Values]:
-        """What is there now, read anew: queue -> attribute -> value."""
+        """Read the present values: queue -> attribute -> value."""
 
     def names(self) -> frozenset[str]:
-        """The queues that are there now, read anew; nothing is remembered. Raises what reading raises."""
+        """Read the names of the queues that are present, without changing state. Raises what reading raises."""
         return frozenset(self._stands())
 
     @abstractmethod
     def _look_anew(self) -> None:
-        """What was read last counts no more."""
+        """Invalidate the result of the last read."""
 
     # --- what is in force ---
 
     @property
     def writes_more(self) -> bool:
-        """Whether other attributes than shares are managed."""
+        """Whether any attribute other than the share is managed."""
         return any(managed.keys() - {self.SHARE} for managed in self.managed.values())
 
     @abstractmethod
     def differences(self, status: SchedulerStatus) -> dict[str, str]:
-        """Say, by queue, which of our attributes beside its share the ResourceManager shows otherwise."""
+        """Describe, by queue, the managed attributes other than the share that the RM shows differently."""
 
-    # --- what others have made of it, and what we do ---
+    # --- drift, and the values to write ---
 
     def _merge(self, stands: Mapping[str, Values], *, words_lost: bool) -> list[Drift]:
-        """Merge what others have made of our attributes into what is known; what they made of them.
+        """Merge other people's edits of managed attributes into the known state, and return the edits.
 
-        ``stands`` is what is present. A share that an administrator wrote is the queue's entitlement from now on; a
-        limit is what he wants whoever wrote it.
+        ``stands`` holds the present values. A share that an administrator wrote becomes the queue's entitlement. A
+        changed limit becomes the administrator's wish, no matter who wrote it.
         """
         found = []
         older = self._older_groups(stands)
@@ -262,12 +279,14 @@ class BaseActuator(ABC):
             if not managed.get(self.SHARE):
                 share = present[self.SHARE]
                 if path.rpartition(".")[0] in older and share in self.written.get(path, []):
-                    # A file that was opened while a controller enforced it, and saved after it was given back.
+                    # A file that was opened while a controller enforced it, and saved after the configuration was
+                    # restored.
                     self.managed.setdefault(path, {})[self.SHARE] = [share]
                     self._texts_back(path)
                     found.append(Drift(path, self.SHARE, f"{share}, which a controller wrote"))
                     continue
-                # Nobody but the administrator wrote it: a shadow, a spare or who has released follows the file.
+                # Only the administrator can have written the share: a shadow, a standby or a released controller
+                # follows the file.
                 known[self.SHARE] = share
             for attribute, values in list(managed.items()):
                 value = present[attribute]
@@ -290,10 +309,10 @@ class BaseActuator(ABC):
         return found + self._unite(stands)
 
     def _older_groups(self, stands: Mapping[str, Values]) -> set[str]:
-        """The parents of groups of siblings that an older copy of the document has brought back.
+        """Return the parents of sibling groups that an older copy of the document has brought back.
 
-        One of them has a share that a controller is known to have written before, and that no person writes: a round
-        one may be the administrator's too.
+        A group is recognised by a sibling whose share is known to have been written by a controller earlier and is not
+        a round number. A round share could also be the administrator's.
         """
         return {
             path.rpartition(".")[0]
@@ -306,10 +325,10 @@ class BaseActuator(ABC):
         }
 
     def _taken(self, stands: Mapping[str, Values]) -> set[str]:
-        """The queues whose present share an administrator wrote over ours, as far as values tell.
+        """Return the queues whose managed share was replaced by an administrator, as far as the values show.
 
-        A share that a controller is known to have written comes from an older copy of the document. Where some sibling
-        has a share that looks like a controller's and is not known, another controller has written the whole group.
+        A share that a controller is known to have written comes from an older copy of the document. If any sibling has
+        an unknown share that looks computed, another controller has written the whole group.
         """
         groups: dict[str, dict[str, Any]] = {}
         for path, managed in self.managed.items():
@@ -326,21 +345,22 @@ class BaseActuator(ABC):
 
     @abstractmethod
     def _by_hand(self, share: Any) -> bool:
-        """Whether a person may have written this share: a controller's has more digits than a person's."""
+        """Whether a person may have written this share; a computed share has more digits."""
 
     @abstractmethod
     def _unite(self, stands: Mapping[str, Values]) -> list[Drift]:
-        """Make the entitlements of each group of siblings valid together with what the administrator has now.
+        """Make the entitlements of each sibling group valid together with the administrator's present values.
 
-        Where what would be restored is refused and what is present is not, what is present is the administrator's.
+        If the values to be restored would be refused but the present values are accepted, the present values become the
+        administrator's.
         """
 
-    # --- what a ResourceManager would say ---
+    # --- validation as a ResourceManager does it ---
 
     def refusals(self) -> tuple[str, ...]:
-        """Say why a ResourceManager would refuse the administrator's own document; nothing where it would take it.
+        """Describe why a ResourceManager would refuse the administrator's own document; empty if it would accept it.
 
-        His own document is what is present with his values in place of ours.
+        The administrator's own document is the present document with the baseline in place of managed values.
         """
         if self._refusals is None:
             self._refusals = self._own_refusals()
@@ -348,21 +368,24 @@ class BaseActuator(ABC):
 
     @abstractmethod
     def _own_refusals(self) -> tuple[str, ...]:
-        """`refusals`, computed."""
+        """Compute `refusals`."""
 
     def write_groups(self, prepared: Prepared, still: Callable[[], None]) -> dict[str, str]:
-        """Write what is prepared group by group, where it was refused as a whole; which were refused, and why.
+        """Write prepared changes one sibling group at a time, after they were refused as a whole.
 
-        Only where a store takes changes one by one: a file is written whole.
+        Returns the refused groups' parents with the reason. Only a store that accepts individual changes supports this;
+        a file is always written whole.
         """
         raise NotImplementedError
 
     @abstractmethod
     def problems_of(self, prepared: Prepared) -> tuple[str, ...]:
-        """Say why a ResourceManager would refuse what is prepared, beside what it refuses in any case."""
+        """Describe why a ResourceManager would refuse the prepared document, beyond what it refuses in the
+        administrator's.
+        """
 
     def _restored(self, stands: Mapping[str, Values]) -> dict[str, Values]:
-        """The administrator's values of all managed attributes, by queue; nothing is remembered."""
+        """Return the administrator's values of all managed attributes, by queue, without changing state."""
         return {
             path: {
                 attribute: self._back(attribute, self.baseline[path].get(attribute))
@@ -374,9 +397,9 @@ class BaseActuator(ABC):
         }
 
     def _due(self, wanted: Mapping[str, Values], stands: Mapping[str, Values]) -> Iterator[tuple[str, Values]]:
-        """Each queue that is there with the attributes that are wanted or ours, as they are to be (None: not there).
+        """Yield each present queue with the target values of its wanted and managed attributes (None: remove).
 
-        They are in ``managed`` and ``baseline`` from then on.
+        The target values are recorded in ``managed`` and ``baseline``.
         """
         for path in {**wanted, **self.managed}:
             if path not in stands:
@@ -392,7 +415,7 @@ class BaseActuator(ABC):
                 if value is not None:
                     known.setdefault(attribute, present[attribute])
                 elif attribute in managed:
-                    # The policy no longer declares it: it goes back.
+                    # The policy no longer declares the attribute: restore its baseline.
                     value = self._back(attribute, known.get(attribute))
                 else:
                     continue
@@ -403,18 +426,18 @@ class BaseActuator(ABC):
             yield path, due
 
     def _back(self, attribute: str, value: Any) -> Any:
-        """What an attribute goes back to that the administrator had so."""
+        """Return the value to restore for an attribute whose baseline is ``value``."""
         return value
 
     def _forget(self, path: str) -> dict[str, Any]:
-        """Forgets a queue; what was known of it."""
+        """Drop all that is known of a queue, and return it."""
         return {name: self._part(name).pop(path, {}) for name in self.PARTS}
 
     def _reclaim(self, path: str, present: Mapping[str, Any]) -> list[Drift]:
-        """Recognise values of a queue that nobody knows yet as ones that a controller wrote before it gave all back.
+        """Recognise values of an unknown queue as written by a controller before it restored the configuration.
 
-        They are never taken for the administrator's without asking: his own, as they were then, are the entitlements,
-        and what stands there is ours.
+        Such values are never taken for the administrator's. The administrator's values of that time become the
+        baseline, and the present values become managed.
         """
         kept = self.returned.get(path)
         if kept is None or path in self.baseline:
@@ -434,23 +457,24 @@ class BaseActuator(ABC):
         return found
 
     def _texts(self, path: str) -> dict[str, str | None]:
-        """What the administrator wrote of a queue's attributes, byte for byte, where that is remembered."""
+        """The administrator's original text of a queue's attributes, byte for byte, where it is remembered."""
         return {}
 
     def _texts_back(self, path: str) -> None:
-        """Remember what the administrator had written of a queue when all was given back."""
+        """Bring back the administrator's original texts of a queue from the time of the restore."""
         self._texts(path).update(self.returned.get(path, {}).get("texts", {}))
 
     def _written_as(self, path: str, attribute: str) -> str:
-        """Under which name `written` has an attribute of a queue: its share under the queue's."""
+        """Return the key under which `written` stores a queue's attribute; for the share it is the queue's path."""
         return path if attribute == self.SHARE else f"{path}\t{attribute}"
 
     def hold_against_file(self) -> None:
-        """Go on from what is remembered as from another controller's word: what is shown otherwise is the
-        administrator's. For a ledger that is older than the file, and whose later words are lost.
+        """Treat the remembered state like another controller's document: a present value that differs is the
+        administrator's.
 
-        Where one of siblings has a share that no person writes, a controller has written them all: what is remembered
-        stays. So it is with a limit that a controller sets, in the whole document. Raises what reading raises.
+        Used when the ledger is older than the file and its later state is lost. If one of several siblings has a share
+        that no person would write, a controller has written the whole group, and the remembered values are kept. The
+        same holds for computed limits, over the whole document. Raises what reading raises.
         """
         announced = {name: self._part(name) for name in (*self.PARTS, *_KEPT)}
         stands = self._stands()
@@ -469,7 +493,10 @@ class BaseActuator(ABC):
         self._look_anew()
 
     def _hold_limits(self, attribute: str, stands: Mapping[str, Values]) -> None:
-        """For `hold_against_file`: a controller writes a limit of all queues at once, of those added since too."""
+        """Apply `hold_against_file` to one limit.
+
+        A controller writes a limit for all queues at once, including queues added later.
+        """
         if not any(attribute in managed for managed in self.managed.values()):
             return
         later = {
@@ -487,10 +514,10 @@ class BaseActuator(ABC):
 
     @abstractmethod
     def _limit_by_hand(self, attribute: str, value: Any) -> bool:
-        """Whether a person may have written this value of another attribute than the share."""
+        """Whether a person may have written this value of an attribute other than the share."""
 
     def unknown_shares(self) -> list[str]:
-        """Queues whose share was not known when they were read, and looks like a controller's: in words."""
+        """Describe queues whose share was unknown when first read and looks computed."""
         return [
             f"{path} has {values[self.SHARE]}"
             for path, values in self.baseline.items()
@@ -500,13 +527,16 @@ class BaseActuator(ABC):
         ]
 
     def _depart(self, path: str) -> None:
-        """A queue is there no more."""
+        """Move what is known of a queue that no longer exists to ``departed``."""
         kept = {name: known for name, known in self._forget(path).items() if known}
         if "ours" in kept:
             depart(self.departed, path, kept)
 
     def _returned(self, path: str, value: Any) -> dict[str, Any] | None:
-        """What was kept of a queue that comes back with a share that was ours; it has its own entitlement again."""
+        """Restore the entry of a queue that reappears with a managed share, so that it has its own entitlement again.
+
+        Returns the entry; None if there is none or the share differs.
+        """
         kept = self.departed.pop(path, None)
         if kept is None or value not in kept["ours"].get(self.SHARE, []):
             return None
@@ -514,13 +544,13 @@ class BaseActuator(ABC):
         return kept
 
     def shift(self, seconds: float) -> None:
-        """Move all times by so many seconds: the clock by which they were taken was wrong."""
+        """Move all times by ``seconds``, after the clock that took them was found to be wrong."""
         for kept in self.departed.values():
             if "named" in kept:
                 kept["named"] += seconds
 
     def _settle(self) -> None:
-        """What was about to be written has been."""
+        """Record that the prepared values have been written."""
         for path, attributes in self.managed.items():
             for attribute, values in attributes.items():
                 own = self.baseline.get(path, {}).get(attribute)

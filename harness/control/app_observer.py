@@ -1,7 +1,7 @@
-"""What a ResourceManager's answers mean to the control core: a `Snapshot`, and who has been waiting since when. Pure.
+"""Translate a ResourceManager's answers into a `Snapshot`, and track since when queues have been waiting. Pure.
 
-REST shows a moment. That a queue's backlog began, that it was given a container, how long its tasks take: this is seen
-from one look to the next, so a `AppObserver` remembers the last look. Times are the controller's clock, seconds.
+REST shows the state at one moment. When a queue's backlog began, when it last got a container, and how long its tasks
+take has to be derived from successive answers.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from harness.yarn.answers import AppStatus
 from harness.yarn.jmx import Containers
 from harness.yarn.queue_answers import QueueStatus, SchedulerStatus
 
-#: The mean task length forgets with this half-life, in ended containers.
+#: Half-life of the mean task length, in ended containers.
 TASKS_HALF = 200.0
-#: The RM shows that an application has ended at most so long after the end of another one that it showed.
+#: Ends of applications reach the RM's list out of order by at most this much.
 LATE_MS = 60_000
-#: Hadoop renews what its JMX page shows once in 10 s (the period of its metrics): ends of so long ago may be missing.
+#: Hadoop renews its JMX page every 10 s (period of its metrics system): more recent ends may be missing on it.
 COUNTS_OLD_MS = 12_000
 
 
@@ -42,21 +42,21 @@ class Lengths:
     masters_held_s: float = 0.0  # the same of masters
     master_s: float = 0.0
     masters_ended: float = 0.0
-    owed: int = 0  # applications that ended and whose master's end is not among the counts yet
-    unsettled: int = 0  # containers that ended since it was known last which applications had
+    owed: int = 0  # ended applications whose master's end is not among the counts yet
+    unsettled: int = 0  # containers that ended since it was last known which applications had ended
 
     def hold(self, containers: int, apps: int, interval_s: float) -> None:
-        """At a look the queue holds so many; each of its running ``apps`` has an AM, which is not a task."""
+        """Account for a queue's containers; each of its running ``apps`` has an AM, which is not a task."""
         held = (self.containers + containers) / 2
         self.held_s += max(held - apps, 0.0) * interval_s
         self.masters_held_s += min(held, apps) * interval_s
         self.containers = containers
 
     def end(self, ended: int, apps: int | None = 0) -> int:
-        """So many containers have ended since the last counts, and so many applications, each with its master; how many
-        of the containers were tasks.
+        """Account for ``ended`` containers and ``apps`` applications (each with its AM) since the last counts.
 
-        ``apps`` None: nobody asked which have ended. Whether the containers were masters, the next call tells.
+        Returns how many of the containers were tasks. ``apps`` is None if the list of ended applications was not
+        fetched; the next call then decides which of the containers were AMs.
         """
         self.unsettled += ended
         if apps is None:
@@ -75,7 +75,7 @@ class Lengths:
         return tasks
 
     def forget_held(self) -> None:
-        """What was held since the last counts does not count: it is not known what ended meanwhile."""
+        """Discard the container-seconds since the last counts: it is unknown which containers ended meanwhile."""
         self.held_s = self.masters_held_s = 0.0
         self.unsettled = 0
 
@@ -94,16 +94,16 @@ class _Seen:
     backlog_since_s: float | None = None
     last_start_s: float | None = None
     lengths: Lengths = field(default_factory=Lengths)
-    new_ended: int | None = None  # tasks that ended since the look before, as far as it is known
+    new_ended: int | None = None  # tasks that ended since the previous poll, if known
 
 
 class AppObserver:
-    """Makes snapshots of successive looks at one RM."""
+    """Builds snapshots from successive polls of one RM."""
 
     def __init__(self) -> None:
         self._seen: dict[str, _Seen] = {}
         self._looked_s: float | None = None
-        #: Applications that have ended of late -> when, by the RM's clock (None: no look yet).
+        #: Recently ended applications -> end by the RM's clock (None: no poll yet).
         self._final: dict[str, int] | None = None
         #: Whether this RM's counts have been seen.
         self._counted = False
@@ -121,15 +121,16 @@ class AppObserver:
         period_s: float,
         listed: bool = True,
     ) -> Snapshot:
-        """One look.
+        """Build the snapshot of one poll.
 
         Parameters
         ----------
-        entitlements : w_i of queues; 1 for those that are not named.
-        min_shares, max_shares : what the administrator configured, where the controller writes another.
-        counts : containers given and given back (None: not known; then a rise of what a queue holds tells). They are to
-            be older than ``apps``, or masters that have ended would be among them and not there.
-        listed : whether ``apps`` are of this look.
+        entitlements : w_i of queues; 1 for queues that are not named.
+        min_shares, max_shares : the administrator's values, where the controller writes others.
+        counts : containers allocated and released per queue (None: not known; a rise of what a queue holds is used
+        instead). They must have been fetched before ``apps``; otherwise they could include masters whose applications
+        are not listed as ended yet.
+        listed : whether ``apps`` belong to this poll.
         """
         interval = 0.0 if self._looked_s is None else max(now_s - self._looked_s, 0.0)
         oldest: dict[str, int] = {}
@@ -152,7 +153,7 @@ class AppObserver:
                 seen, queue, None if counts is None else counts.get(path), now_s, interval, masters, lately.get(path, 0)
             )
             used, demand = queue.used.at_least(ZERO), queue.demand.at_least(ZERO)
-            # Both are of slightly different moments: a queue demands at least what it holds.
+            # Both figures were taken at slightly different moments; a queue's demand is at least what it holds.
             demand = demand.at_least(used)
             waiting = pending > 0
             ended = ended_apps.get(path, 0) if queue.leaf and ended_apps is not None else None
@@ -182,9 +183,9 @@ class AppObserver:
         return Snapshot(now_s, status.capacity.at_least(ZERO), queues, period_s)
 
     def _ended_apps(self, apps: Iterable[AppStatus]) -> Counter[str] | None:
-        """Queue -> applications that ended since the look before; None at the first one."""
+        """Queue -> applications that ended since the previous poll; None at the first poll."""
         known, final = self._final, {app.id: app for app in apps if app.final}
-        # Not every look asks for those that ended long ago: one of them is no news when it is shown again.
+        # Not every poll lists applications that ended long ago; one that is listed again is not new.
         floor_ms = max((known or {}).values(), default=0) - LATE_MS
         new = [
             app for app in final.values() if known is not None and app.id not in known and app.finished_ms > floor_ms
@@ -197,21 +198,21 @@ class AppObserver:
         return Counter(app.queue for app in new)
 
     def forget_counts(self) -> None:
-        """Another RM answers: its counts begin anew."""
+        """Drop the container counts, because another RM answers and its counts start from 0."""
         self._counted = False
         for seen in self._seen.values():
             seen.counts = None
 
 
 def _ended_lately(apps: Sequence[AppStatus]) -> Counter[str]:
-    """Queue -> applications that ended of late: their masters' ends may not be among the first counts yet."""
+    """Queue -> recently ended applications, whose masters' ends may be missing in the first counts."""
     ends_ms = [app.finished_ms if app.final else app.started_ms + (app.elapsed_ms or 0) for app in apps]
     floor_ms = max(ends_ms, default=0) - COUNTS_OLD_MS
     return Counter(app.queue for app in apps if app.final and app.finished_ms > floor_ms)
 
 
 def looks_of(apps: Iterable[AppStatus]) -> list[AppObservation]:
-    """Applications as the accounts take them."""
+    """Convert applications to the accounts' observations."""
     return [
         AppObservation(
             app.id,
@@ -243,8 +244,8 @@ def _watch(
     if queue.leaf:
         seen.lengths.hold(queue.containers_allocated, queue.active_apps, interval_s)
     before, seen.new_ended = seen.counts, None
-    # Who holds more than before has been given something, whatever the counts say, which may be old. Without counts at
-    # this look that is all; the next ones make up for it.
+    # A queue that holds more containers than before was given some, even if the counts (which may be old) do not show
+    # it. Without counts this poll knows no more; the next counts make up for it.
     given = queue.containers_allocated - seen.containers
     if counts is not None:
         if before is not None and counts[0] >= before[0] and counts[1] >= before[1]:

@@ -1,8 +1,8 @@
-"""Weights within a ratio of the entitlements, so that no queue is at another's mercy. Pure.
+"""Keep weights within a ratio of the entitlements, so that no queue starves another. Pure.
 
-A policy's weights say who gets the next container, and may differ by a million to one. Bounded by M, no queue's weight
-is more than M times as much against a sibling's as the entitlements say, whatever the policy wants: of two queues with
-equal entitlements the one has at most M times the other's usage while both wait.
+A policy's weights decide which queue gets the next container, and may differ by a factor of a million. With the bound
+M, the weight ratio of two siblings differs from their entitlement ratio by at most the factor M. Of two queues with
+equal entitlements, one then has at most M times the other's usage while both wait.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.snapshot import QueueView, Snapshot
 from harness.policies.weights import grid_weight
 
-#: Rounding to the grid of weights moves each by at most this part.
+#: Rounding to the weight grid changes a weight by at most this fraction.
 _ROUNDING = 2.0**-12
 
 
 def bounded(weights: Mapping[str, float], snapshot: Snapshot, max_ratio: float) -> dict[str, float]:
-    """The weights of a plan, on the entitlements' own scale and within `max_ratio` of them, siblings by siblings.
+    """Return a plan's weights on the scale of the entitlements and within `max_ratio` of them, per sibling group.
 
-    With r = weight / entitlement, the siblings' r lie within a factor of `max_ratio`, and each weight within
-    [entitlement / max_ratio, entitlement x max_ratio]. Whoever waits for containers and is put first keeps its place;
-    those far behind are raised to the bound; an idle queue above all that wait is put beside the first. Where a plan
-    leaves some siblings out, these keep their entitlement, r = 1, and the others are bounded around it. Equal r mean
-    the entitlements themselves.
+    With r = weight / entitlement, the r of siblings lie within a factor of `max_ratio`, and each weight lies within
+    [entitlement / max_ratio, entitlement x max_ratio]. The waiting queue with the highest r keeps it, queues far below
+    are raised to the bound, and an idle queue above all waiting ones is lowered to the highest waiting r. If a plan
+    omits some siblings, these keep their entitlement (r = 1), and the others are bounded around it. Equal r give the
+    entitlements themselves.
 
     Raises ValueError for a ratio below 1.
     """
@@ -62,7 +62,7 @@ def _level(
         total = left_fold_sum(_entitlement(q) for q in named)
         scale = total / left_fold_sum(kept[q.name] * _entitlement(q) for q in named)
     found = {q.name: min(max(ratios[q.name], low), top) * scale * _entitlement(q) for q in named}
-    # Entitlements near the ends of the range of weights: all by one factor, so that their ratios stay.
+    # Entitlements near the ends of the weight range are scaled by one factor, which preserves their ratios.
     over, under = max(found.values()) / WEIGHT_MAX, WEIGHT_MIN / min(found.values())
     if over > 1.0:
         found = {name: weight / over for name, weight in found.items()}
@@ -72,7 +72,7 @@ def _level(
 
 
 def _rounded(weight: float, entitlement: float) -> float:
-    """On the grid of weights; the entitlement itself where it is that."""
+    """Round to the weight grid; a weight within rounding of the entitlement becomes the entitlement."""
     return entitlement if abs(weight - entitlement) <= entitlement * _ROUNDING else grid_weight(weight)
 
 

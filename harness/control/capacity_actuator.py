@@ -1,8 +1,8 @@
-"""The capacities that a controller owns in a Capacity Scheduler's configuration, and everybody else's properties.
+"""The capacities that a controller manages in a Capacity Scheduler's configuration; other properties stay untouched.
 
-It does what `harness.control.file_actuator.FileActuator` does for an allocation file: the administrator's values are
-the *baseline*, what the controller put there is *managed*, and a value that is neither is somebody else's edit. Values
-are the properties' texts, so that they go back as they were.
+The counterpart of `harness.control.file_actuator.FileActuator`: the administrator's values are the *baseline*, values
+written by the controller are *managed*, and any other value is somebody else's edit. Values are the properties' texts,
+so they are restored exactly.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ from harness.yarn.validation import check_properties
 
 @dataclass(frozen=True, slots=True)
 class PreparedCapacities(Prepared):
-    """Properties that are ready to be written. ``in_force``: the settings that the RM will then show, by queue."""
+    """Properties that are ready to be written.
+
+    ``in_force`` maps each queue to the settings that the RM will show afterwards.
+    """
 
     changes: Mapping[str, str | None] = field(default_factory=dict)
 
@@ -51,18 +54,18 @@ def _checked_managed(values: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 @dataclass(slots=True)
 class CapacityActuator(BaseActuator):
-    """One configuration, its baseline and what is ours in it; attributes are properties."""
+    """One configuration with its baseline and managed properties."""
 
     place: ConfigurationSource
     PARTS: ClassVar[Mapping[str, Callable[[Any], Any]]] = {"baseline": _checked_values, "ours": _checked_managed}
     ATTRIBUTES: ClassVar[tuple[str, ...]] = WRITTEN
     SHARE: ClassVar[str] = CAPACITY
-    #: Its RM's release and the traps found there; None: to be asked for.
+    #: Hadoop release and the traps found for it; None: not determined since the last change.
     _trapped: tuple[tuple[int, int], tuple[Trap, ...]] | None = field(default=None, init=False)
     _now: Configuration | None = field(default=None, init=False)
     _tree: dict[str, CapacityQueue] = field(default_factory=dict, init=False)
     _cluster: Resource = field(default=Resource(), init=False)
-    #: The administrator's own properties that were checked last, and the mistakes in them.
+    #: The administrator's properties that were validated last, and the mistakes found.
     _verdict: tuple[dict[str, str], list[Finding]] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -73,13 +76,14 @@ class CapacityActuator(BaseActuator):
             )
 
     def read(self, *, words_lost: bool = False) -> list[Drift]:
-        """Looks at the configuration: new queues join the baseline, others' edits are found.
+        """Read the configuration: add new queues to the baseline and find other people's edits.
 
-        ``words_lost``: another controller wrote it, and what that said last is lost: a value may be its own.
-        Raises InputError or Unreachable when it cannot be read or makes no sense; nothing is remembered then.
+        ``words_lost``: another controller wrote the configuration and its announced document is lost, so a value may be
+        that controller's. Raises InputError or Unreachable if the configuration cannot be read or is invalid; the state
+        is unchanged then.
         """
         now = self.place.read()
-        # The mark alone would not do: a ResourceManager with the memory store counts from 1 again once it restarts.
+        # Comparing the version mark is not enough: with the memory store it restarts at 1 after an RM restart.
         if self._now is not None and now.mark is not None and now == self._now:
             return []
         tree = queue_tree(now.values, source=self.place.name)
@@ -90,13 +94,13 @@ class CapacityActuator(BaseActuator):
         stands = _present_values(tree, now)
         for path, present in stands.items():
             if path not in self.baseline and self._returned(path, present[CAPACITY]) is not None:
-                # The capacity is of the time when it went.
+                # The queue reappeared with the capacity that it had when it was removed.
                 found.append(Drift(path, CAPACITY, str(present[CAPACITY])))
             found += self._reclaim(path, present)
             known = self.baseline.setdefault(path, {CAPACITY: present[CAPACITY]})
             unknown = words_lost and not self.managed.get(path, {}).get(CAPACITY)
             if unknown and present[CAPACITY] not in (None, known[CAPACITY]):
-                # What differs from the entitlement is found foreign below.
+                # A difference from the entitlement is reported as drift below.
                 self.managed.setdefault(path, {})[CAPACITY] = [known[CAPACITY]]
         return found + self._merge(stands, words_lost=words_lost)
 
@@ -123,7 +127,7 @@ class CapacityActuator(BaseActuator):
         return found
 
     def _own_values(self) -> dict[str, str]:
-        """All properties as the administrator has them."""
+        """Return all properties with the administrator's values in place of managed ones."""
         return self._with(
             {
                 f"{PREFIX}{path}.{key}": value
@@ -133,12 +137,12 @@ class CapacityActuator(BaseActuator):
         )
 
     def _with(self, changes: Mapping[str, str | None]) -> dict[str, str]:
-        """All properties with these changed."""
+        """Return all properties with the given changes applied."""
         values = {**self._configuration().values, **changes}
         return {name: value for name, value in values.items() if value is not None}
 
     def _check_own(self) -> list[Finding]:
-        """What a ResourceManager would refuse of the administrator's own properties."""
+        """Find what a ResourceManager would refuse in the administrator's own properties."""
         own = self._own_values()
         if self._verdict is None or self._verdict[0] != own:
             self._verdict = own, refused(check_properties(own, source=self.place.name).errors)
@@ -148,7 +152,9 @@ class CapacityActuator(BaseActuator):
         return _lines(self._check_own())
 
     def problems_of(self, prepared: Prepared) -> tuple[str, ...]:
-        """Say why a ResourceManager would refuse what is prepared, beside what it refuses in any case."""
+        """Describe why a ResourceManager would refuse the prepared properties, beyond what it refuses in the
+        administrator's.
+        """
         assert isinstance(prepared, PreparedCapacities)
         errors = check_properties(self._with(prepared.changes), source="").errors
         return _lines(unlike(errors, check_properties(self._own_values(), source="").errors) if errors else [])
@@ -162,9 +168,9 @@ class CapacityActuator(BaseActuator):
         return Steering(self._tree, self._configuration().values, self.baseline, self._cluster, self.place.name)
 
     def configured_weights(self) -> dict[str, float]:
-        """The administrator's shares: of each queue its part of the cluster, in percent.
+        """Return the administrator's shares, each queue's as a part of the cluster in percent.
 
-        Weights, percentages and MiB of different parents have no common unit; parts of the cluster have.
+        Weights, percentages and MiB below different parents have no common unit; parts of the cluster do.
         """
         steering = self._steering()
         own = {path: steering.capacity(path).entitlement for path in self._tree if path != ROOT}
@@ -172,11 +178,11 @@ class CapacityActuator(BaseActuator):
         return {path: min(max(parts[path], WEIGHT_MIN), WEIGHT_MAX) for path in self.baseline if path in parts}
 
     def min_shares(self) -> dict[str, Resource]:
-        """None: what the Capacity Scheduler guarantees is the share itself."""
+        """Return nothing: in the Capacity Scheduler the guaranteed minimum is the capacity itself."""
         return {}
 
     def max_shares(self, capacity: Resource) -> dict[str, Resource]:
-        """The administrator's maximum shares of queues of which the controller has written one."""
+        """Return the administrator's maximum shares of queues whose maximum the controller has written."""
         self._cluster = capacity
         steering = self._steering()
         return {
@@ -186,10 +192,10 @@ class CapacityActuator(BaseActuator):
         }
 
     def name_queues(self, leaves: Mapping[str, bool], now_s: float) -> None:
-        """Queues that the RM made by itself keep their template's capacity: nothing is to be named."""
+        """Do nothing: queues that the RM created by itself keep the capacity of their template."""
 
     def prepare(self, attributes: Attributes) -> PreparedCapacities:
-        """The properties with these attributes, as of the last `read`. InputError where they cannot be expressed."""
+        """Prepare properties with these attributes, based on the last `read`. InputError if that is impossible."""
         self.generation += 1
         wanted = self._steering().wanted(attributes)
         changes = self._changes(wanted.values)
@@ -198,7 +204,7 @@ class CapacityActuator(BaseActuator):
         return PreparedCapacities(before, after, AllocationFile(), wanted.in_force, (), problems, changes)
 
     def original(self) -> PreparedCapacities:
-        """The properties with the administrator's own values wherever the controller had written others."""
+        """Prepare properties with the administrator's values in place of all managed ones."""
         filled = self._filled() if self.refusals() else {}
         for path, share in filled.items():
             self.baseline[path][CAPACITY] = share
@@ -211,11 +217,11 @@ class CapacityActuator(BaseActuator):
         return PreparedCapacities(before, after, AllocationFile(), in_force, problems=problems, changes=changes)
 
     def _filled(self) -> dict[str, str]:
-        """Capacities for those queues that have ours, where the administrator's own no longer go together.
+        """Compute capacities for managed queues whose administrator's capacities no longer add up.
 
-        He has taken queues away, or given others more, without changing the capacities of their siblings. What he wrote
-        stays, and the siblings share what is left in the ratio of their own capacities. Nothing is returned where that
-        does not make a document with fewer mistakes.
+        This happens when the administrator removes queues or raises some capacities without adjusting the siblings. The
+        values that the administrator wrote are kept, and the managed siblings share the rest in the ratio of their own
+        capacities. Returns nothing if the result would not have fewer mistakes.
         """
         steering, found = self._steering(), {}
         for parent in self._tree.values():
@@ -230,20 +236,22 @@ class CapacityActuator(BaseActuator):
         return found if fewer else {}
 
     def write(self, prepared: Prepared, still: Callable[[], None] = always) -> None:
-        """Sets prepared properties, unless somebody else was faster (FileChanged). ``still``: as for
-        `ConfigStore.write`. Raises InputError."""
+        """Write prepared properties; FileChanged if somebody else changed the configuration since the last read.
+
+        For ``still`` see `ConfigStore.write`. Raises InputError.
+        """
         assert isinstance(prepared, PreparedCapacities)
         if prepared.changed:
             try:
                 self._now = self.place.write(prepared.changes, self._configuration(), still)
             except InputError:
-                # Whatever is there now is looked at anew.
+                # The present state is unknown: read it again.
                 self._now = None
                 raise
         self._settle()
 
     def write_groups(self, prepared: Prepared, still: Callable[[], None]) -> dict[str, str]:
-        """Write what is prepared group by group, where it was refused as a whole; which were refused, and why."""
+        """Write prepared changes one sibling group at a time; return the refused groups' parents with the reason."""
         assert isinstance(prepared, PreparedCapacities)
         groups: dict[str, dict[str, str | None]] = {}
         for name, value in prepared.changes.items():
@@ -258,7 +266,7 @@ class CapacityActuator(BaseActuator):
         return refused
 
     def _changes(self, wanted: Mapping[str, Values]) -> dict[str, str | None]:
-        """What brings the properties from what we wrote before to what is wanted."""
+        """Return the changes that turn the present properties into the wanted ones."""
         stands = _present_values(self._tree, self._configuration())
         return {
             f"{PREFIX}{path}.{key}": value
@@ -268,21 +276,21 @@ class CapacityActuator(BaseActuator):
         }
 
     def recognise_by(self, recognise: Callable[[], None]) -> None:
-        """Call this before a store is read or changed; it raises where that is another cluster's."""
+        """Set a check that runs before a store is read or changed; it raises if the store is another cluster's."""
         self.place.recognise = recognise
 
     @property
     def beside(self) -> ConfigStore | None:
-        """The place beside which a lease is kept; None: a store has none."""
+        """The file beside which the lease is kept; None for a store, which has no lease."""
         return self.place.place if isinstance(self.place, FileSource) else None
 
     def present(self) -> dict[str, float]:
-        """The capacities that stand there, whoever wrote them, as of the last `read`."""
+        """Return the present capacities as of the last `read`, no matter who wrote them."""
         now = Steering(self._tree, self._configuration().values, {}, self._cluster, self.place.name)
         return {path: now.capacity(path).entitlement for path in self._tree if path != ROOT}
 
     def traps(self, client: RmClient, hadoop: tuple[int, int]) -> tuple[Trap, ...]:
-        """Dangers of steering this cluster; asked of the RM when its configuration or its release has changed."""
+        """Find the traps of controlling this cluster; the RM is queried only after a new configuration or release."""
         if self._trapped is None or self._trapped[0] != hadoop:
             try:
                 site = client.rest.properties()
@@ -292,7 +300,7 @@ class CapacityActuator(BaseActuator):
         return self._trapped[1]
 
     def _without_lifts(self) -> dict[str, str]:
-        """The properties, with the administrator's priorities: the controller's own are no danger."""
+        """Return the properties with the administrator's priorities, because the controller's own are no trap."""
         values = dict(self._configuration().values)
         for path, managed in self.managed.items():
             name = f"{PREFIX}{path}.{PRIORITY}"
@@ -303,23 +311,23 @@ class CapacityActuator(BaseActuator):
         return values
 
     def touch(self) -> None:
-        """Nothing: the Capacity Scheduler looks at its configuration when it is told to."""
+        """No-op: the Capacity Scheduler reads its configuration only on a refresh."""
 
     def load(self, client: RmClient) -> None:
-        """Makes the RM go by what was written."""
+        """Make the RM load the written configuration."""
         self.place.load(client)
 
     def confirm(self, client: RmClient, wanted: Mapping[str, float], *, timeout_s: float, every_s: float) -> None:
-        """Waits until the RM has these capacities. Raises NotEffective."""
+        """Wait until the RM shows these capacities. Raises NotEffective."""
         client.confirm_settings(wanted, timeout_s=timeout_s, every_s=every_s)
 
     def in_force(self, client: RmClient) -> dict[str, float]:
-        """The capacities that the RM has, as numbers."""
+        """Return the capacities that are in force in the RM."""
         queues = client.rest.scheduler().queues
         return {path: queue.setting for path, queue in queues.items() if queue.setting is not None}
 
     def differences(self, status: SchedulerStatus) -> dict[str, str]:
-        """Say, by queue, which of our maximum capacities and priorities the ResourceManager shows otherwise."""
+        """Describe, by queue, managed maximum capacities and priorities that the ResourceManager shows differently."""
         found: dict[str, str] = {}
         values = self._configuration().values
         for path, managed in self.managed.items():
@@ -344,7 +352,7 @@ class CapacityActuator(BaseActuator):
 
 
 def _present_values(tree: Collection[str], now: Configuration) -> dict[str, Values]:
-    """What a configuration says of its queues but the root."""
+    """Return the values of all queues except the root in a configuration."""
     return {
         path: {key: now.values.get(f"{PREFIX}{path}.{key}") for key in WRITTEN} for path in sorted({*tree} - {ROOT})
     }
@@ -359,14 +367,14 @@ def _filled_in_words(filled: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _lines(findings: Sequence[Finding]) -> tuple[str, ...]:
-    """Findings in words; properties of a configuration have no line."""
+    """Describe findings, one line each; properties have no line numbers."""
     return tuple(dict.fromkeys((f"{one.queue}: " if one.queue else "") + f"{one.what}; {one.hint}" for one in findings))
 
 
 def open_actuator(
     place: ConfigStore | ConfigurationSource, document: Callable[[str], Any]
 ) -> FileActuator | CapacityActuator:
-    """The actuator of what is kept at a place, going on from what a ledger has kept (``document``: by name)."""
+    """Open the actuator for a configuration, restored from a ledger's documents (name -> content)."""
     if isinstance(place, ConfigurationSource):
         return CapacityActuator.restored(place, document)
     return FileActuator.restored(place, document)

@@ -1,4 +1,4 @@
-"""A decision in shares and causes: ``b 25 -> 50 %: owed 8.7 GiB·h``. Words only; nothing is decided here."""
+"""Describe a decision as changes of shares with causes: ``b 25 -> 50 %: owed 8.7 GiB·h``. Formatting only."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from dataclasses import dataclass
 
 from harness.policies.base import Policy
 
-#: From so many GiB·s (vcore·s, cluster·s) on, an amount is told in hours.
+#: Amounts from this many GiB·s (vcore·s, cluster·s) on are shown in hours.
 _IN_HOURS = 10_000.0
 _UNITS = {"memory": "GiB", "vcores": "vcore", "dominant": "cluster"}
-#: Parts that differ by less are the same to a reader.
+#: Parts that differ by less are shown as unchanged.
 SAME = 0.0005
 
 
 @dataclass(frozen=True, slots=True)
 class Entitled:
-    """A queue as the words need it: its w_i, whether it is a leaf, and whether it asks for more than it holds."""
+    """What the descriptions need to know of a queue: its w_i, whether it is a leaf, whether it demands more than it
+    holds.
+    """
 
     weight: float
     leaf: bool
@@ -24,7 +26,7 @@ class Entitled:
 
 
 def amount(value: float, unit: str) -> str:
-    """Accumulated resources (MiB s, vcore s, cluster s) with a unit that keeps the number short: GiB·s, GiB·h."""
+    """Format accumulated resources (MiB s, vcore s, cluster s) in a unit that keeps the number short."""
     if unit == "memory":
         value /= 1024.0
     name = _UNITS.get(unit, unit)
@@ -34,12 +36,12 @@ def amount(value: float, unit: str) -> str:
 
 
 def percent(part: float) -> str:
-    """A part as ``25 %``; below 10 % with one place."""
+    """Format a part as ``25 %``; below 10 % with one decimal."""
     return f"{100 * part:.0f} %" if part >= 0.0995 or part < SAME else f"{100 * part:.1f} %"
 
 
 def parts(weights: Mapping[str, float]) -> dict[str, float]:
-    """Queue -> its part of its siblings' weights."""
+    """Queue -> its part of its sibling group's total weight."""
     sums: dict[str, float] = {}
     for queue, weight in weights.items():
         parent = queue.rpartition(".")[0]
@@ -48,7 +50,10 @@ def parts(weights: Mapping[str, float]) -> dict[str, float]:
 
 
 def shares(queues: Mapping[str, Entitled], *, flat: bool) -> dict[str, float]:
-    """Queue -> the part of the cluster that it is entitled to; ``flat``: leaves' by their own weights alone."""
+    """Queue -> the part of the cluster that it is entitled to.
+
+    ``flat``: leaves are entitled by their own weights, regardless of the tree.
+    """
     found: dict[str, float] = {"root": 1.0}
     if flat:
         leaves = {path: queue.weight for path, queue in queues.items() if queue.leaf}
@@ -62,7 +67,7 @@ def shares(queues: Mapping[str, Entitled], *, flat: bool) -> dict[str, float]:
 
 
 def summed(of_leaves: Mapping[str, float]) -> dict[str, float]:
-    """Figures of leaves, and of the queues above them what these sum to."""
+    """Return the leaves' figures together with their sums for all queues above them."""
     found: dict[str, float] = {}
     for leaf, figure in of_leaves.items():
         for path in _upwards(leaf):
@@ -71,9 +76,11 @@ def summed(of_leaves: Mapping[str, float]) -> dict[str, float]:
 
 
 def debts(counted: Mapping[str, float], queues: Mapping[str, Entitled], *, flat: bool) -> dict[str, float]:
-    """Queue -> what it is owed (negative: owes), in the unit of ``counted`` (leaf -> accumulated resources).
+    """Queue -> the debt that it is owed (negative: it owes), in the unit of ``counted`` (leaf -> accumulated
+    resources).
 
-    Its entitled share of all that was counted, less its own; ``flat``: leaves' shares by their own weights alone.
+    The debt is the queue's entitled share of all accumulated resources, less its own. ``flat``: leaves are entitled by
+    their own weights, regardless of the tree.
     """
     own = summed({queue: used for queue, used in counted.items() if queue in queues and queues[queue].leaf})
     share = shares({path: queues[path] for path in own if path in queues}, flat=flat)
@@ -82,7 +89,7 @@ def debts(counted: Mapping[str, float], queues: Mapping[str, Entitled], *, flat:
 
 
 def debt_words(debt: float, whole: float, unit: str) -> str:
-    """What a queue is owed or has had too much of; '' where that is next to nothing of the ``whole`` that counts."""
+    """Describe a queue's debt; '' if it is less than 0.1 % of the ``whole``."""
     if whole <= 0 or abs(debt) < 0.001 * whole:
         return ""
     return f"{'owed' if debt > 0 else 'has had too much by'} {amount(abs(debt), unit)}"
@@ -97,7 +104,7 @@ def _upwards(leaf: str) -> Iterable[str]:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One queue of a decision. Parts are of its siblings' weights; ``before`` None: not known."""
+    """One queue's change in a decision, as parts of its siblings' total weight; ``before`` is None if not known."""
 
     queue: str
     before: float | None
@@ -106,11 +113,11 @@ class Change:
 
     @property
     def moved(self) -> bool:
-        """Whether its part is another one than before, to a reader."""
+        """Whether the displayed part differs from before."""
         return self.before is None or percent(self.after) != percent(self.before)
 
     def line(self) -> str:
-        """In words."""
+        """Describe the change for a person."""
         name = self.queue.removeprefix("root.")
         was = "" if self.before is None or not self.moved else f"{percent(self.before).removesuffix(' %')} -> "
         return f"{name} {was}{percent(self.after)}{': ' + self.why if self.why else ''}"
@@ -124,7 +131,7 @@ def changes(
     reasons: Mapping[str, str],
     policy: Policy,
 ) -> list[Change]:
-    """Every queue that a decision gives a weight, with the cause as far as the policy and its accounts tell."""
+    """Return every queue that a decision gives a weight, with the cause that the policy and its accounts give."""
     was, will = parts(before), parts(after)
     owed = debts(counted, queues, flat=policy.dues_are_flat()) if policy.gives_back else {}
     settings = policy.ledger_settings()
@@ -144,7 +151,10 @@ def changes(
 
 
 def _against(debt: float, before: float | None, after: float, due: float, *, asks: bool) -> str:
-    """Of a queue whose part goes the other way than its debt: why that is no mistake. Parts are of its siblings'."""
+    """Explain why a queue's part moves against its debt.
+
+    Parts are of the siblings' total weight. Returns '' if the part moves with the debt.
+    """
     if before is None or (after > before) == (debt > 0):
         return ""
     if debt > 0:

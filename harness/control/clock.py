@@ -6,18 +6,18 @@ import time
 
 
 class SteadyClock:
-    """Seconds since 1970 that never go back, whatever happens to the machine's time."""
+    """Seconds since 1970 that never go back, even when the machine's time is changed."""
 
     def __init__(self) -> None:
         self._base_s = 0.0
         self.set(self.host_s())
 
     def host_s(self) -> float:
-        """What the machine's clock shows now."""
+        """Return the present time of the machine's clock."""
         return time.time()
 
     def set(self, now_s: float) -> None:
-        """Begin at this moment. Only before anything has been counted by this clock."""
+        """Set the time. Call only before anything has been accounted for by this clock."""
         self._base_s = now_s - time.monotonic()
 
     def __call__(self) -> float:

@@ -1,8 +1,8 @@
-"""Comparing the clocks of this machine, of the ResourceManager and of the ledger before anything is counted. Pure.
+"""Compare the clocks of this machine, of the ResourceManager and of the ledger before anything is accounted for. Pure.
 
-Debts fade with time, so a start with a clock that is wrong by a month would forget all of them. Three clocks tell:
-this machine's, the ResourceManager's (the ``Date`` header of its answers), and the ledger's, which holds the time of
-the last look by the controller's and by the ResourceManager's clock.
+Debts fade with time, so a start with a clock that is wrong by a month would forget all of them. Three clocks are
+compared: this machine's, the ResourceManager's (the ``Date`` header of its answers), and the ledger's, which holds the
+time of the last poll by the controller's and by the ResourceManager's clock.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from typing import Literal
 from harness.base.errors import InputError
 from harness.base.words import seconds
 
-#: Clocks that differ by more are wrong: Kerberos, which secure clusters have, bears as much.
+#: A larger difference means that a clock is wrong; Kerberos, which secure clusters use, tolerates the same.
 CLOCK_TOLERANCE_S = 300.0
-#: An absence that is worth a word: a machine and its ResourceManager on it may have the same wrong clock.
+#: A longer absence is reported, because a machine and the ResourceManager on it may share the same wrong clock.
 LONG_ABSENCE_S = 7 * 86_400.0
 
-#: Whose clock an administrator says is right ('': nobody has said).
+#: The clock that the administrator declared to be right ('': none declared).
 TrustedClock = Literal["", "host", "rm"]
 
 
 class ClocksDiffer(InputError):
-    """This machine's clock and the ResourceManager's differ, and nobody has said which one is right."""
+    """This machine's clock and the ResourceManager's differ, and it was not declared which one is right."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """What the clocks show at one moment, seconds since 1970.
+    """The clocks at one moment, seconds since 1970.
 
-    ``kept_s``, ``kept_rm_s``: what the controller's and the ResourceManager's clock showed at the ledger's last look
-    (None: not known).
+    ``kept_s``, ``kept_rm_s``: the controller's and the ResourceManager's clock at the ledger's last poll (None: not
+    known).
     """
 
     host_s: float
@@ -42,8 +42,7 @@ class Clocks:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What follows from the clocks: the present time, by how much the ledger's times have to be moved, and what a
-    person should know ('': nothing)."""
+    """The present time, the correction of the ledger's times, and a note for the administrator ('': none)."""
 
     now_s: float
     shift_s: float = 0.0
@@ -51,10 +50,10 @@ class Reading:
 
 
 def read_clocks(clocks: Clocks, trusted: TrustedClock = "") -> Reading:
-    """Decide what time it is, and how much time has passed since the ledger's last look.
+    """Decide what time it is, and how much time has passed since the ledger's last poll.
 
-    Time that only one clock has seen pass does not count: where the ResourceManager's clock and this machine's disagree
-    about how long ago the last look was, the ledger's times are moved so that the shorter time has passed. A ledger
+    Time that only one clock has seen pass does not count. If the ResourceManager's clock and this machine's disagree
+    about how long ago the last poll was, the ledger's times are moved so that the shorter time has passed. A ledger
     that is ahead, because an earlier run had a wrong clock, is moved back to the present.
 
     Raises

@@ -1,7 +1,8 @@
-"""The controller's configuration file (YAML): whom it serves, what it enforces, where it keeps its ledger.
+"""The controller's configuration file (YAML): the cluster it serves, the policy it enforces, where its ledger is.
 
-Strict, as all files that users write: an unknown key is an error with its line. docs/reference/enforce.md explains the
-keys, yarn-policy/enforce.yaml is an example. What the keys become is `EnforceConfig`'s methods.
+Parsing is strict, as for all files that users write: an unknown key is an error with its line.
+docs/reference/enforce.md explains the keys, yarn-policy/enforce.yaml is an example. The methods of `EnforceConfig` turn
+the keys into objects.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ Scalar = str | int | float | bool | None
 
 
 class RmSpec(Strict):
-    """One ResourceManager: its REST address, and its RPC ports where it does not tell them."""
+    """One ResourceManager: its REST address, and its RPC ports if its configuration does not show them."""
 
     rest: Name
     """Its REST address. Of an RM that `--rm` names, the ports of its entry here are used."""
@@ -52,7 +53,7 @@ class RmSpec(Strict):
 
 
 class KerberosSpec(Strict):
-    """Whose tickets: a principal by its keytab."""
+    """Kerberos credentials: a principal and its keytab."""
 
     principal: Name
     """Whose tickets."""
@@ -61,7 +62,7 @@ class KerberosSpec(Strict):
 
 
 class HttpSpec(Strict):
-    """How REST, RPC and WebHDFS are asked."""
+    """Connection settings of REST, RPC and WebHDFS."""
 
     user: Name | None = None
     """The user name of simple authentication."""
@@ -100,12 +101,12 @@ class MetricsSpec(Strict):
     """The address that it listens on."""
 
 
-#: Keys that a running controller cannot take: it is made with them.
+#: Keys that a running controller cannot change.
 _FIXED = ("allocation_file", "capacity_file", "ledger", "rms", "lease_s", "http", "metrics", "page")
 
 
 class EnforceConfig(Strict):
-    """All of the file. Relative paths are relative to the working directory."""
+    """The whole file. Relative paths are relative to the working directory."""
 
     keys_page: ClassVar[str] = "docs/reference/enforce.md"
 
@@ -190,26 +191,28 @@ class EnforceConfig(Strict):
         return self
 
     def control_settings(self, *, trust_clock: TrustedClock = "") -> ControlSettings:
-        """How the controller works; ``trust_clock``: which clock is right where two differ, for this start."""
+        """Return the controller's settings; ``trust_clock``: which clock is right, for this start only."""
         own: dict[str, Any] = {
             "entitlements": {ensure_root_prefix(queue): float(weight) for queue, weight in self.queues.items()},
             "accept": frozenset(self.accept),
             "trust_clock": trust_clock,
         }
-        # The others are keys of the file.
+        # All other settings are keys of the file under the same name.
         same = {field.name: getattr(self, field.name) for field in fields(ControlSettings) if field.name not in own}
         return ControlSettings(**same, **own)
 
     def make_policy(self) -> Policy:
-        """The policy with its settings. CallError."""
+        """Create the policy with its settings. Raises CallError."""
         given = {name: value for name, value in self.settings.items() if value is not None}
         policy = make_policy(self.policy, given | self._memory(given))
         check_counting(policy)
         return policy
 
     def _memory(self, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
-        """`half_life` as the policy's setting. Where nobody gave it, policies keep what they say for themselves: a
-        memory of their own, or none."""
+        """Return `half_life` as a setting of the policy.
+
+        If the file does not give `half_life`, a policy that defines its own memory, or none, keeps its default.
+        """
         defaults = {field.name: field.default for field in fields(policy_class(self.policy).Settings)}
         if "half_life" in self.model_fields_set:
             if "half_life" not in defaults and self.half_life is not None:
@@ -223,16 +226,18 @@ class EnforceConfig(Strict):
         return {"half_life": "inf" if self.half_life is None else self.half_life} if wanted else {}
 
     def fixed_keys(self, new: EnforceConfig) -> list[str]:
-        """The keys in which a new configuration differs and that a running controller cannot take."""
+        """Return the changed keys that a running controller cannot take over."""
         return [name for name in _FIXED if getattr(self, name) != getattr(new, name)]
 
     def place(self) -> ConfigStore | None:
-        """Where the scheduler's file lies; None: the configuration names none. CallError."""
+        """Return where the scheduler's file is stored; None if the configuration names no file. Raises CallError."""
         name = self.allocation_file or self.capacity_file
         return open_place(name, self.http_options()) if name is not None else None
 
     def owned(self, client: RmClient) -> ConfigStore | ConfigurationSource:
-        """Where the configuration of the RM's scheduler is kept. InputError where that is not what is given here."""
+        """Return where the RM's scheduler keeps its configuration. InputError if the file's keys do not match the
+        scheduler.
+        """
         kind = client.rest.scheduler().type
         place = self.place()
         if kind == FAIR:
@@ -252,20 +257,20 @@ class EnforceConfig(Strict):
         return open_source(client, place)
 
     def kept(self) -> ConfigStore | ConfigurationSource | None:
-        """As `owned`, as far as the configuration alone tells (None: only the RM can). CallError."""
+        """Like `owned`, but from the file alone (None: only the RM knows). Raises CallError."""
         place = self.place()
         return FileSource(place) if place is not None and self.capacity_file is not None else place
 
     def ledger_path(self) -> Path:
-        """The ledger's file."""
+        """Return the path of the ledger."""
         return Path(os.path.expanduser(self.ledger))
 
     def http_options(self) -> HttpOptions:
-        """How REST is asked: an answer that does not come within some periods counts as none."""
+        """Return the HTTP options; an answer that takes longer than a few periods counts as missing."""
         return self.http.options(min(max(3 * self.period_s, 10.0), 60.0))
 
     def addresses(self, given: Sequence[str]) -> list[RmAddress]:
-        """The ResourceManagers: those given on the command line, else the file's. Raises CallError, Unreachable."""
+        """Return the ResourceManagers given on the command line, else the file's. Raises CallError, Unreachable."""
         known = {base_url(rm.rest): rm for rm in self.rms}
         wanted = [base_url(text) for text in given] or list(known)
         if not wanted:
@@ -281,7 +286,7 @@ class EnforceConfig(Strict):
                 silent = error
         if not found and silent is not None:
             raise silent
-        # One of a pair that is down has, until it is known better, its partner's ports.
+        # An RM that is down is assumed to have its partner's ports until they are known.
         partner = next(iter(found.values()))
         for base in wanted:
             if base not in found:
@@ -290,11 +295,14 @@ class EnforceConfig(Strict):
         return [found[base] for base in wanted]
 
     def open_client(self, given: Sequence[str]) -> RmClient:
-        """A client for them. A standby or an RM that is down is no reason not to begin: see `addresses`."""
+        """Open a client for the ResourceManagers; a standby or stopped RM is no error (see `addresses`)."""
         return RmClient(self.addresses(given), self.http_options(), rpc_timeout_s=max(2 * self.period_s, 5.0))
 
     def file_trouble(self, rms: Sequence[RmAddress]) -> str | None:
-        """Why the file may be another than the ResourceManagers read, or one's only; None where nothing says so."""
+        """Describe why the file may differ from the one that the ResourceManagers read, or be read by only one of them.
+
+        Returns None if there is no sign of that.
+        """
         place, options = self.place(), self.http_options()
         if place is None or self.capacity_file:
             return None
@@ -307,7 +315,7 @@ def _port(base: str, partner: RpcAddress) -> str:
 
 
 def read_config(path: Path) -> EnforceConfig:
-    """The configuration in a file. InputError with file and line, CallError for a policy or setting that is none."""
+    """Read the configuration. InputError with file and line, CallError for an invalid policy or setting."""
     config = validated(EnforceConfig, read_yaml(path))
     try:
         config.make_policy()

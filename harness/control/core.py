@@ -1,7 +1,7 @@
-"""The control loop's pure core: observe, account, decide, act. A state machine without I/O and clock.
+"""The control loop's pure core: observe, account, decide, act. A state machine without I/O and without a clock.
 
-Drivers feed it events and carry its actions out: harness.control.virtual in virtual time; on a real cluster the wall
-clock. One method per event, in the manner of dask's worker state machine.
+Drivers feed it events and carry out its actions: harness.control.virtual in virtual time, harness.control.wall on a
+real cluster. It has one method per event, in the manner of dask's worker state machine.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ LATE_PERIODS = 3
 
 
 class ControlCore:
-    """Decides what to write. ``handle(event)`` returns the actions, in the order in which they are to be done.
+    """Decides what to write. ``handle(event)`` returns the actions in the order of execution.
 
     Parameters
     ----------
     policy : whose plan is enforced.
     period_s : control period, seconds; policies see it in the snapshot.
-    write_gap_s : writes are at least this far apart. 0 where the driver refreshes the scheduler itself; where the RM's
-        own poll loads the file, above its period and 5 s (harness.control.poll).
+    write_gap_s : minimum time between writes, seconds. 0 if the driver refreshes the scheduler itself; more than the
+    poll period plus 5 s if the RM's own poll loads the file (harness.control.poll).
     read_back : whether to verify what is in force after each write.
     start_s : when accounting begins, on the snapshots' clock (0: virtual time). None: at the first observation; what
-        was consumed before it does not count.
-    max_ratio : weights are within this ratio of the entitlements (harness.control.bound); None: as the policy wants.
-    remember : whether a leaf that goes keeps its account for when it comes back.
+    was consumed before it does not count.
+    max_ratio : weights are within this ratio of the entitlements (harness.control.bound); None: unbounded.
+    remember : whether a removed leaf keeps its account in case it reappears.
     """
 
     def __init__(
@@ -78,36 +78,37 @@ class ControlCore:
         self.start_s = start_s
         self.max_ratio = max_ratio
         self.remember = remember
-        #: Made at the first observation, from its leaves. Afterwards never None.
+        #: Created at the first observation, from its leaves. Afterwards never None.
         self.ledger: Ledger | None = None
-        #: What was last written. None: nothing yet, or it is not known what is in force. Equal plans write nothing.
+        #: The attributes written last. None: none yet, or it is not known what is in force. An equal plan is not
+        #: written.
         self.written: Attributes | None = None
         self.last_write_s = -math.inf
         #: Since when an Observe has not been answered (None: none outstanding).
         self.observing_since_s: float | None = None
         #: Since when a Write has not been answered (None: none outstanding).
         self.actuating_since_s: float | None = None
-        #: What the counters of leaves that have gone showed last.
+        #: Last counters of removed leaves.
         self._consumed: dict[str, Usage] = {}
-        #: The ledger's leaves, a row each of what their counters showed last, and whether they showed anything yet.
+        #: The ledger's leaves, one row each with the last counters, and whether the leaf has shown any counter yet.
         self._leaves: tuple[str, ...] = ()
         self._last: Any = np.zeros((0, 2))
         self._shown_once: Any = None
-        #: Shape and capacity of the last look whose like `decide` may answer.
+        #: Shape and capacity of the last observation; `decide` answers only for figures with the same ones.
         self._like: tuple[Any, Any] | None = None
-        #: `written` and its weights in the order of that shape (None: it has more than weights).
+        #: `written`, and its weights in the order of that shape (None: `written` has more than weights).
         self._in_order: tuple[Attributes | None, Any] = (None, None)
-        #: An earlier controller's ledger and counters, until a look shows how the policy counts (`resume`).
+        #: An earlier controller's ledger and counters, until an observation shows how the policy accounts (`resume`).
         self._kept: tuple[Mapping[str, Any], Mapping[str, Sequence[float]]] | None = None
-        #: By how much its times are moved then.
+        #: By how much their times are moved.
         self._shift_s = 0.0
         self._leaf_weights: tuple[tuple[str, float], ...] = ()
         self._capacity: Any = None
-        #: min(d_i, S_i) at the last look, where dues are counted.
+        #: min(d_i, S_i) at the last observation, if dues are counted.
         self._claims: dict[str, float] = {}
 
     def handle(self, event: Event) -> list[Action]:
-        """The actions that an event asks for. Never raises for what comes from outside: that becomes RaiseAlarm."""
+        """Return the actions for an event. External failures become RaiseAlarm; they never raise."""
         if type(event) is Observed:
             return self._observed(event)
         if type(event) is Actuated:
@@ -122,16 +123,16 @@ class ControlCore:
         raise TypeError(f"{type(event).__name__} is not an event of the control core")
 
     def consumed(self) -> Mapping[str, Usage]:
-        """What each leaf's counter showed when it was last accounted for; `resume` takes it."""
+        """Return each leaf's counter when it was last accounted for; `resume` takes it."""
         rows = zip(self._leaves, self._last.tolist(), strict=True)
         known = [True] * len(self._leaves) if self._shown_once is None else self._shown_once.tolist()
         present = {leaf: Usage(*row) for (leaf, row), shown in zip(rows, known, strict=True) if shown}
         return {**self._consumed, **present}
 
     def decide(self, figures: Figures) -> list[Action] | None:
-        """What `handle` answers to an `Observed` of a simulation's figures, without views of the queues.
+        """Answer like `handle` to an `Observed`, from a simulation's figures and without building queue views.
 
-        None: `handle` has to be asked. Either way the look is accounted for.
+        Returns None if `handle` has to be called. In both cases the observation is accounted for.
         """
         ledger, like = self.ledger, self._like
         if ledger is None or like is None or like[0] is not figures.shape or like[1] is not figures.capacity:
@@ -154,20 +155,23 @@ class ControlCore:
         return actions
 
     def resume(self, state: Mapping[str, Any], consumed: Mapping[str, Sequence[float]]) -> None:
-        """Go on with an earlier controller's accounts, from the first observation on. What is in force is not known.
+        """Continue an earlier controller's accounts from the first observation on; what is in force is not known.
 
-        state : the ledger's (`Ledger.state`). Where it does not fit how the policy counts, counting begins anew, and an
-            alarm says so; a policy that fails says nothing of how it counts, and what was kept stays.
-        consumed : leaf -> what its counter showed then, MiB-seconds and vcore-seconds.
+        state : the ledger's (`Ledger.state`). If it does not match how the policy accounts, accounting restarts and an
+        alarm says so. If the policy fails, its settings are unknown and the stored accounts are kept. consumed : leaf
+        -> its counter at that time, MiB-seconds and vcore-seconds.
         """
         self._kept = (state, consumed)
 
     def shift(self, seconds: float) -> None:
-        """Move the times of an earlier controller's accounts, which `resume` was given, by so many seconds."""
+        """Move the times of the accounts given to `resume` by ``seconds``."""
         self._shift_s += seconds
 
     def forget_written(self) -> None:
-        """It is no longer known what is in force (the RM began anew, somebody else wrote): the next plan is written."""
+        """Forget the written attributes, so that the next plan is written.
+
+        Called when it is no longer known what is in force (RM restart, somebody else's edit).
+        """
         self.written = None
 
     # --- one method per event ---
@@ -218,8 +222,8 @@ class ControlCore:
                     replace(sound, weights=bounded(sound.weights, snapshot, self.max_ratio)), snapshot
                 )
         except Exception as error:
-            # A user's policy may raise or answer anything; the cluster must keep its last good weights, and a person
-            # must know.
+            # A user's policy may raise or return anything; the cluster must keep its last good weights, and a person
+            # must be told.
             return [*alarms, self._failed(error)]
         if problem:
             return [*alarms, RaiseAlarm("policy", f"{self.policy.name}: {problem}")]
@@ -260,7 +264,7 @@ class ControlCore:
     # --- accounting ---
 
     def _begin(self, settings: LedgerSettings, snapshot: Snapshot) -> list[Action]:
-        """Make the ledger: the kept one, or a new one. Without one afterwards the actions say what was wrong."""
+        """Restore or create the ledger. If that fails, ``self.ledger`` stays None and the actions describe why."""
         alarms: list[Action] = []
         ledger: Ledger | None = None
         if self._kept is not None:
@@ -269,7 +273,7 @@ class ControlCore:
                 consumed = {queue: Usage(*used) for queue, used in counters.items()}
                 ledger = Ledger.restored(state, settings)
                 ledger.shift(self._shift_s)
-                # Whatever clock it was kept by: a ledger that is ahead would refuse every look until its time comes.
+                # A ledger that is ahead of the present would refuse every observation until its time comes.
                 ledger.shift(min(snapshot.time_s - ledger.time_s, 0.0))
                 self._consumed = consumed
             except (KeyError, TypeError, ValueError) as error:
@@ -288,7 +292,7 @@ class ControlCore:
         return alarms
 
     def _account(self, event: Observed, ledger: Ledger) -> str:
-        """Bring the ledger up to the observation; what is wrong with the observation, or ''."""
+        """Bring the ledger up to the observation; return what is wrong with the observation, or ''."""
         snapshot, consumed = event.snapshot, event.consumed
         try:
             weights = leaf_weights(snapshot, ledger.settings.shares)
@@ -315,7 +319,7 @@ class ControlCore:
         return ""
 
     def _used(self, consumed: Mapping[str, Usage], leaves: tuple[str, ...]) -> Any:
-        """(leaves, 2): what each leaf has used since its counter was last seen."""
+        """(leaves, 2): each leaf's usage since its counter was last accounted for."""
         if leaves is not self._leaves:
             self._consumed = dict(self.consumed())
             seen = [self._consumed.pop(leaf, None) for leaf in leaves]
@@ -332,7 +336,7 @@ class ControlCore:
         used = now - before
         back = (used < 0.0).any(axis=1)
         if back.any():
-            # The RM has forgotten applications: what they used since the last look is lost.
+            # The RM has forgotten applications: their usage since the last observation is lost.
             used[back if known is None else back & known] = 0.0
         if here is not None:
             used[~here] = 0.0
@@ -345,7 +349,7 @@ class ControlCore:
         return used
 
     def _due(self, snapshot: Snapshot, ledger: Ledger) -> Any:
-        """(leaves,): integral of min(d_i, S_i) since the last look, as if it had changed evenly in between."""
+        """(leaves,): integral of min(d_i, S_i) since the last observation, assuming linear change in between."""
         seconds = snapshot.time_s - ledger.time_s
         resource, capacity = ledger.settings.resource, snapshot.capacity
         claims: dict[str, float] = {}
@@ -356,19 +360,22 @@ class ControlCore:
 
 
 def _counting(policy: Policy, snapshot: Snapshot) -> LedgerSettings:
-    """How a policy's ledger counts. Raises what a user's policy does; TypeError, ValueError where that is nonsense."""
+    """Return how a policy's ledger accounts.
+
+    Raises whatever a user's policy raises, and TypeError or ValueError for an invalid result.
+    """
     settings = policy.ledger_settings()
     if settings is None:
         settings = policy.plan(snapshot, CountedLedger()).order.ledger
     if not isinstance(settings, LedgerSettings):
         raise TypeError(f"its order's ledger is {type(settings).__name__}, not LedgerSettings")
-    # The ledger itself knows which settings it cannot count by.
+    # Only the ledger knows which settings are invalid.
     Ledger(settings, {}, ZERO)
     return settings
 
 
 def _in_order(written: Attributes | None, figures: Figures) -> Any:
-    """The weights in the order of the figures' shape, the root's 1 first; None where that is not all there is."""
+    """Return the weights in the figures' order, with 1 for the root; None if there are other attributes."""
     if written is None or any(written.all_but_weights):
         return None
     if tuple(written.weights) != figures.shape[0][1:]:
@@ -377,10 +384,10 @@ def _in_order(written: Attributes | None, figures: Figures) -> Any:
 
 
 def _sound(wanted: Attributes, snapshot: Snapshot) -> tuple[Attributes, str]:
-    """The attributes with weights rounded to float32, or what makes them unfit to be written."""
+    """Return the attributes with weights rounded to float32, and why they cannot be written ('': they can)."""
     values, queues = wanted.weights.values(), snapshot.queues
     right = wanted.weights.keys() <= queues.keys() and {float}.issuperset(map(type, values))
-    # A NaN, which compares with nothing, makes the sum one. One weight after the other only where something is wrong.
+    # A NaN passes min and max but makes the sum NaN. Weights are checked one by one only if something is wrong.
     if not (right and values and min(values) >= WEIGHT_MIN and max(values) <= WEIGHT_MAX and sum(values) > 0):
         for queue, weight in wanted.weights.items():
             if queue not in queues:
@@ -392,7 +399,7 @@ def _sound(wanted: Attributes, snapshot: Snapshot) -> tuple[Attributes, str]:
 
 
 def _changed(before: Attributes | None, after: Attributes) -> tuple[str, ...]:
-    """Queues of which any attribute differs."""
+    """Return the queues of which any attribute differs."""
     if before is None:
         return tuple(sorted({*after.weights, *chain.from_iterable(after.all_but_weights)}))
     changed: dict[str, None] = {}

@@ -1,6 +1,6 @@
-"""Which entitlements an administrator gave, where a controller's momentary weights are in force. Reads only.
+"""Find the administrator's entitlements while a controller's momentary weights are in force. Reads only.
 
-Also whether the queues that a configuration names are there.
+Also checks whether the queues that a configuration names exist.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from harness.yarn.capacity.source import ConfigurationSource, FileSource
 from harness.yarn.files import ConfigStore, LocalStore
 from harness.yarn.rmclient import RmClient
 
-#: So many queues are named.
+#: At most this many queues are named.
 _MOST_NAMED = 5
 
 
-#: In ``accept``: queues of the configuration that are not there (yet) do not keep the controller from beginning.
+#: In ``accept``: the controller may start although queues of the configuration do not exist (yet).
 ACCEPT_UNKNOWN = "unknown-queues"
 
 
 def unknown_queues(entitlements: Collection[str], known: Collection[str]) -> str:
-    """Which queues a configuration names that nobody knows, with those whose names are most alike ('': none)."""
+    """Describe the queues of a configuration that do not exist, with the most similar names ('': none)."""
     missing = sorted(set(entitlements) - set(known))
     if not missing:
         return ""
     shown = []
     for path in missing[:_MOST_NAMED]:
         near = get_close_matches(path[:200], list(known), 3)
-        # The same name below another parent is no near match by its letters.
+        # A queue of the same name below another parent is often no close match by its letters.
         own = path.rpartition(".")[2]
         near += [other for other in sorted(known) if other.rpartition(".")[2] == own and other not in near]
         shown.append(f"no queue {path}" + (f" (near: {', '.join(near[:3])})" if near else ""))
@@ -48,9 +48,10 @@ def unknown_queues(entitlements: Collection[str], known: Collection[str]) -> str
 
 
 def check_entitlements(entitlements: Collection[str], known: Collection[str], accept: Collection[str]) -> str:
-    """What is to be said of queues of the configuration that nobody knows, where it is accepted ('': nothing).
+    """Return a note about accepted unknown queues of the configuration ('': none).
 
-    Raises CallError where it is not: an entitlement that is not in force is a mistake, not a detail.
+    Raises CallError for unknown queues that are not accepted: a misspelled queue would leave its entitlement without
+    effect.
     """
     why = unknown_queues(entitlements, known)
     if not why:
@@ -65,10 +66,10 @@ def check_entitlements(entitlements: Collection[str], known: Collection[str], ac
 
 
 def of_config(config: EnforceConfig, client: RmClient | None = None) -> dict[str, float]:
-    """Queue -> w_i as a controller with this configuration takes it: its ``queues``, else the administrator's weight.
+    """Queue -> w_i as a controller with this configuration uses it: from ``queues``, else the administrator's weight.
 
-    ``client``: of the ResourceManager, where its store holds the Capacity Scheduler's settings. Parts of the cluster
-    in per cent on the Capacity Scheduler. Raises what reading the file or the store raises.
+    On the Capacity Scheduler the figures are parts of the cluster in per cent. ``client`` is needed if the
+    ResourceManager's store holds the Capacity Scheduler's settings. Raises what reading the file or the store raises.
     """
     said = dict(config.control_settings().entitlements)
     owned: Any = config.owned(client) if client is not None else config.place()
@@ -80,7 +81,7 @@ def of_config(config: EnforceConfig, client: RmClient | None = None) -> dict[str
 
 
 def _restored(owned: ConfigStore | ConfigurationSource, config: EnforceConfig) -> FileActuator | CapacityActuator:
-    """The actuator of a configuration as its ledger, or its lease where that is newer, knows it."""
+    """Restore a configuration's actuator from its ledger, or from its lease if that is newer."""
     place: ConfigStore | None
     kind: type[FileActuator] | type[CapacityActuator]
     if isinstance(owned, ConfigurationSource):
@@ -95,7 +96,7 @@ def _restored(owned: ConfigStore | ConfigurationSource, config: EnforceConfig) -
     actuator = kind.restored(owned, kept.get)
     if place is not None:
         lease = _lease_of(place)
-        # Its own words beside the file are later than an older copy of the ledger.
+        # The controller's own announcement in the lease is newer than this copy of the ledger.
         later = (
             lease.announced_by == kept.get("identity")
             and generation_of(lease.announced.get("generation")) > actuator.generation
@@ -106,8 +107,10 @@ def _restored(owned: ConfigStore | ConfigurationSource, config: EnforceConfig) -
 
 
 def of_file(path: str, *, capacity: bool = False) -> tuple[str, dict[str, float] | None]:
-    """Who writes the scheduler's file at a path of this machine, in words ('': nobody, or it cannot be seen), and the
-    administrator's weights as that controller says them (None: it does not)."""
+    """Describe who writes the scheduler's file at a local path ('': nobody, or not visible from here).
+
+    Also returns the administrator's weights as that controller announces them (None: not announced).
+    """
     if not Path(path).is_file():
         return "", None
     place = LocalStore(Path(path))
