@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Any
 
 from harness.base.errors import CallError, InputError
 from harness.ledger.decay import LN2, half_life_factor
@@ -18,7 +19,7 @@ from harness.model.plan import Order
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
 from harness.paper.steps import Allocation, ScenarioQueue, StepsScenario
-from harness.policies.base import CountedLedger, Policy
+from harness.policies.base import CountedLedger, Policy, checked_keys
 from harness.policies.tree import Tree, entitled_tree
 from harness.policies.weights import Basis, leaf_parts, long_term_shares
 
@@ -301,14 +302,14 @@ class _Paper:
         if self.fades:
             # What others sample every interval they see as it was when the step began.
             ledger = CountedLedger({leaf.path: float(leaf.at_start) for leaf in self.leaves})
-            keys = self.policy.keys(replace(self._snapshot(self.step), time_s=self.step - 1.0), ledger)
+            snapshot = replace(self._snapshot(self.step), time_s=self.step - 1.0)
         else:
             ledger = CountedLedger({leaf.path: float(leaf.counted) for leaf in self.leaves})
-            keys = self.policy.keys(self._snapshot(self.step), ledger)
+            snapshot = self._snapshot(self.step)
+        keys = checked_keys(self.policy, snapshot, ledger, self.order.flat)
 
-        def key(queue: int) -> float:
-            value = keys.get(self.tree.names[queue], math.inf)
-            return value if value == value else math.inf
+        def key(queue: int) -> Any:
+            return keys.get(self.tree.names[queue], math.inf)
 
         return self._flat(key) if self.order.flat else self._by_level(key)
 

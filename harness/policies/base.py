@@ -11,11 +11,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from fractions import Fraction
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from harness.base.errors import CallError, nearest
+from harness.base.errors import CallError, InputError, nearest
 from harness.model.plan import LedgerSettings, Plan
 from harness.model.snapshot import Figures, QueueView, Snapshot
+from harness.policies.user_file import defined_at
 
 if TYPE_CHECKING:
     from harness.ledger.ledger import Ledger
@@ -172,7 +174,11 @@ class Policy(ABC):
 
         ``counted``: what the ledger counts for it, a parent's summed.
         """
-        raise NotImplementedError(f"{type(self).__name__} answers Order(measure='keys') but defines no key()")
+        raise InputError(
+            f"policy {self.name} answers Order(measure='keys') but defines neither key() nor keys()",
+            where=defined_at(type(self), "plan"),
+            hint="define key(self, queue, counted, snapshot), which returns a number",
+        )
 
     def divide(self, scenario: VectorScenario) -> Division:
         """A scenario of several resources on paper: tasks by user. Policies of several resources answer this."""
@@ -201,6 +207,61 @@ class Policy(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.settings!r})"
+
+
+def checked_keys(policy: Policy, snapshot: Snapshot, ledger: LedgerView, flat: bool) -> Mapping[str, Any]:
+    """Ask a policy for its queues' keys, and refuse what is no number.
+
+    Parameters
+    ----------
+    policy
+        A policy whose plan says ``Order(measure="keys")``.
+    snapshot, ledger
+        What `Policy.keys` is given.
+    flat
+        Whether leaves alone are compared, so that the keys of parents mean nothing.
+
+    Returns
+    -------
+    Mapping[str, Any]
+        Queue path -> key, a number, of the queues that are compared. A queue that is not named comes last.
+
+    Raises
+    ------
+    InputError
+        For a key that is None, NaN or no number at all: it would mean "last" in silence, and the queue would starve.
+    """
+    keys = policy.keys(snapshot, ledger)
+    if not isinstance(keys, Mapping):
+        cls = type(policy)
+        raise InputError(
+            f"policy {policy.name}: keys() returns {_short(keys)}, not a mapping of queues' names to numbers",
+            where=defined_at(cls, "keys"),
+            hint="return a dict: queue -> number",
+        )
+    checked = {}
+    for queue, key in keys.items():
+        view = snapshot.queues.get(queue)
+        if view is not None and (view.leaf or not flat):
+            if not (isinstance(key, float | int | Real) and key == key):
+                raise _wrong_key(policy, queue, key)
+            checked[queue] = key
+    return checked
+
+
+def _wrong_key(policy: Policy, queue: str, key: Any) -> InputError:
+    cls = type(policy)
+    method = "key" if cls.keys is Policy.keys else "keys"
+    return InputError(
+        f"policy {policy.name}: {method}() returns {_short(key)} for {queue}, which is not a number",
+        where=defined_at(cls, method),
+        hint="return a number for each queue; float('inf') puts a queue last",
+    )
+
+
+def _short(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else shown[:57] + "..."
 
 
 def describe_settings(cls: type[Policy]) -> dict[str, str]:

@@ -38,6 +38,28 @@ def from_user_file(path: Path, attribute: str, *, what: str, hint: str) -> Any:
     return getattr(module, attribute)
 
 
+def defined_at(cls: type, method: str) -> str:
+    """Return where a method of a policy is defined, as ``file:line``; the class where there is no file.
+
+    Parameters
+    ----------
+    cls
+        The class of a policy. Its file is written as the user named it.
+    method
+        A method, inherited or its own.
+    """
+    code = getattr(getattr(cls, method, None), "__code__", None)
+    # Inherited from a file of this product: the user's own file is the one to change.
+    file, line = (code.co_filename, code.co_firstlineno) if code is not None else ("", 0)
+    own = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    if own is not None and file != own:
+        file, line = own, 0
+    if not file:
+        return cls.__qualname__
+    file = _IMPORTED.get(file, file)
+    return f"{file}:{line}" if line else file
+
+
 @contextmanager
 def users_mistakes() -> Iterator[None]:
     """What a user's file raises while it works is an InputError with the file and the line, not a traceback of ours."""
@@ -51,4 +73,4 @@ def users_mistakes() -> Iterator[None]:
             raise
         what = f"{own[-1].name} raises {type(error).__name__}: {error}"
         where = f"{_IMPORTED[own[-1].filename]}:{own[-1].lineno}"
-        raise InputError(what, where=where, hint="mend the file") from error
+        raise InputError(what, where=where, hint="fix the file") from error

@@ -165,7 +165,9 @@ def _compiled(programs: tuple[str, ...]) -> Any:
         k.bad = 0
         for n in range(len(t.rows)):
             key = key_of(t.rows[n], k, t.ints, t.reals, now, t.cf, t.ci)
-            t.rows[n].key = 1e300 if key != key else min(max(key, -1e300), 1e300)
+            if key != key:
+                k.bad = 1  # Python asks the policy, and refuses the answer
+            t.rows[n].key = min(max(key, -1e300), 1e300)
         if k.bad == 1:
             return 0
         if k.dry == 0:

@@ -19,7 +19,7 @@ from harness.model.plan import Attributes, Plan
 from harness.model.queues import AllocationFile, QueueTree
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
-from harness.policies.base import CountedLedger
+from harness.policies.base import CountedLedger, checked_keys
 from harness.policies.longterm import parts_over_horizon
 from harness.sim import world as w
 from harness.sim.attributes import with_attributes
@@ -374,11 +374,13 @@ class Simulation:
         if int(S.q["n_cand"][0]) == 0:
             return
         snapshot, _, reals = self.observer.snapshot(S, world, int(world.g["now"][0]), 0.0)
-        keys = self.setup.policy.keys(snapshot, CountedLedger(self.observer.counted(reals)))
+        ledger = CountedLedger(self.observer.counted(reals))
+        assert self.plan is not None
+        keys = checked_keys(self.setup.policy, snapshot, ledger, self.plan.order.flat)
         column = S.q["key"]
         for queue, index in zip(self.tree, self.order, strict=True):
-            key = keys.get(queue.path)
-            column[index] = 1e300 if key is None or key != key else min(max(float(key), -1e300), 1e300)
+            # Whole numbers may be larger than the largest float.
+            column[index] = min(max(keys.get(queue.path, 1e300), -1e300), 1e300)
         seat_all(S)
         self.keyed.asked(S, world, column)
 

@@ -282,7 +282,7 @@ class _Trace:
         seen, ledger = self._seen(run), CountedLedger(counted)
         with self.around(self._policy):
             keys = self._policy.keys(seen, ledger)
-        return [_needed(run.steps, _noted(run, keys.get(name))) for name in wanted]
+        return [_needed(run.steps, _noted(run, keys.get(name, 1e300))) for name in wanted]
 
     def key(self, name: str, given: tuple[bool, ...] = (), paths: list[int] | None = None) -> Tree:
         """The ways through a queue's key that begin with the given branches."""
@@ -314,8 +314,8 @@ def _noted(run: _Run, key: Any) -> Arg:
         return key.arg
     if isinstance(key, Fact):
         key = bool(key)
-    if key is None:
-        return ("c", 1e300)
+    if isinstance(key, str | bytes):
+        raise NotTracedError(f"a key is a {type(key).__name__}")
     try:
         return ("c", float(key))
     except (TypeError, ValueError, OverflowError):

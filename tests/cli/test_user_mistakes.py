@@ -59,6 +59,60 @@ def test_the_file_is_named_as_the_user_names_it(
     assert line.startswith("yarnfair: mine.py:11: helper raises KeyError: 'nothing'; ")
 
 
+KEYS = """
+from harness.model.plan import Order, Plan
+from harness.policies.base import Policy
+
+
+class Mine(Policy):
+    name = "mine"
+
+    def plan(self, snapshot, ledger):
+        return Plan(order=Order(measure="keys", flat=True))
+
+"""
+KEY = """    def key(self, queue, counted, snapshot):
+        return {!s} if queue.leaf and counted > 3 else counted
+"""
+
+
+@pytest.mark.parametrize("call", [("allocate", "ltyarn-table-1"), ("run", "demo", "--out", "runs")])
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        (KEY.format("None"), ":12: policy mine: key() returns None for root."),
+        (KEY.format("float('nan')"), ":12: policy mine: key() returns nan for root."),
+        (KEY.format("'abc'"), ":12: policy mine: key() returns 'abc' for root."),
+        (KEY.format("[1]"), ":12: policy mine: key() returns [1] for root."),
+        ("", ":9: policy mine answers Order(measure='keys') but defines neither key() nor keys()"),
+        (
+            "    def keys(self, snapshot, ledger):\n        pass\n",
+            ":12: policy mine: keys() returns None, not a map",
+        ),
+        (
+            "    def keys(self, snapshot, ledger):\n        return dict.fromkeys(snapshot.queues)\n",
+            ":12: policy mine: keys() returns None for root.",
+        ),
+    ],
+)
+def test_a_key_that_is_no_number_is_one_line_with_file_queue_and_answer(
+    call: tuple[str, ...],
+    method: str,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """None and NaN meant "last" in silence, so that the queue starved; the others were tracebacks."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(KEYS + method)
+    with pytest.raises(SystemExit) as caught:
+        main([*call, "--policy", "mine.py:Mine"])
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert caught.value.code == 1
+    assert line.startswith(f"yarnfair: mine.py{said}")
+
+
 def test_other_errors_stay_what_they_are(tmp_path: Path) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text("from harness.base.errors import InputError\ndef f(error):\n    raise error\n")

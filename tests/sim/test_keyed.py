@@ -334,3 +334,44 @@ def test_a_division_by_zero_is_the_policy_s_own_mistake(cases: Any) -> None:
     simulation.keyed.compile()
     with pytest.raises((ZeroDivisionError, InputError)), users_mistakes():
         simulation.run()
+
+
+class LaterNan(Single):
+    """A number for the first 60 s of the run, which the compiled function makes; then NaN."""
+
+    def key(self, queue: Any, counted: float, snapshot: Any) -> Any:
+        far = float("inf") if snapshot.time_s > 60 else 0.0
+        return queue.allocated.memory_mb + (far - far)
+
+
+class LaterNone(Single):
+    def key(self, queue: Any, counted: float, snapshot: Any) -> Any:
+        return None if snapshot.time_s > 60 else queue.allocated.memory_mb
+
+
+class NoneOfParents(Single):
+    """Of leaves alone, as the order compares leaves alone."""
+
+    def key(self, queue: Any, counted: float, snapshot: Any) -> Any:
+        return queue.allocated.memory_mb if queue.leaf else None
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(("policy", "answer"), [(LaterNan(), "nan"), (LaterNone(), "None")])
+def test_a_key_that_is_no_number_ends_the_run_compiled_or_not(
+    cases: Any, policy: Policy, answer: str, compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keyed, "_COMPARED", 8)
+    simulation = Simulation(load(cases, policy))
+    if compiled:
+        simulation.keyed.compile()
+    with pytest.raises(InputError, match=rf"key\(\) returns {answer} for root\.[a-z.]+, which is not a number"):
+        simulation.run()
+    traced = compiled and answer == "nan"
+    assert (int(simulation.world.g["keys_at"][0]) != 0) == traced
+
+
+def test_keys_of_queues_that_are_not_compared_may_be_none(cases: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, compiled, simulation = both(cases, NoneOfParents(), monkeypatch)
+    assert int(simulation.world.g["keys_at"][0]) != 0
+    assert_equal(plain, compiled)
