@@ -24,9 +24,10 @@ from harness.control.health import ControlHealth
 from harness.control.kept import decision_document
 from harness.control.reports import TickReport
 from harness.control.wall import Controller
-from harness.experiments.kind import Outcome, Step
+from harness.experiments.kind import NEVER_ENDS, Outcome, Step
 from harness.experiments.real.cluster import RealCluster
 from harness.experiments.real.curves import JobRun, QueueCurves, latencies, result_of, settle, tasks_table
+from harness.experiments.real.endless import Standstill, patience_s, pending_containers
 from harness.experiments.real.programs import ProgramLoad, Programs
 from harness.experiments.real.queues import allocations_of, find_queues, put_queues
 from harness.experiments.real.start import MOST_TRIES, client_of, control_settings, options_of
@@ -49,6 +50,7 @@ from harness.yarn.answers import FINAL_STATES, AppStatus
 from harness.yarn.capacity.source import FileSource
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
 from harness.yarn.fair.manager import queue_tree
+from harness.yarn.queue_answers import SchedulerStatus
 
 __all__ = ["RealRun"]
 
@@ -58,6 +60,13 @@ FOLLOW_EVERY_S = 0.5
 MOST_PREEMPTED = 20
 #: Silence of the ResourceManager that a run outlives.
 SILENCE_S = 120.0
+#: How often a line of progress is printed.
+TELL_EVERY_S = 30.0
+#: The property by which a scheduler preempts.
+_PREEMPTION = {
+    "fair": "yarn.scheduler.fair.preemption",
+    "capacity": "yarn.resourcemanager.scheduler.monitor.enable",
+}
 
 
 class RealRun:
@@ -65,6 +74,15 @@ class RealRun:
 
     #: What the controller could carry out; None where no policy acts from outside.
     health: ControlHealth | None = None
+    #: The time limit, in seconds, where the experiment sets none; None: the experiment's.
+    limit_s: float | None = None
+    #: Notices that the load can never end; None where the run is watched for a while and then cut.
+    standstill: Standstill | None = None
+    #: Why the load can never end, in words.
+    never_ends = ""
+    #: The queues as they were seen last.
+    seen: SchedulerStatus | None = None
+    on_progress: Callable[[str], None] | None = None
 
     def __init__(
         self,
@@ -75,8 +93,9 @@ class RealRun:
         programs: Programs,
         *,
         tag: str | None = None,
+        limit_s: float | None = None,
     ) -> None:
-        self.programs = programs
+        self.programs, self.limit_s, self.on_progress = programs, limit_s, programs.progress
         #: Those of this run that compute; the other jobs are replayed.
         self.load: ProgramLoad | None = None
         self.experiment, self.variant, self.directory, self.cluster = experiment, variant, directory, cluster
@@ -143,6 +162,14 @@ class RealRun:
             self._closing.callback(self.load.close)
         self.curves = QueueCurves(self.tree, self.experiment.weights, self.experiment.spec.resource)
         self.capacity = capacity
+        if self.experiment.spec.limits.duration_s is None:
+            preempts = self.experiment.spec.conf.get(_PREEMPTION[self.variant.scheduler], False)
+            patience = patience_s(
+                programs=self.load is not None,
+                controlled=self.variant.mode == "outside",
+                preemption=str(preempts).lower() == "true",
+            )
+            self.standstill = Standstill(patience)
         self.alone_s = {job.spec.id: ideal_alone_s(job.spec, capacity) for job in self.jobs}
         self.directory.info["cluster"] = {
             **self.cluster.document,
@@ -218,7 +245,8 @@ class RealRun:
         """To the end, the time limit, or an interruption: then what runs is killed and what was measured is kept."""
         self._begin()
         limits = self.experiment.spec.limits
-        end_s = limits.duration_s or limits.time_limit_s
+        limit_s = limits.time_limit_s if self.limit_s is None else self.limit_s
+        end_s = limits.duration_s or limit_s
         why = None
         try:
             finished = self._loop(end_s, on_step)
@@ -230,8 +258,10 @@ class RealRun:
         self.ended_s = self.now_s()
         died = self._controller_died()
         if not finished:
-            if limits.duration_s is None and not died:
-                why = f"not ended after {limits.time_limit_s:g} s: {self._open_words()}"
+            if self.never_ends:
+                why = f"{NEVER_ENDS}: {self.never_ends}"
+            elif limits.duration_s is None and not died:
+                why = f"not ended after {limit_s:g} s: {self._open_words()}"
             self._kill()
         self.stop.set()
         if self.controller is not None:
@@ -267,7 +297,7 @@ class RealRun:
         if died and bad is not None:
             return Outcome(summary, bad.exit_code, bad.reason)
         if why is not None:
-            return Outcome(summary, 5, why)
+            return Outcome(summary, 4 if self.never_ends else 5, why)
         if result.failed_jobs:
             first = next(job for job in self.jobs if job.failed)
             words = first.record.why or (first.status.diagnostics if first.status else "")
@@ -280,7 +310,7 @@ class RealRun:
         due = [(job.due_s, number) for number, job in enumerate(self.jobs) if job.due_s is not None]
         heapq.heapify(due)
         pace, silent_since = WriteThrottle(), None
-        sample_s, look_s, follow_s = self.experiment.spec.sample_s, 0.0, 0.0
+        sample_s, look_s, follow_s, told_s = self.experiment.spec.sample_s, 0.0, 0.0, 0.0
         while True:
             now = self.now_s()
             if all(job.ended for job in self.jobs):
@@ -289,6 +319,8 @@ class RealRun:
                     self._look()
                 return True
             if now >= end_s or self._controller_died():
+                return False
+            if not due and self._stands_still(now):
                 return False
             try:
                 while due and due[0][0] <= self.now_s():
@@ -307,6 +339,9 @@ class RealRun:
                         for time_s, follower in self._released(job):
                             heapq.heappush(due, (time_s, self.jobs.index(follower)))
                     follow_s = self.now_s() + FOLLOW_EVERY_S
+                    if now >= told_s + TELL_EVERY_S:
+                        told_s = now
+                        self._tell(now)
                     if on_step is not None:
                         on_step(Step(now, sum(job.ended for job in self.jobs), len(self.jobs)))
                 silent_since = None
@@ -329,6 +364,30 @@ class RealRun:
                 look_s, follow_s, due[0][0] if due else math.inf, end_s, math.inf if held_s is None else held_s
             )
             time.sleep(min(max(soonest - self.now_s(), 0.0), 0.5))
+
+    def _stands_still(self, now: float) -> bool:
+        """Whether all jobs have come, and nothing has moved for so long that nothing ever will."""
+        if self.standstill is None or (self.holding is not None and self.holding.next_s is not None):
+            return False
+        open_jobs = [job for job in self.jobs if not job.ended]
+        coming = [job for job in open_jobs if job.app_id is None and job.spec.after_job is None]
+        if coming:
+            return False
+        self.never_ends = self.standstill.look(now, [job for job in open_jobs if job.app_id is not None], self.seen)
+        return bool(self.never_ends)
+
+    def _tell(self, now: float) -> None:
+        """One line of progress: a run on a real cluster lasts for minutes."""
+        if self.on_progress is None:
+            return
+        ended = sum(job.ended for job in self.jobs)
+        under_way = [job.status for job in self.jobs if not job.ended and job.status is not None]
+        running = sum(status.state == "RUNNING" for status in under_way)
+        pending = "" if self.seen is None else f", {pending_containers(self.seen)} containers waited for"
+        self.on_progress(
+            f"{self.variant.name}: {now:,.0f} s: {ended} of {len(self.jobs)} jobs ended, {running} running, "
+            f"{len(under_way) - running} waiting{pending}"
+        )
 
     def _open_words(self) -> str:
         """How many jobs have not ended, and how the first of them stands."""
@@ -403,7 +462,7 @@ class RealRun:
             job.failed, job.record = True, replace(job.record, why=why)
 
     def _look(self) -> None:
-        status = self.client.rest.scheduler()
+        self.seen = status = self.client.rest.scheduler()
         self.curves.look(self.now_s(), status, self.weights)
 
     def _follow(self) -> None:

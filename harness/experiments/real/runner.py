@@ -14,7 +14,8 @@ from harness.clusters import inrm
 from harness.experiments.kind import Outcome, Step, Target
 from harness.experiments.real.checks import check_alike, check_experiment, check_policies
 from harness.experiments.real.cluster import RealCluster, open_cluster
-from harness.experiments.real.programs import Programs, make_data, node_limit_mb
+from harness.experiments.real.endless import check_ends, default_limit_s
+from harness.experiments.real.programs import Programs, make_data, node_limit_mb, program_jobs
 from harness.experiments.real.run import RealRun
 from harness.experiments.real.start import await_nodes, warm_up
 from harness.experiments.resolve import LoadedExperiment, Variant
@@ -101,6 +102,11 @@ def real_runner(
     """
     check_experiment(experiment, backend, target)
     check_policies(variants, backend, target)
+    # What a given cluster has, and what programs ask for, the simulator does not know before.
+    if variants and target.rm is None and not program_jobs(experiment, experiment.spec.seeds[0]):
+        limit_s = check_ends(experiment, variants, progress)
+    else:
+        limit_s = default_limit_s(experiment)
     limit_mb = node_limit_mb(experiment)
     data = make_data(experiment, progress)
 
@@ -128,7 +134,7 @@ def real_runner(
             cluster = kept.cluster_for(variant)
             await_nodes(cluster)
             programs = Programs(experiment, cluster, data, progress)
-            with RealRun(experiment, variant, directory, cluster, programs) as one:
+            with RealRun(experiment, variant, directory, cluster, programs, limit_s=limit_s) as one:
                 return one.run(on_step)
 
         yield run
