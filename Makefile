@@ -56,8 +56,8 @@ run: $(RUN_STAMP)
 	$(BIN)/yarnfair run experiments/ltyarn.yaml experiments/contended.yaml
 
 lint: setup
-	$(BIN)/ruff check harness studies tests
-	$(BIN)/ruff format --check harness studies tests
+	$(BIN)/ruff check harness studies tests yarnfair
+	$(BIN)/ruff format --check harness studies tests yarnfair
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -120,8 +120,8 @@ build/site-venv/.installed: docs/site/requirements.txt
 	@touch $@
 
 format: setup
-	$(BIN)/ruff check --fix harness studies tests
-	$(BIN)/ruff format harness studies tests
+	$(BIN)/ruff check --fix harness studies tests yarnfair
+	$(BIN)/ruff format harness studies tests yarnfair
 
 # Pins every dependency with hashes and without any registry's address.
 lock:
@@ -134,4 +134,4 @@ lock:
 
 clean:
 	rm -rf $(VENV) build/site* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .cache
-	find harness studies tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find harness studies tests yarnfair -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -9,12 +9,13 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import forkserver, util
-from multiprocessing.context import ForkServerContext
+from multiprocessing.context import ForkServerContext, ForkServerProcess
 from typing import Any
 
 from harness.base import server_ties
@@ -24,6 +25,48 @@ _WARM = "harness.experiments.campaign.warm"
 _starting = threading.Lock()
 #: How long is waited for a process that was killed, seconds.
 _KILLED_S = 5.0
+
+
+#: Whether workers leave the program's main module alone.
+_without_main = threading.local()
+
+
+@contextmanager
+def main_not_imported() -> Iterator[None]:
+    """Start workers that do not import the program's main module, so that a script needs no guard around its calls.
+
+    Whatever such workers carry out is defined in an importable module. Python would otherwise run the script once more
+    in each worker, as ``__mp_main__``.
+    """
+    before = getattr(_without_main, "on", False)
+    _without_main.on = True
+    try:
+        yield
+    finally:
+        _without_main.on = before
+
+
+class _Process(ForkServerProcess):
+    @staticmethod
+    def _Popen(process_obj: Any) -> Any:
+        if not getattr(_without_main, "on", False):
+            return ForkServerProcess._Popen(process_obj)  # type: ignore[attr-defined]
+        main = sys.modules["__main__"]
+        spec, file = getattr(main, "__spec__", None), main.__dict__.pop("__file__", None)
+        main.__spec__ = None
+        try:
+            return ForkServerProcess._Popen(process_obj)  # type: ignore[attr-defined]
+        finally:
+            main.__spec__ = spec
+            if file is not None:
+                main.__file__ = file
+
+
+class _Context(ForkServerContext):
+    Process = _Process  # type: ignore[assignment]
+
+
+_CONTEXT = _Context()
 
 
 def workers_context(*, simulating: bool = True) -> ForkServerContext:
@@ -38,7 +81,7 @@ def workers_context(*, simulating: bool = True) -> ForkServerContext:
     Of what was there before the server began, workers have nothing but its environment variables.
     """
     begin_server(simulating=simulating)
-    return multiprocessing.get_context("forkserver")
+    return _CONTEXT
 
 
 def begin_server(*, simulating: bool = True) -> None:

@@ -37,6 +37,8 @@ _CORE: dict[str, str] = {
 #: All policies, those of extensions (`harness.base.extensions`) last. A class is imported when it is asked for.
 POLICIES = Registry(_CORE, "policies")
 ENTRY_POINT_GROUP = "yarnfair.policies"
+#: Policies that a Python program defines itself, by name: known in this process alone (the package `yarnfair`).
+OBJECTS: dict[str, type[Policy]] = {}
 
 
 def policy_names() -> list[str]:
@@ -50,6 +52,8 @@ def policy_class(name: str) -> type[Policy]:
         module, attribute = POLICIES[name].split(":")
         found: type[Policy] = getattr(importlib.import_module(module), attribute)
         return found
+    if name in OBJECTS:
+        return OBJECTS[name]
     for point in entry_points(group=ENTRY_POINT_GROUP):
         if point.name == name:
             return _checked(point.load(), name)

@@ -1,0 +1,182 @@
+"""The package `yarnfair`: its names, its examples, runs from Python with policies that are classes."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import yarnfair
+
+ROOT = Path(__file__).resolve().parents[2]
+
+#: What users may rely on. A name that is taken away breaks programs; a new one is added here.
+MEMBERS = {
+    "Assessment", "CallError", "Comparison", "Experiment", "InputError", "LedgerView", "Order", "Plan", "Policy",
+    "QueueView", "Resource", "RunInvalid", "RunTimedOut", "Runs", "Simulation", "Snapshot", "Validation",
+    "YarnfairError", "assess", "compare", "flag", "load", "load_runs", "number", "replay", "run", "simulate", "text",
+    "validate", "word",
+}  # fmt: skip
+
+TASK = {"demand": {"memory_mb": 1024}, "duration": {"lognormal": {"mean_s": 8, "sigma": 0.5}}}
+SMALL: dict[str, Any] = {
+    "experiment": "small",
+    "cluster": {"nodes": [{"count": 2, "memory_mb": 4096, "vcores": 8}]},
+    "queues": {"a": {}, "b": {}},
+    "max_am_share": -1.0,
+    "workloads": {
+        leaf: {
+            "inline": {
+                "kind": "sequence",
+                "am": {"memory_mb": 512},
+                "submission": {"think_s": think},
+                "task": TASK,
+                "jobs": [{"name": "q", "stages": [{"name": "s", "tasks": tasks}]}],
+                "rounds": 3,
+            }
+        }
+        for leaf, think, tasks in (("a", 5, 12), ("b", 15, 6))
+    },
+    "policies": ["fair", "ltrf"],
+}
+
+MINE = '''
+import yarnfair
+
+
+class LeastUsed(yarnfair.Policy):
+    """The queue that has used least comes first."""
+
+    name = "least-used"
+
+    def plan(self, snapshot, ledger):
+        return yarnfair.Plan(order=yarnfair.Order(measure="keys", flat=True))
+
+    def key(self, queue, counted, snapshot):
+        return counted / queue.weight
+'''
+
+
+class LeastUsed(yarnfair.Policy):
+    """The same, as a class of a module of a package."""
+
+    name = "least-used-here"
+
+    def plan(self, snapshot: yarnfair.Snapshot, ledger: yarnfair.LedgerView) -> yarnfair.Plan:
+        return yarnfair.Plan(order=yarnfair.Order(measure="keys", flat=True))
+
+    def key(self, queue: yarnfair.QueueView, counted: float, snapshot: yarnfair.Snapshot) -> float:
+        return counted / queue.weight
+
+
+def test_the_members_are_those_that_were_promised() -> None:
+    assert set(yarnfair.__all__) == MEMBERS
+    assert yarnfair.__all__ == sorted(yarnfair.__all__)
+    for name in MEMBERS:
+        member = getattr(yarnfair, name)
+        assert inspect.getdoc(member), name
+    assert set(dir(yarnfair)) == MEMBERS | {"__version__"}
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        yarnfair.nothing  # noqa: B018
+
+
+def test_type_checkers_see_every_member() -> None:
+    """The imports below TYPE_CHECKING, and the table by which they are loaded, name the same."""
+    tree = ast.parse((ROOT / "yarnfair" / "__init__.py").read_text(encoding="utf-8"))
+    (guarded,) = [node for node in tree.body if isinstance(node, ast.If)]
+    seen = {
+        alias.name: node.module for node in guarded.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    assert seen == yarnfair._PLACE_OF
+
+
+def test_the_import_is_light() -> None:
+    code = "import sys, yarnfair; print([n for n in ('numpy', 'pandas', 'numba', 'harness.sim') if n in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "name", ["__init__", "assessing", "checking", "comparing", "experiments", "replaying", "results"]
+)
+def test_the_examples_are_what_they_print(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    module = importlib.import_module("yarnfair" if name == "__init__" else f"yarnfair.{name}")
+    result = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+    assert result.failed == 0
+    assert name in ("assessing", "comparing", "replaying") or result.attempted > 0
+
+
+def test_a_class_runs_beside_names_and_is_compared(tmp_path: Path) -> None:
+    found = yarnfair.run(SMALL, ["fair", "ltrf", LeastUsed], seeds=[1, 2, 3], out=tmp_path / "out")
+    assert found.variants == ["fair", "least-used-here", "ltrf"]
+    assert len(found) == 9
+    table = found.summary(["makespan_s"])
+    assert table.columns.tolist() == ["variant", "metric", "unit", "n", "mean", "low", "high"]
+    assert table["n"].tolist() == [3, 3, 3]
+    assert (table["low"] <= table["mean"]).all()
+    assert (table["mean"] <= table["high"]).all()
+    assert "<table" in found._repr_html_()
+    against = found.compare(reference="ltrf")
+    assert against.reference == "ltrf"
+    assert set(against.table["contender"]) == {"fair", "least-used-here"}
+    assert {"unit", "low_95", "high_95", "verdict"} <= set(against.table)
+    assert "against ltrf" in repr(against)
+    pd.testing.assert_frame_equal(yarnfair.load(tmp_path / "out").runs, found.runs)
+
+
+def test_a_class_of_ones_own_that_orders_as_ltrf_gives_its_results() -> None:
+    """The accumulated resources over the weight, on leaves alone, are LTRF's order."""
+    own = yarnfair.simulate(SMALL, LeastUsed, seed=1)
+    theirs = yarnfair.simulate(SMALL, "ltrf", seed=1)
+    assert len(own.jobs) == len(theirs.jobs) == 6
+    assert own.summary["makespan_s"] > 0
+    assert own.queues["queue"].tolist() == ["root.a", "root.b"]
+
+
+def test_what_is_no_policy_is_one_line() -> None:
+    with pytest.raises(yarnfair.CallError, match=r"dict is not derived from yarnfair\.Policy"):
+        yarnfair.simulate(SMALL, dict)  # type: ignore[arg-type]
+    with pytest.raises(yarnfair.CallError, match="2 runs: ltrf"):
+        yarnfair.simulate({**SMALL, "seeds": [1, 2], "policies": ["ltrf"]}, "ltrf")
+
+
+SCRIPT = """
+print("the script runs")
+import yarnfair
+from mine import LeastUsed
+
+SMALL = {small!r}
+found = yarnfair.run(SMALL, ["fair", LeastUsed], seeds=[1, 2], out="out", processes=2)
+print(found)
+"""
+
+
+def test_a_script_without_a_guard_runs_once(tmp_path: Path) -> None:
+    """Workers do not import the script: it printed its first line in each of them, and started runs of its own."""
+    (tmp_path / "mine.py").write_text(MINE)
+    (tmp_path / "script.py").write_text(SCRIPT.format(small=SMALL))
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
+    import os
+
+    done = subprocess.run(
+        [sys.executable, "script.py"],
+        cwd=tmp_path,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    first, last = done.stdout.splitlines()
+    assert first == "the script runs"
+    assert last.startswith("<4 run(s) of ")

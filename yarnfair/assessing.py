@@ -1,0 +1,104 @@
+"""Say whether long-term fairness would help a cluster whose load was recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+
+class Assessment:
+    """The answer of `assess`.
+
+    Parameters
+    ----------
+    document
+        What ``yarnfair assess --json`` prints.
+    """
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self.document = document
+
+    @property
+    def verdict(self) -> str:
+        """``yes``, ``no`` or ``unsure``."""
+        return str(self.document["verdict"])
+
+    @property
+    def why(self) -> str:
+        """The reason, in words."""
+        return str(self.document["why"])
+
+    @property
+    def queues(self) -> pd.DataFrame:
+        """One row a policy and queue: recorded and simulated mean completion time in seconds, and the change."""
+        rows = []
+        for policy, own in self.document["policies"].items():
+            for queue, figures in own["queues"].items():
+                numbers = {name: value for name, value in figures.items() if not isinstance(value, list)}
+                rows.append({"policy": policy, "queue": queue, **numbers})
+        return pd.DataFrame(rows)
+
+    def __repr__(self) -> str:
+        return "\n".join(self.document["lines"])
+
+    def _repr_html_(self) -> str:
+        """Show the answer and the table of queues, in a notebook."""
+        from html import escape
+
+        said = "".join(f"<p>{escape(line)}</p>" for line in self.document["lines"])
+        return said + str(self.queues.to_html(index=False, float_format="{:,.4g}".format, na_rep=""))
+
+
+def assess(
+    trace: str | Path,
+    *,
+    cluster: str | Path | None = None,
+    out: str | Path | None = None,
+    processes: int | None = None,
+    period_s: float = 5.0,
+) -> Assessment:
+    """Say whether long-term fairness would help: who gains, who loses, the price.
+
+    Parameters
+    ----------
+    trace
+        A trace of ``yarnfair record``, a run directory, SLS', Rumen's, or a folder of job history files.
+    cluster
+        Of a foreign trace: the file with its nodes and queues.
+    out
+        The folder of the experiment that is played; by default ``runs/assess-NAME``.
+    processes
+        How many simulate at once; by default as many as there are cores.
+    period_s
+        The controller's period in seconds.
+
+    Returns
+    -------
+    Assessment
+        The verdict, and the figures behind it.
+
+    Raises
+    ------
+    InputError
+        For a trace that cannot be played.
+    """
+    from harness.predict.assess import assess as assessed
+    from harness.predict.foreign import played_trace
+    from harness.predict.writing import document_of, fresh_folder
+    from harness.results.folders import Contents, claim
+
+    path = Path(trace)
+    folder = fresh_folder(Path(out) if out is not None else Path("runs") / f"assess-{path.stem}")
+    claim(folder, Contents("assess", path.stem, ""))
+    found = played_trace(path, None if cluster is None else Path(cluster), folder / "trace.jsonl")
+    done = assessed(
+        found,
+        folder,
+        period_s=period_s,
+        scheduler=found.header.scheduler or "fair",
+        missing=[note.note for note in found.notes[:3]],
+        processes=processes,
+    )
+    return Assessment(document_of(done, None))

@@ -1,0 +1,269 @@
+"""Experiments, built in code or read from files, and their runs."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+
+from harness.base import workers
+from harness.base.documents import YamlDocument, parse_yaml, read_yaml
+from harness.base.errors import CallError
+from harness.cli.run import verdict
+from harness.experiments.kind import Ended, Kind, Loaded, kind_of
+from harness.experiments.resolve import experiment_path
+from harness.experiments.run import output_folder, run_experiment
+from harness.experiments.selection import Selection
+from harness.policies.base import Policy
+from harness.policies.registry import OBJECTS, POLICIES
+from harness.results.folders import Contents
+from harness.results.store import RunDirectory
+from yarnfair.results import Runs, load
+
+
+class Experiment:
+    """An experiment: a cluster, queues, workloads and policies.
+
+    Parameters
+    ----------
+    source
+        A mapping with the keys of an experiment file, the path of such a file, or a name of ``yarnfair list
+        experiments``. Policies of a mapping may be classes.
+
+    Raises
+    ------
+    InputError
+        For a key that is missing, unknown or wrong, with its place.
+
+    Examples
+    --------
+    >>> import yarnfair
+    >>> yarnfair.Experiment("demo").name
+    'demo'
+    """
+
+    def __init__(self, source: Mapping[str, Any] | str | Path) -> None:
+        document: YamlDocument
+        if isinstance(source, Mapping):
+            plain = {**source, "policies": [_named(one) for one in source.get("policies", ())]}
+            document = parse_yaml(yaml.safe_dump(plain, sort_keys=False), f"{source.get('experiment', 'experiment')}")
+        else:
+            document = read_yaml(experiment_path(str(source)))
+        self._kind: Kind = kind_of(document)
+        self._loaded: Loaded = self._kind.load(document)
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._loaded.name
+
+    @property
+    def policies(self) -> list[str]:
+        """The names of its variants, without seeds."""
+        variants = self._kind.variants(self._loaded, Selection())
+        return list(dict.fromkeys(variant.name.partition(",seed=")[0] for variant in variants))
+
+    def __repr__(self) -> str:
+        return f"<experiment {self.name}: {', '.join(self.policies)}>"
+
+    def _repr_html_(self) -> str:
+        """Show name and policies, in a notebook."""
+        from html import escape
+
+        return f"<b>{escape(self.name)}</b>: {escape(', '.join(self.policies))}"
+
+
+class Simulation:
+    """One simulated run that stays in memory.
+
+    Parameters
+    ----------
+    name
+        The variant's name.
+    summary
+        Its metrics, as ``summary.json`` has them.
+    tables
+        Its tables by the names of their files.
+    """
+
+    def __init__(self, name: str, summary: Mapping[str, Any], tables: Mapping[str, pd.DataFrame]) -> None:
+        self.name, self.summary, self._tables = name, dict(summary), tables
+
+    @property
+    def jobs(self) -> pd.DataFrame:
+        """One row a job; times in seconds."""
+        return self._tables["jobs.parquet"]
+
+    @property
+    def allocations(self) -> pd.DataFrame:
+        """One row an instant and queue: what the queue held and asked for."""
+        return self._tables["allocations.parquet"]
+
+    @property
+    def queues(self) -> pd.DataFrame:
+        """One row a leaf queue: its metrics."""
+        return pd.DataFrame([{"queue": name, **own} for name, own in self.summary.get("queues", {}).items()])
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.summary.get('makespan_s', float('nan')):,.1f} s>"
+
+    def _repr_html_(self) -> str:
+        """Show the queues' metrics, in a notebook."""
+        return str(self.queues.to_html(index=False, float_format="{:,.4g}".format))
+
+
+def run(
+    experiment: Experiment | Mapping[str, Any] | str | Path,
+    policies: Sequence[str | type[Policy]] = (),
+    *,
+    seeds: Sequence[int] = (),
+    settings: Mapping[str, Any] | None = None,
+    out: str | Path | None = None,
+    processes: int | None = None,
+    resume: bool = False,
+    on_progress: Callable[[str], None] | None = None,
+    contents: Contents | None = None,
+) -> Runs:
+    """Simulate an experiment under each of its policies, into run directories.
+
+    Parameters
+    ----------
+    experiment
+        An `Experiment`, or what makes one.
+    policies
+        Only these: names (``ltrf``, ``ltrf@outside``), classes derived from `Policy`, or ``"file.py:Class"``.
+    seeds
+        Instead of the file's.
+    settings
+        Of the policies that know them; ``period`` is the period of those that act from outside, in seconds.
+    out
+        The folder of the run directories; by default ``runs/NAME-HASH``.
+    processes
+        How many simulate at once; by default as many as there are cores. Policies that are classes of a notebook or of
+        the script itself run in this process.
+    resume
+        Keep runs in ``out`` that have ended.
+    on_progress
+        Is told one line when a run ends.
+    contents
+        What the folder holds, where that is not the experiment's own runs.
+
+    Returns
+    -------
+    Runs
+        The runs as tables.
+
+    Raises
+    ------
+    InputError, CallError
+        For what is wrong with the experiment or the call, before anything runs.
+    RunInvalid, RunTimedOut
+        When jobs failed, or a run did not come to its end.
+
+    Notes
+    -----
+    A script needs no ``if __name__ == "__main__":`` around this call. Worker processes are forked from a server that
+    imports yarnfair and not the script.
+    """
+    one = experiment if isinstance(experiment, Experiment) else Experiment(experiment)
+    named = [_named(policy) for policy in policies]
+    asked = Selection(named, {key: str(value) for key, value in (settings or {}).items()}, tuple(seeds))
+    variants = one._kind.variants(one._loaded, asked)
+    one._kind.check(one._loaded, variants, "sim", None)
+    folder = output_folder(one._loaded, None if out is None else Path(out))
+    in_process = any(variant.policy in OBJECTS for variant in variants)
+
+    def end(ended: Ended) -> None:
+        if on_progress is not None:
+            on_progress(f"{ended.name}: {ended.summary.get('makespan_s', float('nan')):,.0f} s")
+
+    with workers.main_not_imported():
+        ended = run_experiment(
+            one._loaded,
+            variants,
+            folder,
+            processes=1 if in_process else processes,
+            resume=resume,
+            on_end=end,
+            contents=contents,
+        )
+    verdict(ended)
+    found = load([run.path for run in ended])
+    return Runs(found._results, folder)
+
+
+def simulate(
+    experiment: Experiment | Mapping[str, Any] | str | Path,
+    policy: str | type[Policy],
+    *,
+    seed: int | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> Simulation:
+    """Simulate one run in this process, and keep nothing on disk.
+
+    Parameters
+    ----------
+    experiment
+        An `Experiment`, or what makes one.
+    policy
+        A name (``ltrf``, ``ltrf@outside``), a class derived from `Policy`, or ``"file.py:Class"``.
+    seed
+        Instead of the experiment's.
+    settings
+        Of the policy.
+
+    Returns
+    -------
+    Simulation
+        Metrics, jobs and allocations.
+
+    Raises
+    ------
+    CallError
+        When the policy stands for several runs of the experiment.
+    """
+    one = experiment if isinstance(experiment, Experiment) else Experiment(experiment)
+    given = {key: str(value) for key, value in (settings or {}).items()}
+    variants = one._kind.variants(one._loaded, Selection([_named(policy)], given, () if seed is None else (seed,)))
+    if len(variants) != 1:
+        names = ", ".join(variant.name for variant in variants)
+        raise CallError(f"{len(variants)} runs: {names}", hint="simulate makes one; give a seed, or call run")
+    (variant,) = variants
+    one._kind.check(one._loaded, variants, "sim", None)
+    with tempfile.TemporaryDirectory(prefix="yarnfair-") as folder:
+        directory = RunDirectory(Path(folder) / "run", {**variant.identity(), **one._loaded.described()})
+        outcome = one._kind.run_one(one._loaded, variant, directory)
+        tables = {file.name: pd.read_parquet(file) for file in sorted(directory.path.glob("*.parquet"))}
+    verdict([Ended(variant, Path(), outcome.summary, outcome.exit_code, outcome.why)])
+    return Simulation(variant.name, outcome.summary, tables)
+
+
+def _named(policy: Any) -> Any:
+    """Return the name by which the harness finds a policy; anything but a class stays as it is."""
+    if isinstance(policy, Mapping) and inspect.isclass(policy.get("policy")):
+        return {**policy, "policy": _named(policy["policy"])}
+    if not inspect.isclass(policy):
+        return policy
+    if not issubclass(policy, Policy):
+        raise CallError(f"{policy.__qualname__} is not derived from yarnfair.Policy", hint="derive it")
+    for name, place in POLICIES.items():
+        if place == f"{policy.__module__}:{policy.__qualname__}":
+            return name
+    module = sys.modules.get(policy.__module__)
+    file = getattr(module, "__file__", None)
+    alone = policy.__module__ != "__main__" and "." not in policy.__module__
+    if file is not None and alone and getattr(module, policy.__name__, None) is policy:
+        # Worker processes import the file by themselves; a module of a package they could not import by its file.
+        return f"{file}:{policy.__name__}"
+    name = policy.name if "name" in vars(policy) and policy.name else policy.__name__
+    if name in POLICIES:
+        raise CallError(f"a policy of the product is called {name!r}", hint="give the class another name")
+    policy.name = name
+    OBJECTS[name] = policy
+    return name

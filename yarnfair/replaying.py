@@ -1,0 +1,61 @@
+"""A recorded trace under other policies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.policies.base import Policy
+from yarnfair.experiments import Experiment, run
+from yarnfair.results import Runs
+
+
+def replay(
+    trace: str | Path,
+    policies: Sequence[str | type[Policy]] = ("fair", "ltrf@outside"),
+    *,
+    seeds: Sequence[int] = (),
+    cluster: str | Path | None = None,
+    out: str | Path | None = None,
+    processes: int | None = None,
+) -> Runs:
+    """Simulate a recorded trace under each policy.
+
+    Parameters
+    ----------
+    trace
+        A trace of ``yarnfair record``, a run directory, SLS', Rumen's, or a folder of job history files.
+    policies
+        Names (``fair``, ``ltrf@outside``) or policy classes.
+    seeds
+        Of the heartbeats' phases; by default 1.
+    cluster
+        Of a foreign trace: the file with its nodes and queues.
+    out
+        The folder of the run directories; by default ``runs/replay-NAME``.
+    processes
+        How many simulate at once; by default as many as there are cores.
+
+    Returns
+    -------
+    Runs
+        One run a policy and seed.
+
+    Raises
+    ------
+    InputError
+        For a trace that cannot be played.
+    """
+    from harness.predict.foreign import played_trace
+    from harness.predict.replay import write_experiment
+    from harness.results.folders import Contents, claimed, files_identity, free_folder
+
+    path = Path(trace)
+    files = [path, *([Path(cluster)] if cluster is not None else [])]
+    contents = Contents("replay", path.stem, files_identity(files, None, ()))
+    folder = Path(out) if out is not None else free_folder(Path("runs") / f"replay-{path.stem}", contents)
+    with claimed(folder, contents):
+        found = played_trace(path, None if cluster is None else Path(cluster), folder / "trace.jsonl")
+        kind = found.header.scheduler or "fair"
+        experiment = Experiment(write_experiment(found, folder, schedulers=(kind,)))
+    return run(experiment, policies, seeds=seeds, out=folder, processes=processes, contents=contents)
