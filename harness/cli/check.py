@@ -187,6 +187,6 @@ def _verdict(found: Checked, recorded: Path | None, require_judged: bool) -> Non
             hint="mend the cause, record a new baseline, or accept it with --acknowledge",
         )
     if require_judged and any(one.verdict == "not judged" for one in found.held):
-        hint = "record more runs (five show a spread), give --margin, or choose with --metrics"
+        hint = "record more runs (five show a spread), record with `baseline --margin`, or choose with --metrics"
         raise InputError(judged(found), where=where, hint=hint)
     say(f"{where}: {judged(found)}")

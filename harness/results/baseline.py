@@ -253,7 +253,7 @@ def _provenance(run: RunRecord) -> dict[str, Any]:
     found: dict[str, Any] = {"run": f"{run.path.resolve().parent.name}/{run.path.name}", "seed": run.seed}
     if run.repeat != 1:
         found["repeat"] = run.repeat
-    for key in ("start", "versions", "machine", "version", "policy_code"):
+    for key in ("start", "versions", "machine", "commits", "version", "policy_code"):
         if run.info.get(key):
             found[key] = run.info[key]
     return found

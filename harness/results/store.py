@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from harness.base.errors import InputError
 from harness.base.files import exchange, plain, read_json, replace_file, write_json, write_text
+from harness.results.commits import commits
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -216,6 +217,7 @@ class RunDirectory:
             **identity,
             "versions": versions(),
             "machine": machine(),
+            "commits": commits(),
             "argv": sys.argv[1:],
             "start": _now(),
             "end": None,
