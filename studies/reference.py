@@ -23,6 +23,7 @@ from typing import Any
 import click
 from pydantic import BaseModel
 
+import yarnfair
 from harness.cli import cli
 from harness.control.config import EnforceConfig, HttpSpec, KerberosSpec, MetricsSpec, RmSpec
 from harness.control.guards import Guards
@@ -420,7 +421,72 @@ def validation_part() -> str:
     return "\n\n".join(out)
 
 
+_SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
+
+
+def _entries(text: str) -> str:
+    """A numpydoc section of parameters, or of what is returned, as a list."""
+    out = []
+    for line in text.strip("\n").splitlines():
+        if line and not line.startswith(" "):
+            name, _, kind = line.partition(" : ")
+            out.append(f"- `{name}`" + (f" (`{kind}`)" if kind else "") + ":")
+        elif line.strip():
+            out.append(f"  {line.strip()}")
+    return "\n".join(out)
+
+
+def _docstring(thing: object) -> str:
+    """A numpydoc docstring in Markdown."""
+    text = inspect.getdoc(thing) or ""
+    first, *rest = _SECTION.split(text)
+    out = [first.strip()]
+    for title, body in zip(rest[::2], rest[1::2], strict=True):
+        if title == "Examples":
+            out.append(f"```python\n{textwrap.dedent(body).strip()}\n```")
+        elif title == "Notes":
+            out.append(body.strip())
+        else:
+            out.append(f"*{title}*\n\n{_entries(body)}")
+    # A name between single backquotes is a link in numpydoc.
+    return re.sub(r"(?<!`)``([^`]+)``(?!`)", r"`\1`", "\n\n".join(out))
+
+
+def _signature(name: str, thing: Any) -> str:
+    found = inspect.signature(thing)
+    own = [one.replace(annotation=inspect.Parameter.empty) for one in found.parameters.values() if one.name != "self"]
+    return f"{name}{found.replace(parameters=own, return_annotation=inspect.Signature.empty)}"
+
+
+def python_part() -> str:
+    """The public package: every name that it defines itself, with the members of its classes."""
+    out = []
+    others = []
+    for name in yarnfair.__all__:
+        thing = getattr(yarnfair, name)
+        if not thing.__module__.startswith("yarnfair."):
+            others.append(f"| `{name}` | {escaped(_first(thing))} |")
+            continue
+        if name == thing.__name__:
+            out.append(f"### `{_signature(name, thing)}`\n\n{_docstring(thing)}")
+        else:
+            out.append(f"### `{name}`\n\nThe same as `{thing.__name__}`.")
+        for member, found in vars(thing).items() if inspect.isclass(thing) else ():
+            if not member.startswith("_") and isinstance(found, property):
+                out.append(f"#### `{name}.{member}`\n\n{_docstring(found)}")
+            elif not member.startswith("_") and inspect.isfunction(found):
+                out.append(f"#### `{name}.{_signature(member, found)}`\n\n{_docstring(found)}")
+    table = "\n".join(["| Name | What it is |", "|---|---|", *others])
+    return "\n\n".join([*out, "### For policies and errors", table])
+
+
+def _first(thing: object) -> str:
+    text = " ".join((inspect.getdoc(thing) or "").partition("\n\n")[0].split())
+    return re.sub(r"``([^`]+)``", r"`\1`", text)
+
+
 PARTS: dict[str, Callable[[], str]] = {
+    "python": python_part,
     "commands": commands_part,
     "policies": policies_part,
     "fawkes": fawkes_part,

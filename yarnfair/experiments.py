@@ -258,10 +258,11 @@ def _named(policy: Any) -> Any:
     module = sys.modules.get(policy.__module__)
     file = getattr(module, "__file__", None)
     alone = policy.__module__ != "__main__" and "." not in policy.__module__
-    if file is not None and alone and getattr(module, policy.__name__, None) is policy:
+    own = policy.__name__
+    if file is not None and alone and getattr(module, own, None) is policy:
         # Worker processes import the file by themselves; a module of a package they could not import by its file.
-        return f"{file}:{policy.__name__}"
-    name = policy.name if "name" in vars(policy) and policy.name else policy.__name__
+        return f"{file}:{own}"
+    name = policy.name if "name" in vars(policy) and policy.name else own
     if name in POLICIES:
         raise CallError(f"a policy of the product is called {name!r}", hint="give the class another name")
     policy.name = name

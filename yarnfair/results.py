@@ -140,7 +140,7 @@ class Runs:
     def _figures(self) -> Any:
         from harness.report.printed import figures_of
 
-        return figures_of([str(path) for path in self.directories])
+        return figures_of(self.directories)
 
     @property
     def figure_names(self) -> list[str]:
