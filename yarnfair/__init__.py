@@ -30,7 +30,7 @@ Examples
 >>> experiment.policies
 ['fair', 'ltrf']
 >>> simulation = yarnfair.simulate(experiment, "ltrf", seed=1)
->>> simulation.summary["jobs"]
+>>> len(simulation.jobs)
 4
 """
 

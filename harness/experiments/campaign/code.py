@@ -228,7 +228,9 @@ def _files_at(place: Path, parts: list[str]) -> Iterator[Path]:
 def _is_users(file: Path) -> bool:
     """Whether a file is neither Python's, nor an installed package's, nor ours."""
     resolved = file.resolve()
-    if resolved.is_relative_to(Path(harness.__file__).resolve().parent):
+    package = Path(harness.__file__).resolve().parent
+    # The public package `yarnfair` lies beside the product's, in a checkout too.
+    if resolved.is_relative_to(package) or resolved.is_relative_to(package.parent / "yarnfair"):
         return False
     installed = "site-packages" in resolved.parts or "dist-packages" in resolved.parts
     return not installed and not resolved.is_relative_to(Path(os.__file__).resolve().parent)
