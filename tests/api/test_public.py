@@ -147,7 +147,7 @@ def test_what_is_no_policy_is_one_line() -> None:
     with pytest.raises(yarnfair.CallError, match=r"dict is not derived from yarnfair\.Policy"):
         yarnfair.simulate(SMALL, dict)  # type: ignore[arg-type]
     with pytest.raises(yarnfair.CallError, match="2 runs: ltrf"):
-        yarnfair.simulate({**SMALL, "seeds": [1, 2], "policies": ["ltrf"]}, "ltrf")
+        yarnfair.simulate({**SMALL, "seed": [1, 2], "policies": ["ltrf"]}, "ltrf")
 
 
 SCRIPT = """

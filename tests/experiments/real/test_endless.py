@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ from harness.base.errors import RunInvalid
 from harness.experiments.kind import Target
 from harness.experiments.real import endless, runner
 from harness.experiments.real.curves import JobRun
-from harness.experiments.real.endless import Standstill, check_ends, default_limit_s, foresee, patience_s
+from harness.experiments.real.endless import Foreseen, Standstill, check_ends, default_limit_s, foresee, patience_s
 from harness.experiments.real.run import RealRun
 from harness.experiments.resolve import LoadedExperiment, load_experiment, variants_of
 from harness.model.jobs import Duration, JobSpec, Stage
@@ -81,11 +82,20 @@ def test_a_load_that_is_to_be_watched_may_stand_still(tmp_path: Path) -> None:
     assert check_ends(loaded, variants_of(loaded), pytest.fail) is None
 
 
-def test_a_simulation_that_takes_too_long_says_nothing(tmp_path: Path) -> None:
-    loaded = load(tmp_path, STUCK.replace("max_am_share: -1.0", "max_am_share: 0.1\nsample_s: 0.01"))
+def test_a_simulation_that_takes_too_long_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = load(tmp_path)
     (variant, *_) = variants_of(loaded)
-    assert foresee(loaded, variant, budget_s=-1.0).stuck == ""
-    assert default_limit_s(loaded) == endless.LIMIT_UNKNOWN_S
+
+    def simulate(setup: object, check: Callable[[Any], None]) -> None:
+        check(SimpleNamespace(wall_s=endless.BUDGET_S - 1))
+        check(SimpleNamespace(wall_s=endless.BUDGET_S + 1))
+        pytest.fail("it went on")
+
+    monkeypatch.setattr(endless, "simulate_variant", simulate)
+    assert foresee(loaded, variant) == Foreseen(stuck="", end_s=None)
+    said: list[str] = []
+    assert check_ends(loaded, [variant], said.append) == default_limit_s(loaded) == endless.LIMIT_UNKNOWN_S
+    assert "86,400 s" in said[0]
 
 
 def app(number: int, containers: int, progress: float = 0.0) -> AppStatus:
