@@ -41,12 +41,37 @@ def test_what_administrators_and_machines_do_violates_nothing() -> None:
     assert len(done & schedule.OF_SECOND) >= 8, sorted(schedule.OF_SECOND - done)
 
 
+def test_moved_queues_minimum_shares_and_releases_beside_another_cluster_violate_nothing() -> None:
+    """The third regime."""
+    histories = [world.live(seed) for seed in range(regime.THIRD, regime.THIRD + 8)]
+    assert violated(histories) == []
+    done = {kind for one in histories for kind in one.faults}
+    assert done >= schedule.OF_THIRD, sorted(schedule.OF_THIRD - done)
+
+
+def test_a_moved_queue_is_below_another_parent_with_what_it_had() -> None:
+    before = b"""<allocations>
+  <queue name="q0">
+    <weight>2</weight>
+    <queue name="q0a"/>
+    <queue name="q0b">
+    <weight>3</weight>
+  </queue>
+  </queue>
+  <queue name="q1"><weight>4</weight><maxRunningApps>60</maxRunningApps></queue>
+</allocations>
+"""
+    was, now = edits.read(before), edits.read(edits.move(before, "q1", "q0"))
+    assert now.keys() == (was.keys() - {"root.q1"}) | {"root.q0.q1"}
+    assert (now["root.q0.q1"].weight, now["root.q0.q1"].rest) == (was["root.q1"].weight, was["root.q1"].rest)
+
+
 def test_seeds_of_before_draw_nothing_of_the_second_regime() -> None:
     for seed in range(40):
         plan = process.Plan.drawn(random.Random(f"{seed} plan")).of_scheduler(random.Random(f"{seed} scheduler"))
         assert not plan.second
         drawn = faults.drawn(random.Random(f"{seed} faults"), [(4.0, 74.0)], plan)
-        assert not {fault.kind for fault in drawn} & schedule.OF_SECOND
+        assert not {fault.kind for fault in drawn} & (schedule.OF_SECOND | schedule.OF_THIRD)
 
 
 @pytest.mark.long

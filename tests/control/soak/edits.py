@@ -231,6 +231,17 @@ def regroup(rng: random.Random, pristine: bytes, idle: str, new: str) -> Callabl
     return weigh if given else None
 
 
+def move(data: bytes, name: str, parent: str) -> bytes:
+    """A leaf below another parent, as it is written."""
+    leaf = leaf_element(name)
+    found = leaf.search(data)
+    assert found is not None
+    rest = leaf.sub(b"", data)
+    # A parent is written with its weight, and the queues below it after that.
+    end = rest.index(b"</weight>", rest.index(b'<queue name="' + parent.encode() + b'"')) + len(b"</weight>")
+    return rest[:end] + b"\n    " + found[0].strip() + rest[end:]
+
+
 def set_limit(data: bytes, name: str, limit: int) -> bytes:
     """Another maxRunningApps for a leaf that has one."""
     found = leaf_element(name).search(data)

@@ -55,6 +55,8 @@ class Plan:
     store: bool = False
     #: Whether it is of the second regime (tests.control.soak.regime).
     second: bool = False
+    #: Whether it is of the third, which has all of the second.
+    third: bool = False
 
     @classmethod
     def drawn(cls, rng: random.Random) -> Plan:

@@ -1,8 +1,9 @@
-"""The second regime, of seeds from `SECOND` on: what administrators and their machines do, beside faults.
+"""The second and third regime, of seeds from `SECOND` and `THIRD` on: what people and machines do beside faults.
 
 Earlier seeds draw none of it, so that they stay the histories that they were. Here are the plans, and the kinds of
 events: the administrator edits groups of queues so that their shares still go together, puts back an older copy of the
-file, another cluster's ResourceManager answers behind the address, a controller starts with a wrong clock.
+file, another cluster's ResourceManager answers behind the address, a controller starts with a wrong clock. The third
+has policies that write minimum shares, queues that are moved, and releases while another cluster's RM answers.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 from harness.control.settings import ControlSettings
 from tests.control.soak.alien import alien
 from tests.control.soak.schedule import End, kind
+from tests.control.soak.violated import Violated
 
 if TYPE_CHECKING:
     from tests.control.soak.process import Plan
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
 
 #: The first seed of the second regime.
 SECOND = 1_000_000
+#: The first seed of the third, which has all of the second.
+THIRD = 2_000_000
+#: Policies that write minimum shares.
+MIN_SHARES = ("fawkes-tt", "fawkes-ru")
 _DAY_S = 86_400.0
 #: Clocks that are wrong at a start.
 _WRONG_S = (-3650 * _DAY_S, -30 * _DAY_S, 30 * _DAY_S, 3650 * _DAY_S)
@@ -43,6 +49,13 @@ def planned(plan: Plan, rng: random.Random) -> Plan:
     if policy in ("ltrf", "hltrf") and rng.random() < 0.5:
         sets["half_life"] = rng.choice(("3600", "86400"))
     return replace(plan, policy=policy, sets=sets, second=True)
+
+
+def planned_third(plan: Plan, rng: random.Random) -> Plan:
+    """A plan of the third regime: half of them write minimum shares."""
+    if not plan.capacity and rng.random() < 0.5:
+        plan = replace(plan, policy=rng.choice(MIN_SHARES), sets={})
+    return replace(plan, third=True)
 
 
 # --- the administrator ---
@@ -97,6 +110,25 @@ def _older_file(world: World, rng: random.Random) -> End:
     return None
 
 
+@kind("queue-moved", third=True)
+def _moved(world: World, rng: random.Random) -> End:
+    """The administrator moves a leaf below another parent, in his own copy of the file."""
+    if world.broken or world.agenda.now_s < world.lease_lost_until_s:
+        return False
+    name, queues = world.idle_leaf(rng), world.words.read(world.pristine)
+    if not name:
+        return False
+    parent = next(queue.parent for queue in queues.values() if queue.path.endswith(f".{name}"))
+    others = sorted({queue.parent for queue in queues.values() if queue.parent.count(".") == 1} - {parent})
+    if not others:
+        return False
+    world.foreign(0.0)
+    world.pristine = world.words.move(world.pristine, name, rng.choice(others).rpartition(".")[2])
+    world.put(world.pristine)
+    world.changed_in_tick = True
+    return None
+
+
 # --- machines ---
 
 
@@ -116,6 +148,30 @@ def _alien(world: World, rng: random.Random) -> End:
             world.wire.alien = None
 
     return world.periods(rng, 1, 6), end
+
+
+@kind("released-beside-another", third=True)
+def _released_beside(world: World, rng: random.Random) -> End:
+    """A controller is stopped to release while another cluster's ResourceManager answers, and begun again later."""
+    begun = [process for process in world.processes if process.running]
+    if world.wire.alien is not None or any(process.ticking or not process.looked for process in begun):
+        return False
+    process = world.some(rng)
+    if not process.running or world.intruded or world.broken:
+        return False
+    world.wire.alien = alien(world.agenda, rng, capacity=bool(world.plan.capacity))
+    gave_back, words = process.gave_back, process.end("release")
+    world.note(f"{process.name}: {words}")
+    if "are in force" in words:
+        raise Violated(f"{process.name} was ended beside another cluster's ResourceManager, and says: {words}")
+    if world.plan.store and "another cluster's" in words:
+        process.gave_back = gave_back  # its own store could not be reached
+
+    def end() -> None:
+        world.wire.alien = None
+        process.begin()
+
+    return world.periods(rng, 1, 4), end
 
 
 @kind("clock-wrong-at-start", second=True)

@@ -28,7 +28,7 @@ _OF_POLLS = {"poll-misses"}
 _OF_GUARDS = {"apps-refused", "told-to-go-on"}
 #: Those that a Capacity Scheduler has not (it has queues by its file only, and takes none of them out while it runs);
 #: that need weights; a file.
-_OF_FAIR = {"root-element-dropped", "queue-removed", "queue-commented-out", "user-comes"}
+_OF_FAIR = {"root-element-dropped", "queue-removed", "queue-commented-out", "user-comes", "queue-moved"}
 _OF_WEIGHTS = {"queue-added", "weight-foreign"}
 _OF_FILES = {"file-torn", "file-hostile", "file-no-file", "disk-file-full", "disk-file-read-only"}
 _OF_FILES |= {"rm-loads-older", "rm-restarts-with-older", "refresh-overtaken"}
@@ -36,6 +36,8 @@ _OF_FILES |= {"rm-loads-older", "rm-restarts-with-older", "refresh-overtaken"}
 _OF_STORES = {"store-changed-in-a-look"}
 #: Those of the second regime.
 OF_SECOND: set[str] = set()
+#: Those of the third.
+OF_THIRD: set[str] = set()
 _OF_CALLS = {"refresh-dropped", "refresh-late", "refresh-twice", "answer-lost", "answer-lost-after"}
 
 
@@ -67,6 +69,7 @@ def drawn(rng: random.Random, spans: list[tuple[float, float]], plan: Plan) -> l
     no = no | (set() if plan.pair else _OF_PAIRS) | (_OF_CALLS if settings.refresh == "poll" else _OF_POLLS)
     no = no | (_OF_GUARDS if settings.guards == Guards() else set())
     no = no | (set() if plan.store and plan.capacity == "weight" else _OF_STORES)
+    no = no | (set() if plan.third else OF_THIRD)
     no = no | (set() if plan.second else OF_SECOND) | ({"file-own-copy", "file-older"} if plan.store else set())
     if plan.capacity:
         no = (
@@ -82,6 +85,8 @@ def drawn(rng: random.Random, spans: list[tuple[float, float]], plan: Plan) -> l
             kinds.append(rng.choice(sorted(group)))
     if plan.second:
         kinds += rng.sample(sorted(OF_SECOND - no), 3)
+    if plan.third and (of_third := sorted(OF_THIRD - no)):
+        kinds.append(rng.choice(of_third))
     apart = rng.choice((3.0, 6.0, 12.0))
     found = []
     for begin, end in spans:
@@ -93,11 +98,13 @@ def drawn(rng: random.Random, spans: list[tuple[float, float]], plan: Plan) -> l
 
 
 def kind(
-    name: str, *, second: bool = False
+    name: str, *, second: bool = False, third: bool = False
 ) -> Callable[[Callable[[World, random.Random], End]], Callable[[World, random.Random], End]]:
-    """Name a kind of fault; ``second``: only seeds of the second regime draw it (tests.control.soak.regime)."""
+    """Name a kind of fault; ``second``, ``third``: only seeds of that regime draw it (tests.control.soak.regime)."""
     if second:
         OF_SECOND.add(name)
+    if third:
+        OF_THIRD.add(name)
 
     def known(do: Callable[[World, random.Random], End]) -> Callable[[World, random.Random], End]:
         KINDS[name] = do

@@ -63,6 +63,8 @@ class World:
         self.plan = plan = Plan.drawn(random.Random(f"{seed} plan")).of_scheduler(random.Random(f"{seed} scheduler"))
         if seed >= regime.SECOND:
             self.plan = plan = regime.planned(plan, random.Random(f"{seed} second"))
+        if seed >= regime.THIRD:
+            self.plan = plan = regime.planned_third(plan, random.Random(f"{seed} third"))
         #: How the administrator's file is read and changed.
         self.words: ModuleType = capacities if plan.capacity else edits
         rng = random.Random(f"{seed} world")
