@@ -202,7 +202,12 @@ class Checks:
         if report.record is not None and process.settings.mode == "bounded" and not report.released:
             self.apart(process, report.record.attributes.weights)
         self._log(process, report)
-        if not kinds & {"ledger"}:
+        if kinds & {"ledger"}:
+            process.unkept = True
+        elif report.snapshot is not None:
+            # A tick that saw nothing keeps nothing: a ledger that was deleted, and is there again before its process
+            # ends, lacks what was counted meanwhile (seed 1000043).
+            process.unkept = False
             world.wire.kept(process.name)
         if process.settings.mode == "shadow":
             self._signs.pop(process.name, None)  # it had signed to give back what an earlier run had written

@@ -169,6 +169,8 @@ class Process:
     left_over: bool = False
     #: Since when its ledger has been deleted under it.
     deleted_s: float | None = None
+    #: Whether its last tick that looked could not keep its accounts: what it counted then is lost when it ends.
+    unkept: bool = False
     #: When it was told to go on after a guard's release.
     resumed_s: float = -1.0
 
@@ -374,7 +376,7 @@ class Process:
             return ""
         self.running, self.gave_back = False, how == "release"
         # What could not be kept is not known when it begins again.
-        self.died_since_tick |= bool(self.ledger_error) or self.deleted_s is not None
+        self.died_since_tick |= bool(self.ledger_error) or self.deleted_s is not None or self.unkept
         with self.world.acting(self):
             try:
                 words = self.controller.stop("release" if how == "release" else "hold", self.world.wait)
