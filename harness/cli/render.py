@@ -15,15 +15,28 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("queues", type=click.Path(path_type=Path))
+@click.argument("queues", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--from",
+    "file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The other way: the queue tree of an allocation file.",
+)
 @click.option("-o", "--output", type=OutputFile(), help="Write there instead of to standard output.")
 @scheduler_option
 @json_option
-def render(queues: Path, output: Path | None, scheduler: str, as_json: bool) -> None:
+def render(queues: Path | None, file: Path | None, output: Path | None, scheduler: str, as_json: bool) -> None:
     """The scheduler's file for a queue tree in YAML (docs/reference/allocation-file.md): allocations, or capacities.
 
     It refuses what the ResourceManager would accept and get wrong. It reads its own file back before it prints it.
     """
+    if (queues is None) == (file is None):
+        raise click.UsageError("give either QUEUES or --from FILE")
+    if file is not None:
+        _render_tree(file, output, as_json)
+        return
+    assert queues is not None
     from harness.base.documents import read_yaml
     from harness.base.errors import YarnfairError
     from harness.yarn.capacity.validate import validate_properties
@@ -32,9 +45,9 @@ def render(queues: Path, output: Path | None, scheduler: str, as_json: bool) -> 
     from harness.yarn.fair.validate import validate_allocations
 
     document = read_yaml(queues)
-    file = read_tree(document.data, document.where)
+    made = read_tree(document.data, document.where)
     try:
-        text = render_allocations(file) if scheduler == "fair" else _capacities(file)
+        text = render_allocations(made) if scheduler == "fair" else _capacities(made)
     except YarnfairError as error:
         raise type(error)(error.what, where=error.where or str(queues), hint=error.hint) from error
     check = validate_allocations if scheduler == "fair" else validate_properties
@@ -52,8 +65,33 @@ def render(queues: Path, output: Path | None, scheduler: str, as_json: bool) -> 
         # The RM, another user, reads it: a file that is replaced keeps its mode.
         write_output(output, text, sync=True, hint="give a path that can be written")
     if as_json:
-        names = sorted({*file.configured_leaves, *file.configured_parents})
+        names = sorted({*made.configured_leaves, *made.configured_parents})
         print_json({"file": str(output) if output else None, "queues": names, "xml": text})
+    elif output is None:
+        click.echo(text, nl=False)
+
+
+def _render_tree(file: Path, output: Path | None, as_json: bool) -> None:
+    """The queue tree of a published allocation file, as YAML. It is read again and compared before it is printed."""
+    import yaml
+
+    from harness.base.errors import InputError
+    from harness.base.files import reading
+    from harness.yarn.capacity.validate import is_configuration
+    from harness.yarn.fair.parse import parse_allocations
+    from harness.yarn.fair.untree import tree_of
+
+    with reading(file):
+        data = file.read_bytes()
+    if is_configuration(data):
+        hint = "give an allocation file of the Fair Scheduler: a queue tree says nothing else"
+        raise InputError("a Capacity Scheduler's file", where=str(file), hint=hint)
+    tree = tree_of(parse_allocations(data, source=str(file)), source=str(file))
+    text = yaml.safe_dump(tree, sort_keys=False, allow_unicode=True, width=110)
+    if output is not None:
+        write_output(output, text, hint="give a path that can be written")
+    if as_json:
+        print_json({"file": str(output) if output else None, "tree": tree})
     elif output is None:
         click.echo(text, nl=False)
 

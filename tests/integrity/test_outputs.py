@@ -29,7 +29,7 @@ INPUTS = {
     "--yarn-site",
     *("--baseline", "--history", "--acknowledge", "--cluster", "--against", "--config", "--ledger", "--run"),
     *("--keytab", "--ca-file", "--inventory", "--state", "--jar"),
-    "--allocations",
+    *("--allocations", "--from"),
 }
 #: The same of single commands: these show what is in the folder.
 READ_ONLY = {"campaign plan --out", "campaign status --out"}
