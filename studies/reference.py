@@ -302,6 +302,7 @@ def experiment_part() -> str:
         ("limits", spec.LimitsSpec),
         ("actuation", spec.ActuationSpec),
         ("delays", DelaysSpec),
+        ("mapreduce", spec.MapReduceSpec),
         ("faults", spec.FaultsSpec),
     )
 

@@ -22,7 +22,7 @@ POLL_S = 10.0
 
 def setup_of(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobSpec]) -> SimSetup:
     """What the simulator is given for one variant."""
-    from harness.sim.setup import Delays, SimSetup
+    from harness.sim.setup import Delays, MapReduceMaster, SimSetup
 
     spec = experiment.spec
     return SimSetup(
@@ -42,6 +42,7 @@ def setup_of(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobS
         task_lengths=spec.actuation.task_lengths,
         conf=texts(spec.conf),
         delays=Delays(**spec.delays.model_dump(exclude_none=True)),
+        mapreduce=MapReduceMaster(**spec.mapreduce.model_dump()),
         faults=TaskFaults(**spec.faults.model_dump()),
         resource=spec.resource,
         seed=variant.seed,

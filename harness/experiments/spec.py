@@ -208,6 +208,25 @@ class ActuationSpec(Strict):
     `containers` (Spark's are executors; masters count only where an application is nothing else)."""
 
 
+class MapReduceSpec(Strict):
+    """`harness.sim.setup.MapReduceMaster`: Hadoop's settings of a MapReduce job's master, with Hadoop's defaults."""
+
+    rampup_limit: Fraction = 0.5
+    """`yarn.app.mapreduce.am.job.reduce.rampup.limit`: most of a job's resources for reduces while its maps wait."""
+    preemption_limit: Fraction = 0.5
+    """`yarn.app.mapreduce.am.job.reduce.preemption.limit`: most of them taken from reduces at once for starved maps."""
+    preempt_delay_s: Seconds = 0.0
+    """`mapreduce.job.reducer.preempt.delay.sec`: how long maps wait without headroom before reduces are preempted."""
+    unconditional_preempt_delay_s: float = Field(default=300.0, ge=-1, le=1e6, allow_inf_nan=False)
+    """`mapreduce.job.reducer.unconditional-preempt.delay.sec`: and whatever the headroom; -1: never."""
+    running_map_limit: int = Field(default=0, ge=0, le=10**9)
+    """`mapreduce.job.running.map.limit`; 0: none."""
+    running_reduce_limit: int = Field(default=0, ge=0, le=10**9)
+    """`mapreduce.job.running.reduce.limit`; 0: none."""
+    headroom: Literal["scheduler", "none"] = "scheduler"
+    """What the master is told: what the `scheduler` reports, or always 0 (`none`), as Hadoop 2.2's Fair Scheduler."""
+
+
 class FaultsSpec(Strict):
     """`harness.model.jobs.TaskFaults`."""
 
@@ -327,6 +346,8 @@ class Experiment(Strict):
     """How a weight from outside takes effect."""
     delays: DelaysSpec = DelaysSpec()
     """Who hears of what, when ([simulator](simulator.md)); what is not named keeps the simulator's default."""
+    mapreduce: MapReduceSpec = MapReduceSpec()
+    """How MapReduce's masters ask for containers, in the simulator: keys below."""
     faults: FaultsSpec = FaultsSpec()
     """Attempts that fail or straggle, and copies."""
     slots: SlotsSpec | None = None

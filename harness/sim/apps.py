@@ -8,10 +8,10 @@ after it came. So a container that was granted at t starts its work at the AM's 
 lag; completions that the scheduler learnt of at t count for the AM from the same moment on.
 
 Tasks are handed out in the order of their numbers, first those whose former attempt was lost or failed. A stage that
-waits for others asks for its tasks when ``slow_start`` of theirs have ended: as many as that fraction while some of
-theirs still wait for a container, all when all of theirs have one (so that a job's reduces cannot take every container
-that its maps need); a job whose reduces hold containers while its maps wait and none runs gives reduces back, one each
-``reduce_preempt_ms``.
+waits for others asks for its tasks when ``slow_start`` of theirs have ended. MapReduce's master then decides as
+Hadoop's does (harness.sim.master). In a DAG the stage asks for as many as that fraction while some of theirs still wait
+for a container, for all when all of theirs have one; where its tasks hold containers while theirs wait and none runs,
+it gives one back each ``reduce_preempt_ms``.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from __future__ import annotations
 from typing import Any
 
 from harness.sim import either, nodes
+from harness.sim.asking import ask
 from harness.sim.calls import (
     C_APP,
-    C_ASK,
     C_END,
     C_RELEASE,
     C_RESTART,
@@ -32,6 +32,7 @@ from harness.sim.fair.longterm import settle
 from harness.sim.fair.state import NEED_ROOM
 from harness.sim.granted import am_up, drain
 from harness.sim.kernel import kernel
+from harness.sim.master import beat
 from harness.sim.members import joins, leaves
 from harness.sim.quantum import assume, begin, leave
 from harness.sim.spark import enough_executors, fill_executors
@@ -61,7 +62,7 @@ def act(S: Any, W: Any, j: int, now: int) -> Any:
             fill_executors(W, j, now)
         if job.am_first == 0 and job.stages_done == job.stages:
             _through(S, W, j, now)
-        elif job.ex_owed > 0 and _ask(S, W, j, 1, job.ex_wanted + job.ex_owed, job.ex_mb, job.ex_vc, now):
+        elif job.ex_owed > 0 and ask(S, W, j, 1, job.ex_wanted + job.ex_owed, job.ex_mb, job.ex_vc, now):
             job.ex_wanted += job.ex_owed
             job.ex_owed = 0
         return
@@ -69,13 +70,16 @@ def act(S: Any, W: Any, j: int, now: int) -> Any:
         for s in range(job.stages):
             st = W.stages[j, s]
             more = st.tasks - st.asked
-            if more > 0 and _ask(S, W, j, s + 1, st.wanted + more, st.mb, st.vc, now):
+            if more > 0 and ask(S, W, j, s + 1, st.wanted + more, st.mb, st.vc, now):
                 st.wanted += more
                 st.asked = st.tasks
         return
     seal(W, j, now)
     if job.stages_done == job.stages:
         _through(S, W, j, now)
+        return
+    if job.maps_at >= 0:
+        beat(S, W, j, now)
         return
     for s in range(job.stages):
         st = W.stages[j, s]
@@ -86,7 +90,7 @@ def act(S: Any, W: Any, j: int, now: int) -> Any:
             continue
         fresh = max(allowed - st.asked, 0)
         more = fresh + st.redo_n - st.redo_asked
-        if more > 0 and _ask(S, W, j, s + 1, st.wanted + more, st.mb, st.vc, now):
+        if more > 0 and ask(S, W, j, s + 1, st.wanted + more, st.mb, st.vc, now):
             st.asked += fresh
             st.redo_asked = st.redo_n
             st.wanted += more
@@ -101,25 +105,6 @@ def _through(S: Any, W: Any, j: int, now: int) -> Any:
         push(W, job.over_ms, E_ACT, job.gen, j)
     elif now >= job.over_ms:
         finish(S, W, j, now)
-
-
-@kernel
-def _ask(S: Any, W: Any, j: int, priority: int, count: int, mb: int, vc: int, now: int) -> Any:
-    """Set the outstanding total of a priority; False: nothing was changed (no room, or the job cannot be)."""
-    g, job = W.g[0], W.jobs[j]
-    if job.failed == 1:
-        return False
-    code = nodes.ask(S, job.app, priority, -1, count, mb, vc)
-    if code == NEED_ROOM:
-        g.need_room = 1
-        return False
-    if code < 0:
-        job.failed = 1
-        push(W, now, E_ACT, job.gen, j)
-        return False
-    note(W, now, C_ASK, S.a[job.app].id, priority, count, mb, vc)
-    settle(S, job.queue, now)
-    return True
 
 
 @kernel
@@ -143,7 +128,7 @@ def check_reduces(S: Any, W: Any, j: int, now: int) -> Any:
         if not blocked:
             continue
         if st.wanted > 0:
-            if not _ask(S, W, j, s + 1, 0, st.mb, st.vc, now):
+            if not ask(S, W, j, s + 1, 0, st.mb, st.vc, now):
                 return
             st.asked -= st.wanted - st.redo_asked
             st.redo_asked = 0
@@ -272,6 +257,9 @@ def _restart(S: Any, W: Any, j: int, now: int) -> Any:
             st.asked -= st.wanted - st.redo_asked
         st.redo_asked = 0
         st.wanted = 0
+        st.scheduled = 0
+        st.started = 0
+        st.since_ms = NEVER
     if job.kind == SPARK:
         job.stages_done = 0
 

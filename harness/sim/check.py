@@ -42,6 +42,13 @@ def check_setup(setup: SimSetup) -> None:
         raise refuse(f"end_heartbeat_ms is {delays.end_heartbeat_ms!r}", "give milliseconds, or -1 for none")
     if not (0 <= delays.am_response_heartbeats <= 1 and delays.am_start_ms >= 0 and delays.container_start_ms >= 0):
         raise refuse("delays of AMs are out of range", "am_response_heartbeats is 0 or 1, times are at least 0")
+    master = setup.mapreduce
+    if not (0 <= master.rampup_limit <= 1 and 0 <= master.preemption_limit <= 1):
+        raise refuse("limits of MapReduce's masters are out of range", "give fractions from 0 to 1")
+    if not (0 <= master.preempt_delay_s <= 1e6 and -1e6 <= master.unconditional_preempt_delay_s <= 1e6):
+        raise refuse("delays of preemption of MapReduce's masters are out of range", "give seconds")
+    if not (0 <= master.running_map_limit < 1 << 31 and 0 <= master.running_reduce_limit < 1 << 31):
+        raise refuse("limits of running tasks are out of range", "give whole numbers, 0 for none")
     if not (0 <= faults.failure <= 1 and 0 <= faults.straggler <= 1 and 1 <= faults.max_attempts <= 255):
         raise refuse("probabilities of faults are out of range", "give 0 to 1, and 1 to 255 attempts")
     if not (0 < faults.straggler_factor < 1e6 and 0 < faults.speculation_factor < 1e6):

@@ -33,6 +33,21 @@ def whole_ms(seconds: float) -> int:
     return math.floor(seconds * 1000.0 + 0.5)
 
 
+def _decided_by_hadoop(job: JobSpec, stages: Sequence[Stage], map_limit: int, reduce_limit: int) -> tuple[int, int]:
+    """Places of the map and the reduce stage of a job whose master decides as MapReduce's; -1: no such stage.
+
+    Without reduces that begin early and without limits of running tasks there is nothing to decide.
+    """
+    if job.kind != "mapreduce" or len(stages) > 2:
+        return -1, -1
+    reduces = [at for at, stage in enumerate(stages) if stage.after]
+    if not reduces:
+        return (0, -1) if len(stages) == 1 and map_limit > 0 else (-1, -1)
+    if stages[reduces[0]].slow_start >= 1.0 and map_limit <= 0 and reduce_limit <= 0:
+        return -1, -1
+    return 1 - reduces[0], reduces[0]
+
+
 class Feed:
     """Reads jobs in order of submission and puts them into the world.
 
@@ -130,6 +145,7 @@ class Feed:
                 f"its queue {job.queue!r} is not a leaf queue", where=where, hint="name a leaf of the allocation file"
             )
         endless = job.kind == "service" and job.lifetime_s is None
+        maps_at, reduces_at = _decided_by_hadoop(job, stages, int(g["map_limit"][0]), int(g["reduce_limit"][0]))
         record: list[Any] = [0] * len(_JOB)
         for name, value in (
             ("key", job_key(self._seed, job.id)),
@@ -164,6 +180,8 @@ class Feed:
             ("am_first", 1),
             ("omega", self._weight_of(job)),
             ("endless", int(endless)),
+            ("maps_at", maps_at),
+            ("reduces_at", reduces_at),
         ):
             record[_JOB[name]] = value
         world.jobs[slot] = tuple(record)
@@ -227,6 +245,7 @@ class Feed:
                 ("values", len(values)),
                 ("tasks", stage.tasks),
                 ("run_head", -1),
+                ("since_ms", NEVER),
             ):
                 record[_STAGE[name]] = value
             world.stages[slot, index] = tuple(record)

@@ -18,6 +18,7 @@ from harness.sim.tasks import (
     FAILED,
     FINISHED,
     KILLED,
+    PREEMPTED,
     am_hears,
     ends_at,
     feeds_early,
@@ -28,6 +29,7 @@ from harness.sim.tasks import (
     out_of_executors,
     out_of_stage,
     put_redo,
+    waiting,
     wake,
     work_ms,
 )
@@ -95,6 +97,8 @@ def on_assigned(S: Any, W: Any, entry: Any, now: int) -> Any:
     st = W.stages[j, s]
     run.stage = s
     st.wanted -= 1
+    if s == job.reduces_at:
+        st.scheduled -= 1
     into_stage(W, c, j, s)
     if not next_attempt(W, c, j, s):
         # Asked for in vain (its original ended meanwhile): the AM gives it back as soon as it sees it.
@@ -106,7 +110,7 @@ def on_assigned(S: Any, W: Any, entry: Any, now: int) -> Any:
         ends_at(W, c, start + ms)
     else:
         run.hold_ms = start + ms
-        if job.reduce_check == 0:
+        if job.reduce_check == 0 and job.maps_at < 0:
             job.reduce_check = 1
             push(W, now + g.reduce_preempt_ms, E_REDUCE_CHECK, job.gen, j)
     if st.wanted == 0 and st.next_task == st.tasks and st.feeds != 0:
@@ -197,7 +201,7 @@ def on_completed(S: Any, W: Any, c: int, finished: Any, now: int) -> Any:
         return
     end = min(run.end_ms, now)
     outcome = KILLED
-    if finished and run.twin != BEATEN:
+    if finished and run.twin != BEATEN and run.twin != PREEMPTED:
         outcome = FAILED if run.will_fail == 1 else FINISHED
     if g.record_tasks == 1:
         log_attempt(W, job.row, s, run.task, run.attempt, run.node, run.granted_ms, run.start_ms, end, outcome)
@@ -221,7 +225,8 @@ def on_completed(S: Any, W: Any, c: int, finished: Any, now: int) -> Any:
             other = W.runs[twin]
             other.twin = BEATEN
             ends_at(W, twin, min(other.end_ms, heard + g.am_lag_ms))
-        if st.done >= st.tasks or (st.feeds != 0 and feeds_early(W, j, s)):
+        held_back = job.maps_at >= 0 and st.wanted < waiting(st)  # by a limit of running tasks
+        if st.done >= st.tasks or held_back or (st.feeds != 0 and feeds_early(W, j, s)):
             wake(W, j, now)
         return
     fails = run.fails

@@ -42,10 +42,36 @@ class Delays:
     container_start_ms: int = 0
     #: Period of ``FairScheduler.update()``.
     update_ms: int = 500
-    #: A job whose reduces hold containers while its maps wait and none runs gives one reduce back after this.
+    #: A DAG whose later stage holds containers while the former one waits and none of it runs gives one back after this.
     reduce_preempt_ms: int = 5000
     #: Period at which an AM looks for tasks worth a speculative copy.
     speculation_ms: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class MapReduceMaster:
+    """How the master of a MapReduce job with a map and a reduce stage asks for containers, with Hadoop's defaults.
+
+    Notes
+    -----
+    Hadoop 3.4.2's RMContainerAllocator. ``mapreduce.job.reduce.slowstart.completedmaps`` is each stage's own
+    (`harness.model.jobs.Stage.slow_start`).
+    """
+
+    #: ``yarn.app.mapreduce.am.job.reduce.rampup.limit``: the most of a job's resources that reduces get while maps wait.
+    rampup_limit: float = 0.5
+    #: ``yarn.app.mapreduce.am.job.reduce.preemption.limit``: the most of them that reduces lose at once to starved maps.
+    preemption_limit: float = 0.5
+    #: ``mapreduce.job.reducer.preempt.delay.sec``: how long maps wait without headroom until reduces are preempted.
+    preempt_delay_s: float = 0.0
+    #: ``mapreduce.job.reducer.unconditional-preempt.delay.sec``: and with headroom; negative: never.
+    unconditional_preempt_delay_s: float = 300.0
+    #: ``mapreduce.job.running.map.limit``; 0: none.
+    running_map_limit: int = 0
+    #: ``mapreduce.job.running.reduce.limit``; 0: none.
+    running_reduce_limit: int = 0
+    #: ``scheduler``: what the scheduler reports; ``none``: always 0, as the Fair Scheduler of Hadoop 2.2 (YARN-1959).
+    headroom: Literal["scheduler", "none"] = "scheduler"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +137,7 @@ class SimSetup:
     #: Queue path -> how it divides among its applications or children, where it has a choice of its own.
     queue_orders: Mapping[str, QueueOrder] = field(default_factory=dict)
     delays: Delays = field(default_factory=Delays)
+    mapreduce: MapReduceMaster = field(default_factory=MapReduceMaster)
     faults: TaskFaults = field(default_factory=TaskFaults)
     resource: ResourceName = "memory"
     seed: int = 0

@@ -226,7 +226,7 @@ class Simulation:
 
     def _set_world(self) -> None:
         setup, world = self.setup, self.world
-        g, delays, faults = world.g, setup.delays, setup.faults
+        g, delays, faults, master = world.g, setup.delays, setup.faults, setup.mapreduce
         for name, value in (
             ("limit_ms", min(round(setup.time_limit_s * 1000), 1 << 50)),
             ("next_tick_ms", NEVER),
@@ -245,6 +245,13 @@ class Simulation:
             ("container_start_ms", delays.container_start_ms),
             ("update_ms", delays.update_ms),
             ("reduce_preempt_ms", delays.reduce_preempt_ms),
+            ("preempt_ms", round(master.preempt_delay_s * 1000)),
+            ("hanging_ms", max(round(master.unconditional_preempt_delay_s * 1000), -1)),
+            ("map_limit", master.running_map_limit),
+            ("reduce_limit", master.running_reduce_limit),
+            ("no_headroom", int(master.headroom == "none")),
+            ("rampup_limit", master.rampup_limit),
+            ("preempt_limit", master.preemption_limit),
             ("speculation_ms", delays.speculation_ms),
             ("skip", int(setup.skip_heartbeats)),
             ("user_keys", int(self.scheduler.S.xg["rule"][0] == RULE_USER)),

@@ -31,6 +31,9 @@ FINISHED, FAILED, KILLED = 0, 1, 2
 #: Of a speculative pair (RUN.twin): the copy was asked for and has no container yet; this one lost the race.
 COPY_ASKED, BEATEN = -2, -3
 
+#: Of a reduce (RUN.twin): its master has had it killed, to make room for maps.
+PREEMPTED = -4
+
 
 # --- lists ---
 
@@ -66,6 +69,7 @@ def put_redo(W: Any, j: int, s: int, task: int, attempt: int, fails: int, copy_o
     W.redo[r].fails = fails
     W.redo[r].copy_of = copy_of
     W.redo[r].copy_gen = W.runs[copy_of].gen if copy_of >= 0 else 0
+    W.redo[r].since_ms = W.g[0].now
     W.redo[r].next = -1
     st = W.stages[j, s]
     if st.redo_n == 0:
@@ -197,6 +201,12 @@ def log_attempt(
 
 
 # --- stages, as the AM knows them ---
+
+
+@kernel
+def waiting(st: Any) -> Any:
+    """A stage's tasks without a container, former attempts that are to be repeated among them."""
+    return st.tasks - st.next_task + st.redo_n
 
 
 @kernel

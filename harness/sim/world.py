@@ -56,11 +56,13 @@ MAX_STAGES = 62
 #: kernel of the scheduler has changed nothing for want of room; ``cross_ms``: the earliest of the jobs'; ``round_ms``:
 #: begin of the round that the quanta were last made for; ``ring_stale``: nodes came or went; ``beat_again``: the
 #: heartbeat that is due has begun; ``am_lost``: some AM was lost and is to be started anew; ``live_jobs``: submitted or
-#: waiting, endless services excluded; ``started``: containers.
+#: waiting, endless services excluded; ``started``: containers; ``preempt_ms`` to ``preempt_limit``: of MapReduce's
+#: masters (`harness.sim.setup.MapReduceMaster`), ``hanging_ms`` -1: never.
 GLOBALS = record(
     "now limit_ms next_update_ms next_sample_ms next_tick_ms sample_ms tick_ms pause_after pause_ms still_ms "
     "still_events feed_ms node_hb_ms end_hb_ms am_hb_ms am_lag_ms am_start_ms container_start_ms update_ms "
-    "reduce_preempt_ms speculation_ms skip user_keys keys_fresh keys_at keys_of record_tasks record_calls calls_n "
+    "reduce_preempt_ms preempt_ms hanging_ms map_limit reduce_limit no_headroom rampup_limit:d preempt_limit:d "
+    "speculation_ms skip user_keys keys_fresh keys_at keys_of record_tasks record_calls calls_n "
     "update_noted_ms failure:d max_attempts straggler:d straggler_factor:d speculation speculation_factor:d heap_n "
     "ring_n ring_at ring_base_ms job_free redo_free redo_left inner_free inner_left live_runs ends_free burst "
     "need_room cross_ms round_ms ring_stale beat_again am_lost live_jobs waiting_jobs sample_n ended_n task_n started "
@@ -80,13 +82,14 @@ GLOBALS = record(
 #: applications; ``gen``: counts the slot's uses, so that events of former ones are known; ``followers``: head of the
 #: list of jobs that wait for this one; ``next``: in that list, or in the free list; ``ex_least``: executors that take
 #: tasks before the driver begins; ``ex_head``: list of live executors; ``am_first``: 1: a Spark driver that has not
-#: been up, 2: one that waits for executors; ``endless``: a service without a lifetime: the run does not wait for it.
+#: been up, 2: one that waits for executors; ``endless``: a service without a lifetime: the run does not wait for it;
+#: ``maps_at``, ``reduces_at``: its stages where its master decides as MapReduce's, -1: none.
 JOB = record(
     "am_ms am0_ms mb_ms vc_ms task_ms tasks_done key queue:i kind:i app:i state:i row submit_ms first_am_ms act_ms "
     "am_start_ms ex_start_ms am_end_ms over_ms lifetime_ms think_ms ex_mb am_mb am_vc ex_vc ex_wanted ex_owed "
     "ex_wait_ms failed_attempts q_ms:d q_sum_ms:d q_n:d ahead_a:d ahead_b:d cross_ms omega:d gen:i followers:i next:i "
     "user:i executors:i ex_slots:i ex_least:i ex_head:i stages:i stages_done:i failed:i reduce_check:i spec_on:i "
-    "restarts:i am_lost:i am_first:i endless:i"
+    "restarts:i am_lost:i am_first:i endless:i maps_at:i reduces_at:i"
 )
 
 #: ``next_task``: the next fresh task to be started; ``wanted``: outstanding at the scheduler; ``sum_ms``: over finished
@@ -94,10 +97,12 @@ JOB = record(
 #: 1: all that it waits for has ended, its tasks may end; ``run_head``: list of its live containers; ``redo_n``: in the
 #: redo list; ``feeds``: bits: the stages that wait for it; ``after``: bits: the stages that it waits for; ``asked``:
 #: fresh tasks that were asked for so far; ``redo_head``: attempts to be asked for again; ``redo_asked``: of those,
-#: asked for; ``sealed``: 1: its AM knows that all its tasks have ended.
+#: asked for; ``sealed``: 1: its AM knows that all its tasks have ended; ``scheduled``: reduces that the master wants to
+#: be asked for now; ``started``: 1: slow start has been reached; ``since_ms``: when maps were first asked for.
 STAGE = record(
     "next_task tasks done running wanted sum_ms bucket_ms in_bucket kind:i open:i run_head:i redo_n:i values feeds "
-    "a:d b:d first_value after mb slow_start:d vc asked redo_head:i redo_tail:i priority:i redo_asked:i sealed:i"
+    "a:d b:d first_value after mb slow_start:d vc asked redo_head:i redo_tail:i priority:i redo_asked:i sealed:i "
+    "scheduled started:i since_ms"
 )
 
 #: One for each container slot of the scheduler. ``end_ms``: NEVER: not known (yet); ``at``: its end, in W.ends;
@@ -110,7 +115,7 @@ RUN = record(
 )
 
 #: An attempt that has to be asked for again, or a speculative copy.
-REDO = record("task attempt fails copy_of copy_gen next", lines=False)
+REDO = record("task attempt fails copy_of copy_gen since_ms next", lines=False)
 
 #: A task that runs inside an executor. ``run``: the executor's container.
 INNER = record("start_ms run stage task attempt fails will_fail dead gen prev next", lines=False)

@@ -206,3 +206,23 @@ def show_headroom(s: S, i: int) -> None:
     """
     if s.g[0].limited == 1 and s.a[i].seen == 1:
         refresh_limit(s, s.a[i].q)
+
+
+@kernel
+def headroom(s: S, i: int) -> tuple[int, int, int]:
+    """CapacityHeadroomProvider.getHeadroom, AbstractLeafQueue.getHeadroom, and whether vcores count.
+
+    The user limit is as it would be computed now, which is when CapacityScheduler.allocate computes it.
+    """
+    g, x = s.g[0], s.a[i]
+    q, u, root = s.q[x.q], s.u[x.uq], s.q[0]
+    mb, vcores = q.U_mb, q.U_vcores
+    if q.U_version != q.version:
+        mb, vcores = limit_now(s, x.q)
+    mb = min(max(mb - u.used_mb, 0), max(q.L_mb - q.used_mb, 0))
+    vcores = min(max(vcores - u.used_vcores, 0), max(q.L_vcores - q.used_vcores, 0))
+    mb, vcores = round_down(s, mb, vcores)
+    free_mb, free_vcores = g.label_mb - root.used_mb, g.label_vcores - root.used_vcores
+    if compare_in(s, g.label_mb, g.label_vcores, free_mb, free_vcores, mb, vcores) <= 0:
+        mb, vcores = free_mb, free_vcores
+    return max(mb, 0), vcores, g.drf

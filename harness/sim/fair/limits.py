@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.sim.fair.state import S
+from harness.sim.fair.state import DRF, S
 from harness.sim.java import to_long
 from harness.sim.kernel import kernel
 
@@ -106,3 +106,15 @@ def may_grow(s: S, leaf: int) -> bool:
                 return True
             r = s.r[r].next
     return False
+
+
+@kernel
+def headroom(s: S, i: int) -> tuple[int, int, int]:
+    """FSAppAttempt.getHeadroom and the policies' getHeadroom, and that vcores count (getSchedulingResourceTypes)."""
+    g, q = s.g[0], s.q[s.a[i].q]
+    mb = min(g.cluster_mb - g.alloc_mb, q.max_mb - q.usage_mb)
+    vcores = min(g.cluster_vcores - g.alloc_vcores, q.max_vcores - q.usage_vcores)
+    mb = min(mb, max(q.fair_mb - q.usage_mb, 0))
+    if q.policy == DRF:
+        vcores = min(vcores, max(q.fair_vcores - q.usage_vcores, 0))
+    return mb, vcores, 1

@@ -1,0 +1,31 @@
+"""How a master asks the scheduler for containers, compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.sim import nodes
+from harness.sim.calls import C_ASK, note
+from harness.sim.events import E_ACT, push
+from harness.sim.fair.longterm import settle
+from harness.sim.fair.state import NEED_ROOM
+from harness.sim.kernel import kernel
+
+
+@kernel
+def ask(S: Any, W: Any, j: int, priority: int, count: int, mb: int, vc: int, now: int) -> Any:
+    """Set the outstanding total of a priority; False: nothing was changed (no room, or the job cannot be)."""
+    g, job = W.g[0], W.jobs[j]
+    if job.failed == 1:
+        return False
+    code = nodes.ask(S, job.app, priority, -1, count, mb, vc)
+    if code == NEED_ROOM:
+        g.need_room = 1
+        return False
+    if code < 0:
+        job.failed = 1
+        push(W, now, E_ACT, job.gen, j)
+        return False
+    note(W, now, C_ASK, S.a[job.app].id, priority, count, mb, vc)
+    settle(S, job.queue, now)
+    return True

@@ -1,0 +1,178 @@
+"""What MapReduce's master decides about reduces, compiled: Hadoop 3.4.2's RMContainerAllocator.
+
+`schedule_reduces` and `to_preempt` are its ``scheduleReduces`` and ``preemptReducesIfNeeded`` as functions of numbers;
+`headroom` is what the scheduler tells a master. Floats are Java's: 32 bits where Hadoop has ``float``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from harness.sim.java import to_long
+from harness.sim.kernel import kernel
+from harness.sim.which import of_scheduler
+
+_INT_MAX = 2**31 - 1
+
+#: What `to_preempt` answers where nothing is to be preempted and reduces are scheduled as usual.
+NONE = -1
+
+
+# --- ResourceCalculatorUtils ---
+
+
+@kernel
+def _quotient(a: int, b: int) -> int:
+    """Java's division of whole numbers, toward zero; without end where the divisor is 0."""
+    if b == 0:
+        return _INT_MAX
+    return a // b if a >= 0 else -(-a // b)
+
+
+@kernel
+def containers_in(mb: int, vcores: int, of_mb: int, of_vcores: int, cpu: int) -> int:
+    """How many containers of a size fit (computeAvailableContainers); negative where less than nothing is there.
+
+    ``cpu``: whether the scheduler counts vcores (getSchedulingResourceTypes).
+    """
+    n = _quotient(mb, of_mb)
+    return min(n, _quotient(vcores, of_vcores)) if cpu else n
+
+
+@kernel
+def _up(a: int, b: int) -> int:
+    return 0 if b == 0 else _quotient(a + (b - 1), b)
+
+
+@kernel
+def containers_for(mb: int, vcores: int, of_mb: int, of_vcores: int, cpu: int) -> int:
+    """How many containers of a size make up at least so much (divideAndCeilContainers)."""
+    n = _up(mb, of_mb)
+    return max(n, _up(vcores, of_vcores)) if cpu else n
+
+
+# --- RMContainerAllocator ---
+
+
+@kernel
+def reached_slow_start(maps: int, completed: int, slow_start: float) -> bool:
+    """Whether so many maps have ended that the first reduces may be asked for."""
+    return completed >= math.ceil(np.float32(slow_start) * np.float32(maps))
+
+
+@kernel
+def schedule_reduces(
+    maps: int,
+    completed: int,
+    waiting_maps: int,
+    scheduled: int,
+    held_maps: int,
+    held: int,
+    map_mb: int,
+    map_vcores: int,
+    mb: int,
+    vcores: int,
+    pending: int,
+    room_mb: int,
+    room_vcores: int,
+    cpu: int,
+    rampup_limit: float,
+) -> Any:
+    """RMContainerAllocator.scheduleReduces once slow start has been reached: change of the scheduled reduces.
+
+    Parameters
+    ----------
+    maps, completed : the job's maps, and those that have ended.
+    waiting_maps, held_maps : maps that wait for a container, and that have one.
+    scheduled, held, pending : reduces that are asked for, that have a container, and that are not asked for yet.
+    map_mb, map_vcores, mb, vcores : a map's and a reduce's container.
+    room_mb, room_vcores : the headroom.
+    cpu : whether the scheduler counts vcores.
+    rampup_limit : yarn.app.mapreduce.am.job.reduce.rampup.limit.
+    """
+    if pending == 0:
+        return 0
+    if waiting_maps == 0:
+        return pending
+    share = np.float32(1.0)
+    if maps != 0:
+        share = np.float32(completed) / np.float32(maps)
+    total_mb = room_mb + map_mb * held_maps + mb * held
+    total_vcores = room_vcores + map_vcores * held_maps + vcores * held
+    part = float(min(share, np.float32(rampup_limit)))
+    limit_mb, limit_vcores = to_long(total_mb * part), to_long(total_vcores * part)
+    of_maps_mb, of_maps_vcores = total_mb - limit_mb, total_vcores - limit_vcores
+    wanted = waiting_maps + held_maps
+    if containers_in(of_maps_mb, of_maps_vcores, map_mb, map_vcores, cpu) >= wanted:
+        # What the maps do not need is the reduces'.
+        limit_mb += of_maps_mb - map_mb * wanted
+        limit_vcores += of_maps_vcores - map_vcores * wanted
+    asked = scheduled + held
+    more = containers_in(limit_mb - mb * asked, limit_vcores - vcores * asked, mb, vcores, cpu)
+    return min(more, pending) if more > 0 else -min(-more, scheduled)
+
+
+@kernel
+def to_preempt(
+    waiting_maps: int,
+    held_maps: int,
+    long_waiting: int,
+    waiting_too_long: int,
+    scheduled: int,
+    held: int,
+    map_mb: int,
+    map_vcores: int,
+    mb: int,
+    vcores: int,
+    room_mb: int,
+    room_vcores: int,
+    cpu: int,
+    limit: float,
+) -> int:
+    """RMContainerAllocator.preemptReducesIfNeeded: how many of the reduces that hold containers are killed.
+
+    `NONE`: maps are not starved. Else all scheduled reduces become pending again, and no reduce is scheduled in this
+    heartbeat.
+
+    Parameters
+    ----------
+    long_waiting, waiting_too_long : maps that have waited for mapreduce.job.reducer.preempt.delay.sec, and for
+        mapreduce.job.reducer.unconditional-preempt.delay.sec.
+    limit : yarn.app.mapreduce.am.job.reduce.preemption.limit.
+    """
+    if held_maps > 0 or waiting_maps <= 0:
+        return NONE
+    hanging = waiting_too_long
+    if hanging <= 0:
+        left_mb, left_vcores = room_mb - mb * scheduled, room_vcores - vcores * scheduled
+        if containers_in(left_mb, left_vcores, map_mb, map_vcores, cpu) > 0:
+            return NONE
+        hanging = long_waiting
+        if hanging <= 0:
+            return NONE
+    total_mb, total_vcores = room_mb + mb * held, room_vcores + vcores * held
+    part = float(np.float32(limit))
+    for_one = containers_for(map_mb, map_vcores, mb, vcores, cpu)
+    by_limit = containers_for(to_long(total_mb * part), to_long(total_vcores * part), mb, vcores, cpu)
+    for_all = containers_for(map_mb * hanging, map_vcores * hanging, mb, vcores, cpu)
+    return min(max(for_one, by_limit), for_all)
+
+
+# --- what a master is told ---
+
+_told = of_scheduler("limits.headroom", "users.headroom")
+
+
+@kernel
+def headroom(S: Any, W: Any, j: int) -> Any:
+    """A master's headroom (memory, vcores), and whether its scheduler counts vcores.
+
+    With `W.g.no_headroom` it is 0, as Hadoop 2.2's Fair Scheduler has it (YARN-1959).
+    """
+    mb, vcores, cpu = _told(S, W.jobs[j].app)
+    if W.g[0].no_headroom == 1:
+        return 0, 0, cpu
+    return mb, vcores, cpu

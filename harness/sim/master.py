@@ -1,0 +1,151 @@
+"""MapReduce's master at a heartbeat, compiled: RMContainerAllocator.heartbeat with the decisions of `.mapreduce`.
+
+Every map is asked for at once, reduces as `schedule_reduces` says: they are pending, then scheduled (asked for), then
+they hold a container. While maps wait for containers the master looks at each heartbeat, because its headroom changes.
+
+What differs from Hadoop's master: an ask changes the scheduler's outstanding total by what the master decides, so it
+never overlaps with a grant of which the master has not heard; a map that is attempted again after a failure is asked
+for at the priority of all maps. A reduce's progress, by which it is chosen to be preempted, is 0 until it has started
+its work and the same for all that have.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.sim.asking import ask
+from harness.sim.events import E_ACT, push
+from harness.sim.kernel import kernel
+from harness.sim.mapreduce import NONE, headroom, reached_slow_start, schedule_reduces, to_preempt
+from harness.sim.tasks import PREEMPTED, am_hears, ends_at, known_done, waiting
+from harness.sim.world import NEVER
+
+
+@kernel
+def _total(S: Any, W: Any, j: int, s: int, count: int, limit: int, now: int) -> Any:
+    """Ask for so many tasks of a stage in all, as far as the job's limit of running ones allows; False: no room.
+
+    RMContainerAllocator.applyConcurrentTaskLimits: the limit does not concern jobs that have no more tasks.
+    """
+    st = W.stages[j, s]
+    if limit > 0 and st.tasks > limit:
+        count = min(count, max(0, limit - st.running))
+    if count == st.wanted:
+        return True
+    if not ask(S, W, j, s + 1, count, st.mb, st.vc, now):
+        return False
+    st.redo_asked = min(st.redo_n, count)
+    st.asked = st.next_task + count - st.redo_asked
+    st.wanted = count
+    return True
+
+
+@kernel
+def _waited(W: Any, j: int, s: int, now: int, ms: int) -> Any:
+    """How many of a stage's waiting tasks have waited for longer than that (getNumHangingRequests)."""
+    st = W.stages[j, s]
+    if ms <= 0:
+        return waiting(st)
+    n = 0
+    if now - st.since_ms > ms:
+        n = st.tasks - st.next_task
+    r = st.redo_head
+    while r >= 0:
+        if now - W.redo[r].since_ms > ms:
+            n += 1
+        r = W.redo[r].next
+    return n
+
+
+@kernel
+def _preempt(W: Any, j: int, s: int, count: int, now: int) -> Any:
+    """AssignedRequests.preemptReduce: those with the least progress, then those that were assigned first.
+
+    The master asks the node to kill them; it keeps them among its reduces until it hears of their end, and one that
+    is chosen again meanwhile is not replaced by another.
+    """
+    last = W.stages[j, s].run_head
+    while last >= 0 and W.runs[last].st_next >= 0:
+        last = W.runs[last].st_next
+    for working in range(2):
+        c = last
+        while c >= 0 and count > 0:
+            run = W.runs[c]
+            if (run.start_ms <= now) == (working == 1):
+                count -= 1
+                if run.twin != PREEMPTED and run.end_ms > now and run.task >= 0:
+                    run.twin = PREEMPTED
+                    ends_at(W, c, now)
+            c = run.st_prev
+
+
+@kernel
+def beat(S: Any, W: Any, j: int, now: int) -> Any:
+    """The master acts on what it has heard."""
+    g, job = W.g[0], W.jobs[j]
+    m = W.stages[j, job.maps_at]
+    maps = waiting(m)
+    if m.since_ms == NEVER:
+        m.since_ms = now
+    if not _total(S, W, j, job.maps_at, maps, g.map_limit, now) or job.reduces_at < 0:
+        return
+    r = W.stages[j, job.reduces_at]
+    pending = waiting(r) - r.scheduled
+    if pending + r.scheduled + r.running == 0:
+        return
+    done = known_done(W, j, job.maps_at, now)
+    room_mb, room_vc, cpu = headroom(S, W, j)
+    long_waiting = too_long = 0
+    if maps > 0 and m.running == 0:
+        long_waiting = _waited(W, j, job.maps_at, now, g.preempt_ms)
+        too_long = 0 if g.hanging_ms < 0 else _waited(W, j, job.maps_at, now, g.hanging_ms)
+    count = to_preempt(
+        maps,
+        m.running,
+        long_waiting,
+        too_long,
+        r.scheduled,
+        r.running,
+        m.mb,
+        m.vc,
+        r.mb,
+        r.vc,
+        room_mb,
+        room_vc,
+        cpu,
+        g.preempt_limit,
+    )
+    wanted = r.scheduled
+    if count != NONE:
+        wanted = 0
+    else:
+        if r.started == 0 and pending > 0 and reached_slow_start(m.tasks, done, r.slow_start):
+            r.started = 1
+        if r.started == 1:
+            wanted += schedule_reduces(
+                m.tasks,
+                done,
+                maps,
+                r.scheduled,
+                m.running,
+                r.running,
+                m.mb,
+                m.vc,
+                r.mb,
+                r.vc,
+                pending,
+                room_mb,
+                room_vc,
+                cpu,
+                g.rampup_limit,
+            )
+    if not _total(S, W, j, job.reduces_at, wanted, g.reduce_limit, now):
+        return
+    r.scheduled = wanted
+    if count > 0:
+        _preempt(W, j, job.reduces_at, count, now)
+    if maps > 0 and (r.started == 1 or r.running > 0):
+        at = am_hears(W, j, now + 1)
+        if job.act_ms < at:
+            job.act_ms = at
+            push(W, at, E_ACT, job.gen, j)
