@@ -22,6 +22,14 @@ from harness.sim.world import MAX_STAGES, W
 
 C_JOIN, C_LEAVE, C_UPDATE, C_HEARTBEAT, C_EXIT, C_APP, C_ASK, C_RELEASE, C_END, C_RESTART = range(10)
 
+#: A MapReduce master's decision, in three notes: no calls of the scheduler, but what its headroom belongs to.
+C_MAPS, C_REDUCES, C_DECIDED = range(10, 13)
+_DECISION = {
+    C_MAPS: ("app", "maps", "completed", "waiting_maps", "held_maps"),
+    C_REDUCES: ("pending", "scheduled", "held", "long_waiting", "waiting_too_long"),
+    C_DECIDED: ("room_mb", "room_vcores", "cpu", "to_schedule", "to_preempt"),
+}
+
 
 @kernel
 def note(W: Any, now: int, kind: int, a: int, b: int, c: int, d: int, e: int) -> Any:
@@ -56,6 +64,8 @@ class Calls:
             "nodes": [{"name": n.name, "rack": n.rack, "memory_mb": n.memory_mb, "vcores": n.vcores} for n in nodes],
             "events": self.events,
         }
+        #: What MapReduce's masters were told and decided; ``at``: before which event.
+        self.masters: list[dict[str, int]] = []
         self._jobs: dict[int, JobSpec] = {}
 
     def add_job(self, row: int, job: JobSpec) -> None:
@@ -70,7 +80,13 @@ class Calls:
         """Take the notes out of the world."""
         g = world.g
         for entry in world.calls[: int(g["calls_n"][0])].tolist():
-            self.events.append({"t": entry[0], **self._event(*entry[1:])})
+            names = _DECISION.get(entry[1])
+            if names is None:
+                self.events.append({"t": entry[0], **self._event(*entry[1:])})
+                continue
+            if entry[1] == C_MAPS:
+                self.masters.append({"t": entry[0], "at": len(self.events)})
+            self.masters[-1].update(zip(names, entry[2:], strict=True))
         g["calls_n"] = 0
 
     def room(self, world: W) -> W:

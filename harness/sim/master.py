@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.sim.asking import ask
+from harness.sim.calls import C_DECIDED, C_MAPS, C_REDUCES, note
 from harness.sim.events import E_ACT, push
 from harness.sim.kernel import kernel
 from harness.sim.mapreduce import NONE, headroom, reached_slow_start, schedule_reduces, to_preempt
@@ -139,6 +140,10 @@ def beat(S: Any, W: Any, j: int, now: int) -> Any:
                 cpu,
                 g.rampup_limit,
             )
+    if g.record_calls == 1:
+        note(W, now, C_MAPS, S.a[job.app].id, m.tasks, done, maps, m.running)
+        note(W, now, C_REDUCES, pending, r.scheduled, r.running, long_waiting, too_long)
+        note(W, now, C_DECIDED, room_mb, room_vc, cpu, wanted, count)
     if not _total(S, W, j, job.reduces_at, wanted, g.reduce_limit, now):
         return
     r.scheduled = wanted

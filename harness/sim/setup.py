@@ -42,7 +42,8 @@ class Delays:
     container_start_ms: int = 0
     #: Period of ``FairScheduler.update()``.
     update_ms: int = 500
-    #: A DAG whose later stage holds containers while the former one waits and none of it runs gives one back after this.
+    #: A DAG whose later stage holds containers while the former one waits and none of that runs gives one back after
+    #: this.
     reduce_preempt_ms: int = 5000
     #: Period at which an AM looks for tasks worth a speculative copy.
     speculation_ms: int = 1000
@@ -58,9 +59,9 @@ class MapReduceMaster:
     (`harness.model.jobs.Stage.slow_start`).
     """
 
-    #: ``yarn.app.mapreduce.am.job.reduce.rampup.limit``: the most of a job's resources that reduces get while maps wait.
+    #: ``yarn.app.mapreduce.am.job.reduce.rampup.limit``: most of a job's resources for reduces while maps wait.
     rampup_limit: float = 0.5
-    #: ``yarn.app.mapreduce.am.job.reduce.preemption.limit``: the most of them that reduces lose at once to starved maps.
+    #: ``yarn.app.mapreduce.am.job.reduce.preemption.limit``: most of them taken from reduces at once.
     preemption_limit: float = 0.5
     #: ``mapreduce.job.reducer.preempt.delay.sec``: how long maps wait without headroom until reduces are preempted.
     preempt_delay_s: float = 0.0
@@ -230,6 +231,8 @@ class SimResult:
     writes: list[tuple[float, dict[str, float]]] = field(default_factory=list)
     decisions: list[dict[str, Any]] = field(default_factory=list)
     script: dict[str, Any] | None = None  # with ``record_script``
+    #: With ``record_script``: what MapReduce's masters knew and decided (harness.sim.calls), for those who check it.
+    masters: list[dict[str, int]] | None = None
     #: Why the run could never have ended, in words: it was stopped ('': it was not).
     stuck: str = ""
     #: Why a policy's own keys were asked for in Python to the end, in words ('': they were not, or seldom).

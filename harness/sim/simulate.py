@@ -490,6 +490,7 @@ class Simulation:
             writes=self.writes,
             decisions=self.decisions,
             script=None if self.calls is None else self.calls.script,
+            masters=None if self.calls is None else self.calls.masters,
         )
 
 
