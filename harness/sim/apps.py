@@ -164,7 +164,7 @@ def speculate(W: Any, j: int, now: int) -> Any:
                 if run.task >= 0 and run.twin == -1 and now - run.start_ms > limit and run.end_ms > now:
                     if g.redo_left <= g.live_runs + inner_used(W):
                         break
-                    put_redo(W, j, s, run.task, run.attempt + 1, run.fails, c)
+                    put_redo(W, j, s, run.task, max(run.attempt, run.spent) + 1, run.fails, c)
                     run.twin = COPY_ASKED
                     found = True
                 c = run.st_next

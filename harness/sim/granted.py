@@ -53,6 +53,7 @@ def on_assigned(S: Any, W: Any, entry: Any, now: int) -> Any:
     run.stage = -1
     run.task = -1
     run.attempt = 0
+    run.spent = 0
     run.fails = 0
     run.will_fail = 0
     run.twin = -1
@@ -240,8 +241,9 @@ def on_completed(S: Any, W: Any, c: int, finished: Any, now: int) -> Any:
     if twin >= 0:
         W.runs[twin].twin = -1
         W.runs[twin].fails = fails
+        W.runs[twin].spent = max(W.runs[twin].spent, run.attempt, run.spent)
         return
-    put_redo(W, j, s, run.task, run.attempt + 1, fails, -1)
+    put_redo(W, j, s, run.task, max(run.attempt, run.spent) + 1, fails, -1)
     wake(W, j, now)
 
 

@@ -108,10 +108,11 @@ STAGE = record(
 #: One for each container slot of the scheduler. ``end_ms``: NEVER: not known (yet); ``at``: its end, in W.ends;
 #: ``twin``: the other of a speculative pair, -1; ``st_prev``: in the stage's, or the job's list of executors;
 #: ``hold_ms``: what end_ms would be if the stage were open; ``attempt``: draws of this number; ``fails``: attempts of
-#: the task that failed before; ``idle``: free slots of an executor; ``inner``: head of the executor's running tasks.
+#: the task that failed before; ``idle``: free slots of an executor; ``inner``: head of the executor's running tasks;
+#: ``spent``: the number of its copy that failed, below the next attempt's.
 RUN = record(
     "start_ms end_ms granted_ms node:i at:i twin:i job:i stage:i st_prev:i st_next:i live:i kind:i gen:i mb vc "
-    "hold_ms task attempt:i will_fail:i fails:i idle:i inner:i"
+    "hold_ms task attempt:i spent:i will_fail:i fails:i idle:i inner:i"
 )
 
 #: An attempt that has to be asked for again, or a speculative copy.

@@ -423,3 +423,16 @@ def test_a_preemption_pass_makes_room_for_its_own_records_alone() -> None:
     assert running > 900
     assert len(state.p) > running  # a pass was made
     assert len(state.c) <= 8 * running
+
+
+def test_a_failed_copy_is_not_drawn_again(cases: Any) -> None:
+    # Each copy of a straggler is an attempt of its own: one that fails does not make all that follow it fail.
+    faults = TaskFaults(failure=0.05, straggler=0.05, speculation=True)
+    tasks = simulate(replace(cases.mixed(faults=faults), record_tasks=True)).tasks
+    assert tasks is not None
+    failed = [
+        (int(tasks["job"][at]), int(tasks["stage"][at]), int(tasks["task"][at]), int(tasks["attempt"][at]))
+        for at in np.flatnonzero(tasks["outcome"] == 1)
+    ]
+    assert failed
+    assert len(set(failed)) == len(failed)
