@@ -45,6 +45,8 @@ SIMULATED: dict[str, Recipe] = {
     "ltyarn-small-simulated": _run("ltyarn-small"),
     "ltyarn": _run("ltyarn"),
     "ltyarn-thesis": _run("ltyarn-thesis"),
+    "ltyarn-hadoop": _run("ltyarn-hadoop"),
+    "ltyarn-hadoop-hierarchy": _run("ltyarn-hadoop-hierarchy"),
     "ltyarn-hierarchy": _run("ltyarn-hierarchy"),
     "t-wait": _run("t-wait"),
     "quantum": _run("quantum"),
