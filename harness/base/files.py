@@ -47,10 +47,10 @@ def writing(where: str | Path, hint: str = "check disk and rights") -> Iterator[
 
 @contextlib.contextmanager
 def locked(path: Path, *, wait: bool = True) -> Iterator[TextIO]:
-    """Holds a file's lock for as long as the context lasts; it goes with the process. The file is made if need be, and
-    can be added to.
+    """Hold a file's lock while the context lasts; the lock is released when the process ends.
 
-    Raises OSError, BlockingIOError where another has it and nobody is to ``wait``.
+    The file is created if it does not exist, and is open for appending. Raises OSError; BlockingIOError where another
+    process holds the lock and ``wait`` is False.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as handle:

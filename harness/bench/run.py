@@ -64,9 +64,11 @@ class ByUsage(Policy):
     name = "bench-by-usage"
 
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
+        """Order queues by this policy's keys, ignoring the tree; weights stay as they are."""
         return Plan(order=Order(measure="keys", flat=True))
 
     def key(self, queue: QueueView, counted: float, snapshot: Snapshot) -> float:
+        """Return the queue's allocated memory (MiB) per unit of entitlement."""
         return queue.allocated.memory_mb / queue.weight
 
 

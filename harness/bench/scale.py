@@ -150,8 +150,10 @@ def _dask() -> tuple[Any, Callable[[], None]] | None:
 
 
 def _run_cells(before: int, count: int, out: Path, executor: Any) -> tuple[float, float]:
-    """Runs of the demo's load, 200 virtual seconds each: after the first ones, (what they took on their workers, what
-    all of them took), seconds."""
+    """Measure `count` runs of the demo's load, 200 virtual seconds each, that follow the first `before` ones.
+
+    Returns the seconds that they took on their workers, summed, and the elapsed seconds of all of them.
+    """
     from harness.base.documents import read_yaml
     from harness.experiments.campaign.clusters import Place
     from harness.experiments.campaign.run import Watch, run_campaign

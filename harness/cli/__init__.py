@@ -105,10 +105,12 @@ class LazyGroup(click.Group):
     """A group whose commands are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands, in the order of the help page."""
         # Not list(COMMANDS): the module harness.cli.list, once imported, has that name here.
         return [*COMMANDS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return the command of this name; None if there is none."""
         if cmd_name not in COMMANDS:
             return None
         module, attribute = COMMANDS[cmd_name][0].split(":")
@@ -118,12 +120,14 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Resolve a command; for an unknown name, suggest the nearest ones."""
         try:
             return super().resolve_command(ctx, args)
         except click.exceptions.NoSuchCommand:
             raise click.exceptions.NoSuchCommand(args[0], possibilities=COMMANDS, ctx=ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands to the help page, grouped by purpose."""
         width = max(len(verb) for verb in COMMANDS)
         with formatter.section("Commands"):
             for title, group in GROUPS.items():

@@ -83,8 +83,10 @@ def _ports(settings: dict[str, Any]) -> dict[str, int]:
 
 @click.group()
 def cluster() -> None:
-    """A YARN cluster, here or on other hosts: up, status, doctor, down; adopt and release one that is there; grow and
-    shrink one of containers."""
+    """A YARN cluster, here or on other hosts: up, status, doctor, down.
+
+    Adopt and release a cluster that is already running; grow and shrink one of containers.
+    """
 
 
 @cluster.command(short_help="Start a cluster; wait until all its nodes are RUNNING.")

@@ -449,7 +449,10 @@ _ONE_REQUEST_S = 0.5
 
 
 def _load_numpy() -> None:
-    """numpy begins threads as it is loaded. They take no signals: one of these would end the controller out of turn."""
+    """Load numpy with signals blocked.
+
+    Its threads then take no signals: a signal in one of them would end the controller out of turn.
+    """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _Signals.WANTED)
     import numpy  # noqa: F401
 

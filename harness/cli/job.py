@@ -87,9 +87,11 @@ def run(
     as_json: bool,
     **sizes: Any,
 ) -> int:
-    """Run the program NAME. Inputs and output lie where this machine and all nodes see them alike (Spark's programs:
-    on this machine, and are copied into a Docker cluster), or in HDFS (MapReduce's). `tpch` runs Q1, Q9, Q12 and Q17 by
-    Spark, one after another, `hive` by Hive on Tez.
+    """Run the program NAME.
+
+    Inputs and output lie where this machine and all nodes see them alike (Spark's programs: on this machine, and are
+    copied into a Docker cluster), or in HDFS (MapReduce's). `tpch` runs Q1, Q9, Q12 and Q17 by Spark, one after
+    another, `hive` by Hive on Tez.
 
     Exit code 4 when the job fails or its answer is wrong, 5 when it does not end in time.
     """

@@ -106,6 +106,7 @@ class OutputFile(click.Path):
         super().__init__(path_type=Path, dir_okay=False, readable=False, allow_dash=True)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """Return the output path; fail early if it cannot be written."""
         path = Path(super().convert(value, param, ctx))  # type: ignore[arg-type]
         option = param.opts[-1] if param is not None else "the output"
         if ctx is not None and is_standard_output(path):
@@ -121,6 +122,7 @@ class OutputFolder(click.Path):
         super().__init__(path_type=Path, file_okay=False, readable=False)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """Return the folder's path; fail early if it cannot be written."""
         path = Path(super().convert(value, param, ctx))  # type: ignore[arg-type]
         option = param.opts[-1] if param is not None else "folder"
         check_output_folder(path, hint=f"choose another {option}")
@@ -137,8 +139,10 @@ def _reserve_for_json(context: click.Context, parameter: click.Parameter, value:
 
 
 def print_result(as_json: bool, document: Any, lines: Iterable[str], *, hang: int | None = None) -> None:
-    """The result of a command: its document with ``--json``, else lines of text (``hang``: as `echo_wrapped` has it;
-    None: whole)."""
+    """Print a command's result: its document with ``--json``, else lines of text.
+
+    ``hang`` is the indentation of continuation lines, as in `echo_wrapped`; None: lines are not wrapped.
+    """
     if as_json:
         print_json(document)
         return
@@ -170,8 +174,11 @@ def warn(remarks: Iterable[str]) -> None:
 
 
 def echo_wrapped(text: str, *, hang: int = 4, err: bool = False) -> None:
-    """A line on standard output (``err``: error): in a terminal broken at its width, what follows ``hang`` columns in;
-    else whole."""
+    """Print a line to standard output, or to standard error with ``err``.
+
+    In a terminal the line is wrapped at the terminal's width and continuation lines are indented by ``hang`` columns;
+    elsewhere it is not wrapped.
+    """
     err = err or output_is_a_file()
     click.echo(fitted(text, sys.stderr if err else sys.stdout, hang=hang), err=err)
 
@@ -202,6 +209,7 @@ class Number(click.FloatRange):
     """A finite number in a range: click's own lets NaN through, which is in every range."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number; fail if it is not finite."""
         found = super().convert(value, param, ctx)
         if not math.isfinite(found):
             self.fail(f"{value} is not a finite number.", param, ctx)
@@ -215,6 +223,7 @@ class Span(click.ParamType):  # type: ignore[type-arg]
     _UNITS: ClassVar[dict[str, float]] = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the duration in seconds."""
         found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([smhd]?)", str(value).strip())
         if found is None or not float(found[1]):
             return self.fail(f"{str(value)[:40]!r} is not a time: give seconds, or 90s, 5m, 2h, 7d.", param, ctx)
@@ -227,6 +236,7 @@ class Seeds(click.ParamType[list[int]]):
     name = "seeds"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
+        """Return the list of seeds."""
         first, dash, last = str(value).partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()):
             self.fail(

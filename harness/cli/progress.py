@@ -75,9 +75,11 @@ class RunProgress(_Bars):
             self.add(variant.name, variant.name, "waits")
 
     def step(self, variant: Any, at: Step) -> None:
+        """Show the progress of a run."""
         self.at(variant.name, at)
 
     def end(self, run: Ended) -> None:
+        """Show that a run has ended."""
         self.ended += 1
         makespan, wall = run.summary.get("makespan_s"), run.summary.get("wall_s", 0.0)
         took = f"{makespan:,.0f} s" if makespan is not None else f"{wall:.1f} s"
@@ -100,17 +102,21 @@ class CampaignProgress(_Bars):
         self.update("", total=count, completed=kept)
 
     def begin(self, cell: Cell, attempt: int) -> None:
+        """Show that an attempt at a cell begins."""
         self.add(cell.id, cell.name + (f" (attempt {attempt})" if attempt > 1 else ""), "starts")
 
     def says(self, cell: Cell, text: str) -> None:
+        """Show a message about a cell."""
         if self.bars is None:
             click.echo(f"{cell.name}: {text}", err=True)
         self.update(cell.id, at=text[:60])
 
     def step(self, cell: Cell, step: Step) -> None:
+        """Show the progress of a cell."""
         self.at(cell.id, step)
 
     def end(self, cell: Cell, told: ExecutorEvent, state: str) -> None:
+        """Show that a cell has ended, or that it will be retried."""
         if cell.id in self.tasks:
             self.bars.remove_task(self.tasks.pop(cell.id))
         if state == "waiting":

@@ -171,6 +171,7 @@ def _patient(find: Callable[[], T], every_s: float | None) -> T:
 
 
 def say(text: str) -> None:
+    """Print a message to standard error."""
     click.echo(text, err=True)
 
 

@@ -24,8 +24,10 @@ from harness.cli.output import (
 
 
 def name_of(trace: Path) -> str:
-    """What a replay's folder is called after: of a run directory (or its trace) the experiment and the run, else the
-    file."""
+    """Return the name of a replay's folder.
+
+    For a run directory (or its trace) it consists of the experiment and the run, else it is the file's name.
+    """
     if (trace / "trace.jsonl").exists():
         trace /= "trace.jsonl"
     if trace.name != "trace.jsonl":
@@ -89,11 +91,12 @@ def replay(
     no_report: bool,
     as_json: bool,
 ) -> None:
-    """Simulate TRACE (of `yarnfair record`, a run directory, SLS', Rumen's, a folder of job history files) under each
-    policy, and compare.
+    """Simulate TRACE under each policy, and compare.
 
-    Each figure is the mean of twenty phases of heartbeats and control, with their smallest and largest.
-    Writes the experiment that it runs as replay.yaml into the folder of the run directories: `yarnfair run` takes it.
+    TRACE is one of `yarnfair record`, a run directory, SLS', Rumen's, or a folder of job history files.
+
+    Each figure is the mean of twenty phases of heartbeats and control, with their smallest and largest. Writes the
+    experiment that it runs as replay.yaml into the folder of the run directories: `yarnfair run` takes it.
     """
     from harness.cli.run import split_policies, verdict, write_report
     from harness.experiments.resolve import load_experiment, variants_of

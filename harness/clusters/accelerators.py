@@ -36,8 +36,11 @@ MOST_NODES = 100
 
 @dataclass(frozen=True, slots=True)
 class NodeType:
-    """What nodes of a type are. ``cpus``: CPU limit (None: no limit), ``limit_mb``: the container's memory limit (MiB);
-    ``memory_mb`` and ``vcores``: what the NodeManager advertises."""
+    """What nodes of a type are.
+
+    ``cpus``: CPU limit (None: no limit); ``limit_mb``: the container's memory limit (MiB); ``memory_mb`` and
+    ``vcores``: what the NodeManager advertises.
+    """
 
     name: str
     memory_mb: int

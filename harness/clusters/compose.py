@@ -153,6 +153,7 @@ class DockerCluster(Cluster):
 
     @contextlib.contextmanager
     def share(self, name: str, beside: Path) -> Iterator[tuple[SharedFolder, str]]:
+        """Provide a folder of the volume that all containers mount, and the Python to run there."""
         state = self.known()
         with docker_client() as client:
             parts = self.containers(client, state)
@@ -164,6 +165,7 @@ class DockerCluster(Cluster):
 
     @classmethod
     def examine(cls, *, running: bool) -> Iterator[Finding]:
+        """Check that Docker and its compose plugin are installed and usable."""
         if shutil.which("docker") is None:
             yield Finding("docker", "problem", "no docker on the PATH", "install Docker and its compose plugin")
             return
@@ -186,6 +188,7 @@ class DockerCluster(Cluster):
 
     @classmethod
     def examine_ports(cls, given: Mapping[str, int]) -> Iterator[Finding]:
+        """Check Hadoop's usual ports for conflicts."""
         taken = [port for port in (8088, 8032, 8033) if port_taken(port)]
         if taken and not given:
             yield Finding(
@@ -197,20 +200,24 @@ class DockerCluster(Cluster):
 
     @classmethod
     def disk(cls, folder: Path) -> Path:
+        """Return the folder in which Docker stores its data."""
         with docker_client() as client:
             return Path(client.info().get("DockerRootDir", "/"))
 
     @classmethod
     def logs(cls, status: ClusterStatus) -> str:
+        """Return the command that shows the daemons' logs."""
         return "docker logs CONTAINER"
 
     @classmethod
     def software_fingerprint(cls) -> Mapping[str, Any]:
+        """Return hashes of the files that the image and the cluster are built from."""
         # The image that runs is built from these files: `up` builds it again where its label says otherwise.
         compose = hashlib.sha256(data_path("docker", "compose.yaml").read_bytes()).hexdigest()
         return {"image": image_sources(), "compose": compose}
 
     def software(self) -> Mapping[str, Any]:
+        """Return the id and source hash of the image that runs; empty if the RM's container is gone."""
         state = self.known()
         with docker_client() as client:
             for container in self.containers(client, state):

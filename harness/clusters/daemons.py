@@ -38,7 +38,7 @@ _OPENS = [
 
 
 def java_program() -> str:
-    """This machine's ``java``. InputError where there is none."""
+    """Return the path of this machine's ``java``; raise InputError if there is none."""
     java = shutil.which("java")
     if java is None:
         raise InputError("no Java on the PATH", hint="install a JRE 17 (openjdk-17-jre-headless)")

@@ -70,6 +70,7 @@ class HostsFolder(SharedFolder):
                 raise Unreachable(f"no host of the cluster answers: {first.what}", where=first.where, hint=first.hint)
 
     def read(self, name: str) -> bytes | None:
+        """Return a file's content from the first host that has it; None if no host has it."""
         path = posixpath.join(self.path, name)
         with self._lock:
             known = self._where.get(name)
@@ -125,6 +126,7 @@ class HostsFolder(SharedFolder):
         self._troubles.append(error.line())
 
     def remove(self) -> None:
+        """Remove the folder from every host that answers."""
         with self._lock:
             for member in self._members:
                 # A host that does not answer keeps its copy of the folder.

@@ -58,6 +58,8 @@ class AccessSpec(Strict):
 
 
 class DefaultsSpec(AccessSpec):
+    """The inventory's defaults, which hosts may override: access, installation folder, Java, timeout (s)."""
+
     known_hosts: str | None = None
     folder: Folder = "/opt/yarnfair"
     java: Folder | None = None
@@ -126,6 +128,7 @@ class Host:
 
     @property
     def name(self) -> str:
+        """The host's name in the inventory."""
         return self.access.name
 
 
@@ -137,10 +140,12 @@ class Inventory:
 
     @property
     def rm(self) -> Host | None:
+        """The ResourceManager's host; None if the inventory names none."""
         return next((host for host in self.hosts if "rm" in host.roles), None)
 
     @property
     def nodes(self) -> tuple[Host, ...]:
+        """The hosts that run a NodeManager."""
         return tuple(host for host in self.hosts if "nm" in host.roles)
 
     def document(self) -> dict[str, Any]:

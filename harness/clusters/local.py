@@ -128,15 +128,18 @@ class LocalCluster(Cluster):
 
     @contextlib.contextmanager
     def share(self, name: str, beside: Path) -> Iterator[tuple[SharedFolder, str]]:
+        """Provide a folder of this machine, and the Python to run there."""
         yield LocalFolder(beside / name), sys.executable
 
     @classmethod
     def examine(cls, *, running: bool) -> Iterator[Finding]:
+        """Check that Java and Hadoop's jars are available."""
         yield _java()
         yield examine_jars()
 
     @classmethod
     def software_fingerprint(cls) -> Mapping[str, Any]:
+        """Return the version of this machine's Java."""
         return {"java": _java_words()}
 
     def _runs(self, state: ClusterState) -> bool:

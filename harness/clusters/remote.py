@@ -66,6 +66,7 @@ class Remote:
 
     @property
     def name(self) -> str:
+        """The host's name in the inventory and its address."""
         return f"{self.host.name} ({self.host.access.host})"
 
     # --- the connection ---

@@ -49,6 +49,8 @@ marked
 
 @dataclass(frozen=True, slots=True)
 class Found:
+    """What an examination of a host found: the path of Java's home and the free ports."""
+
     java: str
     ports: list[int]
 
@@ -119,6 +121,7 @@ def _class_path(role: str, home: str, lib: str) -> str:
 
 
 def configure(host: Host, rm: Host, state: ClusterState, ports: Mapping[str, int], lib_name: str) -> None:
+    """Write a host's configuration files and create the cluster's folders there."""
     home = home_of(host, state)
     with Remote(host) as remote:
         folders = [posixpath.join(home, name) for name in ("rm", "nm", "scheduler", "logs", "tmp", "local", "userlogs")]
@@ -145,6 +148,7 @@ def configure(host: Host, rm: Host, state: ClusterState, ports: Mapping[str, int
 
 
 def launch(host: Host, role: str, state: ClusterState, progress: Progress) -> None:
+    """Start a daemon (``rm`` or ``nm``) on a host."""
     home = home_of(host, state)
     java_home = state.remote["java"][host.name]
     conf, lib = posixpath.join(home, role), posixpath.join(host.folder, state.remote["lib"])
@@ -195,6 +199,7 @@ def running(host: Host, role: str, state: ClusterState) -> tuple[str, float] | N
 
 
 def words_of(host: Host, role: str, state: ClusterState) -> str:
+    """Return the last lines of a daemon's log, or why it cannot be read."""
     log = posixpath.join(home_of(host, state), "logs", f"{role}.log")
     try:
         with Remote(host) as remote:
@@ -204,10 +209,12 @@ def words_of(host: Host, role: str, state: ClusterState) -> str:
 
 
 def home_of(host: Host, state: ClusterState) -> str:
+    """Return the path of the cluster's folder on a host."""
     return posixpath.join(host.folder, state.mark)
 
 
 def mark_of(host: Host, state: ClusterState) -> str:
+    """Return the mark by which a host's processes of this cluster are recognised."""
     # A mark for each host: several of them may be one machine.
     return f"{state.mark}-{host.name}"
 

@@ -54,6 +54,7 @@ class LocalFolder(SharedFolder):
         self.path = str(self.folder)
 
     def write(self, files: Mapping[str, bytes]) -> None:
+        """Write files into the folder, replacing those of the same names."""
         with writing(self.path):
             self.folder.mkdir(parents=True, exist_ok=True)
             for name, content in files.items():
@@ -63,11 +64,13 @@ class LocalFolder(SharedFolder):
             self.folder.chmod(OPEN_MODE)
 
     def read(self, name: str) -> bytes | None:
+        """Return a file's content; None if it does not exist."""
         with reading(f"{self.path}/{name}"), contextlib.suppress(FileNotFoundError):
             return (self.folder / name).read_bytes()
         return None
 
     def remove(self) -> None:
+        """Remove the folder with all that it contains; errors are ignored."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -89,11 +92,14 @@ class ContainerFolder(SharedFolder):
         return ContainerFolder(self.container, f"{self.path.rpartition('/')[0]}/{name}")
 
     def write(self, files: Mapping[str, bytes]) -> None:
+        """Write files into the folder."""
         self.put(files)
 
     def put(self, files: Mapping[str, bytes], folders: Iterable[str] = ()) -> int:
-        """Puts files and empty folders there, by their paths below it, which everybody may write into; when the files
-        were changed, seconds since 1970. Raises InputError."""
+        """Write files and empty folders, given by their paths below this folder; everybody may write into the folders.
+
+        Returns the files' modification time, seconds since 1970. Raises InputError.
+        """
         packed, now, root = io.BytesIO(), int(time.time()), PurePosixPath(self.path).name
         wanted = {PurePosixPath(name) for name in folders} | {PurePosixPath(name).parent for name in files}
         above = {part for path in wanted for part in (path, *path.parents) if str(part) != "."}
@@ -111,6 +117,7 @@ class ContainerFolder(SharedFolder):
         return now
 
     def read(self, name: str) -> bytes | None:
+        """Return a file's content; None if it does not exist."""
         return next((content for _, _, content in self.members(name)), None)
 
     def members(self, name: str, *, contents: bool = True) -> list[tuple[str, int, bytes]]:

@@ -66,6 +66,7 @@ class RemotePlace(OverSftp):
 
     @property
     def name(self) -> str:  # type: ignore[override]
+        """The host's name in the inventory and the file's path."""
         return f"{self.host.name}:{self.path}"
 
     @contextmanager
@@ -97,8 +98,11 @@ class SshCluster(Cluster):
         return self._given
 
     def _hosts_of(self, state: ClusterState) -> Inventory:
-        """The hosts that the cluster was brought up on. Those that the given inventory names, too, are reached as it
-        says: keys and ports change. KeyError, TypeError or ValueError for a state without hosts."""
+        """Return the hosts that the cluster was started on.
+
+        Access settings of the given inventory take precedence, because keys and ports change. Raises KeyError,
+        TypeError or ValueError for a state without hosts.
+        """
         stored = restored(state.remote["inventory"])
         given = {(host.name, host.access.host): host for host in self._given.hosts} if self._given is not None else {}
         hosts = (
@@ -284,6 +288,10 @@ class SshCluster(Cluster):
 
     @contextmanager
     def share(self, name: str, beside: Path) -> Iterator[tuple[SharedFolder, str]]:
+        """Provide a folder on every NodeManager's host, and the Python to run there.
+
+        The folder is removed at the end of the context.
+        """
         hosts = HostsFolder(self.inventory().nodes, f"/tmp/yarnfair-{name}-{self.known().mark[:12]}")
         try:
             yield hosts, hosts.python()
@@ -298,6 +306,7 @@ class SshCluster(Cluster):
 
     @classmethod
     def logs(cls, status: ClusterStatus) -> str:
+        """Tell where the daemons' logs are."""
         return f"look into logs/ in the cluster's folder on its host (the RM's: beside {status.scheduler_folder})"
 
     def place(self) -> ConfigStore:
@@ -318,8 +327,10 @@ class SshCluster(Cluster):
         admin: tuple[str, int] | None = None,
         client: tuple[str, int] | None = None,
     ) -> ClusterStatus:
-        """Takes a running cluster as it is: tunnels to its RM, and a backup of its allocation file that `release` puts
-        back. Nothing else of it is ever touched. Addresses are as the RM's host sees them."""
+        """Adopt a running cluster: open tunnels to its RM and back up its allocation file, which `release` restores.
+
+        Nothing else of the cluster is ever changed. Addresses are as the RM's host sees them.
+        """
         inventory = self._given
         if inventory is None or inventory.rm is None:
             raise InputError("no host has the role rm", where="--inventory", hint="give the RM's host roles: [rm]")

@@ -170,8 +170,10 @@ class StateFolder:
 
 
 def not_ended(left: Sequence[object], folder: StateFolder, *, hint: str = "again, or end it by hand") -> InputError:
-    """The error of an ``up`` that finds an earlier cluster which cannot be ended. Its state must stay: nothing else
-    knows what still runs."""
+    """Return the error of an ``up`` that finds an earlier cluster which cannot be ended.
+
+    The earlier cluster's state must stay: nothing else knows which processes still run.
+    """
     more = f" and {len(left) - 3} more" if len(left) > 3 else ""
     return InputError(
         f"an earlier cluster could not be ended: {', '.join(map(str, left[:3]))}{more}",

@@ -72,6 +72,7 @@ class Prepared:
 
     @property
     def changed(self) -> bool:
+        """Whether writing would change anything."""
         return self.before != self.after
 
 

@@ -21,4 +21,5 @@ class SteadyClock:
         self._base_s = now_s - time.monotonic()
 
     def __call__(self) -> float:
+        """Return the time, seconds since 1970."""
         return self._base_s + time.monotonic()

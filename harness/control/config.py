@@ -88,6 +88,7 @@ class HttpSpec(Strict):
         return self
 
     def options(self, deadline_s: float) -> HttpOptions:
+        """Return the options of a client whose requests end within `deadline_s` seconds."""
         tickets = {"auth": "spnego", **self.kerberos.model_dump()} if self.kerberos else {}
         return HttpOptions(deadline_s=deadline_s, attempts=2, **{**self.model_dump(exclude={"kerberos"}), **tickets})
 

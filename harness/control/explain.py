@@ -16,6 +16,7 @@ _OLD_S = 60.0
 
 
 def percent(part: float) -> str:
+    """Format a fraction as a percentage with one decimal."""
     return f"{100 * part:.1f} %"
 
 

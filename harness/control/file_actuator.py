@@ -295,8 +295,10 @@ class FileActuator(BaseActuator):
             self.texts.setdefault(path, {})[OPENED] = None
 
     def write(self, prepared: Prepared, still: Callable[[], None] = always) -> None:
-        """Puts a prepared file in its place, unless somebody else was faster (FileChanged). ``still``: as for
-        `ConfigStore.write`. Raises InputError."""
+        """Replace the file by the prepared one, unless somebody else has changed it since (FileChanged).
+
+        ``still``: as for `ConfigStore.write`. Raises InputError.
+        """
         if prepared.changed:
             self.place.write(prepared.after, before=prepared.before, still=still)
             self._data, self._file, self._drafted = prepared.after, prepared.says, None

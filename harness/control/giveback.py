@@ -40,7 +40,7 @@ class Release:
         For a person: what is written and in force.
     failed
         Whether something is not as the administrator has it, so that somebody must act.
-    notes
+    notes : tuple
         What went wrong beside it, by kind: none of it keeps the administrator's values from being restored.
     prepared
         What was written.

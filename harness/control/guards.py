@@ -85,8 +85,11 @@ class GuardWatch:
         return ""
 
     def _waited_s(self, queue: QueueView, now_s: float) -> float:
-        """How long it is known to have been given nothing. Without counts of containers one that ends and one that
-        starts between two looks do not show: of a queue that holds some it is not known then."""
+        """Return how long (s) the queue is known to have received nothing.
+
+        Without counts of containers, one that ends and one that starts between two polls do not show: for a queue that
+        holds some, the time is then not known.
+        """
         if queue.backlog_since_s is None or (queue.allocated.memory_mb > 0 and queue.ended_containers is None):
             return 0.0
         return now_s - max(queue.backlog_since_s, queue.last_start_s or 0.0, self._since_s or 0.0)

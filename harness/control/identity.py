@@ -26,8 +26,10 @@ class OtherCluster(InputError):
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """What ResourceManagers of one cluster share. ``name``: ``yarn.resourcemanager.cluster-id`` ('': not known);
-    ``hosts``: of its nodes (empty: not known)."""
+    """What ResourceManagers of one cluster share.
+
+    ``name``: ``yarn.resourcemanager.cluster-id`` ('': not known); ``hosts``: the hosts of its nodes (empty: not known).
+    """
 
     name: str = ""
     hosts: frozenset[str] = frozenset()

@@ -157,9 +157,10 @@ class RmPoller:
         return self._observed(snapshot)
 
     def check_cluster(self) -> None:
-        """Before what the RM itself keeps is read or changed: is it of the cluster that is known?
+        """Check that the RM belongs to the known cluster, before what the RM itself keeps is read or changed.
 
-        One request, unless another RM answers than before. Raises OtherCluster, ClocksDiffer, and what asking raises.
+        One request, unless another RM answers than before. Raises OtherCluster, ClocksDiffer, and what the request
+        raises.
         """
         info = self.client.rest.info()
         self._on_info(info)
@@ -171,8 +172,10 @@ class RmPoller:
 
     @property
     def refused(self) -> dict[str, int]:
-        """Applications of the last look that the RM refused: failed before they were ever given a container -> when,
-        ms of its clock."""
+        """Return the applications of the last poll that the RM refused, and when (ms of its clock).
+
+        They failed before they were ever given a container.
+        """
         return {
             app.id: app.finished_ms
             for app in self._last_apps

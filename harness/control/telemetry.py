@@ -44,6 +44,7 @@ class Log:
         self._stream, self.in_json = stream, log_format == "json"
 
     def __call__(self, level: str, event: str, text: str, **fields: Any) -> None:
+        """Write one event; secrets are masked."""
         stamp = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         if self.in_json:
             line = json.dumps({"time": stamp, "level": level, "event": event, "text": text, **fields}, default=str)
@@ -70,6 +71,7 @@ class TickLog:
         self._same_s = -math.inf
 
     def __call__(self, report: TickReport) -> None:
+        """Log a tick's alarms, then its decision."""
         # Why comes before what was done about it.
         self._tell_alarms(report)
         record = report.record
@@ -186,6 +188,7 @@ class Metrics:
             self._server = None
 
     def __call__(self, report: TickReport) -> None:
+        """Update the metrics from a tick's report."""
         done = "shadow" if report.shadow else "written"
         self._ticks.labels("alarm" if report.alarms else done if report.record else "unchanged").inc()
         self._tick_s.observe(report.took_s)

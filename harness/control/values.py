@@ -18,6 +18,7 @@ Values = dict[str, Any]
 
 
 def values_of(settings: QueueSettings | None) -> Values:
+    """Return a queue's settings as JSON values by attribute; None for what is not set."""
     if settings is None:
         return dict.fromkeys(ATTRIBUTES)
     least, most = settings.min_resources, settings.max_resources
@@ -50,10 +51,12 @@ def finite(weight: Any) -> float:
 
 
 def resource_of(value: Any) -> Resource:
+    """Return the resource of a JSON value ``[MiB, vcores]``; zero for None."""
     return Resource() if value is None else Resource(int(value[0]), int(value[1]))
 
 
 def limit_of(value: Any) -> ResourceLimit | None:
+    """Return the limit of a JSON value: absolute amounts, or fractions of the cluster; None for None."""
     if value is None:
         return None
     if isinstance(value, dict):

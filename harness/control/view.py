@@ -99,8 +99,11 @@ class View:
 
 
 def head(view: View) -> dict[str, Any]:
-    """What documents say of a view first: of when and whence it is, which policy, in which unit, and how far the
-    controller goes: `mode`, why and when a guard has released, `given_back`."""
+    """Return the fields with which every document about a view begins.
+
+    The time and source, policy, unit, and how far the controller goes: `mode`, why and when a guard has released,
+    `given_back`.
+    """
     released = {"why": view.released, "time_s": view.released_s} if view.released else None
     return {
         **{name: getattr(view, name) for name in ("time_s", "source", "policy")},

@@ -345,8 +345,11 @@ class Controller(Tenure):
             self.core.forget_written()
 
     def _tell_traps(self) -> None:
-        """A trap that keeps from writing lasts until it is mended (in a shadow too: it is to be tried there first); of
-        another a person is told once."""
+        """Report traps in the allocation file.
+
+        A trap that prevents writing is reported until it is fixed (in shadow mode, too: that is where it should be
+        found first); of any other the user is told once.
+        """
         try:
             traps = self._traps()
         except YarnfairError:
@@ -530,8 +533,10 @@ class Controller(Tenure):
         return following
 
     def _touch(self) -> None:
-        """The file once more as it is. An RM that was loading when the file was replaced takes it for loaded, and looks
-        again only when it is newer."""
+        """Write the file again unchanged.
+
+        An RM that was loading when the file was replaced takes it for loaded, and looks again only when it is newer.
+        """
         with self._alarmed("actuation"):
             self.actuator.touch()
             self._checked("actuation")

@@ -66,8 +66,11 @@ class KindVariant:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A cluster that is there already: the ResourceManager's addresses, where its allocation file lies, and a folder
-    that this machine and all nodes see under the same path. ``rm`` None: one is brought up."""
+    """A cluster that is already running.
+
+    The ResourceManager's addresses, the path of its allocation file, and a folder that this machine and all nodes see
+    under the same path. ``rm`` None: a cluster is brought up.
+    """
 
     rm: str | None = None
     admin: str | None = None
@@ -127,10 +130,12 @@ class Loaded:
 
     @property
     def name(self) -> str:
+        """The experiment's name."""
         return str(self.spec.experiment)
 
     @property
     def kind(self) -> Kind:
+        """The experiment type of the file."""
         return kind_of(self.document)
 
     def described(self) -> dict[str, Any]:
@@ -160,6 +165,7 @@ class Ended:
 
     @property
     def name(self) -> str:
+        """The variant's name."""
         return str(self.variant.name)
 
     def document(self) -> dict[str, Any]:

@@ -47,8 +47,9 @@ def _file_hash(path: Path) -> str:
 
 
 def resolved_document(spec: Experiment, loads: Sequence[QueueLoad]) -> dict[str, Any]:
-    """All that an experiment's figures depend on but policies and seeds. A key that is absent or null is left out, so
-    that a new one that may be absent changes no hash.
+    """Return everything that an experiment's figures depend on except policies and seeds.
+
+    A key that is absent or null is left out, so that a new optional key changes no hash.
     """
     left_out = {"policies", "seed", "workloads", "period_s"}
     document = spec.model_dump(mode="json", exclude=left_out, exclude_none=True)

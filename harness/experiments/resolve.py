@@ -47,6 +47,7 @@ class Variant(KindVariant):
     scheduler: SchedulerName = "fair"
 
     def of_policy(self) -> dict[str, Any]:
+        """Return how the policy acts (period in s, mode, scheduler), without what is default."""
         found: dict[str, Any] = {"period_s": self.period_s} if self.mode == "outside" else {}
         found |= {name: True for name in ("in_rm", "poll") if getattr(self, name)}
         return found | ({"scheduler": self.scheduler} if self.scheduler != "fair" else {})

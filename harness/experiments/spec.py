@@ -193,9 +193,12 @@ class PolicyUse(PolicySpec):
 
 
 class ActuationSpec(Strict):
-    """How a weight from outside takes effect: ``delay_s`` after it is written (the admin RPC), or, with ``poll_s``,
-    when the RM's own poll finds the file. ``max_ratio``: weights are within this ratio of the entitlements (null: as
-    the policy has them). What the simulated controller knows of ``task_lengths``: `SimSetup`."""
+    """How a weight from outside takes effect.
+
+    ``delay_s`` after it is written (the admin RPC), or, with ``poll_s``, when the RM's own poll finds the file.
+    ``max_ratio``: weights are within this ratio of the entitlements (null: as the policy has them). What the simulated
+    controller knows of ``task_lengths``: see `SimSetup`.
+    """
 
     delay_s: Seconds = 0.02
     """From writing a weight to its effect (the admin RPC)."""
@@ -245,8 +248,11 @@ class FaultsSpec(Strict):
 
 
 class ShuffleSpec(Strict):
-    """The network as MRv1's reduces see it: MB/s into a node and through the cluster (0: no limit);
-    ``mb_per_map``: what a map leaves for the reduces, by job type (``default`` for the others)."""
+    """The network as MRv1's reduces see it.
+
+    MB/s into a node and through the cluster (0: no limit); ``mb_per_map``: what a map leaves for the reduces, by job
+    type (``default`` for the others).
+    """
 
     node_mb_s: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0
     """Into a node; 0: no limit."""
@@ -286,8 +292,11 @@ class SlotsSpec(Strict):
 
 
 class LimitsSpec(Strict):
-    """``duration_s``: the run is watched that long and then cut, as meant. ``time_limit_s``: a run that has not ended
-    by then has timed out (exit code 5). Virtual time."""
+    """Limits of a run, in virtual seconds.
+
+    ``duration_s``: the run is observed that long and then cut, as intended. ``time_limit_s``: a run that has not ended
+    by then has timed out (exit code 5).
+    """
 
     duration_s: Positive | None = None
     """The run is cut after this time, as intended; none: it runs to its end."""
@@ -355,6 +364,7 @@ class Experiment(Strict):
 
     @property
     def seeds(self) -> list[int]:
+        """The seeds as a list."""
         return self.seed if isinstance(self.seed, list) else [self.seed]
 
     def all_queues(self) -> dict[str, QueueSpec]:

@@ -182,9 +182,11 @@ class Yarn(Kind):
     backends = ("sim", *BACKENDS)
 
     def load(self, document: YamlDocument) -> LoadedExperiment:
+        """Read and check an experiment file. Raises InputError."""
         return load_experiment(document.file, document)
 
     def variants(self, experiment: LoadedExperiment, asked: Selection = EVERYTHING) -> list[Variant]:
+        """Return the runs that the file and the selection describe."""
         if not asked.real:
             return variants_of(experiment, policies=asked.policies, settings=asked.settings, seeds=asked.seeds)
         from harness.experiments.real.start import real_policies, real_variants
@@ -195,6 +197,7 @@ class Yarn(Kind):
     def check(
         self, experiment: LoadedExperiment, variants: Sequence[Variant], backend: str, target: Target | None
     ) -> None:
+        """Check that the variants can run on the backend. Raises InputError or CallError."""
         check_programs(experiment, backend)
         if backend == "sim":
             check_stages(experiment)
@@ -210,10 +213,12 @@ class Yarn(Kind):
             check_policies(variants, backend, target or Target())
 
     def size(self, experiment: LoadedExperiment, variant: Variant) -> int | None:
+        """Return the number of containers that a run needs; None if it is not known in advance."""
         jobs, count = jobs_of(experiment, variant.seed)
         return None if count is None else sum(1 + sum(stage.tasks for stage in job.stages) for job in jobs)
 
     def limits_s(self, experiment: LoadedExperiment) -> tuple[float | None, float | None]:
+        """Return the planned duration and the time limit, seconds (None: none)."""
         limits = experiment.spec.limits
         return limits.duration_s, limits.time_limit_s
 
@@ -235,6 +240,7 @@ class Yarn(Kind):
         directory: RunDirectory,
         on_step: Callable[[Step], None] | None = None,
     ) -> Outcome:
+        """Simulate one variant and write its run directory."""
         return run_variant(experiment, variant, directory, on_step, self.simulate)
 
     def on_cluster(
@@ -245,6 +251,7 @@ class Yarn(Kind):
         target: Target,
         says: Callable[[str], None],
     ) -> AbstractContextManager[Runner]:
+        """Return a context that runs variants on a real cluster."""
         from harness.experiments.real.runner import real_runner
 
         return real_runner(experiment, variants, backend, target, says)
@@ -260,10 +267,12 @@ class Yarn(Kind):
             run.summary = add_speedups(run.summary, static.get(run.variant.seed))
 
     def sentences(self, experiment: LoadedExperiment, ended: Sequence[Ended]) -> list[str]:
+        """Return the conclusions about the runs that succeeded, as sentences."""
         well = [run for run in ended if run.exit_code == 0]
         return sentences(called("experiments", experiment.document.file), _ran(well))
 
     def reference(self, ended: Sequence[Ended]) -> str | None:
+        """Return the run that others are compared with; None if there is none."""
         return reference(_ran(ended))
 
 

@@ -1,0 +1,1 @@
+"""Jobs: workloads, the programs that they consist of, their engines and their data."""

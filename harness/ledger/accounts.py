@@ -401,8 +401,11 @@ class RmAccounts:
     def _since_first_look(
         self, account: AppAccount, look: AppObservation, now_s: float, memory: float, vcores: float
     ) -> tuple[float, float]:
-        """How much of what a figure rose by an application has used since the first look, which found its RM being
-        recovered: a node that was late brings containers with all that they have used."""
+        """Return how much of a figure's rise an application has used since the first poll.
+
+        The first poll found the RM being recovered: a node that registers late brings containers with all that they
+        have used.
+        """
         end_s = _end_s(account, look, now_s)
         gap_s, away_s = end_s - account.moved_s, end_s - (account.lost_from_s or 0.0)
         possible = _held_for(account.held.at_least(look.held), gap_s + CACHE_S)
@@ -423,8 +426,11 @@ class RmAccounts:
         return _held_for(account.held, min(until_s - account.moved_s, self._reach_s))
 
     def _move(self, account: AppAccount, queue: str) -> None:
-        """What an application uses from now on is its new queue's. What was assumed of it so far has been reported for
-        the old one: it stays there, and the new one is charged that much less of what the figure shows next."""
+        """Charge what an application uses from now on to its new queue.
+
+        What was assumed of it so far has been reported for the old queue and stays there; the new one is charged that
+        much less of what the figure shows next.
+        """
         self._add(account.queue, *account.assumed)
         account.ahead = Usage(*(sum(both) for both in zip(account.ahead, account.assumed, strict=True)))
         account.assumed, account.queue = _NOTHING, queue

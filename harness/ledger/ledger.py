@@ -367,8 +367,11 @@ class Ledger:
         return np.maximum(memory / r.memory_mb if r.memory_mb else nothing, vcores / r.vcores if r.vcores else nothing)
 
     def _join(self, active: Collection[str]) -> None:
-        """What leaves that are new to the ledger begin with: as much for their weight as the most that another active
-        leaf has counted; of all leaves where no other is active."""
+        """Initialise leaves that are new to the ledger.
+
+        A new leaf begins with as much for its weight as the most that another active leaf has counted; of all leaves
+        where no other is active.
+        """
         place, is_late = self._place, self._late
         late = [leaf for leaf in active if is_late[place[leaf]]]
         if not late:
@@ -383,7 +386,7 @@ class Ledger:
             self._begin(newcomers, [leaf for leaf in active if self._arrived[self._place[leaf]]])
 
     def _begin(self, leaves: Collection[str], beside: Collection[str]) -> None:
-        """phi of leaves: as much for their weight as the most that one of those ``beside`` them has counted."""
+        """Set phi of leaves to as much for their weight as the most that one of those ``beside`` them has counted."""
         counted, weights = self.counted(), self._weights
         highest = max((counted[leaf] / weights[leaf] for leaf in beside), default=0.0)
         for leaf in leaves:

@@ -172,16 +172,20 @@ class AllocationFile:
         return name in self._configured
 
     def weight(self, name: str) -> float:
+        """Return the queue's weight; 1 if not set."""
         weight = self._of(name).weight
         return 1.0 if weight is None else weight
 
     def min_resources(self, name: str) -> Resource:
+        """Return the queue's minimum share; zero if not set."""
         return self._of(name).min_resources or ZERO
 
     def max_resources(self, name: str) -> ResourceLimit:
+        """Return the queue's maximum resources, or the file's default."""
         return self._of(name).max_resources or self.queue_max_resources_default
 
     def max_child_resources(self, name: str) -> ResourceLimit | None:
+        """Return the maximum resources of the queue's dynamic children; None if not set."""
         return self._of(name).max_child_resources
 
     def max_container_allocation(self, name: str) -> Resource:
@@ -189,17 +193,21 @@ class AllocationFile:
         return self._of(name).max_container_allocation or UNBOUNDED
 
     def max_running_apps(self, name: str) -> int:
+        """Return the queue's limit of running applications, or the file's default."""
         limit = self._of(name).max_running_apps
         return self.queue_max_apps_default if limit is None else limit
 
     def max_am_share(self, name: str) -> float:
+        """Return the part of the queue's fair share that AMs may take, or the file's default."""
         share = self._of(name).max_am_share
         return self.queue_max_am_share_default if share is None else share
 
     def max_user_apps(self, user: str) -> int:
+        """Return the user's limit of running applications, or the file's default."""
         return self.user_max_apps.get(user, self.user_max_apps_default)
 
     def scheduling_policy(self, name: str) -> QueuePolicy:
+        """Return the queue's scheduling policy, or the file's default."""
         return self._of(name).scheduling_policy or self.default_scheduling_policy
 
 

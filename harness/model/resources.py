@@ -24,11 +24,11 @@ class Resource:
         return Resource(self.memory_mb * count, self.vcores * count)
 
     def within(self, limit: Resource) -> Resource:
-        """This, in each component no more than the limit."""
+        """Return the component-wise minimum of this resource and the limit."""
         return Resource(min(self.memory_mb, limit.memory_mb), min(self.vcores, limit.vcores))
 
     def at_least(self, least: Resource) -> Resource:
-        """This, in each component no less than `least`."""
+        """Return the component-wise maximum of this resource and `least`."""
         return Resource(max(self.memory_mb, least.memory_mb), max(self.vcores, least.vcores))
 
     def fits_in(self, other: Resource) -> bool:
@@ -54,8 +54,11 @@ UNBOUNDED = Resource(2**63 - 1, 2**31 - 1)
 
 
 def increments(conf: Mapping[str, Any]) -> Resource:
-    """By which the Fair Scheduler rounds asks up: ``yarn.resource-types.*.increment-allocation``, the older
-    ``yarn.scheduler.increment-allocation-*``, Hadoop's default."""
+    """Return the increments to which the Fair Scheduler rounds requests up.
+
+    ``yarn.resource-types.*.increment-allocation``, else the older ``yarn.scheduler.increment-allocation-*``, else
+    Hadoop's default.
+    """
 
     def of(name: str, older: str, default: int) -> int:
         given = conf.get(f"yarn.scheduler.increment-allocation-{older}", default)

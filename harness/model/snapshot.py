@@ -137,10 +137,13 @@ class LateViews(Mapping[str, QueueView]):
         return name in self._names
 
     def keys(self) -> KeysView[str]:
+        """Return the queues' names; no view is created."""
         return self._names.keys()
 
     def values(self) -> ValuesView[QueueView]:
+        """Return all views."""
         return self._all().values()
 
     def items(self) -> ItemsView[str, QueueView]:
+        """Return all names and views."""
         return self._all().items()

@@ -31,12 +31,15 @@ class Reader:
         self.nodes = 0
 
     def where(self, node: yaml.Node) -> str:
+        """Return the node's file and line, for messages."""
         return f"{self.source}:{node.start_mark.line + 1}"
 
     def fail(self, node: yaml.Node | None, what: str, hint: str | None = None) -> InputError:
+        """Return the error for a node; the caller raises it."""
         return InputError(what, where=self.source if node is None else self.where(node), hint=hint)
 
     def count(self, node: yaml.Node) -> None:
+        """Count a value; raise InputError when anchors expand to too many."""
         # Anchors let a short text stand for an endless document.
         self.nodes += 1
         if self.nodes > MAX_NODES:
@@ -106,6 +109,7 @@ class Fields(Mapping[str, yaml.Node]):
                 raise self.fail(f"{self.what} has no {name}" if self.place else f"has no {name}", hint)
 
     def mapping(self, name: str, what: str | None = None, known: Collection[str] | None = None) -> Fields:
+        """Return a field that is a mapping. Raises InputError."""
         return self.reader.mapping(self[name], what or name, known, self.found[name][0])
 
     def some(self, name: str, what: str | None = None) -> Fields:
@@ -135,6 +139,7 @@ class Fields(Mapping[str, yaml.Node]):
         return self.above_zero("weight", f"the weight of {shown(name)}", "weights are above 0")
 
     def above_zero(self, name: str, what: str, hint: str = "give a number above 0") -> Fraction:
+        """Return a field that is a number above 0. Raises InputError."""
         value = self.number(name, what)
         if value <= 0:
             raise self.fail(f"{what} is {shown(str(self[name].value))}", hint, at=name)

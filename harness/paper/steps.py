@@ -28,6 +28,7 @@ class ScenarioQueue:
     children: tuple[ScenarioQueue, ...] = ()
 
     def leaves(self) -> Iterator[ScenarioQueue]:
+        """Yield the leaves below this queue, or the queue itself if it is a leaf."""
         if not self.children:
             yield self
         for child in self.children:

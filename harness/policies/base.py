@@ -60,6 +60,7 @@ class CountedLedger:
         return cls(ledger.counted(), ledger.surplus() if ledger.settings.count_due else {}, ledger.start_s)
 
     def counted(self) -> Mapping[str, float]:
+        """Return the accumulated usage by leaf."""
         return self.by_leaf
 
 
@@ -151,8 +152,10 @@ class Policy(ABC):
         return None
 
     def keys(self, snapshot: Snapshot, ledger: LedgerView) -> Mapping[str, float]:
-        """With ``Order(measure="keys")``: queue path -> key; the demanding queue with the smallest gets the next
-        container, ties by name. A queue that is not named comes last. By default the `key` of each queue below root.
+        """Return the keys by which queues are ordered, with ``Order(measure="keys")``.
+
+        Queue path -> key; the demanding queue with the smallest key gets the next container, ties by name. A queue that
+        is not named comes last. By default the `key` of each queue below root.
         """
         counted = ledger.counted()
         below = dict.fromkeys(snapshot.queues, 0.0)

@@ -58,6 +58,7 @@ class DecayPolicy(Policy):
         return counted
 
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
+        """Return keys for the scheduler inside and weights for one outside."""
         order = Order(measure="keys", flat=self.flat, ledger=self.ledger_settings())
         snapshot = _since_the_ledger_began(snapshot, ledger)
         tree = tree_of(snapshot)
@@ -67,6 +68,7 @@ class DecayPolicy(Policy):
         return Plan(order=order, weights=named(tree, weights))
 
     def keys(self, snapshot: Snapshot, ledger: LedgerView) -> Mapping[str, float]:
+        """Return each queue's key from its decayed usage."""
         snapshot = _since_the_ledger_began(snapshot, ledger)
         tree = tree_of(snapshot)
         found = self._keys(tree, snapshot, used_by_queue(tree, ledger), self._held(tree, snapshot))
@@ -79,13 +81,15 @@ class DecayPolicy(Policy):
         return tree.sum_up(held)
 
     def _smoothed(self, counted: float) -> float:
-        """lambda D: the mean rate of the usage that is remembered, in units of the resource."""
+        """Return lambda D: the mean rate of the usage that is remembered, in units of the resource."""
         return counted * LN2 / self.settings.half_life
 
 
 def _since_the_ledger_began(snapshot: Snapshot, ledger: LedgerView) -> Snapshot:
-    """The same at a time from the ledger's start: a real controller's clock begins in 1970, and before the ledger began
-    nobody can have used anything."""
+    """Return the snapshot at a time measured from the ledger's start.
+
+    A real controller's clock begins in 1970, and before the ledger began nobody can have used anything.
+    """
     return replace(snapshot, time_s=snapshot.time_s - ledger.start_s) if ledger.start_s else snapshot
 
 

@@ -31,6 +31,8 @@ FLOOR = 0.5
 
 @dataclass(frozen=True, slots=True)
 class HtcondorSettings(DecaySettings):
+    """Settings of HTCondor's policy."""
+
     groups: str = word("quota", "quota", "priority", doc="parent queues: by quota as accounting groups, or by priority")
 
 

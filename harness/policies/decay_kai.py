@@ -81,6 +81,8 @@ def divide(amount: float, k: float, queues: Mapping[int, Asking]) -> tuple[dict[
 
 @dataclass(frozen=True, slots=True)
 class KaiSettings:
+    """Settings of KAI Scheduler's policy, with its names; times in seconds."""
+
     resource: str = word("vcores", "memory", "vcores", "dominant", doc="whose usage is remembered")
     k: float = number(1.0, at_least=0, doc="kValue: how much usage matters; 0 is memoryless")
     window: float = number(7 * DAY_S, above=0, infinite=True, doc="windowSize")
@@ -103,6 +105,7 @@ class DecayKai(DecayPolicy):
     settings: KaiSettings  # type: ignore[assignment]
 
     def ledger_settings(self) -> LedgerSettings:
+        """Return the window or half-life with which the ledger counts. Raises CallError for both at once."""
         s = self.settings
         sliding = s.window_type == "sliding" and s.window != math.inf
         half_life = None if s.half_life == math.inf else s.half_life

@@ -26,6 +26,8 @@ from harness.policies.weights import long_term_shares, share_weights
 
 @dataclass(frozen=True, slots=True)
 class KueueSettings(DecaySettings):
+    """Settings of Kueue's policy; times in seconds."""
+
     half_life: float = number(7 * 86_400.0, above=0, doc="usageHalfLifeTime")
     sampling: float = number(300.0, above=0, doc="usageSamplingInterval, which sets the entry penalty")
 

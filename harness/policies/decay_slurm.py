@@ -30,6 +30,8 @@ from harness.policies.tree import Tree
 
 @dataclass(frozen=True, slots=True)
 class SlurmSettings(DecaySettings):
+    """Settings of Slurm's policy, with its names; times in seconds."""
+
     half_life: float = number(7 * DAY_S, above=0, doc="PriorityDecayHalfLife")
     parent: str = text("", doc="full names of queues with Fairshare=parent, commas between them")
     calc_period: float = number(

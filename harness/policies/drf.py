@@ -21,6 +21,8 @@ from harness.policies.vectors import (
 
 @dataclass(frozen=True, slots=True)
 class DrfSettings:
+    """Settings of DRF."""
+
     integral: bool = flag(doc="with several resources on paper: whole tasks")
 
 
@@ -31,6 +33,7 @@ class Drf(Policy):
     Settings = DrfSettings
 
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
+        """Return the entitlements as weights, with ``drf`` in every queue."""
         return Plan(
             order=Order(measure="stock"),
             weights=entitlement_weights(snapshot),

@@ -19,6 +19,7 @@ class Fair(Policy):
     name = "fair"
 
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
+        """Return the entitlements as weights."""
         return Plan(order=Order(measure="stock"), weights=entitlement_weights(snapshot))
 
 

@@ -23,6 +23,7 @@ class Fifo(Policy):
     name = "fifo"
 
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
+        """Rank siblings by the time since which they have waited."""
         tree = tree_of(snapshot)
         oldest = [math.inf] * len(tree.names)
         for q in tree.leaves:

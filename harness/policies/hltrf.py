@@ -35,20 +35,24 @@ class Hltrf(LongTermPolicy):
     settings: HierarchicalSettings
 
     def affinity(self) -> float:
+        """Return the configured affinity; 0 for T_wait = 0."""
         # Theorem 1: with T_wait = 0 every allocation is LTRF's, so from outside the leaves are filled flat.
         return 0.0 if self.settings.t_wait == 0 else self.settings.affinity
 
     @property
     def replans(self) -> bool:
+        """Whether T_wait is computed anew for each plan."""
         return self.settings.t_wait == "auto"
 
     def t_wait_s(self, snapshot: Snapshot) -> float | None:
+        """Return T_wait in seconds; for ``auto`` from the mean task length."""
         t_wait = self.settings.t_wait
         if t_wait == "auto":
             return mean_task_s(snapshot) / self.settings.n_task
         return float(t_wait)
 
     def lifts_weights(self) -> bool:
+        """Whether a leaf that has waited too long is served first by its weight."""
         return self.settings.lift == "weight"
 
     def _min_shares(

@@ -158,9 +158,11 @@ class LongTermPolicy(Policy):
         return True
 
     def dues_are_flat(self) -> bool:
+        """Whether leaves' entitlements are computed without the tree."""
         return self.ignores_tree and self.settings.shares == "leaves"
 
     def check_outside(self) -> None:
+        """Check that the policy can act from outside. Raises CallError."""
         if self.settings.fit == "wait":
             raise CallError(
                 f"policy {self.name} from outside cannot wait for a task to fit: the stock scheduler allocates",
@@ -199,6 +201,7 @@ class LongTermPolicy(Policy):
         return max(HORIZON_TASKS * mean_task_s(snapshot), snapshot.period_s)
 
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
+        """Return the order by accumulated usage, and weights for a scheduler outside."""
         affinity = self.affinity()
         given = self.settings.horizon_s
         t_wait = self.t_wait_s(snapshot)
@@ -240,6 +243,7 @@ class LongTermPolicy(Policy):
         )
 
     def weigh(self, figures: Figures, columns: Any, before: Any, period_s: float) -> Any:
+        """Compute the weights by compiled code from arrays of figures; None where `plan` has to."""
         known = self._weighing
         if known[0] is not figures.shape or known[1] is not figures.capacity:
             known = self._weighing = figures.shape, figures.capacity, *self._prepared(figures)
@@ -312,7 +316,7 @@ def parts_over_horizon(order: Order, snapshot: Snapshot, ledger: LedgerView) -> 
 
 
 def used_by_queue(tree: Tree, ledger: LedgerView) -> list[float]:
-    """u of every queue in the tree's order, from what the ledger has counted; a parent's is the sum of its leaves'."""
+    """Return u of every queue in the tree's order, from the ledger; a parent's is the sum of its leaves'."""
     counted, names = ledger.counted(), tree.names
     used = [0.0] * len(names)
     for q in tree.leaves:

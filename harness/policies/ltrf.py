@@ -52,12 +52,14 @@ class Ltrf(LongTermPolicy):
     settings: LtrfSettings
 
     def affinity(self) -> float:
+        """Return 0: the leaves are compared with each other, whatever their parents."""
         return 0.0
 
     def _prepared(self, figures: Figures) -> tuple[Any, ...]:
         return () if self.settings.reserve_s != 0 else super()._prepared(figures)
 
     def ledger_settings(self) -> LedgerSettings:
+        """Return the base's settings; with a reserve the ledger also counts what is due."""
         base = super().ledger_settings()
         if self.settings.reserve_s == 0:
             return base

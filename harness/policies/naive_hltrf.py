@@ -15,4 +15,5 @@ class NaiveHltrf(LongTermPolicy):
     weighs = True
 
     def affinity(self) -> float:
+        """Return 1: siblings are compared at every level."""
         return 1.0

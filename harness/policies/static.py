@@ -18,6 +18,8 @@ from harness.policies.vectors import Division, VectorScenario, static_shares
 
 @dataclass(frozen=True, slots=True)
 class StaticSettings:
+    """Settings of static partitioning."""
+
     integral: bool = flag(doc="with several resources on paper: whole tasks")
 
 
@@ -36,6 +38,7 @@ class Static(Policy):
     Settings = StaticSettings
 
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
+        """Return maximum resources that divide the cluster by the entitlements."""
         tree = tree_of(snapshot)
         leaves = sorted(tree.leaves, key=lambda q: [part.encode() for part in tree.names[q].split(".")])
         shares = [tree.share[q] for q in leaves]
@@ -51,6 +54,7 @@ class Static(Policy):
         return Plan(order=Order(measure="stock"), weights=entitlement_weights(snapshot), max_shares=most)
 
     def divide(self, scenario: VectorScenario) -> Division:
+        """Return each user's number of tasks under static partitioning."""
         tasks = static_shares(scenario)
         return Division(tuple(Fraction(int(count)) for count in tasks) if self.settings.integral else tasks)
 

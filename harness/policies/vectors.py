@@ -68,6 +68,7 @@ class Counter:
         self.looks = 0
 
     def look(self, count: int) -> None:
+        """Count comparisons; raise InputError when there are too many."""
         self.looks += count
         if self.looks > MAX_LOOKS:
             raise InputError(f"is not done after {MAX_LOOKS:,} comparisons", hint="fewer users or tasks")
@@ -80,7 +81,7 @@ def fair_level(directions: Sequence[Vector], weights: Sequence[Fraction], idle: 
 
 
 def theorem_1(directions: Sequence[Vector], weights: Sequence[Fraction], rho: Fraction) -> Fraction:
-    """theta of Theorem 1: no two users' s_i / w_i differ by more, for users without end.
+    """Return theta of Theorem 1: no two users' s_i / w_i differ by more, for users without end.
 
     The largest s'_i / w_i of a user that takes alone what the fairness-oriented stage leaves. The paper sets it to 0 at
     rho = 1; that is so where everybody demands the bottleneck. Where somebody does not, what is left to it bounds it.
@@ -239,6 +240,7 @@ class Filling:
         return all(need <= idle for need, idle in zip(self.task[i], self.idle, strict=True))
 
     def give(self, i: int, count: int = 1) -> None:
+        """Give a user tasks and subtract them from what is idle."""
         self.counter.look(1)
         self.counts[i] += count
         self.idle = [idle - count * need for idle, need in zip(self.idle, self.task[i], strict=True)]
@@ -248,6 +250,7 @@ class Filling:
         return sum(need * idle * scale for need, idle, scale in zip(self.task[i], self.idle, self.scale, strict=True))
 
     def result(self) -> tuple[Fraction, ...]:
+        """Return each user's number of tasks."""
         return tuple(Fraction(count) for count in self.counts)
 
 

@@ -62,8 +62,11 @@ RANKS = 4
 
 
 def rank_weight(rank: int) -> float:
-    """The weight of a place among siblings (0 first): of any two the first gets all it asks for, as long as it holds
-    less than 1,000 times what the other holds. From the fourth place on all are alike."""
+    """Return the weight of a place among siblings (0 first).
+
+    Of any two siblings the first gets all it asks for, as long as it holds less than 1,000 times what the other holds.
+    From the fourth place on all weights are equal.
+    """
     weight = WEIGHT_MAX / RANK_FACTOR ** min(rank, RANKS - 1)
     # 1e-3 is not a float32: the grid's smallest weight is the lowest rank.
     return weight if weight >= 1 else GRID_MIN
@@ -169,8 +172,11 @@ def level_shares(tree: Tree, basis: Basis) -> list[float]:
 
 
 def flat_shares(tree: Tree, basis: Basis) -> list[float]:
-    """Leaves filled against each other by their own weights; a parent has the sum of its leaves'. Parts of the parent's
-    (NaN below a parent that got nothing: it says nothing about how to divide it)."""
+    """Fill the leaves against each other by their own weights; a parent has the sum of its leaves' shares.
+
+    Shares are parts of the parent's; they are NaN below a parent that got nothing, because it does not tell how to
+    divide it.
+    """
     x, ratios = fill(tree.leaves, tree.entitlement, basis.capacity, basis)
     return parts_of_fill(tree, x, ratios, basis)
 
@@ -271,6 +277,7 @@ def _tables(tree: Tree) -> tuple[Any, Any]:
 
 
 def compiled_shares(tree: Tree, basis: Basis, affinity: float) -> list[float]:
+    """Compute the shares of all queues by the compiled kernel, in the tree's order."""
     from harness.policies import weights_kernel as kernel
 
     integers, reals = _tables(tree)

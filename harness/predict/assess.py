@@ -41,8 +41,10 @@ def candidates_of(
     scheduler: SchedulerName = "fair",
     span_s: float,
 ) -> list[Variant]:
-    """What is tried, the simplest first. `hltrf` where queues have queues below them; half-lives that the recording
-    outlasts."""
+    """Return the variants to try, the simplest first.
+
+    `hltrf` where queues have queues below them; half-lives that the recording outlasts.
+    """
     nested = any(path.count(".") > 1 for path in trace.header.queues)
     each: list[dict[str, Any]] = [{}, *({"half_life": value} for value in HALF_LIVES_S if value < span_s)]
     each += [{"horizon_s": value} for value in HORIZONS_S]

@@ -69,8 +69,10 @@ def bands_of(
 
 
 def document_of(found: Mapping[str, Any]) -> dict[str, Any]:
-    """The bands for ``--json``: in place of each phase's summary ``figures``, every number's mean and band (None: it is
-    not known in every phase)."""
+    """Return the bands for ``--json``.
+
+    In place of each phase's summary ``figures``, every number's mean and band (None: it is not known in every phase).
+    """
     return {
         name: {key: value for key, value in one.items() if key != "by_phase"}
         | {"figures": each(listed(one["by_phase"]), lambda values: Band.of(values).document())}

@@ -52,10 +52,10 @@ def cluster_file(path: Path) -> Header:
 
 
 def any_trace(path: Path, cluster: Header | None, into: Path) -> Trace | Lacks:
-    """A trace of ours, a run directory, or a foreign one with the nodes and queues of ``cluster`` (None: its own, if
-    it says any), written as a trace of ours to ``into``.
+    """Return a trace of yarnfair, a run directory, or a foreign trace, written as a trace of yarnfair to ``into``.
 
-    Raises InputError for what cannot be read, or is none of these.
+    A foreign trace gets the nodes and queues of ``cluster`` (None: its own, if it has any). Raises InputError for what
+    cannot be read, or is none of these.
     """
     if path.is_dir():
         if (path / "trace.jsonl").exists():

@@ -139,7 +139,7 @@ def completions(table: pd.DataFrame, ended: frozenset[str]) -> tuple[dict[str, f
 
 
 def busy(result: SimResult) -> Any:
-    """Sample by sample, whether any application holds or wants something. (times,)"""
+    """Return for each sample whether any application holds or wants something. Shape: (times,)."""
     import numpy as np
 
     leaf = np.asarray(result.samples.leaf)
@@ -147,7 +147,10 @@ def busy(result: SimResult) -> Any:
 
 
 def contended(result: SimResult) -> Any:
-    """Sample by sample, whether the demand exceeds the cluster and a waiting queue has less than its share. (times,)"""
+    """Return for each sample whether demand exceeds the cluster and a waiting queue is below its share.
+
+    Shape: (times,).
+    """
     import numpy as np
 
     samples = result.samples

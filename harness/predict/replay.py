@@ -67,8 +67,10 @@ def span_s(trace: Trace) -> float:
 
 
 def sample_for(trace: Trace) -> float:
-    """A second between two samples, or so much more that there are some 20,000: their memory follows the events of a
-    trace and not its length."""
+    """Return the seconds between two samples: 1, or more so that there are about 20,000 of them.
+
+    The samples' memory then depends on a trace's events and not on its length.
+    """
     return float(max(1, math.ceil(span_s(trace) / MOST_SAMPLES)))
 
 

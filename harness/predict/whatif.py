@@ -347,8 +347,10 @@ class WhatIf:
 
 
 def _means(phases: Sequence[Outcome]) -> dict[str, Any]:
-    """Means over the phases so far, the smallest and largest of them (``band``), and each (``by_phase``), with which a
-    page takes the differences of two policies."""
+    """Return means over the phases so far, their smallest and largest (``band``), and each (``by_phase``).
+
+    From ``by_phase`` a page computes the differences of two policies.
+    """
     queues = sorted({queue for one in phases for queue in one.mean_s})
     by_queue = {queue: [one.mean_s.get(queue, np.nan) for one in phases] for queue in queues}
     whole = {name: [getattr(one, name) for one in phases] for name in _WHOLE}

@@ -37,8 +37,11 @@ def fresh_folder(wanted: Path) -> Path:
 def config_text(
     best: Played, present: EnforceConfig | None, given: Mapping[str, Any], scheduler: SchedulerName = "fair"
 ) -> str:
-    """A configuration that begins in shadow: the recommended policy, the rest as ``present`` has it, or as ``given``
-    (``rms``; ``allocation_file``, or ``capacity_file``: None where a store holds the Capacity Scheduler's settings)."""
+    """Return the text of a configuration that begins in shadow mode.
+
+    The recommended policy, the rest as ``present`` has it, or as ``given`` (``rms``; ``allocation_file``, or
+    ``capacity_file``: None where a store holds the Capacity Scheduler's settings).
+    """
     document: dict[str, Any] = {"policy": best.policy, "settings": dict(best.settings)}
     if present is not None:
         kept = present.model_dump(mode="json", exclude_unset=True)

@@ -148,6 +148,7 @@ def late_range(charts: Sequence[LineChart], levels: Sequence[float]) -> tuple[fl
 
 
 def mean_width(runs: Sequence[Run]) -> float:
+    """Return the widest interval (s) over which a curve of these runs is averaged."""
     widths = [
         bucket_means(s.time_s, s.allocated_mb, BUCKETS)[1] for run in runs for s in run.series.values() if len(s.time_s)
     ]
@@ -155,6 +156,7 @@ def mean_width(runs: Sequence[Run]) -> float:
 
 
 def averaging(width_s: float) -> str:
+    """Return a sentence about the averaging of curves; empty below 1 s."""
     return f" Curves are means over {width_s:.0f} s." if width_s >= 1 else ""
 
 

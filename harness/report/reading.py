@@ -39,6 +39,7 @@ def needed_table(path: Path) -> pd.DataFrame:
 
 
 def column(table: pd.DataFrame, name: str, path: Path) -> Floats:
+    """Return a column as floats, NaN for missing values. Raises InputError if it does not hold numbers."""
     try:
         return table[name].to_numpy(dtype=np.float64, na_value=math.nan)
     except (TypeError, ValueError):
@@ -46,6 +47,7 @@ def column(table: pd.DataFrame, name: str, path: Path) -> Floats:
 
 
 def text_of(info: Mapping[str, Any], *names: str, default: str = "") -> str:
+    """Return the first of these keys whose value is a text, else the default."""
     for name in names:
         if isinstance(info.get(name), str):
             return str(info[name])

@@ -55,6 +55,7 @@ class Spread:
 
     @property
     def constant(self) -> bool:
+        """Whether all recorded runs have the same value."""
         return self.least == self.greatest
 
 
@@ -75,6 +76,7 @@ class Entry:
 
     @property
     def name(self) -> tuple[str, str, str]:
+        """The experiment, variant and backend, which identify the entry."""
         return (self.experiment, self.variant, self.backend)
 
 
@@ -86,6 +88,7 @@ class Baseline:
     entries: Sequence[Entry]
 
     def entry(self, run: RunRecord) -> Entry | None:
+        """Return what is recorded for a run; None if nothing is."""
         name = (run.experiment, run.variant, run.backend)
         return next((entry for entry in self.entries if entry.name == name), None)
 

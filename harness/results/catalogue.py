@@ -155,6 +155,7 @@ class Key:
 
     @property
     def metric(self) -> Metric:
+        """The catalogue's metric of this key."""
         return metric_of(self.key)
 
     def text(self) -> str:
@@ -162,6 +163,7 @@ class Key:
         return self.key if self.queue is None else f"{self.key.removeprefix('queues.')}[{self.queue}]"
 
     def title(self) -> str:
+        """The metric's name, with the queue."""
         return self.metric.name(self.queue)
 
     def document(self) -> dict[str, str]:
@@ -169,6 +171,7 @@ class Key:
         return {"metric": self.text(), "unit": self.metric.unit, "better": self.metric.better}
 
     def order(self) -> tuple[int, str, str]:
+        """The sort key: the catalogue's order, then the queue."""
         return (*rank(self.key), self.queue or "")
 
 

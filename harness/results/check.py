@@ -50,9 +50,11 @@ class Held:
 
     @property
     def alarm(self) -> bool:
+        """Whether the result needs attention: worse, changed or missing."""
         return self.verdict in ("worse", "changed", "missing")
 
     def document(self) -> dict[str, Any]:
+        """Return the result as JSON."""
         own = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "key"}
         return {**self.key.document(), **own}
 
@@ -68,6 +70,7 @@ class Checked:
 
     @property
     def alarms(self) -> list[Held]:
+        """The results that need attention."""
         return [one for one in self.held if one.alarm]
 
 

@@ -51,6 +51,7 @@ class Row:
 
     @property
     def judged(self) -> bool:
+        """Whether one direction of the metric is better."""
         return self.key.metric.better != "neither"
 
 

@@ -57,6 +57,7 @@ class Measure:
 
     @property
     def metric(self) -> Metric:
+        """The catalogue's metric of this measure."""
         return metric_of(self.key.replace("queues.*.", "queues."))
 
     @property

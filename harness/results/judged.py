@@ -34,6 +34,7 @@ class Failure:
 
     @property
     def title(self) -> str:
+        """The experiment and the variant."""
         return f"{self.experiment}, {self.variant}"
 
     @property
@@ -96,8 +97,11 @@ def failures(found: Checked) -> list[Failure]:
 
 
 def _severity(held: Held) -> tuple[bool, float]:
-    """The worse before changes of metrics without a better side; then how far a value lies from what is recorded, in
-    proportion. What is missing, and a change from 0, is farthest."""
+    """Return the sort key of a result by severity.
+
+    Results that are worse come before changes of metrics without a better side; then the relative distance from what is
+    recorded counts. A missing value and a change from 0 are farthest.
+    """
     apart = held.value / held.recorded if held.value is not None and held.recorded else 0.0
     return held.verdict != "changed", abs(math.log(apart)) if apart > 0 else math.inf
 

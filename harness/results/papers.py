@@ -1,8 +1,9 @@
-"""What the other papers measure, over the recorded curves of any run: soft fairness, discrimination, progress share;
-and Armada's fairness error.
+"""Metrics of the other papers, over the recorded curves of any run.
 
-They are taken for every policy alike, so that policies of different papers can be held against each other; a queue is
-QKnober's user, FAWKES' MR-cluster, HotCloud's job. docs/how-results-are-computed.md has the words.
+Soft fairness, discrimination, progress share; and Armada's fairness error.
+
+They are computed for every policy alike, so that policies of different papers can be compared; a queue is QKnober's
+user, FAWKES' MR-cluster, HotCloud's job. docs/how-results-are-computed.md defines the terms.
 """
 
 from __future__ import annotations
@@ -65,8 +66,11 @@ def _mean(span_s: Floats, values: Floats, where: Any = True) -> float | None:
 
 
 def soft_fairness(curves: Curves) -> float | None:
-    """The soft fairness degree (QKnober, eq. 12): the time mean, while some queue waits, of the largest s_i / w_i above
-    the lowest of a queue that waits. s_i: dominant share. None when nobody ever waits."""
+    """Return the soft fairness degree (QKnober, eq. 12).
+
+    The time mean, while some queue waits, of the largest s_i / w_i above the lowest of a queue that waits. s_i:
+    dominant share. None when nobody ever waits.
+    """
     if not curves.level.size:
         return None
     lowest = np.where(curves.waits, curves.level, math.inf).min(axis=1)
@@ -76,8 +80,10 @@ def soft_fairness(curves: Curves) -> float | None:
 
 
 def theorem_1(curves: Curves, rho: float) -> float | None:
-    """The time mean, while some queue waits, of Theorem 1's bound theta at this knob, from mean demands (C2): what each
-    queue holds, and as much of what it waits for as fits into what is idle."""
+    """Return the time mean, while some queue waits, of Theorem 1's bound theta at this knob.
+
+    It uses mean demands (C2): what each queue holds, and as much of what it waits for as fits into what is idle.
+    """
     if not curves.level.size:
         return None
     pending = curves.demand - curves.held
@@ -98,8 +104,11 @@ def theorem_1(curves: Curves, rho: float) -> float | None:
 
 
 def adjusted_shares(weight: Floats, demand: Floats) -> Floats:
-    """Each queue's fair share where what others do not ask for is shared out again, as Armada has it: by the weights
-    (queues,), nobody above its demand (samples, queues), five times or until less than a hundredth is left over."""
+    """Return each queue's fair share where what others do not ask for is redistributed, as Armada defines it.
+
+    Shares follow the weights (queues,), nobody above its demand (samples, queues); redistributed five times or until
+    less than a hundredth is left over.
+    """
     share = np.zeros(demand.shape)
     open_ = np.broadcast_to(np.asarray(weight, dtype=np.float64), demand.shape).copy()
     left = np.ones(len(demand))
@@ -116,23 +125,30 @@ def adjusted_shares(weight: Floats, demand: Floats) -> Floats:
 
 
 def fairness_error(curves: Curves) -> float | None:
-    """Armada's fairness error: the time mean, while some queue waits, of what queues have less than their adjusted
-    fair share, summed; parts of the cluster. None when nobody ever waits."""
+    """Return Armada's fairness error, in parts of the cluster.
+
+    The time mean, while some queue waits, of what queues have less than their adjusted fair share, summed. None when
+    nobody ever waits.
+    """
     share = adjusted_shares(curves.weight, curves.demand.max(axis=-1))
     short = np.maximum(share - curves.dominant, 0.0).sum(axis=1)
     return _mean(curves.span_s, short, np.any(curves.waits, axis=1))
 
 
 def discrimination_s(curves: Curves) -> list[float]:
-    """D_i of each queue over the whole run (FAWKES, eqs. 1 and 2), against its entitlement as the weight: the integral
-    of (held part of the cluster - w_i), in seconds of the whole cluster."""
+    """Return D_i of each queue over the whole run (FAWKES, eqs. 1 and 2), in seconds of the whole cluster.
+
+    The integral of (held part of the cluster - w_i), with the entitlement as the weight w_i.
+    """
     gained = (curves.dominant - curves.weight[None, :]) * curves.span_s[:, None]
     return [math.fsum(column.tolist()) for column in gained.T]
 
 
 def progress_share(curves: Curves, queue: int) -> dict[str, float | None]:
-    """HotCloud 2011 on nodes of one type, where a queue's progress share is its part of the cluster: the mean while it
-    wants anything, and the part of its waiting time in which it has less than its share."""
+    """Return a queue's progress share (HotCloud 2011) on nodes of one type, where it is its part of the cluster.
+
+    The mean while it wants anything, and the part of its waiting time in which it has less than its share.
+    """
     wants = np.any(curves.demand[:, queue] > 0, axis=-1)
     below = (curves.dominant[:, queue] < BELOW * curves.weight[queue]).astype(np.float64)
     return {

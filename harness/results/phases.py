@@ -37,14 +37,17 @@ class Phases:
 
     @cached_property
     def mean(self) -> dict[str, Any]:
+        """Each figure's mean over the phases."""
         return each(self.figures, mean_of)
 
     @cached_property
     def low(self) -> dict[str, Any]:
+        """Each figure's smallest value."""
         return each(self.figures, min)
 
     @cached_property
     def high(self) -> dict[str, Any]:
+        """Each figure's largest value."""
         return each(self.figures, max)
 
     def span(self, *keys: str) -> tuple[float, float] | None:

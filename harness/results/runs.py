@@ -47,11 +47,13 @@ class RunRecord:
 
     @property
     def seed(self) -> int | None:
+        """The seed; None if there is none."""
         seed = self.info.get("seed")
         return seed if isinstance(seed, int) and not isinstance(seed, bool) else None
 
     @property
     def repeat(self) -> int:
+        """The number of the repetition, from 1."""
         repeat = self.info.get("repeat", 1)
         return repeat if isinstance(repeat, int) else 1
 
@@ -90,10 +92,12 @@ class RunRecord:
 
     @property
     def experiment(self) -> str:
+        """The experiment's name."""
         return str((self.described or self.info).get("experiment") or "experiment")
 
     @property
     def hash(self) -> str:
+        """The experiment's hash; empty if not recorded."""
         return str(self.info.get("hash") or "")
 
     @property
@@ -103,6 +107,7 @@ class RunRecord:
 
     @property
     def start(self) -> str:
+        """When the run started; empty if not recorded."""
         return str(self.info.get("start") or "")
 
     @property

@@ -235,6 +235,7 @@ class RunDirectory:
         self.note(progress=figures)
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
+        """Write ``summary.json``."""
         write_json(self.path / "summary.json", summary)
 
     def write_table(self, name: str, table: pd.DataFrame) -> None:

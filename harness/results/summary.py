@@ -199,8 +199,9 @@ def _ratio(above: float | None, below: float | None) -> float | None:
 
 
 def add_speedups(summary: dict[str, Any], static: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The summary with each queue's speed-up over static partitioning: mean completion there over mean completion here
-    (``workload_``: time of the whole workload).
+    """Return the summary with each queue's speed-up over static partitioning.
+
+    Mean completion there over mean completion here (``workload_``: time of the whole workload).
 
     Null where either is unknown, or no static run belongs to the experiment (LTYARN Fig. 8; both with the same seed);
     and where jobs of the queue were open at the end of either run, because other jobs then ended here than there.

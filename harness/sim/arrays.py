@@ -74,10 +74,12 @@ def in_lines(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def record(fields: str, *, lines: bool = True) -> np.dtype[Any]:
-    """The type of a record: fields in the order in which they lie in memory, with what a cache line of 64 bytes should
-    hold next to each other. ``name``: int64; ``name:i``: int32, of slots, flags and lengths of lists; ``name:b``: a
-    flag; ``name:d``, ``name:f``: float64 and float32. Compiled code takes all integers as int64. ``lines``: in an array
-    each one begins with a line of the caches (`in_lines`).
+    """Return the dtype of a record.
+
+    Fields are in the order in which they lie in memory; what a cache line of 64 bytes should hold stands together.
+    ``name``: int64; ``name:i``: int32, of slots, flags and lengths of lists; ``name:b``: a flag; ``name:d``,
+    ``name:f``: float64 and float32. Compiled code takes all integers as int64. ``lines``: in an array each record
+    begins at a cache line (`in_lines`).
     """
     kinds = {"": np.int64, "i": np.int32, "b": np.int8, "d": np.float64, "f": np.float32}
     pairs = [field.partition(":")[::2] for field in fields.split()]
@@ -142,6 +144,7 @@ class Arrays:
         cls.layout = {name: (np.dtype(kind), ndim) for name in fields for kind, ndim in [hints[name].__metadata__]}
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Create the tuple and bind its arrays."""
         made = super().__new__(cls, *args, **kwargs)
         made._bind()
         return made

@@ -66,6 +66,8 @@ class _Node:
 
 @dataclass(slots=True)
 class App:
+    """An application of a script: its name, slot in the state, and master's demand (MiB, vcores)."""
+
     name: str
     slot: int
     managed: bool

@@ -32,6 +32,7 @@ _SLOT_MASK = (1 << _SLOT_BITS) - 1
 
 @kernel
 def kind_of(value: int) -> int:
+    """Return the kind of an encoded event."""
     return value >> (_USE_BITS + _SLOT_BITS)
 
 
@@ -43,6 +44,7 @@ def use_of(value: int) -> int:
 
 @kernel
 def slot_of(value: int) -> int:
+    """Return the slot of an encoded event."""
     return value & _SLOT_MASK
 
 

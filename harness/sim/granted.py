@@ -1,5 +1,7 @@
-"""What the scheduler's answers mean for applications, compiled: containers that were granted or dropped become AMs,
-tasks, executors, services, and ended or lost ones. What masters then ask for is harness.sim.apps' business.
+"""What the scheduler's answers mean for applications, compiled.
+
+Containers that were granted or dropped become AMs, tasks, executors, services, and ended or lost ones. What masters
+then ask for is in harness.sim.apps.
 """
 
 from __future__ import annotations
@@ -120,6 +122,7 @@ def on_assigned(S: Any, W: Any, entry: Any, now: int) -> Any:
 
 @kernel
 def am_up(W: Any, j: int, now: int) -> Any:
+    """Start a job's application master at time `now` (ms)."""
     g, job = W.g[0], W.jobs[j]
     job.am_ms = now
     job.am0_ms = now + (g.am_start_ms if job.am_start_ms < 0 else job.am_start_ms)

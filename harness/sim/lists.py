@@ -139,8 +139,11 @@ def chained(head: str, after: str) -> Kernel:
 
 
 def keyed(head: str) -> tuple[Kernel, Kernel]:
-    """A chain through ``next`` by (priority, alloc_id): (``find(members, whole, priority, alloc_id)``;
-    ``insert(members, whole, i)``, whose key is there and in no other)."""
+    """Return the operations of a list sorted by (priority, alloc_id), linked through ``next``.
+
+    ``find(members, whole, priority, alloc_id)``; ``insert(members, whole, i)``, whose key is set and in no other
+    member.
+    """
 
     def find(members: Any, whole: Any, priority: int, alloc_id: int) -> Any:
         p = whole[head]

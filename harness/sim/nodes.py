@@ -1,7 +1,8 @@
-"""What nodes and AMs tell the scheduler, either one: nodes that join and leave, heartbeats, asks, releases, what AMs
-fetch, the end of an attempt or an application.
+"""What nodes and AMs send to either scheduler.
 
-What a scheduler does besides, when its cluster changes or gives out a node's space, stands in its own room.
+Nodes that join and leave, heartbeats, asks, releases, what AMs fetch, the end of an attempt or an application.
+
+What a scheduler does besides, when its cluster changes or a node's space is allocated, is in its own package.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"

@@ -20,13 +20,20 @@ class NodeLike(Protocol):
     """What is read of a node."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The node's name."""
+
     @property
-    def rack(self) -> str: ...
+    def rack(self) -> str:
+        """The node's rack."""
+
     @property
-    def memory_mb(self) -> int: ...
+    def memory_mb(self) -> int:
+        """The node's memory, MiB."""
+
     @property
-    def vcores(self) -> int: ...
+    def vcores(self) -> int:
+        """The node's virtual cores."""
 
 
 def node_hash(name: str, port: int) -> int:

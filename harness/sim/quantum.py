@@ -46,8 +46,10 @@ def begin(S: Any, W: Any, j: int) -> None:
 
 @kernel
 def learn(S: Any, W: Any, j: int, took_ms: int) -> None:
-    """A task has ended: the application's quantum is the mean of its tasks', the leaf's that of its applications', up
-    to the root."""
+    """Update the quantum after a task has ended.
+
+    The application's quantum is the mean of its tasks', the leaf's that of its applications', and so on up to the root.
+    """
     if S.xg[0].adaptive == 0:
         return
     job = W.jobs[j]

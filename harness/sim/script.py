@@ -33,10 +33,12 @@ class Event:
                 )
 
     def requests(self) -> list[Any]:
+        """Return the event's requests; empty if it has none."""
         requests = self.raw.get("requests")
         return requests if isinstance(requests, list) else []
 
     def integer(self, where: Mapping[str, Any], key: str, default: int | None = None) -> int:
+        """Return an integer field. Raises InputError."""
         value = where.get(key, default)
         if isinstance(value, bool) or not isinstance(value, int) or not -_LIMIT <= value <= _LIMIT:
             raise InputError(
@@ -52,12 +54,14 @@ class Event:
         return value
 
     def text(self, where: Mapping[str, Any], key: str, default: str | None = None) -> str:
+        """Return a text field. Raises InputError."""
         value = where.get(key, default)
         if not isinstance(value, str):
             raise InputError(f"{key!r} is {value!r}, not a text", where=self.where, hint="write a name in quotes")
         return value
 
     def inner(self, key: str) -> dict[str, Any]:
+        """Return a field that is an object. Raises InputError."""
         value = self.raw.get(key)
         if not isinstance(value, dict):
             raise InputError(f"{key!r} is not an object", where=self.where, hint=f'write "{key}": {{...}}')
@@ -73,6 +77,7 @@ def option(options: Mapping[str, Any], name: str, choices: tuple[str, ...]) -> s
 
 
 def whole(options: Mapping[str, Any], name: str, default: int) -> int:
+    """Return an option that is a non-negative integer. Raises InputError."""
     value = options.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _LIMIT:
         raise InputError(f"option {name!r} is {value!r}", hint="write an integer from 0 on")

@@ -157,8 +157,10 @@ class SimSetup:
 
 @dataclass(slots=True)
 class Progress:
-    """What ``on_progress`` is told, some times a second of wall time. ``so_far`` makes the result up to this moment:
-    what the run goes on with is the same whether it is called or not."""
+    """What ``on_progress`` receives, some times a second of wall time.
+
+    ``so_far`` computes the result up to this moment; the run itself is not affected by the call.
+    """
 
     time_s: float
     jobs_done: int

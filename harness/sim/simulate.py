@@ -420,8 +420,10 @@ class Simulation:
             self.calls.reload(int(self.world.g["now"][0]), self._in_force)
 
     def steer(self, plan: Attributes, now_ms: int) -> None:
-        """A plan takes effect in the Capacity Scheduler, by a re-initialisation with the properties that a controller
-        of a real one would write."""
+        """Put a plan into effect in the Capacity Scheduler.
+
+        The scheduler is re-initialised with the properties that a controller of a real one would write.
+        """
         g = self.scheduler.S.g[0]
         there = Resource(int(g["cluster_mb"]), int(g["cluster_vcores"]))
         settings = settings_with(replace(self._steering, cluster=there), plan)

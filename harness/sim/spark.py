@@ -53,6 +53,7 @@ def _fill_executor(W: Any, j: int, c: int, now: int) -> Any:
 
 @kernel
 def fill_executors(W: Any, j: int, now: int) -> Any:
+    """Give tasks to all of a job's executors that have idle slots."""
     c = W.jobs[j].ex_head
     while c >= 0:
         if W.runs[c].idle > 0:

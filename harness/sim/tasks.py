@@ -45,12 +45,14 @@ _take_slot, _free_slot = pool("redo_free", "next", "redo_left", kept=None)
 
 @kernel
 def into_stage(W: Any, c: int, j: int, s: int) -> Any:
+    """Add a container to a stage's running tasks."""
     _into_stage(W.runs, W.stages[j, s], c)
     W.stages[j, s].running += 1
 
 
 @kernel
 def out_of_stage(W: Any, c: int, j: int, s: int) -> Any:
+    """Remove a container from a stage's running tasks."""
     _out_of_stage(W.runs, W.stages[j, s], c)
     W.stages[j, s].running -= 1
 
@@ -63,6 +65,7 @@ def inner_used(W: Any) -> Any:
 
 @kernel
 def put_redo(W: Any, j: int, s: int, task: int, attempt: int, fails: int, copy_of: int) -> Any:
+    """Queue a task of a stage for another attempt."""
     r = _take_slot(W.redo, W.g[0])
     W.redo[r].task = task
     W.redo[r].attempt = attempt
@@ -95,6 +98,7 @@ def take_redo(W: Any, j: int, s: int) -> Any:
 
 @kernel
 def drop_redo(W: Any, j: int) -> Any:
+    """Discard all tasks of a job that are queued for another attempt."""
     for s in range(W.jobs[j].stages):
         while W.stages[j, s].redo_n > 0:
             take_redo(W, j, s)
@@ -184,6 +188,7 @@ def next_attempt(W: Any, c: int, j: int, s: int) -> Any:
 def log_attempt(
     W: Any, row: int, stage: int, task: int, attempt: int, node: int, granted: int, start: int, end: int, outcome: int
 ) -> Any:
+    """Append an attempt to the log of tasks; times in ms."""
     g = W.g[0]
     if g.task_n >= len(W.tasklog):
         raise InternalError("the simulator's engine has no free record left in its log of tasks")

@@ -63,6 +63,7 @@ class Part(JITCodeLibrary):
     of: tuple[str, str, tuple[Any, ...]]
 
     def finalize(self) -> None:
+        """Finish the library without generating machine code."""
         self._raise_if_finalized()
         foreign = [library for library in self._linking_libraries if not isinstance(library, Part)]
         for library in dict.fromkeys(foreign):  # numba's own helpers
@@ -73,7 +74,7 @@ class Part(JITCodeLibrary):
         self._finalized = True
 
     def alone(self) -> Any:
-        """This kernel's code, to be linked into others."""
+        """Return this kernel's code, to be linked into others."""
         return super()._get_module_for_linking()
 
     def _get_module_for_linking(self) -> Any:
@@ -95,6 +96,7 @@ class Whole(JITCodeLibrary):
     """What Python calls, with all that it calls."""
 
     def finalize(self) -> None:
+        """Link all kernels that are called into this library and compile it."""
         own = {function.name for function in self._final_module.functions if not function.is_declaration}
         for library in _below(self._linking_libraries):
             self._reload_init.update(library._reload_init)
@@ -177,16 +179,22 @@ def _pipeline(state: Any, lower: type) -> list[Any]:
 
 
 class PartCompiler(compiler.CompilerBase):
+    """Compiles a kernel for later linking."""
+
     def __init__(self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, names: Any) -> None:
         flags.no_compile = True
         super().__init__(typing, target, library, args, result, flags, names)
 
     def define_pipelines(self) -> list[Any]:
+        """Return numba's pipeline with the lowering of an unlinked kernel."""
         return _pipeline(self.state, _LowerPart)
 
 
 class WholeCompiler(compiler.CompilerBase):
+    """Compiles a kernel that Python calls."""
+
     def define_pipelines(self) -> list[Any]:
+        """Return numba's pipeline with the lowering of a linked entry point."""
         return _pipeline(self.state, _LowerWhole)
 
 
@@ -252,4 +260,5 @@ class PartDispatcher(CPUDispatcher):
         _parts[function.__module__, function.__qualname__] = self
 
     def add_overload(self, made: Any) -> None:
+        """Register a compiled signature."""
         self.overloads[tuple(made.signature.args)] = made

@@ -154,8 +154,10 @@ class Shape:
 
 
 def account_lines(header: Header, jobs: Iterable[JobLine]) -> list[str]:
-    """What a reader of a prediction has to know of its trace: for how much of the work the shape is known, what was
-    left out, assumed, and is not known."""
+    """Return what a reader of a prediction has to know of its trace.
+
+    For how much of the work the shape is known, what was left out, assumed, and is not known.
+    """
     left_out = left_out_sentence(header.left_out)
     return [
         Shape.of(jobs).line(),

@@ -41,9 +41,11 @@ _JOB = re.compile(rb'\{"job": "(application_\d+_\d+)"')
 
 @dataclass(slots=True)
 class Polled:
-    """What a look found: applications that have ended since, how many of them were not seen to end, and how many
-    numbers the ResourceManager gave out that nobody saw an application of. ``left_out``: applications that have ended
-    and whose figures cannot be -> why."""
+    """The result of a poll: applications that have ended since.
+
+    How many of them were not seen to end, and how many numbers the ResourceManager assigned for which nobody saw an
+    application. ``left_out``: applications that have ended and whose figures cannot be used -> why.
+    """
 
     ended: list[Seen] = field(default_factory=list)
     vanished: int = 0
@@ -373,10 +375,9 @@ def follow(
     clock: Callable[[], float] = time.time,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Looks every ``every_s`` seconds until ``for_s`` have passed (None: for ever), and once more then. What fails is
-    told and tried again.
+    """Poll every ``every_s`` seconds until ``for_s`` have passed (None: for ever), and once more then.
 
-    Raises InputError for what another try does not mend.
+    Failures are reported and retried. Raises InputError for what a retry does not fix.
     """
     begun, said = clock(), ""
     while True:

@@ -202,10 +202,11 @@ def rm_header(
 
 
 def am_share_of(status: SchedulerStatus) -> float:
-    """Which part of a queue's fair share masters may take, as the Fair Scheduler's leaves show it (a trace has one
-    for all); -1: all of it.
+    """Return the part of a queue's fair share that masters may take, as the Fair Scheduler's leaves show it.
 
-    Source: FSLeafQueue.canRunAppAM of Hadoop 3.4.2 shows fair share x maxAMShare as it was when the queue last looked
+    A trace has one for all queues; -1: all of it.
+
+    Source: FSLeafQueue.canRunAppAM of Hadoop 3.4.2 shows fair share x maxAMShare as it was when the queue last checked
     whether a master may start, and nothing where there is no limit. So active leaves are believed where they agree.
     Where they do not, or the cluster is idle, the limit is Hadoop's default, or less where a leaf shows less: a fair
     share was never below the steady one, which is that of all queues at work.
@@ -280,6 +281,7 @@ class Seen:
 
     @property
     def ran(self) -> bool:
+        """Whether the application was launched and has used resources."""
         return bool(self.launched_ms) and self.vcore_seconds > 0
 
     def vanished(self) -> Seen:
@@ -354,8 +356,10 @@ def _with_overheads(line: JobLine, app: App, began_ms: int | None) -> JobLine:
 
 
 def _by_integrals(app: App) -> dict[str, Any]:
-    """An application cut into tasks: as many side by side as it held on average, as long as it lived by the
-    ResourceManager's own clock, to its end or until now, and one more for the rest.
+    """Return an application cut into tasks by its integrals.
+
+    As many tasks side by side as it held on average, as long as it lived by the ResourceManager's own clock, to its end
+    or until now, and one more for the rest.
 
     Its master is taken to be a container like the others, held all the time. One that used no more than that is a
     master alone.

@@ -28,6 +28,7 @@ class DemandSpec(Strict):
     vcores: int = Field(default=1, ge=1, le=2**20)
 
     def resource(self) -> Resource:
+        """Return the demand as a resource."""
         return Resource(self.memory_mb, self.vcores)
 
 
@@ -106,8 +107,11 @@ class TaskSpec(Strict):
 
 
 class StageSpec(Strict):
-    """One stage of a DAG or Spark job. ``after`` names earlier stages; ``slow_start`` is the part of them that must
-    have ended before this stage's tasks are asked for."""
+    """One stage of a DAG or Spark job.
+
+    ``after`` names earlier stages; ``slow_start`` is the part of them that must have ended before this stage's tasks
+    are asked for.
+    """
 
     name: Name
     tasks: int = Field(ge=1, le=MOST_TASKS)

@@ -1,0 +1,1 @@
+"""The interfaces of Hadoop YARN: REST, RPC, files, and both schedulers' settings."""

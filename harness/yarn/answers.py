@@ -77,8 +77,10 @@ class Fields:
         return self.integer(name)
 
     def count(self, name: str, default: Any = _REQUIRED) -> int:
-        """A whole number that cannot be negative. What is counts as 0: Java's -1 is "not known" or "no longer", and an
-        RM whose clock was set back reckons negative lengths of time until that has passed.
+        """Return a non-negative integer.
+
+        -1 counts as 0: it is Java's value for "not known" or "no longer", and an RM whose clock was set back computes
+        negative lengths of time until that has passed.
         """
         value = self._value.get(name, default)
         if type(value) is int and 0 <= value < _LONG:
@@ -126,7 +128,7 @@ class Fields:
         return name in self._value
 
     def flag(self, name: str, default: Any = _REQUIRED) -> bool:
-        """true or false."""
+        """Return a Boolean."""
         value = self._get(name, default)
         if not isinstance(value, bool):
             raise self._bad(name, value, "true or false")

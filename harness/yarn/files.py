@@ -51,8 +51,10 @@ class ConfigStore(ABC):
 
     @abstractmethod
     def _put(self, data: bytes, still: Callable[[], None] = always) -> None:
-        """Puts these bytes in the file's place in one step. ``still`` is called just before that; what it raises keeps
-        the old file there."""
+        """Replace the file's content atomically.
+
+        ``still`` is called just before that; what it raises keeps the old file in place.
+        """
 
     def write(self, data: bytes, *, before: bytes | None = None, still: Callable[[], None] = always) -> None:
         """Replaces the file and reads it back.
@@ -195,13 +197,16 @@ class LocalStore(ConfigStore):
 
     @property
     def name(self) -> str:  # type: ignore[override]
+        """The file's path."""
         return str(self.path)
 
     @property
     def file_name(self) -> str:
+        """The file's name; links are followed."""
         return os.path.basename(os.path.realpath(self.path))
 
     def beside(self, name: str) -> LocalStore:
+        """Return the store of another file in the same folder."""
         # Links in a circle have no end; reading says so.
         return LocalStore(Path(os.path.realpath(self.path)).with_name(name))
 
@@ -210,6 +215,7 @@ class LocalStore(ConfigStore):
         return os.path.realpath(path) == os.path.realpath(self.path)
 
     def read(self) -> bytes:
+        """Return the content. Raises InputError."""
         try:
             return read_whole(self.path, MAX_BYTES)
         except OSError as error:
@@ -217,6 +223,10 @@ class LocalStore(ConfigStore):
             raise InputError(f"cannot be read: {reason(error)}", where=self.name, hint=hint) from None
 
     def _put(self, data: bytes, still: Callable[[], None] = always) -> None:
+        """Replace the file's content atomically.
+
+        ``still`` is called just before that; what it raises keeps the old file in place.
+        """
         self._put_over(data, None, still)
 
     def _put_over(self, data: bytes, before: bytes | None, still: Callable[[], None]) -> None:
@@ -261,12 +271,14 @@ class LocalStore(ConfigStore):
                 os.unlink(temporary)
 
     def remove(self) -> None:
+        """Remove the file if it exists. Raises InputError."""
         try:
             Path(os.path.realpath(self.path)).unlink(missing_ok=True)
         except OSError as error:
             raise InputError(f"cannot be removed: {reason(error)}", where=self.name) from None
 
     def clear(self) -> int:
+        """Remove leftovers of interrupted writes; return how many."""
         target = Path(os.path.realpath(self.path))
         try:
             left = [target.parent / name for name in os.listdir(target.parent) if left_by(name, target.name)]

@@ -146,6 +146,7 @@ class Spnego(requests.auth.AuthBase):
         self._begin: int | None = None
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        """Register the handler of 401 answers with a request."""
         tell = getattr(request.body, "tell", None)
         self._begin = tell() if tell is not None else None
         request.register_hook("response", self._answered)  # type: ignore[no-untyped-call]

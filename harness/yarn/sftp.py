@@ -26,8 +26,10 @@ _COMMAND_S = 15.0
 
 
 class OverSftp(ConfigStore):
-    """A file on a host that speaks SFTP, whoever opens the session. Mode, owner and group stay, the POSIX ACL where
-    commands may be run there; a symbolic link stays one."""
+    """A file on a host that speaks SFTP, whoever opens the session.
+
+    Mode, owner and group stay, the POSIX ACL where commands may be run there; a symbolic link stays one.
+    """
 
     path: str
 
@@ -37,6 +39,7 @@ class OverSftp(ConfigStore):
 
     @property
     def file_name(self) -> str:
+        """The file's name."""
         return posixpath.basename(self.path)
 
     @contextlib.contextmanager
@@ -52,6 +55,7 @@ class OverSftp(ConfigStore):
             raise InputError(f"SFTP: {reason(error)}", where=self.name) from None
 
     def read(self) -> bytes:
+        """Return the content. Raises InputError."""
         with self._session() as session, session.open(self.path, "rb") as file:
             file.prefetch()
             data = file.read(MAX_BYTES + 1)
@@ -85,11 +89,13 @@ class OverSftp(ConfigStore):
                 raise
 
     def remove(self) -> None:
+        """Remove the file if it exists."""
         # Gone already is removed too.
         with self._session() as session, contextlib.suppress(FileNotFoundError):
             session.remove(session.normalize(self.path) or self.path)
 
     def clear(self) -> int:
+        """Remove leftovers of interrupted writes; return how many."""
         with self._session() as session:
             folder, last = posixpath.split(session.normalize(self.path) or self.path)
             left = [name for name in session.listdir(folder) if left_by(name, last)]
@@ -100,10 +106,10 @@ class OverSftp(ConfigStore):
 
 @dataclass(frozen=True)
 class SftpStore(OverSftp):
-    """A file on a host that this user reaches by SSH. Keys come from the agent and ~/.ssh, settings from ~/.ssh/config
-    (ProxyJump and ProxyCommand too).
+    """A file on a host that this user reaches by SSH.
 
-    A host that ~/.ssh/known_hosts does not know is refused.
+    Keys come from the agent and ~/.ssh, settings from ~/.ssh/config (ProxyJump and ProxyCommand too). A host that
+    ~/.ssh/known_hosts does not know is refused.
     """
 
     host: str
@@ -116,9 +122,11 @@ class SftpStore(OverSftp):
 
     @property
     def name(self) -> str:  # type: ignore[override]
+        """The file's URL."""
         return f"sftp://{self.host}{self.path}"
 
     def beside(self, name: str) -> SftpStore:
+        """Return the store of another file in the same folder."""
         return replace(self, path=posixpath.join(posixpath.dirname(self.path), name))
 
     @contextlib.contextmanager

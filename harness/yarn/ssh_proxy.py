@@ -72,6 +72,7 @@ class Proxy:
         return " ".join(lines[-1].split())[:300] if lines else ""
 
     def close(self) -> None:
+        """Close the connection and end the command's process group."""
         self.socket.close()
         # It has ended by itself.
         with contextlib.suppress(ProcessLookupError):

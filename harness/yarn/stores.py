@@ -25,13 +25,16 @@ class WebHdfsStore(ConfigStore):
 
     @property
     def name(self) -> str:  # type: ignore[override]
+        """The NameNode's address and the file's path."""
         return f"{self.base}{self.path}"
 
     @property
     def file_name(self) -> str:
+        """The file's name."""
         return posixpath.basename(self.path)
 
     def beside(self, name: str) -> WebHdfsStore:
+        """Return the store of another file in the same folder."""
         return replace(self, path=posixpath.join(posixpath.dirname(self.path), name))
 
     @property
@@ -39,15 +42,18 @@ class WebHdfsStore(ConfigStore):
         return WebHdfs(self.base, self.options)
 
     def read(self) -> bytes:
+        """Return the content."""
         return self._hdfs.call("GET", self.path, "OPEN")
 
     def _put(self, data: bytes, still: Callable[[], None] = always) -> None:
         self._hdfs.write(self.path, data, like=self._hdfs.status(self.path), temporary=TEMPORARY, still=still)
 
     def remove(self) -> None:
+        """Remove the file."""
         self._hdfs.delete(self.path)
 
     def clear(self) -> int:
+        """Remove leftovers of interrupted writes; return how many."""
         folder, last = posixpath.split(self.path)
         left = [found.name for found in self._hdfs.listing(folder) if left_by(found.name, last)]
         for name in left:

@@ -66,6 +66,7 @@ class Place:
 
     @property
     def real(self) -> bool:
+        """Whether cells run on a real cluster."""
         return self.kind != "sim"
 
     @property

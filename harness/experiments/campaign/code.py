@@ -93,8 +93,10 @@ def source_hash(source: bytes, name: str = "<source>") -> str:
 
 
 def _without_docstrings(tree: ast.Module) -> ast.Module:
-    """Remove all docstrings and positions. The compiler's own removal of docstrings leaves an instruction that does
-    nothing in their place."""
+    """Remove all docstrings and positions.
+
+    The compiler's own removal of docstrings leaves an instruction that does nothing in their place.
+    """
     for node in ast.walk(tree):
         if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) or not node.body:
             continue

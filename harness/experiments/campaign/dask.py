@@ -49,8 +49,11 @@ def _far_cell(pickled: bytes, cell: Cell, topic: str) -> tuple[ExecutorEvent, by
 
 
 class Dask:
-    """Cells on a Dask cluster (``dask://host:port``). Workers need yarnfair of the same version; files of their own
-    that an experiment reads (traces) have to lie at the same path there."""
+    """Execute cells on a Dask cluster (``dask://host:port``).
+
+    Workers need the same version of yarnfair. Files of the user's that an experiment reads (traces) must be at the same
+    path on the workers.
+    """
 
     queues = True
 
@@ -86,6 +89,7 @@ class Dask:
         self._news.set()
 
     def start(self, cell: Cell, experiment: Loaded, out: Path) -> None:
+        """Submit a cell to the cluster."""
         self._folders[cell.id] = cell.directory(out)
         # pure=False: a cell that is tried again is computed again.
         if self._experiment[0] is not experiment:
@@ -95,6 +99,7 @@ class Dask:
         self._futures[cell.id] = future
 
     def told(self, timeout_s: float) -> list[ExecutorEvent]:
+        """Return the events since the last call; wait at most `timeout_s` seconds for one."""
         self._news.wait(timeout_s)
         self._news.clear()  # before we look: what happens from here on sets it again
         begun = [ExecutorEvent(self._begun.popleft(), "begins") for _ in range(len(self._begun))]
@@ -111,12 +116,14 @@ class Dask:
         return found
 
     def kill(self, id_: str) -> None:
+        """Cancel a cell."""
         future = self._futures.pop(id_, None)
         self._folders.pop(id_, None)
         if future is not None:
             future.cancel(force=True)
 
     def close(self) -> None:
+        """Cancel all cells and disconnect."""
         for id_ in list(self._futures):
             self.kill(id_)
         self._client.close(timeout=10)

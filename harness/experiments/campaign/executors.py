@@ -180,9 +180,11 @@ class InProcessExecutor:
         self.hear: Callable[[ExecutorEvent], None] = lambda told: None
 
     def start(self, cell: Cell, experiment: Loaded, out: Path) -> None:
+        """Remember the cell; the next `told` runs it."""
         self._next = (cell, experiment, out)
 
     def told(self, timeout_s: float) -> list[ExecutorEvent]:
+        """Run the cell that was started and return its events."""
         if self._next is None:
             return []
         (cell, experiment, out), self._next = self._next, None
@@ -203,6 +205,7 @@ class InProcessExecutor:
         """Nothing runs when this is called."""
 
     def close(self) -> None:
+        """Close the cluster that was kept up between cells."""
         self._cluster.close()
 
 
@@ -305,6 +308,7 @@ class Processes:
         self._context = workers_context()
 
     def start(self, cell: Cell, experiment: Loaded, out: Path) -> None:
+        """Give a cell to an idle worker process, or to a new one."""
         name = cell.place.name
         for worker in [one for one in self._workers if one.id is None and one.place == name]:
             worker.id = cell.id
@@ -330,6 +334,7 @@ class Processes:
             worker.link.send((cell, experiment, out))
 
     def told(self, timeout_s: float) -> list[ExecutorEvent]:
+        """Return the workers' events since the last call; wait at most `timeout_s` seconds for one."""
         busy = [one for one in self._workers if one.id is not None]
         found: list[ExecutorEvent] = []
         for link in wait([one.link for one in busy], timeout_s):
@@ -352,12 +357,14 @@ class Processes:
         worker.link.close()
 
     def kill(self, id_: str) -> None:
+        """Kill the process of a cell."""
         for worker in [one for one in self._workers if one.id == id_]:
             worker.process.kill()
             worker.process.join(10)
             self._drop(worker)
 
     def close(self) -> None:
+        """End all worker processes."""
         for worker in list(self._workers):
             if worker.id is not None:
                 worker.process.kill()
@@ -399,11 +406,13 @@ class Clusters(Processes):
         clean_abandoned()
 
     def kill(self, id_: str) -> None:
+        """End the process of a cell, and its cluster."""
         for worker in [one for one in self._workers if one.id == id_]:
             self._workers.remove(worker)
             self._end(worker)
 
     def close(self) -> None:
+        """End all processes and their clusters."""
         for worker in self._workers:
             worker.process.terminate()
         while self._workers or self._ending:

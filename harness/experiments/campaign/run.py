@@ -64,6 +64,7 @@ class Outcome:
 
     @property
     def failed(self) -> list[Standing]:
+        """The cells that have failed."""
         return [one for one in self.standings if one.state == "failed"]
 
 

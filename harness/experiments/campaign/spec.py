@@ -73,6 +73,7 @@ class Campaign(Strict):
     timeout_s: Positive | None = None
 
     def seed_list(self) -> list[int]:
+        """The seeds as a list; a range is expanded."""
         if isinstance(self.seeds, SeedRange):
             return list(range(self.seeds.first, self.seeds.first + self.seeds.count))
         return list(self.seeds or [])

@@ -78,6 +78,7 @@ class CampaignState:
             ) from None
 
     def close(self) -> None:
+        """Close the file; merge the write-ahead log so that one file remains."""
         if self._ahead:
             # One file again, also for readers who may not write beside it; not while another has it open.
             with contextlib.suppress(sqlite3.Error):
@@ -85,10 +86,12 @@ class CampaignState:
         self.db.close()
 
     def get(self, key: str) -> str | None:
+        """Return the value of a key; None if it is not set."""
         row = self.db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return str(row[0]) if row is not None else None
 
     def set(self, key: str, value: str) -> None:
+        """Set the value of a key."""
         self.db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     @contextlib.contextmanager
@@ -102,10 +105,10 @@ class CampaignState:
         self.db.execute("COMMIT")
 
     def adopt(self, cells: Sequence[Cell]) -> list[str]:
-        """Makes these the campaign's cells: new ones wait, known ones keep their state, running ones wait again and
-        have the attempt back.
+        """Set the campaign's cells.
 
-        Returns the ids of cells that are of the campaign no more.
+        New cells wait. Known cells keep their state, except that running ones wait again and do not lose the attempt.
+        Returns the ids of cells that no longer belong to the campaign.
         """
         # Whoever runs a campaign calls this first; who only reads leaves the file as it is.
         self.db.execute("PRAGMA journal_mode = WAL")
@@ -139,6 +142,7 @@ class CampaignState:
         return [str(row[0]) for row in rows]
 
     def forget(self, id_: str) -> None:
+        """Delete a cell."""
         self.db.execute("DELETE FROM cells WHERE id = ?", (id_,))
 
     def again(self, id_: str) -> None:
@@ -168,6 +172,7 @@ class CampaignState:
         )
 
     def end(self, id_: str, *, exit_code: int, why: str | None, may_retry: bool, wall_s: float | None) -> None:
+        """Record how an attempt at a cell ended: `exit_code` 0 is success; `wall_s` in seconds."""
         state: State = "done" if exit_code == 0 else "failed"
         self.db.execute(
             "UPDATE cells SET state = ?, exit = ?, why = ?, may_retry = ?, ended = ?, wall_s = ? WHERE id = ?",

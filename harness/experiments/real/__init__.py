@@ -1,0 +1,1 @@
+"""Running an experiment on a real YARN cluster."""

@@ -14,6 +14,7 @@ from harness.experiments.real.given import put_back_abandoned
 
 
 def runs_folder() -> Path:
+    """Return the default folder of run directories."""
     return default_folder("runs")
 
 
@@ -24,9 +25,11 @@ def own_folder(backend: str) -> Path:
 
 
 def clean_abandoned(progress: Callable[[str], None] = lambda _: None) -> list[str]:
-    """Takes down the clusters of runs whose process is gone, and puts back the allocation files of given clusters that
-    such runs have left replaced; their folders' names. ``progress`` is told of what could not be put back or taken
-    down."""
+    """Clean up after runs whose process is gone.
+
+    Takes down their clusters, and restores the allocation files of external clusters that such runs have left replaced.
+    Returns the names of their folders. ``progress`` is told of what could not be restored or taken down.
+    """
     root = runs_folder()
     cleaned = put_back_abandoned(root, progress)
     for folder in sorted(root.iterdir()) if root.is_dir() else []:

@@ -28,8 +28,11 @@ def allocations_of(experiment: LoadedExperiment, variant: Variant, capacity: Res
 
 
 def find_queues(client: RmClient, experiment: LoadedExperiment, *, any_queue: bool) -> Mapping[str, float]:
-    """The experiment's queues stay as they are on the cluster. Returns the weights that go into the run's record: the
-    RM does not tell them. InputError where a queue is missing, unless ``any_queue``."""
+    """Check that the cluster has the experiment's queues, which stay as they are.
+
+    Returns the weights that go into the run's record, because the RM does not report them. Raises InputError where a
+    queue is missing, unless ``any_queue``.
+    """
     there = client.rest.scheduler().queues
     missing = [path for path in experiment.weights if path not in there]
     if missing and not any_queue:

@@ -54,8 +54,10 @@ def real_variants(variants: Sequence[Variant]) -> list[Variant]:
 
 
 def real_policies(experiment: LoadedExperiment, policies: Sequence[str]) -> list[str]:
-    """The policies of a call as a real cluster runs them: a bare name stands for the file's ``NAME@outside``, with its
-    settings, where the file has one and the stock Fair Scheduler has no such policy (nor the file one inside the RM).
+    """Return the policies of a call as a real cluster runs them.
+
+    A bare name stands for the file's ``NAME@outside``, with its settings, where the file has one and the stock Fair
+    Scheduler has no such policy (and the file none inside the RM).
     """
     found = []
     for text in policies:

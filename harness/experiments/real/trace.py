@@ -105,12 +105,11 @@ def sizes_document(nodes: Sequence[NodeLine]) -> dict[str, Any]:
 
 
 def run_jobs(jobs: Sequence[JobRun], seed: int, lag_s: float = 0.0) -> list[JobLine]:
-    """The jobs of a run that were submitted: the time that each task worked, what its container and the job's master
-    took to start.
+    """Return the jobs of a run that were submitted, with their tasks' work and the starts of containers and masters.
 
-    A task that never ended (a run that was cut) has the time that it was to take; so has one that may begin before what
-    it waits for has ended, because its own time would hold its waiting. ``lag_s``: how long after it has heard of a
-    container a master starts it; the simulator's masters do so, too (`Delays.am_response_heartbeats`).
+    A task that never ended (the run was cut) has its planned time. So has one that may begin before what it waits for
+    has ended, because its measured time would include its waiting. ``lag_s``: how long after the response with its
+    container a master starts the task; the simulator's masters do so, too (`Delays.am_response_heartbeats`).
     """
     lines = []
     for job in jobs:

@@ -100,12 +100,15 @@ class FolderTarget(Target):
 
     @property
     def name(self) -> str:  # type: ignore[override]
+        """The folder's path."""
         return str(self.folder)
 
     def exists(self) -> bool:
+        """Whether the folder exists."""
         return self.folder.exists()
 
     def pieces(self, name: str) -> Iterator[bytes]:
+        """Yield a file's content piece by piece. Raises FileNotFoundError, InputError."""
         try:
             with (self.folder / name).open("rb") as file:
                 while piece := file.read(_PIECE_BYTES):
@@ -117,18 +120,21 @@ class FolderTarget(Target):
             raise InputError(f"cannot be read: {error.strerror}", where=where, hint="check the path") from None
 
     def size(self, name: str) -> int | None:
+        """Return a file's size in bytes; None if it does not exist."""
         try:
             return (self.folder / name).stat().st_size
         except OSError:
             return None
 
     def sizes(self) -> dict[str, int]:
+        """Return the size in bytes of each file in the folder, by name."""
         with reading(self.folder), contextlib.suppress(FileNotFoundError, NotADirectoryError):
             files = sorted(entry for entry in self.folder.iterdir() if entry.is_file())
             return {file.name: file.stat().st_size for file in files}
         return {}
 
     def tidy(self, names: Collection[str]) -> None:
+        """Remove temporary files of these names that no process is writing any more."""
         for name in self.sizes():
             found = re.fullmatch(r"\.(.+)\.[a-z0-9_]{8}", name)
             if found is None or found[1] not in names:
@@ -139,6 +145,7 @@ class FolderTarget(Target):
                 (self.folder / name).unlink()
 
     def write(self, name: str, content: bytes | Path) -> None:
+        """Write a file (bytes, or the content of a local file) and replace it atomically."""
         temporary, place = "", self.folder / name
         try:
             with writing(place):
@@ -163,6 +170,7 @@ class FolderTarget(Target):
 
     @contextlib.contextmanager
     def local(self, name: str) -> Iterator[Path]:
+        """Provide the file's local path. Raises InputError if it does not exist."""
         if self.size(name) is None:
             raise InputError("no such file", where=f"{self.name}/{name}", hint="generate the data set again")
         yield self.folder / name
@@ -180,6 +188,7 @@ class HdfsTarget(Target):
         object.__setattr__(self, "name", f"{self.hdfs.base}{self.folder}")
 
     def exists(self) -> bool:
+        """Whether the folder exists."""
         return self.hdfs.status(self.folder) is not None
 
     def path(self, name: str) -> str:
@@ -187,6 +196,7 @@ class HdfsTarget(Target):
         return posixpath.join(self.folder, name)
 
     def pieces(self, name: str) -> Iterator[bytes]:
+        """Yield a file's content piece by piece. Raises FileNotFoundError, Refused."""
         try:
             yield from self.hdfs.pieces(self.path(name))
         except Refused as error:
@@ -195,10 +205,12 @@ class HdfsTarget(Target):
             raise
 
     def size(self, name: str) -> int | None:
+        """Return a file's size in bytes; None if it does not exist."""
         found = self.hdfs.status(self.path(name))
         return None if found is None or found.folder else found.size
 
     def sizes(self) -> dict[str, int]:
+        """Return the size in bytes of each file in the folder, by name."""
         try:
             return {one.name: one.size for one in self.hdfs.listing(self.folder) if not one.folder}
         except Refused as error:
@@ -210,6 +222,7 @@ class HdfsTarget(Target):
         """Nothing: WebHDFS does not say whether a file is still written."""
 
     def write(self, name: str, content: bytes | Path) -> None:
+        """Write a file: bytes, or the content of a local file."""
         if isinstance(content, bytes):
             self.hdfs.write(self.path(name), content)
             return

@@ -33,8 +33,11 @@ class Attempt:
     error: str = ""
 
     def record(self, stage: int, task: int, last_ms: int, asked_ms: int | None = None) -> TaskRecord:
-        """As a run's tables have it. ``last_ms``: the history's last moment, when one that never ended was killed with
-        its job; ``asked_ms``: when its master asked for it. What else came before its start is not told apart."""
+        """Return the record of the attempt as a run's tables have it.
+
+        ``last_ms``: the history's last moment, which counts as the end of an attempt that was killed with its job;
+        ``asked_ms``: when its master asked for the container. What else preceded its start is not told apart.
+        """
         started, ended = self.started_ms, self.ended_ms or max(last_ms, self.started_ms)
         return TaskRecord(
             stage,

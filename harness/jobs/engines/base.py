@@ -89,6 +89,7 @@ class ProgramRun:
 
     @property
     def name(self) -> str:
+        """The program's type, or else its application."""
         return self.program.type or self.program.application
 
 
@@ -114,6 +115,7 @@ class ProgramJob:
 
     @property
     def application(self) -> str:
+        """The application's name in lower case."""
         return self.program.application.lower()
 
 

@@ -72,12 +72,15 @@ def check_memory(sizes: Sizes, rest: RestClient, *, free_mb: int | None) -> None
 
 
 def on_this_machine(rest: RestClient) -> bool:
+    """Whether the ResourceManager's address is this machine's loopback."""
     return (urlsplit(rest.http.current).hostname or "") in ("127.0.0.1", "localhost", "::1")
 
 
 def told_of(attempt: Attempt) -> str:
-    """What the master was told of a failed attempt: Java's exceptions without their frames (a streaming program's own
-    words are in its log)."""
+    """Return the diagnostics of a failed attempt, without the frames of Java's exceptions.
+
+    A streaming program's own output is in its log.
+    """
     told = [line.strip()[:200] for line in attempt.error.splitlines() if line.strip()]
     told = [line for number, line in enumerate(told) if not number or line.startswith("Caused by")]
     return " | ".join(told) or "no reason given"

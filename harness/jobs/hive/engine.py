@@ -24,14 +24,17 @@ class Hive(Engine):
     sizes = Sizes(task_mb=768, am_mb=768)
 
     def programs(self) -> Mapping[str, Program]:
+        """Return Hive's programs by name."""
         return catalogue.programs()
 
     def check(self, program: ProgramSpec, sizing: Sizing) -> None:
+        """Check a program's settings and sizes. Raises CallError."""
         catalogue.programs()[program.application.lower()].settings_with(program.settings)
         if program.maps is None or program.executors is not None:
             raise CallError(f"{program.application} is Hive's", hint="give maps, and no executors")
 
     def jobs(self, run: ProgramRun) -> list[ProgramJob]:
+        """Return the one job of a run; its tasks are known only while it runs."""
         program, sizing = run.program, run.sizing
         demand = program.map_demand.resource() if program.map_demand else sizing.task
         stage = Stage("tasks", 1, demand, UNKNOWN)
@@ -40,6 +43,7 @@ class Hive(Engine):
         return [ProgramJob(self.name, spec, program, run.inputs, sizing, maps, reduces, 0, 1, 1, run.identity)]
 
     def load(self, site: Site, jobs: Sequence[ProgramJob]) -> HivePrograms:
+        """Return the programs for a cluster of this machine's processes; raise InputError for any other."""
         here = site.output is not None or on_this_machine(site.rest)
         if not isinstance(site.shared, LocalFolder) or not here:
             raise InputError(

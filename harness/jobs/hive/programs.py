@@ -176,8 +176,10 @@ class HivePrograms(EnginePrograms):
     # --- asking ---
 
     def submit(self, job_id: str) -> None:
-        """Asks a query (again, if it was before), as soon as the one before has its application. `taken` says which
-        its own is."""
+        """Submit a query (again, if it was submitted before), as soon as the previous one has its application.
+
+        `taken` tells which application is the query's.
+        """
         self._apps.pop(job_id, None)
         self._waiting.append(job_id)
         self._next()

@@ -164,8 +164,10 @@ class HiveServer:
             self.rest.kill_all(self.apps())
 
     def why(self, name: str, said: str, only: str | None = None) -> str:
-        """The reason of a failed query: Hive's own words, YARN's, and the failed attempt's. ``only``: its application,
-        where others had theirs."""
+        """Return the reason of a failed query: Hive's message, YARN's, and the failed attempt's.
+
+        ``only``: the query's application, where other applications belonged to other queries.
+        """
         errors = [line[7:].strip() for line in said.splitlines() if line.startswith("Error: ")]
         found = [f"{name} failed", " ".join(" ".join(errors[:1]).split())[:400]]
         # What the client said stands alone where YARN does not answer.

@@ -105,8 +105,10 @@ logger.server.level = INFO
 
 
 def script(sql: str, tables: Mapping[str, tuple[str, str]]) -> str:
-    """What the shell is given: tables over the files where they lie (``tables``: name -> folder, columns), then the
-    query."""
+    """Return the shell's input: tables over the files where they lie, then the query.
+
+    ``tables``: name -> folder, columns.
+    """
     lines = [
         f"create external table if not exists {name} ({columns}) stored as parquet location '{folder}';"
         for name, (folder, columns) in tables.items()

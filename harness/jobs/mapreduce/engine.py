@@ -33,9 +33,11 @@ class MapReduce(Engine):
     uses_hdfs = True
 
     def programs(self) -> Mapping[str, Program]:
+        """Return Purdue's and Facebook's applications by name."""
         return APPLICATIONS
 
     def check(self, program: ProgramSpec, sizing: Sizing) -> None:
+        """Check a program's settings, maps and reduces. Raises CallError."""
         found = APPLICATIONS[program.application.lower()]
         found.settings_with(program.settings)
         if program.maps is None or program.executors is not None:
@@ -46,9 +48,11 @@ class MapReduce(Engine):
             raise CallError(f"{found.name} has no reduces", hint="leave them out")
 
     def jobs(self, run: ProgramRun) -> list[ProgramJob]:
+        """Return the jobs of a run."""
         return jobs_of(run)
 
     def load(self, site: Site, jobs: Sequence[ProgramJob]) -> MapReducePrograms:
+        """Return the programs, with the folder in which the cluster finds its files."""
         if site.output is not None:
             return self._load_one(site, site.output, jobs)
         place = place_of(site.shared)
@@ -57,6 +61,7 @@ class MapReduce(Engine):
         return MapReducePrograms(site, place, jobs, streaming_jar(site.progress))
 
     def sized(self, request: Request) -> tuple[ProgramSpec, Sizing]:
+        """Return the program and its sizing; a program without a reduce phase gets no reduces."""
         program, sizing = super().sized(request)
         if not APPLICATIONS[request.program.lower()].reduces:
             program = program.model_copy(update={"reduces": 0})

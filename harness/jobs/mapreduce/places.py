@@ -47,8 +47,10 @@ def part_sizes(target: Target) -> dict[str, int]:
 
 
 def open_data(target: Target, kind: str) -> dict[str, int]:
-    """The files of an input of a kind of data, name -> bytes. Raises InputError for data of another kind, incomplete
-    data, or none."""
+    """Return the files of an input of the given kind of data, name -> bytes.
+
+    Raises InputError for data of another kind, incomplete data, or none.
+    """
     files = part_sizes(target)
     if usable(target, kind) is None and not files:
         raise InputError("no part-* files", where=target.name, hint=how_to_make(kind, target.name))
@@ -122,6 +124,7 @@ class LocalStore(StagingPlace):
         self.folder, self.path, self._as_it_is = folder.absolute(), str(folder.absolute()), data_as_it_is
 
     def write(self, files: Mapping[str, bytes], folders: Iterable[str] = ()) -> dict[str, LocalFile]:
+        """Write files and empty folders; return each file's URI, size and modification time."""
         found = {}
         with writing(self.path):
             for name in folders:
@@ -136,11 +139,13 @@ class LocalStore(StagingPlace):
         return found
 
     def sizes(self, folder: str) -> dict[str, int]:
+        """Return the size in bytes of each file in a folder, by name."""
         at = self.folder / folder
         with reading(at):
             return {file.name: file.stat().st_size for file in at.iterdir() if file.is_file()} if at.is_dir() else {}
 
     def fetch(self, folder: str, suffix: str = "") -> dict[str, bytes]:
+        """Return the content of each file below a folder whose name ends in `suffix`."""
         at = self.folder / folder
         with reading(at):
             return {
@@ -150,9 +155,11 @@ class LocalStore(StagingPlace):
             }
 
     def remove(self, folder: str) -> None:
+        """Remove a folder; errors are ignored."""
         shutil.rmtree(self.folder / folder, ignore_errors=True)
 
     def give(self, folder: str, output: Path | Target) -> None:
+        """Move a folder to the output path."""
         assert isinstance(output, Path)
         with writing(output):
             output.parent.mkdir(parents=True, exist_ok=True)
@@ -175,6 +182,7 @@ class HdfsPlace(StagingPlace):
         return posixpath.join(self._folder, name)
 
     def write(self, files: Mapping[str, bytes], folders: Iterable[str] = ()) -> dict[str, LocalFile]:
+        """Write files and empty folders; return each file's URI, size and modification time."""
         found = {}
         for name in folders:
             self._hdfs.make_folder(self._at(name))
@@ -186,9 +194,11 @@ class HdfsPlace(StagingPlace):
         return found
 
     def sizes(self, folder: str) -> dict[str, int]:
+        """Return the size in bytes of each file in a folder, by name."""
         return HdfsTarget(self._hdfs, self._at(folder)).sizes()
 
     def fetch(self, folder: str, suffix: str = "") -> dict[str, bytes]:
+        """Return the content of each file below a folder whose name ends in `suffix`."""
         return {
             name: self._hdfs.read(self._at(f"{folder}/{name}")) for name in self._below(folder) if name.endswith(suffix)
         }
@@ -208,13 +218,16 @@ class HdfsPlace(StagingPlace):
                 yield row.name
 
     def remove(self, folder: str) -> None:
+        """Remove a folder."""
         self._hdfs.delete(self._at(folder))
 
     def give(self, folder: str, output: Path | Target) -> None:
+        """Move a folder to the output target in HDFS."""
         assert isinstance(output, HdfsTarget)
         self._hdfs.rename(self._at(folder), output.folder)
 
     def data(self, folder: Path, name: str) -> str:
+        """Return the folder's absolute path: the nodes read this machine's files where they lie."""
         return str(folder.absolute())
 
 
@@ -236,14 +249,18 @@ class ContainerPlace(StagingPlace):
         self.shared, self.path = shared, shared.path
 
     def write(self, files: Mapping[str, bytes], folders: Iterable[str] = ()) -> dict[str, LocalFile]:
+        """Write files and empty folders; return each file's URI, size and modification time."""
         now = self.shared.put(files, folders)
         return {name: LocalFile(f"file:{self.path}/{name}", len(files[name]), now * 1000) for name in files}
 
     def sizes(self, folder: str) -> dict[str, int]:
+        """Return the size in bytes of each file in a folder, by name."""
         return {name: size for name, size, _ in self.shared.members(folder, contents=False) if "/" not in name}
 
     def fetch(self, folder: str, suffix: str = "") -> dict[str, bytes]:
+        """Return the content of each file below a folder whose name ends in `suffix`."""
         return {name: content for name, _, content in self.shared.members(folder) if name.endswith(suffix)}
 
     def remove(self, folder: str) -> None:
+        """Remove a folder."""
         self.shared.remove(folder)

@@ -138,6 +138,7 @@ class Cluster:
 
     @property
     def classes(self) -> str:
+        """The class path with the extra entries, separated by commas."""
         return ",".join([*self.class_path.replace(":", ",").split(","), *self.extra])
 
 

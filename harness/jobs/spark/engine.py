@@ -24,15 +24,18 @@ class Spark(Engine):
     sizes = Sizes(task_mb=1024, am_mb=1024)
 
     def programs(self) -> Mapping[str, Program]:
+        """Return Spark's programs by name."""
         return catalogue.programs()
 
     def check(self, program: ProgramSpec, sizing: Sizing) -> None:
+        """Check a program's settings and executors. Raises CallError."""
         catalogue.programs()[program.application.lower()].settings_with(program.settings)
         if program.executors is None:
             raise CallError(f"{program.application} is Spark's", hint="give executors")
         sizes_of(program, sizing, 1)
 
     def jobs(self, run: ProgramRun) -> list[ProgramJob]:
+        """Return the job of a run, with its executors."""
         program, sizing, asked = run.program, run.sizing, run.program.executors
         assert asked is not None
         executors, demand = run.count(asked.count), asked.demand.resource()
@@ -51,11 +54,13 @@ class Spark(Engine):
         return [ProgramJob(self.name, spec, program, run.inputs, sizing, maps, reduces, executors, 1, 1, run.identity)]
 
     def load(self, site: Site, jobs: Sequence[ProgramJob]) -> SparkPrograms:
+        """Return the programs; a local shared folder is created first."""
         if isinstance(site.shared, LocalFolder):
             site.shared.write({})
         return SparkPrograms(site, jobs)
 
     def sized(self, request: Request) -> tuple[ProgramSpec, Sizing]:
+        """Return the program with its executors, and its sizing."""
         program, sizing = super().sized(request)
         task_mb, am_mb, cores = sizing.task.memory_mb, sizing.am.memory_mb, request.executor_cores
         sizes = SparkSizes(request.executors, task_mb, cores, am_mb, request.maps, request.reduces)

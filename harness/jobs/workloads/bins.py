@@ -56,9 +56,11 @@ class BinsWorkload(MapReduceWorkload):
     """Rows of jobs; the seed shuffles all jobs."""
 
     def trace_name(self) -> str | None:
+        """The trace that arrivals are taken from; None: no trace."""
         return self.arrivals.trace
 
     def demands(self) -> Iterator[tuple[str, Resource]]:
+        """Yield what each kind of container asks for, with a label for messages."""
         yield from super().demands()
         for row in self.bins:
             for label, demand in (("map", row.map_demand), ("reduce", row.reduce_demand)):
@@ -66,6 +68,7 @@ class BinsWorkload(MapReduceWorkload):
                     yield f"bin {row.type!r}, {label}", demand.resource()
 
     def build(self, workload: LoadedWorkload, *, queue: str, seed: int, start_s: float, scale: Scale) -> list[JobSpec]:
+        """Return the jobs in shuffled order with their arrival times."""
         # A stream of its own for each queue and purpose: adding a workload does not change the others.
         bins = [row for row in self.bins for _ in range(row.jobs)]
         random.Random(f"{seed}/{queue}/order of bins").shuffle(bins)

@@ -29,8 +29,11 @@ WHOLE = Scale()
 
 
 class ProgramsWorkload(Workload):
-    """Programs that compute, on a real cluster: in turn (``submission``), or in an order shuffled by the seed, as a
-    trace's first jobs arrive (``arrivals``)."""
+    """Programs that compute, on a real cluster.
+
+    They are submitted in turn (``submission``), or in an order shuffled by the seed, as a trace's first jobs arrive
+    (``arrivals``).
+    """
 
     kind: Literal["programs"]
     am: DemandSpec
@@ -60,9 +63,11 @@ class ProgramsWorkload(Workload):
         return self
 
     def trace_name(self) -> str | None:
+        """The trace that arrivals are taken from; None: no trace."""
         return self.arrivals.trace if self.arrivals is not None else None
 
     def demands(self) -> Iterator[tuple[str, Resource]]:
+        """Yield what each kind of container asks for, with a label for messages."""
         yield from super().demands()
         for program in self.programs:
             name = program.type or program.application
@@ -82,6 +87,7 @@ class ProgramsWorkload(Workload):
         return {name for name in ENGINES if not names.isdisjoint(engine(name).programs())}
 
     def build(self, workload: LoadedWorkload, *, queue: str, seed: int, start_s: float, scale: Scale) -> list[JobSpec]:
+        """Return the programs' jobs."""
         return [one.spec for one in programs_of(workload, queue=queue, seed=seed, start_s=start_s, scale=scale)]
 
 

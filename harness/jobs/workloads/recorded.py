@@ -56,9 +56,11 @@ class RecordedWorkload(Workload):
     """The queue's full path there."""
 
     def trace_name(self) -> str | None:
+        """The recorded trace."""
         return self.trace
 
     def build(self, workload: LoadedWorkload, *, queue: str, seed: int, start_s: float, scale: Scale) -> list[JobSpec]:
+        """Return the trace's jobs of the queue ``only``."""
         path = workload.trace()
         assert path is not None
         wanted = self.only if self.only.startswith("root.") else f"root.{self.only}"

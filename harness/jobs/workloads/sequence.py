@@ -73,6 +73,7 @@ class SequenceWorkload(MapReduceWorkload):
     """How often the jobs are gone through."""
 
     def demands(self) -> Iterator[tuple[str, Resource]]:
+        """Yield what each kind of container asks for, with a label for messages."""
         yield from super().demands()
         for job in self.jobs:
             for label, found in (("map", job.map), ("reduce", job.reduce), ("executors", job.executors)):
@@ -83,6 +84,7 @@ class SequenceWorkload(MapReduceWorkload):
                     yield f"job {job.name!r}, stage {stage.name!r}", stage.demand.resource()
 
     def build(self, workload: LoadedWorkload, *, queue: str, seed: int, start_s: float, scale: Scale) -> list[JobSpec]:
+        """Return the list's jobs, ``rounds`` times over."""
         jobs: list[JobSpec] = []
         first_s = start_s + self.start_s
         for number in range(1, len(self.jobs) * self.rounds + 1):

@@ -32,9 +32,11 @@ class SlsWorkload(Workload):
     """One queue of it; none: all."""
 
     def trace_name(self) -> str | None:
+        """The SLS trace."""
         return self.trace
 
     def build(self, workload: LoadedWorkload, *, queue: str, seed: int, start_s: float, scale: Scale) -> list[JobSpec]:
+        """Return the trace's jobs."""
         path = workload.trace()
         assert path is not None
         jobs = _jobs(path, *age(path))

@@ -47,11 +47,13 @@ class TraceWorkload(MapReduceWorkload):
         return self
 
     def trace_name(self) -> str | None:
+        """The SWIM trace."""
         return self.trace
 
     def build(
         self, workload: LoadedWorkload, *, queue: str, seed: int, start_s: float, scale: Scale
     ) -> Iterator[JobSpec]:
+        """Yield the trace's jobs as they are read."""
         path = workload.trace()
         assert path is not None
         rows: Iterator[Any] = swim_rows(path, self.first)

@@ -192,8 +192,11 @@ class Scheduler(SchedulerBase):
             q["state"] = st.DRAINING if q["n_apps"] else st.STOPPED
 
     def reconfigure(self, settings: Mapping[str, str], now: int) -> None:
-        """CapacityScheduler.reinitialize. InputError for what Hadoop refuses: then the old settings are in force again,
-        by a re-initialisation of its own."""
+        """Apply new settings (CapacityScheduler.reinitialize).
+
+        Raises InputError for what Hadoop refuses: then the old settings are in force again, by a re-initialisation of
+        their own.
+        """
         if self.mutations & st.MUT_RECONFIGURE:
             return
         refused: InputError | None = None

@@ -28,7 +28,7 @@ def release_room(s: S) -> int:
 
 @kernel
 def _check(s: S, i: int) -> bool:
-    """checkRunnabilityWithUpdate."""
+    """Update whether an application may run (Hadoop's checkRunnabilityWithUpdate)."""
     x = s.a[i]
     x.runnable = 1 if s.g[0].mutations & MUT_PARALLEL or can_run(s, x.q, x.user) else 0
     return x.runnable == 1

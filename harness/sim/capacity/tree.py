@@ -1,5 +1,8 @@
-"""An allocation file in the Fair Scheduler's terms as settings of the simulated Capacity Scheduler, in weight mode; and
-its settings with a plan that is written from outside."""
+"""Settings of the simulated Capacity Scheduler.
+
+An allocation file in the Fair Scheduler's terms as settings in weight mode, and the settings with a plan that is
+written from outside.
+"""
 
 from __future__ import annotations
 

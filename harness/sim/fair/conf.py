@@ -28,6 +28,7 @@ class Conf:
         return str(value).strip()
 
     def integer(self, name: str, default: int, limit: int = 2**31 - 1) -> int:
+        """Return an integer property. Raises InputError."""
         text = self._text(name)
         if text is None:
             return default
@@ -40,6 +41,7 @@ class Conf:
         return value
 
     def real(self, name: str, default: float) -> float:
+        """Return a floating-point property. Raises InputError."""
         text = self._text(name)
         if text is None:
             return default
@@ -52,6 +54,7 @@ class Conf:
         return float(np.float32(value))
 
     def flag(self, name: str, default: bool) -> bool:
+        """Return a Boolean property; the default for any other text, as in Hadoop."""
         return {"true": True, "false": False}.get((self._text(name) or "").lower(), default)
 
     def size(self, resource: str, name: str, default: int) -> int:

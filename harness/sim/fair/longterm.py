@@ -68,7 +68,7 @@ def counted_whole(s: Any) -> Any:
 
 @kernel
 def counted_rate(s: Any, leaf: int) -> Any:
-    """g' of eq. (5.7): what exceeds S_i counts eta."""
+    """Return g' of eq. (5.7): what exceeds S_i counts eta."""
     x, xg = s.x[leaf], s.xg[0]
     if xg.discount == 1.0:
         return x.kg
@@ -310,8 +310,10 @@ def task_ended(s: Any, leaf: int, work_ms: int) -> Any:
 
 @kernel
 def settle_app(s: Any, leaf: int, app: int, now: int) -> Any:
-    """Advance an application's own integral (eqs. 5.7 to 5.13 of the thesis, with the leaf's L), and note what it
-    holds now. Its S_i is its weight's part of the leaf's."""
+    """Advance an application's own integral and note what it holds now.
+
+    Equations 5.7 to 5.13 of the thesis, with the leaf's L. The application's S_i is its weight's part of the leaf's.
+    """
     a, x, xg = s.a[app], s.x[leaf], s.xg[0]
     if x.app_round_ms > 0:
         begins = float(now // x.app_round_ms * x.app_round_ms)

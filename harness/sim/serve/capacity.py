@@ -52,15 +52,18 @@ class CapacityRoom(Room):
         return path
 
     def leaf(self, name: str) -> str | None:
+        """Return the full path of a leaf queue; None if there is no such leaf."""
         slot = self.sim.scheduler.leaf_index(name)
         return None if slot is None else self.sim.scheduler.queue_paths[slot]
 
     def no_leaf(self, path: str, identity: str) -> str:
+        """Return Hadoop's message for a submission to a queue that is not a leaf."""
         if ensure_root_prefix(path) in self.sim.scheduler.children:
             return f"Application {identity} submitted by user to non-leaf queue : {path}"
         return f"Application {identity} submitted by user to unknown queue: {path}"
 
     def refused(self, path: str, identity: str) -> str:
+        """Return Hadoop's message for a submission that the queue refuses."""
         q = self.sim.scheduler.S.q[self.sim.scheduler.queue_slots[path]]
         if q["state"] != st.RUNNING:
             return f"Queue {path} is STOPPED. Cannot accept submission of application: {identity}"
@@ -82,6 +85,7 @@ class CapacityRoom(Room):
         return self.sim.setup.conf.get(STORE, "file") == "memory"
 
     def load(self, text: str) -> None:
+        """Apply the text of a ``capacity-scheduler.xml``."""
         values = parse_configuration(text.encode(), source="capacity-scheduler.xml").values
         self._reinitialize({name: value.strip() for name, value in values.items()})
 
@@ -104,19 +108,23 @@ class CapacityRoom(Room):
         reload()
 
     def properties(self, file: Path) -> dict[str, str]:
+        """Return the properties that name the scheduler's file; the Capacity Scheduler needs none."""
         return {}
 
     def stored(self) -> Document:
+        """Return the stored configuration as the RM's REST answer."""
         if not self._stored:
             return super().stored()
         return {"property": [{"name": name, "value": value} for name, value in sorted(self._values.items())]}
 
     def version(self) -> Document:
+        """Return the stored configuration's version as the RM's REST answer."""
         if not self._stored:
             return super().version()
         return {"versionID": str(self._version)}
 
     def change(self, body: Mapping[str, Any]) -> str:
+        """Apply a change of the stored configuration and return the RM's answer."""
         if not self._stored:
             raise Answer(400, "Configuration change only supported by mutable configuration store.")
         try:
@@ -135,6 +143,7 @@ class CapacityRoom(Room):
     # --- how it is shown ---
 
     def info(self) -> Document:
+        """Return the scheduler's queues as the RM's REST answer."""
         a = self.sim.scheduler.S.a
         return self._queue("root", self.sums(containers=a["n_live"], reserved=a["n_reserved"], asks=a["n_asks"]))
 

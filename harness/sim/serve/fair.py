@@ -53,12 +53,15 @@ class FairRoom(Room):
         return path
 
     def no_leaf(self, path: str, identity: str) -> str:
+        """Return Hadoop's message for a submission to a queue that is not a leaf."""
         return f"{path} is not a leaf queue"
 
     def refused(self, path: str, identity: str) -> str:
+        """Return Hadoop's message for a submission that is refused."""
         return f"Application {identity} failed"
 
     def move(self, job: int, leaf: str) -> bool:
+        """Move an application to a leaf; return whether it could be moved."""
         sim = self.sim
         target = sim.scheduler.queue_slots.get(leaf)
         if target is None or not int(sim.scheduler.S.q["leaf"][target]):
@@ -93,11 +96,13 @@ class FairRoom(Room):
         reload()
 
     def properties(self, file: Path) -> dict[str, str]:
+        """Return the property that names the allocation file."""
         return {"yarn.scheduler.fair.allocation.file": str(file)}
 
     # --- how it is shown ---
 
     def info(self) -> Document:
+        """Return the scheduler's queues as the RM's REST answer."""
         return {"type": "fairScheduler", "rootQueue": self._tree()}
 
     def _tree(self) -> Document:

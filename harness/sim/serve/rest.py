@@ -270,8 +270,11 @@ class Face:
 
 
 def _json(body: bytes, *, strict: bool = False) -> Any:
-    """The body's document. What is no JSON is empty, or with ``strict`` refused: the RM does the one with applications,
-    the other with its configuration."""
+    """Return the body's document.
+
+    What is not JSON counts as empty, or is refused with ``strict``: the RM does the former with applications, the
+    latter with its configuration.
+    """
     try:
         return json.loads(body) if body.strip() else {}
     except (ValueError, RecursionError) as error:

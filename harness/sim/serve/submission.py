@@ -38,6 +38,7 @@ class Size(Strict):
     vcores: Count | None = None
 
     def resource(self, otherwise: Resource) -> Resource:
+        """Return the container's resource; what is not given is taken from `otherwise`."""
         return Resource(
             otherwise.memory_mb if self.memory_mb is None else self.memory_mb,
             otherwise.vcores if self.vcores is None else self.vcores,
@@ -55,6 +56,7 @@ class StageGiven(Size):
     slow_start: Annotated[float, Field(ge=0, le=1)] = 1.0
 
     def stage(self, at: int, am: Resource) -> Stage:
+        """Return the stage at position `at`; what is not given is taken from the master's size."""
         duration, tasks = Duration("constant", value_s=self.duration_s), self.tasks
         if self.durations_s is not None:
             duration, tasks = Duration("listed", values_s=tuple(self.durations_s)), len(self.durations_s)

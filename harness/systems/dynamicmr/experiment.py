@@ -182,6 +182,7 @@ class Slots(Yarn):
     def check(
         self, experiment: LoadedExperiment, variants: Sequence[Variant], backend: str, target: Target | None
     ) -> None:
+        """Check that the variants can run on MRv1's slots. Raises InputError or CallError."""
         for variant in variants:
             check_slots(experiment, variant)
         super().check(experiment, variants, backend, target)
@@ -194,6 +195,7 @@ class Slots(Yarn):
         on_progress: OnProgress,
         stepped: Stepped,
     ) -> Simulated:
+        """Simulate a variant on MRv1's slots."""
         from harness.systems.dynamicmr.simulator.report import as_sim_result, figures, lines
 
         began = time.perf_counter()

@@ -58,6 +58,7 @@ class MRVariant(KindVariant):
     layout: LayoutSpec | None = None
 
     def own(self) -> dict[str, Any]:
+        """Return the variant's own settings for the record: its growth."""
         return {"growth": self.growth}
 
 
@@ -328,6 +329,7 @@ class MRClusters(_OfMRClusters):
     finding = "harness.systems.fawkes.page:findings_clusters"
 
     def compute(self, experiment: LoadedMR, variant: MRVariant) -> Computed:
+        """Simulate a variant and return its summary and tables."""
         assert isinstance(experiment.spec, MRExperiment)
         summary, result, rows = run_mr_variant(experiment, variant)
         tables = {"jobs.parquet": pd.DataFrame(rows)}
@@ -347,6 +349,7 @@ class MRLayouts(_OfMRClusters):
     finding = "harness.systems.fawkes.page:findings_layouts"
 
     def compute(self, experiment: LoadedMR, variant: MRVariant) -> Computed:
+        """Compute the summary of an application alone on a layout."""
         return Computed(run_layout(experiment, variant))
 
     def beside(self, experiment: LoadedMR, ended: Sequence[Ended]) -> None:

@@ -69,14 +69,14 @@ class FawkesPolicy(Policy):
 
     @abstractmethod
     def value(self, metrics: Metrics) -> Number:
-        """y of one sample, at least 0."""
+        """Return y of one sample, at least 0."""
 
     def values(self, metrics: Metrics) -> tuple[Number, ...]:
         """What is averaged over the samples of an interval: y, or figures that only `weights` brings together."""
         return (self.value(metrics),)
 
     def weights(self, means: Mapping[str, tuple[Number, ...]]) -> dict[str, Number]:
-        """w of every MR-cluster (eq. 4) from the means of its `values`."""
+        """Return w of every MR-cluster (eq. 4) from the means of its `values`."""
         return weights_of({name: mean[0] for name, mean in means.items()})
 
     # --- YARN: a leaf queue is an MR-cluster ---
@@ -245,6 +245,7 @@ class JobDemand(FawkesPolicy):
     name = "fawkes-jd"
 
     def value(self, metrics: Metrics) -> Number:
+        """Return the number of waiting jobs."""
         return metrics.waiting_jobs
 
 
@@ -254,6 +255,7 @@ class DataDemand(FawkesPolicy):
     name = "fawkes-dd"
 
     def value(self, metrics: Metrics) -> Number:
+        """Return the input data of waiting jobs, GB."""
         return metrics.waiting_gb
 
 
@@ -263,6 +265,7 @@ class TaskDemand(FawkesPolicy):
     name = "fawkes-td"
 
     def value(self, metrics: Metrics) -> Number:
+        """Return the number of waiting tasks."""
         return metrics.waiting_tasks
 
 
@@ -272,6 +275,7 @@ class ProcessorUsage(FawkesPolicy):
     name = "fawkes-pu"
 
     def value(self, metrics: Metrics) -> Number:
+        """Return the part of the slots in use."""
         return metrics.processor
 
 
@@ -281,6 +285,7 @@ class DiskUsage(FawkesPolicy):
     name = "fawkes-du"
 
     def value(self, metrics: Metrics) -> Number:
+        """Return output data over storage capacity."""
         return metrics.disk
 
 
@@ -295,13 +300,16 @@ class ResourceUsage(FawkesPolicy):
     settings: UsageSettings
 
     def value(self, metrics: Metrics) -> Number:
+        """Return psi PU + (1 - psi) DU (eq. 5)."""
         psi: Number = self.exact["psi"]
         return psi * metrics.processor + (1 - psi) * metrics.disk
 
     def values(self, metrics: Metrics) -> tuple[Number, ...]:
+        """Return PU and DU if they are normalised across MR-clusters, else their combination."""
         return (metrics.processor, metrics.disk) if self.settings.normalised else (self.value(metrics),)
 
     def weights(self, means: Mapping[str, tuple[Number, ...]]) -> dict[str, Number]:
+        """Return the weights (eq. 4) of the combined, normalised usages."""
         if not self.settings.normalised:
             return super().weights(means)
         psi: Number = self.exact["psi"]
@@ -323,6 +331,7 @@ class JobSlowdown(FawkesPolicy):
     name = "fawkes-js"
 
     def value(self, metrics: Metrics) -> Number:
+        """Return the mean slowdown of running and waiting jobs."""
         return metrics.slowdown
 
 
@@ -333,6 +342,7 @@ class JobThroughput(FawkesPolicy):
     Settings = ThroughputSettings
 
     def value(self, metrics: Metrics) -> Number:
+        """Return a^-q for jobs (eq. 6)."""
         return throughput_weight(self.settings.a, metrics.completed_jobs, metrics.waiting_jobs)
 
 
@@ -343,6 +353,7 @@ class TaskThroughput(FawkesPolicy):
     Settings = ThroughputSettings
 
     def value(self, metrics: Metrics) -> Number:
+        """Return a^-q for tasks (eq. 6)."""
         return throughput_weight(self.settings.a, metrics.completed_tasks, metrics.waiting_tasks)
 
 
@@ -353,6 +364,7 @@ class NoPolicy(FawkesPolicy):
     resizes = False
 
     def value(self, metrics: Metrics) -> Number:
+        """Return 1: all MR-clusters are alike."""
         return Fraction(1)
 
 
@@ -362,11 +374,15 @@ class EqualShares(FawkesPolicy):
     name = "fawkes-eq"
 
     def value(self, metrics: Metrics) -> Number:
+        """Return 1: all MR-clusters are alike."""
         return Fraction(1)
 
 
 def throughput_weight(a: float, completed: Number, waiting: Number) -> Number:
-    """p = a^-q (eq. 6), from 1 (nothing completed) to 1 / a. Exact where q is 0 or 1 and the base a whole number."""
+    """Return p = a^-q (eq. 6), from 1 (nothing completed) to 1 / a.
+
+    It is exact where q is 0 or 1 and the base a whole number.
+    """
     q = min(Fraction(1), completed / Fraction(waiting)) if waiting > 0 else Fraction(1)
     if q in (0, 1):
         return 1 / Fraction(str(a)) if q else Fraction(1)

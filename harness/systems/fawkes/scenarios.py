@@ -51,8 +51,10 @@ class PaperCluster:
 
 @dataclass(frozen=True, slots=True)
 class ClustersScenario:
-    """MR-clusters on `nodes` equal nodes. ``until_s`` None: until all have been removed. ``sample_at``: where the file
-    says ``sample_s``."""
+    """MR-clusters on `nodes` equal nodes.
+
+    ``until_s`` None: until all have been removed. ``sample_at``: where the file says ``sample_s``.
+    """
 
     nodes: int
     clusters: tuple[PaperCluster, ...]

@@ -56,7 +56,7 @@ class Weighting(Protocol):
         """What is averaged over the samples of an interval."""
 
     def weights(self, means: Mapping[str, tuple[Number, ...]]) -> dict[str, Number]:
-        """w of every MR-cluster (eq. 4) from the means of its `values`."""
+        """Return w of every MR-cluster (eq. 4) from the means of its `values`."""
 
 
 def weights_of(samples: Mapping[K, Number]) -> dict[K, Number]:

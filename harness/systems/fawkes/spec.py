@@ -139,6 +139,7 @@ class ConstantsSpec(Strict):
     spread: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] | None = None
 
     def constants(self) -> Constants:
+        """Return the model's constants."""
         return Constants(**self.model_dump(exclude_none=True))
 
 

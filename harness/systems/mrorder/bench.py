@@ -10,9 +10,11 @@ from harness.systems.mrorder.ordering.search import Objective, optimal
 
 
 def measure_order(limit_s: float) -> dict[str, float | int]:
-    """Job ordering on the thesis' testbed (section 3.3.6): seconds for the best orders of Table 3.2's nine jobs, both
-    objectives together (the thesis: 97 s), and for how many of the testbed's first jobs the best total completion time
-    is proven within `limit_s`, counting up until one count is not.
+    """Measure job ordering on the thesis' testbed (section 3.3.6).
+
+    Seconds for the best orders of Table 3.2's nine jobs, both objectives together (the thesis: 97 s), and for how many
+    of the testbed's first jobs the best total completion time is proven within `limit_s`, counting up until one count
+    is not.
     """
     path = data_path("workloads", "ordering", "testbed-100.csv")
     jobs = parse_jobs(path.read_text(encoding="utf-8"), path.name)

@@ -49,10 +49,12 @@ class MROrder(Policy):
     Settings = MROrderSettings
 
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
+        """Return the entitlements as weights, with FIFO in every leaf."""
         leaves: Mapping[str, SchedulingPolicy] = {name: "fifo" for name, q in snapshot.queues.items() if q.leaf}
         return Plan(weights=entitlement_weights(snapshot), scheduling_policies=leaves)
 
     def slot_rules(self, *, speculation: bool) -> Rules:
+        """Return FIFO, with or without speculation."""
         return Rules(late=Late(on=speculation), fifo=True)
 
     def submission_queue(self) -> SubmissionQueue:

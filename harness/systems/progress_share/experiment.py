@@ -48,6 +48,7 @@ class RatesVariant(KindVariant):
     configuration: str
 
     def own(self) -> dict[str, Any]:
+        """Return the variant's own settings for the record: its configuration."""
         return {"configuration": self.configuration}
 
 
@@ -131,10 +132,12 @@ class ComputingRates(Kind):
     finding = "harness.systems.progress_share.page:findings_rates"
 
     def load(self, document: YamlDocument) -> Loaded:
+        """Read and check an experiment file. Raises InputError."""
         spec = validated(RatesExperiment, document)
         return Loaded(spec, document, hash_of(spec.model_dump(mode="json", exclude={"seed", "policies"})))
 
     def variants(self, experiment: Loaded, asked: Selection = EVERYTHING) -> list[RatesVariant]:
+        """Return the runs that the file and the selection describe."""
         spec, given = experiment.spec, asked.settings
         of_file = [(use.policy, use.settings) for use in spec.policies]
         uses = chosen(of_file, asked.policies, lambda use, name: use[0] == name, lambda name: (name, {}))
@@ -160,6 +163,7 @@ class ComputingRates(Kind):
         return expand_seeds(found, asked.seeds, spec.seed)
 
     def compute(self, experiment: Loaded, variant: RatesVariant) -> Computed:
+        """Simulate a variant and return its summary and tables."""
         spec = experiment.spec
         scenario = rates_scenario(spec, spec.configurations[variant.configuration], variant.seed)
         return _computed(make_policy(variant.policy, variant.settings), scenario)

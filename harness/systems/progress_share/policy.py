@@ -26,6 +26,8 @@ from harness.systems.progress_share.rates import Choose, JobView, NodeType, affi
 
 @dataclass(frozen=True, slots=True)
 class ProgressShareSettings:
+    """Settings of progress share."""
+
     preference: float = number(
         1.75,
         at_least=1,
@@ -49,13 +51,16 @@ class ProgressShare(Policy):
     settings: ProgressShareSettings
 
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
+        """Return the entitlements as weights."""
         return Plan(order=Order(measure="stock"), weights=entitlement_weights(snapshot))
 
     @property
     def calibrates(self) -> bool:
+        """Whether jobs are calibrated first."""
         return self.settings.calibrate
 
     def slot_choice(self) -> Choose:
+        """Return the function that chooses the job for a slot."""
         return self.choose
 
     def choose(

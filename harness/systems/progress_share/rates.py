@@ -63,6 +63,7 @@ class JobView:
 
     @property
     def slots(self) -> int:
+        """The number of slots that the job holds."""
         return sum(self.held.values())
 
 

@@ -102,8 +102,11 @@ class RatesAnswer:
     result: RatesResult
 
     def document(self) -> dict[str, Any]:
-        """The answer for ``--json``. Shares are of the whole cluster; ``below_share``: the part of the contended time
-        in which a job's progress share was below its weight's part."""
+        """Return the answer for ``--json``.
+
+        Shares are of the whole cluster; ``below_share``: the part of the contended time in which a job's progress share
+        was below its weight's part.
+        """
         scenario, result = self.scenario, self.result
         contended = [interval for interval in result.intervals if interval.contended]
         seconds = sum((interval.end_s - interval.start_s for interval in contended), Fraction(0))

@@ -30,12 +30,15 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class RatesResult:
+    """The result of one simulation; times in seconds by job."""
+
     intervals: list[Interval]
     started_s: dict[str, Fraction]
     completed_s: dict[str, Fraction]
 
     @property
     def makespan_s(self) -> Fraction:
+        """When the last job completes, seconds."""
         return max(self.completed_s.values(), default=Fraction(0))
 
 

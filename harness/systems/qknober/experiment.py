@@ -113,6 +113,7 @@ class VectorVariant(KindVariant):
     window: int | Literal["all"] = WINDOW
 
     def own(self) -> dict[str, Any]:
+        """Return the variant's own settings for the record: users and window."""
         return {"users": self.users, **({"window": self.window} if self.window != WINDOW else {})}
 
 
@@ -170,8 +171,11 @@ def _called(name: str) -> Use:
 
 
 def load_trace(folder: Path, users: int, part: Part = WHOLE) -> VectorLoad:
-    """A part of the 2011 trace below a folder: tables ``machine_events``, ``task_events`` and ``task_usage``, each with
-    its parts ``*.csv`` or ``*.csv.gz``. InputError where one is missing."""
+    """Load a part of the 2011 trace below a folder.
+
+    Tables ``machine_events``, ``task_events`` and ``task_usage``, each with its parts ``*.csv`` or ``*.csv.gz``. Raises
+    InputError where one is missing.
+    """
     parts: dict[str, list[Path]] = {}
     for table in ("machine_events", "task_events", "task_usage"):
         below = folder / table
@@ -258,6 +262,7 @@ class Vectors(Kind):
     finding = "harness.systems.qknober.page:findings"
 
     def load(self, document: YamlDocument) -> LoadedVectors:
+        """Read and check an experiment file. Raises InputError."""
         spec = validated(VectorExperiment, document)
         trace = None
         if spec.trace is not None:
@@ -277,6 +282,7 @@ class Vectors(Kind):
         return LoadedVectors(spec, document, digest, trace)
 
     def variants(self, experiment: LoadedVectors, asked: Selection = EVERYTHING) -> list[VectorVariant]:
+        """Return the runs that the file and the selection describe."""
         spec, given = experiment.spec, asked.settings
         uses = chosen(_uses(spec, experiment.document), asked.policies, lambda use, name: use[0] == name, _called)
         check_given(given, [key for policy, _ in uses for key in SETTINGS.get(policy, ())], "f, remaining or rho")
@@ -292,6 +298,7 @@ class Vectors(Kind):
         return expand_seeds(variants, asked.seeds, spec.seed)
 
     def compute(self, experiment: LoadedVectors, variant: VectorVariant) -> Computed:
+        """Simulate a variant and return its summary and tables."""
         load = _load_of(experiment, variant.users, variant.seed)
         window = None if variant.window == "all" else variant.window
         spec = experiment.spec
@@ -319,6 +326,7 @@ class Vectors(Kind):
                 run.summary["speedup_over_static"] = round(alone / run.summary["makespan_s"], 6)
 
     def comparison(self, experiment: LoadedVectors, ended: Sequence[Ended]) -> list[str]:
+        """Return the table that compares the runs."""
         load = "synthetic load" if experiment.trace is None else "trace"
         above = [f"{load}, {ended[0].summary['servers']:,} servers", experiment.spec.about]
         if missing := ended[0].summary.get("left_out"):

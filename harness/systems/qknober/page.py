@@ -66,6 +66,7 @@ class Placed:
         return f"{self.policy}, remaining = {self.remaining:g}" if self.remaining else self.policy
 
     def mean(self, *keys: str) -> float | None:
+        """Return the mean of a figure over the variant's runs; None if unknown."""
         return self.variant.mean(*keys)
 
 

@@ -24,6 +24,8 @@ RHO_AT_FIRST = Fraction(1, 2)
 
 @dataclass(frozen=True, slots=True)
 class QknoberSettings:
+    """Settings of QKnober."""
+
     rho: float | None = number(
         None, at_least=0, at_most=1, doc="the knob: the part of the DRF share that everybody keeps (none: 0.5)"
     )
@@ -55,15 +57,20 @@ class Qknober(Policy):
             )
 
     def knob(self) -> Fraction | None:
+        """Return the knob rho; None where it follows from theta."""
         return self.exact.get("rho", RHO_AT_FIRST) if self.settings.theta is None else None
 
     def divide(self, scenario: VectorScenario) -> Division:
+        """Return each user's number of tasks in the scenario."""
         rho = self.exact.get("rho", RHO_AT_FIRST)
         return divide(scenario, rho, self.exact.get("theta"), self.settings.integral)
 
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
-        """Divided as if every queue that wants something had tasks without end: a queue whose demand is small now must
-        not lose its weight for what comes before the next plan. The scheduler hands on what it does not use."""
+        """Divide the cluster as if every queue that wants something had tasks without end.
+
+        A queue whose demand is small now must not lose its weight for what comes before the next plan. The scheduler
+        hands on what it does not use.
+        """
         tree = tree_of(snapshot)
         order = Order(measure="keys", flat=True)
         if not tree.leaves:
@@ -93,8 +100,11 @@ class Qknober(Policy):
         )
 
     def keys(self, snapshot: Snapshot, ledger: LedgerView) -> Mapping[str, float]:
-        """Algorithm 1. Below its fair part a leaf's key is s_i / w_i, below 1 times its entitlement's inverse; above it
-        comes after all of those, by s_i over what both stages give it."""
+        """Return the keys of Algorithm 1.
+
+        Below its fair part a leaf's key is s_i / w_i, below 1 times its entitlement's inverse; above it comes after all
+        of those, by s_i over what both stages give it.
+        """
         tree = tree_of(snapshot)
         known, directions, entitled = self._users(tree, snapshot)
         if not known:

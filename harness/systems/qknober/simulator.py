@@ -66,9 +66,12 @@ class VectorLoad:
 
 @dataclass(frozen=True, slots=True)
 class VectorRun:
-    """What came of it. ``wait_ms`` by task. ``soft_fairness`` is the time mean, while somebody waits, of the largest
-    s_i / w_i (weights summing to 1) above the lowest of a user who waits; ``utilisation`` the time mean by resource
-    until the last submission (``busy``) and until the end (``utilisation``)."""
+    """The result of a simulation.
+
+    ``wait_ms`` by task. ``soft_fairness`` is the time mean, while somebody waits, of the largest s_i / w_i (weights
+    summing to 1) above the lowest of a user who waits; ``utilisation`` the time mean by resource until the last
+    submission (``busy``) and until the end (``utilisation``).
+    """
 
     makespan_s: float
     utilisation: list[float]

@@ -58,8 +58,11 @@ def _level(user, held, weights):  # type: ignore[no-untyped-def]
 
 @njit(**kernel_options())
 def _best_of(user, idle, shown, jobs, epsilon):  # type: ignore[no-untyped-def]
-    """(task, score) of a user for a server: the oldest that fits (static, drf) or the one with the greatest affinity
-    less ``epsilon`` times the work that is left of its job."""
+    """Return (task, score) of a user for a server.
+
+    The oldest task that fits (static, drf), or the one with the greatest affinity less ``epsilon`` times the work that
+    is left of its job.
+    """
     first, after, demand, held, weights, rule, window = shown
     job, left, _ = jobs
     best, most = -1, -np.inf
@@ -177,8 +180,11 @@ def _renew(user, offers, scores, idle, shown):  # type: ignore[no-untyped-def]
 
 @njit(**kernel_options())
 def _choose_new(offers, scores, idle, levels, pending, fair, knob, shown, jobs):  # type: ignore[no-untyped-def]
-    """The user that the rule serves next, or -1: of those whose ``offers`` (task, server) are not _NOTHING, by what
-    each may have on any server and its affinity there (``scores``)."""
+    """Return the user that the rule serves next, or -1.
+
+    It is chosen among those whose ``offers`` (task, server) are not _NOTHING, by what each may have on any server and
+    its affinity there (``scores``).
+    """
     n, rule = len(levels), shown[_RULE]
     job, left, remaining = jobs
     if rule <= _DRF or rule == _QKNOBER:

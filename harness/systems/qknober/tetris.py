@@ -17,6 +17,8 @@ from harness.policies.vectors import Division, Filling, VectorScenario
 
 @dataclass(frozen=True, slots=True)
 class TetrisSettings:
+    """Settings of Tetris."""
+
     f: float = number(
         0.25, at_least=0, at_most=1, doc="fairness knob: only the first 1 - f of the sorted tasks compete"
     )
@@ -37,6 +39,7 @@ class Tetris(Policy):
     Settings = TetrisSettings
 
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
+        """Return the order by keys, and the entitlements as weights."""
         return Plan(
             order=Order(measure="keys", flat=True),
             weights=entitlement_weights(snapshot),

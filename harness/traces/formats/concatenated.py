@@ -27,13 +27,10 @@ class JsonRecord:
 
 
 def damaged_objects(path: Path) -> Iterator[JsonRecord]:
-    """Each object of a file of concatenated JSON objects; after one that cannot be read it goes on at the next line
-    that begins with a brace.
+    """Yield each object of a file of concatenated JSON objects.
 
-    Raises
-    ------
-    InputError
-        When the file cannot be read, or has no object at all.
+    After one that cannot be read it continues at the next line that begins with a brace. Raises InputError when the
+    file cannot be read, or has no object at all.
     """
     text = read_text(path, MAX_BYTES, hint="check the path, or split the file")
     decoder = json.JSONDecoder(parse_constant=no_constant)

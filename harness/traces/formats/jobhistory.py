@@ -56,11 +56,13 @@ class JobHistory:
     assumes = "Hadoop's default container sizes where no JOB_conf.xml stands beside the file"
 
     def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether the path looks like job history files; `head` is the file's beginning."""
         if path.is_dir():
             return any(path.rglob("*.jhist"))
         return head.startswith((_HEAD.encode(), _BINARY)) or b'"type":"JOB_SUBMITTED"' in head or b"jobhistory." in head
 
     def read(self, path: Path) -> Reading:
+        """Read the files."""
         files = sorted(path.rglob("*.jhist")) if path.is_dir() else [path]
         collector = Collector()
         assumed: dict[str, int] = {}

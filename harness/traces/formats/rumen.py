@@ -25,9 +25,11 @@ class Rumen:
     assumes = "a container of the JVM's heap / 0.8 where jobProperties does not give its size"
 
     def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether the file's beginning looks like a Rumen trace."""
         return b'"mapTasks"' in head or b'"jobID"' in head
 
     def read(self, path: Path) -> Reading:
+        """Read the trace."""
         collector = Collector()
         without_queue = without_sizes = 0
         for record in damaged_objects(path):

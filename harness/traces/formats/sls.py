@@ -27,11 +27,13 @@ class Sls:
     assumes = "hadoop-sls' own sizes where none are given: containers 1,024 MB, 1 vcore; nodes 10,240 MB, 10 vcores"
 
     def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether the file's beginning looks like an SLS trace."""
         # Spark's event logs have keys in which "job.tasks" occurs: their first event is named.
         keys = (b'"job.tasks"', b'"num.nodes"', b'"am.type"', b'"job.start.ms"')
         return b'"Event"' not in head and any(key in head for key in keys)
 
     def read(self, path: Path) -> Reading:
+        """Read the trace."""
         collector = Collector()
         number = without_queue = without_sizes = 0
         for record in damaged_objects(path):

@@ -70,12 +70,14 @@ class FileSource(ConfigurationSource):
         self.place, self.name = place, place.name
 
     def read(self) -> Configuration:
+        """Read and parse the file."""
         data = self.place.read()
         return Configuration(parse_configuration(data, source=self.name).values, data)
 
     def write(
         self, changes: Mapping[str, str | None], before: Configuration, still: Callable[[], None] = always
     ) -> Configuration:
+        """Write the changes into the file; return the new configuration."""
         file = parse_configuration(before.mark, source=self.name)
         after = file.edited(changes)
         if after != before.mark:
@@ -83,9 +85,11 @@ class FileSource(ConfigurationSource):
         return Configuration(parse_configuration(after, source=self.name).values, after)
 
     def load(self, client: RmClient) -> None:
+        """Make the RM read the file (``refreshQueues``)."""
         client.refresh_queues()
 
     def shown(self, configuration: Configuration, changes: Mapping[str, str | None]) -> tuple[bytes, bytes]:
+        """Return the file before and after the changes."""
         return configuration.mark, parse_configuration(configuration.mark, source=self.name).edited(changes)
 
 
@@ -101,6 +105,7 @@ class StoreSource(ConfigurationSource):
         self.http, self.name = http, "the scheduler's configuration store"
 
     def read(self) -> Configuration:
+        """Read the configuration from the RM."""
         self.recognise()
         version = self._version()
         answer = self.http.request("GET", _PATH, repeatable=True)
@@ -130,6 +135,7 @@ class StoreSource(ConfigurationSource):
     def write(
         self, changes: Mapping[str, str | None], before: Configuration, still: Callable[[], None] = always
     ) -> Configuration:
+        """Send the changes that differ from what is in force; return the new configuration."""
         wanted = {name: value for name, value in changes.items() if before.values.get(name) != value}
         if not wanted:
             return before
@@ -159,6 +165,7 @@ class StoreSource(ConfigurationSource):
         """Nothing is to be done: the scheduler takes a change before it answers."""
 
     def shown(self, configuration: Configuration, changes: Mapping[str, str | None]) -> tuple[bytes, bytes]:
+        """Return the configuration before and after the changes, as text."""
         after = {**configuration.values, **changes}
 
         def text(values: Mapping[str, str | None]) -> bytes:

@@ -34,6 +34,7 @@ class Wanted:
     problems: list[str] = field(default_factory=list)
 
     def put(self, path: str, key: str, text: str) -> None:
+        """Set a value of a queue."""
         self.values.setdefault(path, {})[key] = text
 
 
@@ -112,8 +113,11 @@ class Steering:
                 found.in_force[child] = capacity.entitlement
 
     def _priorities(self, plan: Attributes, found: Wanted) -> None:
-        """A lifted queue comes before its siblings, of those that hold less than their guarantee, where they are
-        ordered by priority (docs/decisions/weights.md)."""
+        """Give lifted queues a priority above that of their siblings.
+
+        This concerns siblings that hold less than their guarantee, where they are ordered by priority
+        (docs/decisions/weights.md).
+        """
         for parent in self.tree.values():
             lifts = [child for child in parent.children if child in plan.min_shares]
             if lifts and not parent.fixed and self._ordered_by_priority(parent.path):

@@ -1,5 +1,6 @@
-"""What an allocation file says and the Fair Scheduler does, and what nobody can have meant: applications are lost, or
-the setting has no effect.
+"""Settings of an allocation file that the Fair Scheduler accepts and that nobody can have meant.
+
+Applications are lost, or the setting has no effect.
 
 Facts are those of Hadoop 3.4.2 (FSParentQueue, FSLeafQueue, QueuePlacementPolicy, AllocationConfiguration).
 """

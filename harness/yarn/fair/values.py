@@ -66,9 +66,11 @@ class Spot:
     queue: str | None = None
 
     def report(self, code: str, what: str, hint: str, fix: Fix | None = None) -> None:
+        """Add a finding about this element."""
         self.verdict.findings.append(Finding(self.element.line, self.queue, what, hint, code, fix))
 
     def unknown(self, known: frozenset[str], parent: Element | None = None) -> None:
+        """Report an element that Hadoop does not know, with the nearest known name."""
         close = nearest(self.element.tag, sorted(known))
         what = f"the ResourceManager ignores the element <{self.element.tag}>"
         self.renamed("YF501", what, close, parent)
@@ -115,11 +117,13 @@ class Spot:
         return Fix(splices=tuple(splices)) if item.children else None
 
     def stray_text(self) -> None:
+        """Report text that stands directly in an element of elements."""
         if text := trim(self.element.all_text()):
             what = f"text {text[:40]!r} stands directly in <{self.element.tag}>, where it is ignored"
             self.report("YF004", what, "put it into an element, or remove it")
 
     def attributes(self, *known: str) -> None:
+        """Report attributes that are not known."""
         for name in self.element.attributes:
             if name not in known:
                 hint = f"known here: {', '.join(known)}" if known else "remove it"
@@ -138,6 +142,7 @@ class Spot:
         return None
 
     def once(self, seen: dict[str, Element], key: str) -> None:
+        """Report an element that appears twice."""
         if key in seen:
             line = seen[key].line
             self.report(
@@ -148,6 +153,7 @@ class Spot:
     # ---- values
 
     def number(self, text: str, parse: Callable[[str], float]) -> float | None:
+        """Return the number; report a text that is none and return None."""
         try:
             return parse(trim(text))
         except ValueError as error:
@@ -161,6 +167,7 @@ class Spot:
         return _CHECKS[kind](self, text)
 
     def weight(self, text: str) -> None:
+        """Check a weight."""
         value = self.number(text, parse_double)
         if value is None:
             return
@@ -177,6 +184,7 @@ class Spot:
             )
 
     def apps(self, text: str) -> None:
+        """Check a limit of running applications."""
         value = self.number(text, parse_int)
         if value is not None and value < 0:
             self.report("YF510", f"<{self.element.tag}> is negative: no application ever runs", "write 0 or more")
@@ -186,6 +194,7 @@ class Spot:
             )
 
     def am_share(self, text: str) -> None:
+        """Check a maximum AM share."""
         value = self.number(text, parse_float)
         if value is not None and not (0 <= value <= 1 or abs(value + 1) < 1e-4):
             effect = "it is cut to 1" if value > 1 else "no application master ever starts"
@@ -196,11 +205,13 @@ class Spot:
             self.report("YF611", f"<{self.element.tag}> is 0: no application master ever starts", "raise it")
 
     def threshold(self, text: str) -> None:
+        """Check a preemption threshold."""
         value = self.number(text, parse_float)
         if value is not None and not 0 <= value <= 1:
             self.report("YF510", f"<{self.element.tag}> {trim(text)} is not between 0 and 1", "write a fraction")
 
     def timeout(self, text: str) -> None:
+        """Check a preemption timeout in seconds."""
         value = self.number(text, parse_long)
         if value is not None and not 0 <= value <= _MAX_TIMEOUT_S:
             what = f"<{self.element.tag}> {trim(text)} is negative or overflows"
@@ -210,6 +221,7 @@ class Spot:
             self.report("YF608", what, f"write {value / 1000:g} if milliseconds are meant")
 
     def policy(self, text: str) -> str | None:
+        """Return the scheduling policy's name; report an unknown one and return None."""
         try:
             return parse_policy(trim(text))
         except ValueError as error:
@@ -217,10 +229,12 @@ class Spot:
             return None
 
     def class_name(self, text: str) -> None:
+        """Check that a class name is not blank."""
         if not trim(text):
             self.report("YF503", f"<{self.element.tag}> is blank", "write a class name, or remove it")
 
     def acl(self, name: str, text: str, codes: tuple[str, str] = ("YF516", "YF603")) -> None:
+        """Check an ACL: users, a space, groups."""
         users, _, groups = text.partition(" ")
         if trim(text) == "*":
             return
@@ -232,6 +246,7 @@ class Spot:
             self.report(codes[1], what, f"write {(users + groups.strip(' ')).replace(',,', ',')!r} for two users")
 
     def resources(self, kind: Amount, text: str) -> ResourceLimit | None:
+        """Return the parsed resources; report what is wrong and return None."""
         text, percent = trim(text), kind.percent
         tag = self.element.tag
         custom = custom_types(text)

@@ -34,6 +34,7 @@ class Engine(Running):
     # --- the loop ---
 
     def play(self, on_progress: Callable[[int, int], None] | None) -> SlotResult:
+        """Simulate to the end or the time limit and return the result."""
         run, limit = self.run, self.run.time_limit_ms
         known = {job.id for job in run.jobs}
         for job in run.jobs:

@@ -39,6 +39,7 @@ class Shuffle:
 
     @property
     def limited(self) -> bool:
+        """Whether the network limits the shuffle."""
         return self.node_mb_s > 0 or self.cluster_mb_s > 0
 
 
@@ -231,4 +232,5 @@ class SlotResult:
 
     @property
     def failed_jobs(self) -> int:
+        """The number of jobs that have failed."""
         return sum(job.failed for job in self.jobs)

@@ -7,8 +7,10 @@ from harness.systems.dynamicmr.simulator.state import Job, Pool
 
 
 def pools_in_order(e: Running, kind: int | None) -> list[Pool]:
-    """The pools with jobs: below their minimum first, then the poorest: tasks of the kind over weight, or (None) units
-    held; then by name (FairShareComparator of Hadoop 1.2.1, which breaks ties by start time before names).
+    """Return the pools with jobs in the order in which they are served.
+
+    Pools below their minimum come first, then the poorest: tasks of the kind over weight, or (None) units held; then by
+    name (FairShareComparator of Hadoop 1.2.1, which breaks ties by start time before names).
 
     Under FIFO pools mean nothing: one list of all jobs, by submission.
     """

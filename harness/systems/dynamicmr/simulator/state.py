@@ -117,6 +117,7 @@ class Job:
 
     @property
     def maps_waiting(self) -> int:
+        """The number of maps that wait, including failed ones."""
         return self.pending_maps + len(self.failed_maps)
 
     @property

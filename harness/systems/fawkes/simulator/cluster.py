@@ -58,6 +58,7 @@ class JobRun:
 
     @property
     def tasks_waiting(self) -> int:
+        """The number of tasks that have not started."""
         return len(self.todo[MAP]) + len(self.todo[REDUCE])
 
 
@@ -83,10 +84,12 @@ class Cluster:
     # --- nodes ---
 
     def add(self, node_id: int, kind: NodeKind) -> None:
+        """Add a node."""
         slots = [self.constants.map_slots, self.constants.reduce_slots]
         self.nodes[node_id] = Node(node_id, kind, slots, spread_at=self.spread_gb)
 
     def usable(self) -> list[Node]:
+        """The nodes that are not leaving."""
         return [node for node in self.nodes.values() if not node.leaving]
 
     def storage(self) -> list[Node]:
@@ -94,6 +97,7 @@ class Cluster:
         return [node for node in self.nodes.values() if node.kind != "transient" and not node.leaving]
 
     def stored_gb(self, node: Node) -> float:
+        """Return the data stored on a node, GB; 0 on transient nodes."""
         return node.own_gb + self.spread_gb - node.spread_at if node.kind != "transient" else 0.0
 
     def to_release(self, count: int) -> list[Node]:
@@ -127,6 +131,7 @@ class Cluster:
     # --- jobs and tasks ---
 
     def submit(self, job: MRJob, submitted_s: float, now_s: float) -> JobRun:
+        """Submit a job and return its state."""
         maps = job.profile.maps(job.input_gb, self.constants)
         reduces = job.profile.reduces(job.input_gb)
         # Taken from the end: reversed, so that the first task goes first.

@@ -62,6 +62,7 @@ class Profile:
         return max(1, math.ceil(input_gb / constants.block_gb - 0.1))
 
     def reduces(self, input_gb: float) -> int:
+        """Return the number of reduces for an input size in GB, at least 2."""
         return max(2, math.ceil(input_gb * self.reduces_gb - 1e-9))
 
     def one_reduce_s(self, input_gb: float) -> float:

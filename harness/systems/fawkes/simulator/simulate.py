@@ -95,6 +95,7 @@ class Simulation:
         self.runs: dict[str, list[JobRun]] = {c.name: [] for c in setup.clusters}
 
     def push(self, at_s: float, what: int, value: Any) -> None:
+        """Schedule an event at time `at_s` (s)."""
         heapq.heappush(self.heap, (at_s, what, next(self.order), value))
 
     def run(self) -> Result:

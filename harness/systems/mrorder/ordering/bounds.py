@@ -1,7 +1,9 @@
-"""Bounds on the makespan: Lemma 3.3's lower one over all orders, Lemma 3.2's upper one for an order, mended; and how
-far MK_JR's order is from the best at most (Theorem 3.1).
+"""Bounds on the makespan.
 
-Tasks of a job may differ: T^M and T^R are then of what they take themselves, t^M and t^R of the longest.
+Lemma 3.3's lower bound over all orders, Lemma 3.2's upper bound for an order, corrected; and how far MK_JR's order is
+from the best at most (Theorem 3.1).
+
+Tasks of a job may differ: T^M and T^R then use what they take themselves, t^M and t^R the longest.
 docs/decisions/upper-bound.md has the counterexample to Lemma 3.2 as printed, and both proofs.
 """
 

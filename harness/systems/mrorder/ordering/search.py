@@ -50,6 +50,7 @@ class Optimum:
 
     @property
     def proven(self) -> bool:
+        """Whether the order is proven to be optimal."""
         return self.value == self.bound
 
 

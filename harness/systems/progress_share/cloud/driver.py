@@ -34,6 +34,7 @@ class InstanceType:
 
     @property
     def memory_gb_core(self) -> float:
+        """Memory of one core, GB."""
         return self.memory_gb / self.cores
 
 
@@ -137,8 +138,10 @@ def hours_of(queries: Sequence[Query], nodes: Sequence[Pool]) -> float:
 
 
 def ends_in_time(works: Sequence[float], rates: Sequence[float], deadlines_h: Sequence[float]) -> bool:
-    """Whether queries that are served in this order each end by their deadlines. In the order of the deadlines they do
-    if they do in any."""
+    """Whether queries that are served in this order each end by their deadlines.
+
+    If any order meets all deadlines, the order of the deadlines does.
+    """
     hours = 0.0
     for work, rate, deadline_h in zip(works, rates, deadlines_h, strict=True):
         if rate <= 0 < work:
@@ -150,8 +153,11 @@ def ends_in_time(works: Sequence[float], rates: Sequence[float], deadlines_h: Se
 
 
 def period_cost(core: Pool, accelerators: Sequence[Pool], hours: float, period_h: float) -> tuple[float, int]:
-    """(dollars for one period, billed hours of the accelerators). Core nodes are there for the whole period (and for
-    as long as queries run into the next one); accelerators are released when the queries are done."""
+    """Return the dollars for one period and the billed hours of the accelerators.
+
+    Core nodes are there for the whole period (and for as long as queries run into the next one); accelerators are
+    released when the queries are done.
+    """
     stays_h = max(period_h, hours) if math.isfinite(hours) else period_h
     cost = core[0].price_hour * core[1] * billed_hours(stays_h)
     price = sum(kind.price_hour * count for kind, count in accelerators)
@@ -232,8 +238,10 @@ _STEPS = 6
 
 
 class _MixSearch:
-    """Branch and bound over how many nodes of each type, for queries in the order of their deadlines that must end by
-    them and within ``within_h``, for less than ``below`` an hour.
+    """Branch and bound over how many nodes there are of each type.
+
+    Queries run in the order of their deadlines and must end by them and within ``within_h``, for less than ``below``
+    dollars an hour.
 
     The bound: each query for itself gets the best rate a dollar of the types that are left, as if nodes could be
     divided and one dollar served all queries so.
@@ -414,6 +422,9 @@ def expected_queries(history: Sequence[Run], known: Sequence[Query], now_h: floa
 
 
 def release_at_h(started_h: float, idle_since_h: float) -> float:
-    """When an accelerator that has been idle since ``idle_since_h`` is given back: at the end of the hour that is paid
-    for anyway (billing by the started hour), so that a query in between still finds it."""
+    """Return when an accelerator that has been idle since ``idle_since_h`` is released.
+
+    This is at the end of the hour that is paid for anyway (billing by the started hour), so that a query in between
+    still finds it.
+    """
     return started_h + max(billed_hours(idle_since_h - started_h), 1)

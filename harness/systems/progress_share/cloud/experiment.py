@@ -71,6 +71,7 @@ class Pools(Kind):
     finding = "harness.systems.progress_share.cloud.page:findings_pools"
 
     def load(self, document: YamlDocument) -> LoadedPools:
+        """Read and check an experiment file. Raises InputError."""
         spec = validated(CloudExperiment, document)
         types = instance_types(spec, document)
         loaded = LoadedPools(spec, document, hash_of(resolved_cloud(spec, types)), types)
@@ -84,6 +85,7 @@ class Pools(Kind):
         return loaded
 
     def variants(self, experiment: LoadedPools, asked: Selection = EVERYTHING) -> list[PoolsVariant]:
+        """Return the file's configurations, and the driver if it has one."""
         spec = experiment.spec
         if asked.policies or asked.settings or asked.seeds:
             what = "an experiment of pools has neither policies nor seeds"
@@ -97,6 +99,7 @@ class Pools(Kind):
     def check(
         self, experiment: LoadedPools, variants: Sequence[PoolsVariant], backend: str, target: Target | None
     ) -> None:
+        """Check that the variants can run on the backend. Raises InputError or CallError."""
         super().check(experiment, variants, backend, target)
         if backend == "docker":
             from harness.systems.progress_share.cloud.real import docker_cloud
@@ -104,6 +107,7 @@ class Pools(Kind):
             docker_cloud(experiment)
 
     def compute(self, experiment: LoadedPools, variant: PoolsVariant) -> Computed:
+        """Compute the hours and costs of a variant by the model."""
         spec = experiment.spec
         queries = [Query(name, **query.model_dump()) for name, query in spec.queries.items()]
         if variant.name == DRIVER and spec.driver is not None:
@@ -132,11 +136,13 @@ class Pools(Kind):
         target: Target,
         says: Callable[[str], None],
     ) -> AbstractContextManager[Runner]:
+        """Return a context that runs variants on containers."""
         from harness.systems.progress_share.cloud.real import docker_cloud, open_runner
 
         return open_runner(docker_cloud(experiment), says)
 
     def comparison(self, experiment: LoadedPools, ended: Sequence[Ended]) -> list[str]:
+        """Return the table that compares the configurations."""
         return comparison_pools(experiment, ended)
 
 

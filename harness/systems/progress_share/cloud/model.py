@@ -21,6 +21,7 @@ class PoolsVariant(KindVariant):
     """One run: a configuration of the file, or what the driver chooses."""
 
     def own(self) -> dict[str, Any]:
+        """Return the variant's own settings for the record: its configuration."""
         return {"configuration": self.name}
 
 

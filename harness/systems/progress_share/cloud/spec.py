@@ -14,6 +14,8 @@ Count = Annotated[int, Field(ge=1, le=100_000)]
 
 
 class InstanceSpec(Strict):
+    """An instance type."""
+
     price_hour: Number
     """Dollars a started hour."""
     disk_gb: Number
@@ -29,6 +31,8 @@ class InstanceSpec(Strict):
 
 
 class QuerySpec(Strict):
+    """A production query."""
+
     work_cu_h: Number
     """Its work, hours of one compute unit."""
     memory_gb: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0
@@ -42,6 +46,8 @@ class QuerySpec(Strict):
 
 
 class CloudConfiguration(Strict):
+    """A configuration: the core nodes and the accelerators."""
+
     core: dict[str, Count] = Field(min_length=1, max_length=1)
     """Node type → number."""
     accelerators: dict[str, Count] = Field(default_factory=dict, max_length=100)
