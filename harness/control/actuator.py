@@ -209,10 +209,10 @@ class BaseActuator(ABC):
         return lease_of(self.beside, identity, lease_s, clock, memory) if lease_s > 0 and self.beside else None
 
     def _checked(self, document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """Return validated copies of the parts of a `document`; parts about removed queues only if the document has
-        them.
+        """Return validated copies of the parts of a `document`.
 
-        Raises InputError, and any exception that malformed content causes.
+        Parts about removed queues are returned only if the document has them. Raises InputError, and any exception that
+        malformed content causes.
         """
         announced = {}
         for name, read in self.PARTS.items():
@@ -381,8 +381,9 @@ class BaseActuator(ABC):
 
     @abstractmethod
     def problems_of(self, prepared: Prepared) -> tuple[str, ...]:
-        """Describe why a ResourceManager would refuse the prepared document, beyond what it refuses in the
-        administrator's.
+        """Describe why a ResourceManager would refuse the prepared document.
+
+        What it would refuse in the administrator's document, too, is left out.
         """
 
     def _restored(self, stands: Mapping[str, Values]) -> dict[str, Values]:
@@ -470,8 +471,7 @@ class BaseActuator(ABC):
         return path if attribute == self.SHARE else f"{path}\t{attribute}"
 
     def hold_against_file(self) -> None:
-        """Treat the remembered state like another controller's document: a present value that differs is the
-        administrator's.
+        """Treat the remembered state like another controller's: a value that differs is the administrator's.
 
         Used when the ledger is older than the file and its later state is lost. If one of several siblings has a share
         that no person would write, a controller has written the whole group, and the remembered values are kept. The

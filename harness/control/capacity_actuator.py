@@ -152,8 +152,9 @@ class CapacityActuator(BaseActuator):
         return _lines(self._check_own())
 
     def problems_of(self, prepared: Prepared) -> tuple[str, ...]:
-        """Describe why a ResourceManager would refuse the prepared properties, beyond what it refuses in the
-        administrator's.
+        """Describe why a ResourceManager would refuse the prepared properties.
+
+        What it would refuse in the administrator's properties, too, is left out.
         """
         assert isinstance(prepared, PreparedCapacities)
         errors = check_properties(self._with(prepared.changes), source="").errors

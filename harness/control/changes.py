@@ -16,8 +16,9 @@ SAME = 0.0005
 
 @dataclass(frozen=True, slots=True)
 class Entitled:
-    """What the descriptions need to know of a queue: its w_i, whether it is a leaf, whether it demands more than it
-    holds.
+    """What the descriptions need to know of a queue.
+
+    Its w_i, whether it is a leaf, whether it demands more than it holds.
     """
 
     weight: float
@@ -76,11 +77,10 @@ def summed(of_leaves: Mapping[str, float]) -> dict[str, float]:
 
 
 def debts(counted: Mapping[str, float], queues: Mapping[str, Entitled], *, flat: bool) -> dict[str, float]:
-    """Queue -> the debt that it is owed (negative: it owes), in the unit of ``counted`` (leaf -> accumulated
-    resources).
+    """Return the debt that each queue is owed (negative: it owes), in the unit of ``counted``.
 
-    The debt is the queue's entitled share of all accumulated resources, less its own. ``flat``: leaves are entitled by
-    their own weights, regardless of the tree.
+    ``counted``: leaf -> accumulated resources. The debt is the queue's entitled share of all accumulated resources,
+    less its own. ``flat``: leaves are entitled by their own weights, regardless of the tree.
     """
     own = summed({queue: used for queue, used in counted.items() if queue in queues and queues[queue].leaf})
     share = shares({path: queues[path] for path in own if path in queues}, flat=flat)

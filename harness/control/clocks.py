@@ -23,7 +23,7 @@ TrustedClock = Literal["", "host", "rm"]
 
 
 class ClocksDiffer(InputError):
-    """This machine's clock and the ResourceManager's differ, and it was not declared which one is right."""
+    """The clocks of this machine and the ResourceManager differ, and nobody has said which one is right."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -236,8 +236,9 @@ class EnforceConfig(Strict):
         return open_place(name, self.http_options()) if name is not None else None
 
     def owned(self, client: RmClient) -> ConfigStore | ConfigurationSource:
-        """Return where the RM's scheduler keeps its configuration. InputError if the file's keys do not match the
-        scheduler.
+        """Return where the RM's scheduler keeps its configuration.
+
+        Raises InputError if the file's keys do not match the scheduler.
         """
         kind = client.rest.scheduler().type
         place = self.place()

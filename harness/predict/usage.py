@@ -31,8 +31,10 @@ _LENGTHS_S = {"day": _DAY_S, "week": 7 * _DAY_S, "month": 30 * _DAY_S}
 
 @dataclass(slots=True)
 class Account:
-    """One queue in one period, MB-seconds. ``users``: what each user's applications had of it; ``from_``: what it
-    borrowed of each lender."""
+    """One queue in one period, MB-seconds.
+
+    ``users``: what each user's applications had of it; ``from_``: what it borrowed of each lender.
+    """
 
     due: float = 0.0
     had: float = 0.0

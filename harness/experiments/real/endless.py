@@ -41,8 +41,10 @@ class _TakesLongError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Foreseen:
-    """What the simulator says of a variant before its real run: why it never ends (''), and when it ends (None: not
-    known)."""
+    """What the simulator predicts of a variant before its real run.
+
+    Why it never ends (''), and when it ends, in seconds (None: not known).
+    """
 
     stuck: str = ""
     end_s: float | None = None
