@@ -82,7 +82,9 @@ def _text(value: float | str) -> str:
     return str(int(value)) if float(value).is_integer() else str(value)
 
 
-def jar(settings: Mapping[str, str], *, progress: Callable[[str], None] = lambda _: None) -> Path:
+def jar(
+    settings: Mapping[str, str], hadoop: str | None = None, *, progress: Callable[[str], None] = lambda _: None
+) -> Path:
     """The jar with the policies and these settings, compiled if it is not in the cache. InputError without a JDK."""
     source = data_path("yarn-policy", "ltyarn-scheduling-policy", "src", "main", "java")
     files = sorted(source.rglob("*.java"))
@@ -90,14 +92,14 @@ def jar(settings: Mapping[str, str], *, progress: Callable[[str], None] = lambda
     digest = hashlib.blake2b(digest_size=6)
     for path in files:
         digest.update(path.read_bytes())
-    digest.update(f"{jars.identity()}\n{text}".encode())
+    digest.update(f"{jars.identity(hadoop)}\n{text}".encode())
     target = jars.cache_folder() / f"ltyarn-scheduling-policy-{digest.hexdigest()}.jar"
     if target.exists():
         return target
     compiler = shutil.which("javac")
     if compiler is None:
         raise InputError("no Java compiler (javac) on the PATH", hint="install a JDK, 17 or later")
-    lib = jars.find(progress=progress)
+    lib = jars.find(hadoop, progress=progress)
     progress("compiling the policies for inside the ResourceManager (once)")
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix="compiling-") as work:
@@ -197,7 +199,7 @@ def with_policy(
     settings = _checked(policy, settings)
     source = Path(spec.allocations) if spec.allocations else data_path("docker", "scheduler", "fair-scheduler.xml")
     text = allocations_with(read_text(source, hint="give a readable file"), policy)
-    built = jar(settings, progress=progress)
+    built = jar(settings, spec.hadoop, progress=progress)
     digest = hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
     file = jars.cache_folder() / f"inrm-{digest}.xml"
     write_text(file, text)

@@ -13,12 +13,13 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from harness.base.debug import Timer, log_program
 from harness.base.errors import InputError, RunTimedOut
 from harness.base.files import holding
+from harness.clusters.versions import DEFAULT, release_of
 from harness.model.data import data_path
 
 _LOG = logging.getLogger(__name__)
@@ -59,17 +60,35 @@ def cached() -> bool:
     return not missing(_target(_HADOOP, data_path("docker", "pom.xml")))
 
 
-def identity() -> str:
+def identity(hadoop: str | None = None) -> str:
     """What tells the Hadoop that clusters are started with from another one, without resolving it."""
     pom = data_path("docker", "pom.xml")
     if given := os.environ.get("HADOOP_LIB"):
         with contextlib.suppress(OSError):
             return " ".join(sorted(name for name in os.listdir(given) if name.startswith("hadoop-")))
-    return _target(_HADOOP, pom).name
+    return _target(_name(hadoop), pom).name
 
 
-def find(*, progress: Callable[[str], None] = lambda _: None) -> Path:
-    """The folder with Hadoop's jars, resolving them first if need be (about a minute). InputError, RunTimedOut."""
+def _name(hadoop: str | None) -> str:
+    """How the folder of a release's jars begins."""
+    return _HADOOP if hadoop in (None, DEFAULT) else f"{_HADOOP}-{hadoop}"
+
+
+def find(hadoop: str | None = None, *, progress: Callable[[str], None] = lambda _: None) -> Path:
+    """The folder with Hadoop's jars, resolving them first if need be (about a minute).
+
+    Parameters
+    ----------
+    hadoop : str, optional
+        A release of harness.clusters.versions; none: that of ``HADOOP_LIB``, else the default.
+    progress : callable
+        Is told what takes long.
+
+    Raises
+    ------
+    InputError, RunTimedOut, CallError
+    """
+    release = release_of(hadoop)
     if given := os.environ.get("HADOOP_LIB"):
         if lacking := missing(Path(given)):
             raise InputError(
@@ -77,9 +96,19 @@ def find(*, progress: Callable[[str], None] = lambda _: None) -> Path:
                 where=given,
                 hint="let it name a folder with Hadoop's jars, or unset it",
             )
+        if hadoop is not None and not (Path(given) / f"hadoop-common-{hadoop}.jar").is_file():
+            hint = "unset it, or leave --hadoop out"
+            raise InputError(f"HADOOP_LIB does not have Hadoop {hadoop}", where=given, hint=hint)
         return Path(given).absolute()
     instead = "set HADOOP_LIB to a folder with the jars"
-    return find_set(_HADOOP, data_path("docker", "pom.xml"), _NEEDED, instead=instead, progress=progress)
+    return find_set(
+        _name(hadoop),
+        data_path("docker", "pom.xml"),
+        _NEEDED,
+        instead=instead,
+        properties=release.properties,
+        progress=progress,
+    )
 
 
 def find_one(prefix: str, pom: Path, *, progress: Callable[[str], None] = lambda _: None) -> Path:
@@ -98,11 +127,13 @@ def find_set(
     needed: tuple[str, ...],
     *,
     instead: str = "",
+    properties: Mapping[str, str] | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Path:
     """A folder with all jars of a POM, ``needed`` (prefixes) among them: of the cache, else by Maven.
 
-    ``instead``: what a user may do without Maven. Raises InputError, RunTimedOut.
+    ``instead``: what a user may do without Maven; ``properties``: of the POM, where they shall differ.
+    Raises InputError, RunTimedOut.
     """
     target = _target(name, pom)
     if not missing(target, needed):
@@ -114,15 +145,16 @@ def find_set(
     with holding(cache_folder() / ".lock"):
         if missing(target, needed):
             progress(f"resolving {name} by Maven into {target} (once)")
-            _resolve(maven, pom, target, needed)
+            _resolve(maven, pom, target, needed, properties or {})
     return target
 
 
-def _resolve(maven: str, pom: Path, target: Path, needed: tuple[str, ...]) -> None:
+def _resolve(maven: str, pom: Path, target: Path, needed: tuple[str, ...], properties: Mapping[str, str]) -> None:
     with tempfile.TemporaryDirectory(dir=cache_folder(), prefix="resolving-") as work:
         shutil.copy(pom, Path(work) / "pom.xml")
         command = [maven, "-q", "-B", "dependency:copy-dependencies"]
         command += ["-DincludeScope=runtime", f"-DoutputDirectory={work}/lib"]
+        command += [f"-D{name}={value}" for name, value in properties.items()]
         timer = Timer()
         try:
             done = subprocess.run(

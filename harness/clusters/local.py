@@ -39,6 +39,7 @@ from harness.clusters.daemons import (
 from harness.clusters.shared import LocalFolder, SharedFolder
 from harness.clusters.state import ClusterSpec, ClusterState, not_ended
 from harness.clusters.status import ClusterStatus, Part, last_words, wait_for_nodes
+from harness.clusters.versions import release_of
 from harness.model.data import data_path
 
 _PORT_ATTEMPTS = 3
@@ -61,6 +62,15 @@ def _java() -> Finding:
     if version < 11:
         return Finding("java", "problem", f"Java {version} is too old for the options that Hadoop needs here", hint)
     return Finding("java", "fine", f"Java {version}")
+
+
+def _check_java(hadoop: str | None) -> None:
+    """Raise InputError where this machine's Java cannot load the classes of the release that was asked for."""
+    release = release_of(hadoop)
+    found = re.search(r'version "(?:1\.)?(\d+)', _java_words()) if hadoop is not None else None
+    if found is not None and int(found.group(1)) < release.java:
+        what = f"Hadoop {release.version} needs Java {release.java}, this machine has {found.group(1)}"
+        raise InputError(what, hint=f"install Java {release.java}, or give an older --hadoop")
 
 
 def _java_words() -> str:
@@ -105,7 +115,8 @@ class LocalCluster(Cluster):
         it takes longer than `timeout_s`; nothing stays behind then, unless `keep`: for `doctor` to examine.
         """
         java = java_program()
-        lib = jars.find(progress=self._progress)
+        _check_java(spec.hadoop)
+        lib = jars.find(hadoop=spec.hadoop, progress=self._progress)
         with self.folder.lock():
             self._make_way(spec)
             start = time.monotonic()

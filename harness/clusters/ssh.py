@@ -128,7 +128,7 @@ class SshCluster(Cluster):
         if inventory.rm is None or not inventory.nodes:
             missing = "rm" if inventory.rm is None else "nm"
             raise InputError(f"no host has the role {missing}", where="--inventory", hint="give roles: [rm], [nm]")
-        lib = jars.find(progress=self._progress)
+        lib = jars.find(hadoop=spec.hadoop, progress=self._progress)
         with self.folder.lock():
             self._make_way(spec, hint="when the host answers, or end it there")
             start = time.monotonic()

@@ -35,7 +35,7 @@ class ClusterSpec:
     `allocations`: its file (allocation file, capacity-scheduler.xml) that the cluster starts with. `properties` go into
     yarn-site.xml. `jars`: added to the RM's class path. `node_limit_mb`: what a node's daemon and containers may take
     together, where the backend holds them to it (None: what replayed load takes, which is little). `history`: a
-    JobHistoryServer beside the RM (local).
+    JobHistoryServer beside the RM (local). `hadoop`: the release (None: that of HADOOP_LIB, else the default).
     """
 
     nodes: int = 2
@@ -54,6 +54,7 @@ class ClusterSpec:
     properties: Mapping[str, str] = field(default_factory=dict)
     jars: tuple[str, ...] = ()
     node_limit_mb: int | None = None
+    hadoop: str | None = None
 
     def __post_init__(self) -> None:
         check_ranges(

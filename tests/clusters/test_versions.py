@@ -1,0 +1,70 @@
+"""The table of Hadoop's releases against the list of artefacts, and what chooses one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from lxml import etree
+
+from harness.base.errors import CallError, InputError
+from harness.clusters import daemon_site, jars
+from harness.clusters.state import ClusterSpec
+from harness.clusters.versions import DEFAULT, RELEASES, release_of
+from harness.model.data import data_path
+
+_MAVEN = """#!/bin/sh
+echo "$@" >> "$CALLS"
+for word; do case $word in -DoutputDirectory=*) out=${word#*=};; esac; done
+mkdir -p "$out"
+for name in yarn-server-resourcemanager yarn-server-nodemanager yarn-server-timelineservice \\
+  mapreduce-client-shuffle common; do : > "$out/hadoop-$name-1.jar"; done
+"""
+
+
+def test_the_list_of_artefacts_is_the_defaults() -> None:
+    root = etree.parse(str(data_path("docker", "pom.xml"))).getroot()
+    usual = release_of(None).properties
+    assert usual == RELEASES[DEFAULT].properties
+    assert {name: root.findtext(f"{{*}}properties/{{*}}{name}") for name in usual} == usual
+
+
+def test_a_release_that_is_not_there_is_a_wrong_call() -> None:
+    with pytest.raises(CallError, match=r"no release 2\.7"):
+        release_of("2.7")
+
+
+def test_each_release_has_jars_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "mvn").write_text(_MAVEN)
+    (tmp_path / "bin" / "mvn").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
+    monkeypatch.delenv("HADOOP_LIB", raising=False)
+    new, usual = jars.find("3.5.0"), jars.find()
+    assert new != usual
+    assert usual == jars.find(DEFAULT)
+    first, second = (tmp_path / "calls").read_text().splitlines()
+    assert "-Dhadoop.version=3.5.0 -Dhadoop.programs.version=3.4.2" in first
+    assert f"-Dhadoop.version={DEFAULT}" in second
+    monkeypatch.setenv("HADOOP_LIB", str(usual))
+    assert jars.find() == usual
+    with pytest.raises(InputError, match=r"HADOOP_LIB does not have Hadoop 3\.5\.0"):
+        jars.find("3.5.0")
+
+
+@pytest.mark.parametrize("preemption", [True, False])
+def test_preemption_is_switched_by_the_schedulers_own_property(preemption: bool) -> None:
+    text = str(preemption).lower()
+    capacity = daemon_site.rm_properties(ClusterSpec(scheduler="capacity", preemption=preemption), "/h")
+    assert capacity["yarn.resourcemanager.scheduler.monitor.enable"] == text
+    fair = daemon_site.rm_properties(ClusterSpec(preemption=preemption), "/h")
+    assert fair["yarn.scheduler.fair.preemption"] == text
+    # The monitor's policy is the Capacity Scheduler's: with another scheduler the RM would end.
+    assert "yarn.resourcemanager.scheduler.monitor.enable" not in fair
+
+
+def test_scheduling_is_synchronous_unless_a_property_says_otherwise() -> None:
+    name = "yarn.scheduler.capacity.schedule-asynchronously.enable"
+    assert daemon_site.rm_properties(ClusterSpec(scheduler="capacity"), "/h")[name] == "false"
