@@ -149,7 +149,7 @@ class Fields:
         return Resource(inner.integer("memory"), inner.integer("vCores"))
 
     def objects(self, name: str, item: str, default: Any = None) -> Iterator[Fields]:
-        """The members of ``{name: {item: [...]}}``. Jersey writes null, {} or nothing for none, an object for one.
+        """The members of ``{name: {item: [...]}}``. Jersey writes null, {}, "" or nothing for none, an object for one.
 
         ``default``: as in `integer`, where an answer without the name is none.
         """
@@ -165,7 +165,7 @@ class Fields:
     def members(self, name: str, item: str, default: Any = None) -> Iterator[tuple[str, Any]]:
         """As `objects`: the path to each member and the member, whatever it is."""
         outer = self._get(name, default)
-        if outer is None:
+        if outer is None or outer == "":
             return
         inner = Fields(outer, self._where, f"{self._path}.{name}")._get(item, None)
         if inner is None:

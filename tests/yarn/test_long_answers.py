@@ -43,6 +43,7 @@ def test_a_list_is_what_it_is_as_a_whole(size: int) -> None:
     [
         {"apps": None},
         {"apps": {}},
+        {"apps": ""},
         {"apps": {"app": None}},
         {"apps": {"app": []}},
         {"apps": {"app": APP}},
@@ -52,6 +53,13 @@ def test_a_list_is_what_it_is_as_a_whole(size: int) -> None:
 @pytest.mark.parametrize("size", [1, 1000])
 def test_every_shape_of_none_or_one_is_the_same(document: Any, size: int) -> None:
     assert read(document, size) == answers.apps(document, "rm")
+
+
+def test_an_empty_text_in_place_of_the_list_is_none() -> None:
+    """Jersey 2, which Hadoop 3.5 has, writes an object without members as an empty text."""
+    assert list(read({"apps": ""})) == []
+    with pytest.raises(BadAnswer):
+        read({"apps": " "})
 
 
 @pytest.mark.parametrize(
