@@ -71,7 +71,7 @@ class Source:
             self._kept_in = self._kept_in or self._config.ledger_path()
 
     def close(self) -> None:
-        """Close the connection to the controller, if one is open."""
+        """Close the connection to the ResourceManager, if one is open."""
         if self._client is not None:
             self._client.close()
 

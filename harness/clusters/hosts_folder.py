@@ -70,7 +70,7 @@ class HostsFolder(SharedFolder):
                 raise Unreachable(f"no host of the cluster answers: {first.what}", where=first.where, hint=first.hint)
 
     def read(self, name: str) -> bytes | None:
-        """Return a file's content from the first host that has it; None if no host has it."""
+        """Return a file's content from the first host that answers and has it; None if there is none."""
         path = posixpath.join(self.path, name)
         with self._lock:
             known = self._where.get(name)

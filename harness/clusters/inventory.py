@@ -58,7 +58,7 @@ class AccessSpec(Strict):
 
 
 class DefaultsSpec(AccessSpec):
-    """The inventory's defaults, which hosts may override: access, installation folder, Java, timeout (s)."""
+    """Settings of all hosts, whose access each may override: access, installation folder, Java, timeout (s)."""
 
     known_hosts: str | None = None
     folder: Folder = "/opt/yarnfair"

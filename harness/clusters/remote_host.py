@@ -49,7 +49,7 @@ marked
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What an examination of a host found: the path of Java's home and the free ports."""
+    """What an examination of a host found: Java's home and, on the ResourceManager's host, free ports."""
 
     java: str
     ports: list[int]

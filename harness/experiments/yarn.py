@@ -213,7 +213,7 @@ class Yarn(Kind):
             check_policies(variants, backend, target or Target())
 
     def size(self, experiment: LoadedExperiment, variant: Variant) -> int | None:
-        """Return the number of containers that a run needs; None if it is not known in advance."""
+        """Return the number of containers that a simulated run starts; None if it is not known in advance."""
         jobs, count = jobs_of(experiment, variant.seed)
         return None if count is None else sum(1 + sum(stage.tasks for stage in job.stages) for job in jobs)
 
@@ -272,7 +272,7 @@ class Yarn(Kind):
         return sentences(called("experiments", experiment.document.file), _ran(well))
 
     def reference(self, ended: Sequence[Ended]) -> str | None:
-        """Return the run that others are compared with; None if there is none."""
+        """Return the name of the variant that others are compared with; None if there is none."""
         return reference(_ran(ended))
 
 

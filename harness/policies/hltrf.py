@@ -41,7 +41,7 @@ class Hltrf(LongTermPolicy):
 
     @property
     def replans(self) -> bool:
-        """Whether T_wait is computed anew for each plan."""
+        """Whether T_wait follows the measured task lengths, so that the plan is recomputed now and then."""
         return self.settings.t_wait == "auto"
 
     def t_wait_s(self, snapshot: Snapshot) -> float | None:
@@ -52,7 +52,7 @@ class Hltrf(LongTermPolicy):
         return float(t_wait)
 
     def lifts_weights(self) -> bool:
-        """Whether a leaf that has waited too long is served first by its weight."""
+        """Whether a starved leaf is lifted by the weights on its path."""
         return self.settings.lift == "weight"
 
     def _min_shares(

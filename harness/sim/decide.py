@@ -66,7 +66,7 @@ class _Node:
 
 @dataclass(slots=True)
 class App:
-    """An application of a script: its name, slot in the state, and master's demand (MiB, vcores)."""
+    """An application of a script: its name, slot in the state (-1: not accepted), and master's demand (MiB, vcores)."""
 
     name: str
     slot: int

@@ -92,7 +92,7 @@ class StagingPlace(ABC):
                 (to / name).write_bytes(content)
 
     def give(self, folder: str, output: Path | Target) -> None:
-        """Puts a folder where a user wants it: not there yet, and where the place can put it. Raises InputError."""
+        """Move a folder to the target that the user named; it must not exist yet. Raises InputError."""
         assert isinstance(output, Path)
         self.copy(folder, output)
 

@@ -52,7 +52,10 @@ class CapacityRoom(Room):
         return path
 
     def leaf(self, name: str) -> str | None:
-        """Return the full path of a leaf queue; None if there is no such leaf."""
+        """Return the full path of a leaf queue, which is created if the scheduler creates queues.
+
+        None if there is none.
+        """
         slot = self.sim.scheduler.leaf_index(name)
         return None if slot is None else self.sim.scheduler.queue_paths[slot]
 
@@ -108,7 +111,7 @@ class CapacityRoom(Room):
         reload()
 
     def properties(self, file: Path) -> dict[str, str]:
-        """Return the properties that name the scheduler's file; the Capacity Scheduler needs none."""
+        """Return the scheduler's properties for ``/conf``; the Capacity Scheduler has none there."""
         return {}
 
     def stored(self) -> Document:

@@ -96,7 +96,7 @@ class FairRoom(Room):
         reload()
 
     def properties(self, file: Path) -> dict[str, str]:
-        """Return the property that names the allocation file."""
+        """Return the scheduler's property for ``/conf``: the allocation file."""
         return {"yarn.scheduler.fair.allocation.file": str(file)}
 
     # --- how it is shown ---

@@ -56,7 +56,7 @@ class ProgressShare(Policy):
 
     @property
     def calibrates(self) -> bool:
-        """Whether jobs are calibrated first."""
+        """Whether computing rates are measured before jobs are chosen by them."""
         return self.settings.calibrate
 
     def slot_choice(self) -> Choose:
