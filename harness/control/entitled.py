@@ -128,9 +128,9 @@ def of_file(path: str, *, capacity: bool = False) -> tuple[str, dict[str, float]
 
 
 def written_capacities(properties: Mapping[str, float]) -> list[str]:
-    """Queues whose capacities look like a controller's: nobody writes four decimals by hand (`is_by_hand`).
+    """Return the queues whose capacities look computed: nobody writes four decimals by hand (`is_by_hand`).
 
-    ``properties``: queue -> its capacity in force, as a ResourceManager shows it (float32).
+    ``properties``: queue -> capacity in force, as a ResourceManager shows it (float32).
     """
     return [path for path, value in properties.items() if not is_by_hand(f"{value:.4f}".rstrip("0"))]
 

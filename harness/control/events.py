@@ -1,6 +1,7 @@
-"""What the control core is told (events) and what it wants done (actions). Values only.
+"""Inputs (events) and outputs (actions) of the control core. Values only.
 
 Events: Tick, Observed, ObservationFailed, Actuated, Shown.
+
 Actions: Observe, Write, Refresh, ReadBack, RaiseAlarm, Record.
 """
 
@@ -28,11 +29,11 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """The cluster was looked at.
+    """The cluster has been observed.
 
-    ``consumed`` is cumulative per leaf since any fixed moment (the RM's memorySeconds and vcoreSeconds, summed): a
-    missed observation loses nothing. ``active``: leaves with pending or running tasks. ``assumed``: what running tasks
-    are assumed to use yet (harness.sim.quantum), where the driver knows tasks.
+    ``consumed`` is cumulative per leaf since any fixed moment (the RM's memorySeconds and vcoreSeconds, summed), so a
+    missed observation loses nothing. ``active``: leaves with pending or running tasks. ``assumed``: future usage that
+    running tasks are assumed to have (harness.sim.quantum), if the driver knows tasks.
     """
 
     snapshot: Snapshot
@@ -43,7 +44,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class ObservationFailed:
-    """The cluster could not be looked at. ``kind``: of the alarm that says so."""
+    """The cluster could not be observed. ``kind``: of the alarm to raise."""
 
     now_s: float
     reason: str
@@ -52,7 +53,7 @@ class ObservationFailed:
 
 @dataclass(frozen=True, slots=True)
 class Actuated:
-    """A Write and its Refresh ended. ``ok`` False: it is not known what is in force."""
+    """A Write and its Refresh ended. If ``ok`` is False, it is not known what is in force."""
 
     now_s: float
     ok: bool = True
@@ -61,7 +62,7 @@ class Actuated:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a ReadBack found in force: queue path -> weight."""
+    """The result of a ReadBack: queue path -> weight in force."""
 
     now_s: float
     weights: Mapping[str, float]
@@ -75,12 +76,12 @@ Event = Tick | Observed | ObservationFailed | Actuated | Shown
 
 @dataclass(frozen=True, slots=True)
 class Observe:
-    """Look at the cluster and answer with Observed or ObservationFailed."""
+    """Observe the cluster and answer with Observed or ObservationFailed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Put these attributes into the allocation file, atomically. Always the whole set, not a difference."""
+    """Put these attributes into the allocation file, atomically. Always the complete set, not a difference."""
 
     attributes: Attributes
 
@@ -97,7 +98,7 @@ class ReadBack:
 
 @dataclass(frozen=True, slots=True)
 class RaiseAlarm:
-    """A person should look. The core goes on with what it last knew to be good."""
+    """Notify a person. The core continues with the last state known to be good."""
 
     kind: AlarmKind
     text: str
@@ -105,7 +106,7 @@ class RaiseAlarm:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A decision and why, for decisions.jsonl. ``changed``: queues whose attributes differ from the last write."""
+    """A decision with its reasons, for decisions.jsonl. ``changed``: queues that differ from the last write."""
 
     time_s: float
     attributes: Attributes

@@ -1,4 +1,4 @@
-"""Why a queue gets what it gets, in plain words and figures, from a `View`. Words only; nothing is decided here."""
+"""Explain a queue's allocation in plain sentences and figures, from a `View`. Formatting only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.control.changes import amount
 from harness.control.view import QueueRow, Rival, View, alarms, by_priority, head, rivals
 from harness.yarn.queue_answers import CAPACITY
 
-#: A controller that looks has looked within so long, seconds.
+#: A running controller has polled within this time, seconds.
 _OLD_S = 60.0
 
 
@@ -21,14 +21,14 @@ def percent(part: float) -> str:
 
 
 def moment(view: View, at_s: float) -> str:
-    """A moment of the view's clock: the time of day, or seconds of the run."""
+    """Format a moment of the view's clock: the time of day, or seconds of the run."""
     if not view.wall_clock:
         return f"{at_s:.1f} s"
     return time.strftime("%H:%M:%S" if view.time_s - at_s < 43_200 else "%Y-%m-%d %H:%M:%S", time.localtime(at_s))
 
 
 def explain(view: View, path: str) -> list[str]:
-    """The explanation, a sentence or two a line."""
+    """Return the explanation as lines of one or two sentences."""
     row = view.queues[path]
     lines = [_now(view, row), *full(view)]
     if (accounts := _accounts(view, row)) is not None:
@@ -41,7 +41,7 @@ def explain(view: View, path: str) -> list[str]:
 
 
 def full(view: View) -> list[str]:
-    """That no vcore is free, where memory is: every other figure is of memory."""
+    """Warn that no vcore is free although memory is; all other figures are of memory."""
     if view.vcores is None or "root" not in view.queues:
         return []
     held, there = view.vcores
@@ -55,14 +55,14 @@ def full(view: View) -> list[str]:
 
 
 def old(view: View) -> list[str]:
-    """That what is shown of the controller is old."""
+    """Warn that the controller's accounts are old."""
     if view.given_back or view.accounts_age_s is None or view.accounts_age_s <= _OLD_S:
         return []
     return [f"The controller last looked {seconds(view.accounts_age_s)} ago: is it running?"]
 
 
 def step(view: View) -> list[str]:
-    """What is to be said of a controller that writes nothing."""
+    """Explain why the controller writes nothing, if that is so."""
     if view.released:
         when = "" if view.released_s is None else f" at {moment(view, view.released_s)}"
         return [
@@ -125,7 +125,7 @@ def _weight(view: View, row: QueueRow) -> list[str]:
     name = "Capacity" if view.scheduler == CAPACITY else "Weight"
     text = f"{name} {row.weight:g}, {percent(row.weight / total) if total else '?'} of its siblings' sum"
     if not view.policy or view.given_back or not (view.gives_back or view.decisions or row.changed_s is not None):
-        # Nobody decides here: a stock policy.
+        # No controller decides here: it is a stock policy.
         return [f"{text}."]
     if row.changed_s is None:
         return [f"{text}; the controller has not changed it as far as its decisions go back."]
@@ -146,7 +146,7 @@ def _weight(view: View, row: QueueRow) -> list[str]:
 
 
 def _next(view: View, row: QueueRow) -> list[str]:
-    """Who gets the next container among the siblings."""
+    """Explain which of the siblings gets the next container."""
     order = rivals(view, row.path)
     waiting = [rival for rival in order if rival.wants]
     if not waiting:
@@ -170,7 +170,7 @@ def _next(view: View, row: QueueRow) -> list[str]:
 
 
 def _by_capacity(view: View, row: QueueRow, waiting: Sequence[Rival]) -> str:
-    """How the Capacity Scheduler orders those that wait."""
+    """Explain how the Capacity Scheduler orders the waiting queues."""
     ranked = by_priority(view, row)
     shown = []
     for rival in waiting[:5]:
@@ -184,7 +184,7 @@ def _by_capacity(view: View, row: QueueRow, waiting: Sequence[Rival]) -> str:
 
 
 def document(view: View, path: str) -> dict[str, Any]:
-    """The same as figures."""
+    """Return the explanation as a JSON document."""
     return {
         "queue": path,
         **head(view),
@@ -199,7 +199,7 @@ def document(view: View, path: str) -> dict[str, Any]:
 
 
 def row_document(view: View, row: QueueRow) -> dict[str, Any]:
-    """One queue's figures."""
+    """Return one queue's figures as a JSON document."""
     capacity = max(view.capacity_mb, 1)
     return {
         "leaf": row.leaf,

@@ -1,4 +1,4 @@
-"""The attributes of an allocation file that a controller owns, and everybody else's, which it leaves alone."""
+"""The attributes that a controller manages in an allocation file; all others stay untouched."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ from harness.yarn.queue_answers import SchedulerStatus
 from harness.yarn.rmclient import RmClient
 from harness.yarn.validation import check_document
 
-#: A queue that the controller has named is taken out of the file when it has had no application for so long, seconds.
+#: A queue that the controller has named is removed from the file after this long without applications, seconds.
 IDLE_S = 60.0
-#: In `FileActuator.texts`, beside the attributes.
+#: Key of `FileActuator.texts`, beside the attributes.
 OPENED = "element"
 
 
 @dataclass(slots=True)
 class FileActuator(BaseActuator):
-    """One allocation file, its baseline and what is ours in it.
+    """One allocation file with its baseline and managed values.
 
-    Of queues in ``departed`` also the weights that the controller gave those that it had named, while they are there:
-    so that an older copy of the file is known.
+    ``departed`` also holds the weights that the controller gave to queues that it has named, even while they exist, so
+    that an older copy of the file is recognised.
     """
 
     place: ConfigStore
-    #: Ad hoc queues that the controller has named in the file -> when each was last seen with applications.
+    #: Ad hoc queues that the controller has named in the file -> last time that they had applications.
     named: dict[str, float] = field(default_factory=dict)
-    #: Queue -> attribute -> what the administrator wrote between its tags, byte for byte (as latin-1; None: nothing);
-    #: `OPENED`: the queue's element was an empty tag.
+    #: Queue -> attribute -> the administrator's original text between the tags, byte for byte (as latin-1; None: no
+    #: such element). `OPENED`: the queue's element was an empty tag.
     texts: dict[str, dict[str, str | None]] = field(default_factory=dict)
     PARTS: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
         "baseline": checked_values,
@@ -70,15 +70,16 @@ class FileActuator(BaseActuator):
     _data: bytes = field(default=b"", init=False)
     _file: AllocationFile = field(default_factory=AllocationFile, init=False)
     _names: frozenset[str] = field(default=frozenset(), init=False)
-    #: The file with ad hoc queues that are being named, not written yet; whom it no longer names.
+    #: The file with newly named ad hoc queues, not written yet; and the named queues that it no longer contains.
     _drafted: bytes | None = field(default=None, init=False)
     _leaving: set[str] = field(default_factory=set, init=False)
 
     def read(self, *, words_lost: bool = False) -> list[Drift]:
-        """Looks at the file: new queues join the baseline, others' edits are found.
+        """Read the file: add new queues to the baseline and find other people's edits.
 
-        ``words_lost``: another controller wrote the file, and what it said last is lost: a value may be its own.
-        Raises InputError or Unreachable when it cannot be read or the RM would refuse it; nothing is remembered then.
+        ``words_lost``: another controller wrote the file and its announced document is lost, so a value may be that
+        controller's. Raises InputError or Unreachable if the file cannot be read or the RM would refuse it; the state
+        is unchanged then.
         """
         data = self.place.read()
         if data == self._data and self._drafted is None:
@@ -88,7 +89,7 @@ class FileActuator(BaseActuator):
         found: list[Drift] = []
         self._data, self._file, self._names, self._drafted = data, file, names, None
         self._leaving.clear()
-        # That the file once had an element for the root stays known: see `dangers`.
+        # Remember that the file once had an element for the root: see `dangers`.
         for gone in sorted(self.baseline.keys() - names - {ROOT}):
             self._depart(gone)
         older = any(
@@ -99,12 +100,12 @@ class FileActuator(BaseActuator):
         for path in sorted(names):
             present = values_of(file.settings.get(path))
             if path not in self.baseline and self._come_back(path, present, older):
-                # The weight is of the time when it went.
+                # The queue reappeared with the weight that it had when it was removed.
                 found.append(Drift(path, "weight", str(present["weight"])))
             found += self._reclaim(path, present)
             known = self.baseline.setdefault(path, {"weight": present["weight"]})
             if words_lost and not self.managed.get(path, {}).get("weight") and present["weight"] != known["weight"]:
-                # What differs from the entitlement is found foreign below.
+                # A difference from the entitlement is reported as drift below.
                 self.managed.setdefault(path, {})["weight"] = [known["weight"]]
         stands = _present_values(file, names)
         for edit in self._merge(stands, words_lost=words_lost):
@@ -114,9 +115,9 @@ class FileActuator(BaseActuator):
         return found
 
     def dangers(self) -> tuple[str, ...]:
-        """What stands in the file, as of the last `read`, and may end a ResourceManager, in words.
+        """Describe content of the file, as of the last `read`, that may crash a ResourceManager.
 
-        It is a danger for as long as it stands there, whoever looks: the administrator has to write it again.
+        The danger lasts until the administrator corrects the file.
         """
         if ROOT not in self.baseline or ROOT in self._names or not self._data:
             return ()
@@ -141,10 +142,10 @@ class FileActuator(BaseActuator):
             BaseActuator._depart(self, path)
 
     def _come_back(self, path: str, present: Values, older: bool) -> bool:
-        """A queue that comes back with a weight that was ours has its own entitlement; whether it did.
+        """Give a queue that reappears with a managed weight its own entitlement again; return whether that was so.
 
-        One that the controller had named is the controller's again: unless its weight is a round number, which a person
-        may have written too, and nothing else in the file is ``older`` than what was written last.
+        A queue that the controller had named is managed again, unless its weight is a round number, which a person may
+        have written, and no other weight in the file comes from an ``older`` copy.
         """
         named = "named" in self.departed.get(path, {})
         if named and not older and is_round(present["weight"]):
@@ -160,11 +161,11 @@ class FileActuator(BaseActuator):
         return True
 
     def configured_weights(self) -> dict[str, float]:
-        """The administrator's weights of all queues in the file."""
+        """Return the administrator's weights of all queues in the file."""
         return {path: entitlement(values["weight"]) for path, values in self.baseline.items()}
 
     def min_shares(self) -> dict[str, Resource]:
-        """The administrator's minimum shares of queues of which the controller has written one."""
+        """Return the administrator's minimum shares of queues whose minimum the controller has written."""
         return {
             path: resource_of(values["min_resources"])
             for path, values in self.baseline.items()
@@ -172,9 +173,9 @@ class FileActuator(BaseActuator):
         }
 
     def max_shares(self, capacity: Resource) -> dict[str, Resource]:
-        """The administrator's maximum shares of queues of which the controller has written one, or a minimum share.
+        """Return the administrator's maximum shares of queues whose maximum or minimum the controller has written.
 
-        The ResourceManager shows a maximum that is raised to the minimum share in force.
+        A minimum matters because the ResourceManager shows a maximum raised to the minimum share in force.
         """
         default = self._file.queue_max_resources_default
         found = {}
@@ -187,10 +188,10 @@ class FileActuator(BaseActuator):
         return found
 
     def name_queues(self, leaves: Mapping[str, bool], now_s: float) -> None:
-        """Puts busy ad hoc queues into the file that `prepare` starts from, and takes idle ones out.
+        """Add busy ad hoc queues to the file that `prepare` starts from, and remove idle ones.
 
-        ``leaves``: queues that the RM has -> whether a leaf is busy. Nothing is written yet. InputError where the file
-        cannot take them; it stays as it was then.
+        ``leaves``: leaf queues of the RM -> whether they are busy. Nothing is written yet. Raises InputError if the
+        file cannot contain them; the state is unchanged then.
         """
         file, names = self._file, self._names
         new: dict[str, NewQueue] = {}
@@ -219,7 +220,8 @@ class FileActuator(BaseActuator):
             if path in gone:
                 self._leaving.add(path)
             else:
-                # What somebody else has put settings into is his from now on.
+                # Somebody else has put settings into the queue's element, so the queue is the administrator's from now
+                # on.
                 self.named.pop(path)
                 if "named" in self.departed.get(path, {}):
                     del self.departed[path]
@@ -230,18 +232,18 @@ class FileActuator(BaseActuator):
         self._names = frozenset((*file.configured_leaves, *file.configured_parents))
 
     def shift(self, seconds: float) -> None:
-        """As `BaseActuator.shift`: when named queues last had applications."""
+        """Like `BaseActuator.shift`, including the times at which named queues last had applications."""
         BaseActuator.shift(self, seconds)
         self.named = {path: seen_s + seconds for path, seen_s in self.named.items()}
 
     def _base(self) -> bytes:
-        """What a new file starts from: what was read, with the queues that are being named."""
+        """Return the document that a new file starts from: the last read, with newly named queues."""
         return self._data if self._drafted is None else self._drafted
 
     def prepare(self, attributes: Attributes) -> Prepared:
-        """The file with these attributes, as of the last `read`. InputError where the file cannot take them.
+        """Prepare the file with these attributes, based on the last `read`. InputError if the file cannot hold them.
 
-        What will be written is in ``managed`` and ``baseline`` from then on: keep them before it is.
+        ``managed`` and ``baseline`` then include the values to be written; store both before writing the file.
         """
         self.generation += 1
         file, names, problems = self._file, self._names, []
@@ -271,7 +273,7 @@ class FileActuator(BaseActuator):
         return Prepared(self._data, edited.document, edited.says, in_force, ad_hoc, tuple(problems))
 
     def original(self) -> Prepared:
-        """The file as the administrator has it: unless somebody has edited it since, byte for byte."""
+        """Prepare the administrator's file, byte-identical to the original unless somebody has edited it since."""
         changes = self._changes(self._due({}, _present_values(self._file, self._names)))
         edited = edit_parsed(self._data, self._file, changes, source=self.place.name)
         after, says = edited.document, edited.says
@@ -280,24 +282,24 @@ class FileActuator(BaseActuator):
         after = close_empty(after, [p for p, t in self.texts.items() if OPENED in t], source=self.place.name)
         stays = {*says.configured_leaves, *says.configured_parents}
         weights = {path: float32(says.weight(path)) for path in stays if path in self.baseline}
-        # A NaN of the administrator's is equal to nothing that the ResourceManager shows.
+        # A NaN of the administrator's never equals the value that the ResourceManager shows.
         return Prepared(self._data, after, says, {path: weight for path, weight in weights.items() if weight == weight})
 
     def _remember(self, edited: Edited) -> None:
-        """What the administrator wrote, where it is being replaced for the first time."""
+        """Remember the administrator's original texts when they are replaced for the first time."""
         for path, was in edited.was.items():
             texts, present = self.texts.setdefault(path, {}), values_of(self._file.settings.get(path))
             for attribute, text in was.items():
-                # What somebody else has written since is not the administrator's text.
+                # A text that somebody else has written since is not the administrator's original.
                 if present[attribute] == self.baseline.get(path, {}).get(attribute):
                     texts.setdefault(attribute, text)
         for path in edited.opened:
             self.texts.setdefault(path, {})[OPENED] = None
 
     def write(self, prepared: Prepared, still: Callable[[], None] = always) -> None:
-        """Replace the file by the prepared one, unless somebody else has changed it since (FileChanged).
+        """Write a prepared file; FileChanged if somebody else changed it since the last read.
 
-        ``still``: as for `ConfigStore.write`. Raises InputError.
+        For ``still`` see `ConfigStore.write`. Raises InputError.
         """
         if prepared.changed:
             self.place.write(prepared.after, before=prepared.before, still=still)
@@ -309,52 +311,55 @@ class FileActuator(BaseActuator):
 
     @property
     def beside(self) -> ConfigStore:
-        """The place beside which a lease is kept."""
+        """The store beside which the lease is kept."""
         return self.place
 
     def present(self) -> dict[str, float]:
-        """The weights that stand in the file, whoever wrote them, as of the last `read`."""
+        """Return the weights in the file as of the last `read`, no matter who wrote them."""
         return {path: self._file.weight(path) for path in self.configured_weights()}
 
     def traps(self, client: RmClient, hadoop: tuple[int, int]) -> tuple[Trap, ...]:
-        """Dangers of steering this cluster, whose RM is of that release."""
+        """Return the traps of controlling a cluster of this Hadoop release."""
         return fair_traps(hadoop)
 
     def recognise_by(self, recognise: Callable[[], None]) -> None:
-        """Nothing: a file is the same whichever ResourceManager answers."""
+        """No-op: the file is the same whichever ResourceManager answers."""
 
     def touch(self) -> None:
-        """The file once more as it is."""
+        """Rewrite the file unchanged, to renew its modification time."""
         data = self.place.read()
         self.place.write(data, before=data)
 
     def load(self, client: RmClient) -> None:
-        """Makes the RM read the file."""
+        """Make the RM read the file."""
         client.refresh_queues()
 
     def confirm(self, client: RmClient, wanted: Mapping[str, float], *, timeout_s: float, every_s: float) -> None:
-        """Waits until the RM has these weights. Raises NotEffective."""
+        """Wait until the RM shows these weights. Raises NotEffective."""
         client.confirm_weights(wanted, timeout_s=timeout_s, every_s=every_s)
 
     def in_force(self, client: RmClient) -> dict[str, float]:
-        """The weights that the RM has."""
+        """Return the weights that are in force in the RM."""
         return {path: queue.weight for path, queue in client.effective_queues().items()}
 
     def _by_hand(self, share: Any) -> bool:
         if share is None:
             return True
-        # A weight on which the ResourceManager hangs or goes wrong is nobody's wish.
+        # No administrator wants a weight that hangs or breaks the ResourceManager.
         if not isinstance(share, float) or not 0.0 <= share <= WEIGHT_MAX:
             return False
         few = float32(float(f"{share:.5g}")) == share
         return float32(float(f"{share:.3g}")) == share or (few and grid_weight(share) != share)
 
     def _limit_by_hand(self, attribute: str, value: Any) -> bool:
-        # A person writes whole hundreds of MiB, or quarters of a GiB; a controller a part of what the cluster has.
+        # A person writes whole hundreds of MiB, or quarters of a GiB; a controller writes a fraction of the cluster.
         return not isinstance(value, list) or any(value[0] % step == 0 for step in (100, 256))
 
     def _unite(self, stands: Mapping[str, Values]) -> list[Drift]:
-        """Weights go with any others; a scheduling policy may not go with one that the administrator has now."""
+        """Take over present scheduling policies if the baseline's no longer fit the administrator's other policies.
+
+        Weights need no such check, because they are valid in any combination.
+        """
         policy: Attribute = "scheduling_policy"
         if not any(policy in managed for managed in self.managed.values()):
             return []
@@ -372,7 +377,7 @@ class FileActuator(BaseActuator):
         return found
 
     def _check_own(self) -> list[Finding]:
-        """The mistakes in the administrator's own file."""
+        """Find the mistakes in the administrator's own file."""
         changes = self._changes(self._restored(_present_values(self._file, self._names)).items())
         own = edit_parsed(self._base(), self._file, changes, source=self.place.name).document
         return check_document(own, source=self.place.name).errors
@@ -381,12 +386,12 @@ class FileActuator(BaseActuator):
         return lines_of(refused(self._check_own()), self.place.name)
 
     def problems_of(self, prepared: Prepared) -> tuple[str, ...]:
-        """Say why a ResourceManager would refuse what is prepared, beside what it refuses in any case."""
+        """Describe why a ResourceManager would refuse the prepared file, except what it refuses anyway."""
         errors = check_document(prepared.after, source=self.place.name).errors
         return lines_of(unlike(errors, self._check_own() if errors else []), self.place.name)
 
     def _changes(self, dues: Iterable[tuple[str, Values]]) -> dict[str, Change]:
-        """What brings the attributes of these queues to these values (None: not there)."""
+        """Return the changes that set the attributes of these queues to these values (None: remove)."""
         changes: dict[str, Change] = {}
         for path, due in dues:
             known, new = self.baseline[path], {name: value for name, value in due.items() if value is not None}
@@ -407,9 +412,9 @@ class FileActuator(BaseActuator):
         return changes
 
     def differences(self, status: SchedulerStatus) -> dict[str, str]:
-        """Say, by queue, which of our policies and limits the ResourceManager shows otherwise.
+        """Describe, by queue, managed policies and limits that the ResourceManager shows differently.
 
-        It shows a maximum share that is raised to the minimum share and cut to the cluster.
+        The ResourceManager shows a maximum share that is raised to the minimum share and capped at the cluster's size.
         """
         found: dict[str, str] = {}
         for path, managed in self.managed.items():
@@ -435,7 +440,7 @@ class FileActuator(BaseActuator):
 
 
 def _present_values(file: AllocationFile, names: Collection[str] | None = None) -> dict[str, Values]:
-    """What a file says of the queues that it names, or of these."""
+    """Return the values of the given queues in a file (None: of all queues that it names)."""
     if names is None:
         names = {*file.configured_leaves, *file.configured_parents}
     return {path: values_of(file.settings.get(path)) for path in names}
@@ -444,10 +449,10 @@ def _present_values(file: AllocationFile, names: Collection[str] | None = None) 
 def _fitting_policies(
     file: AllocationFile, names: Collection[str], wanted: Mapping[str, QueuePolicy]
 ) -> tuple[dict[str, QueuePolicy], list[str]]:
-    """The scheduling policies to write, of those that are wanted, and in words which ones cannot be written.
+    """Return which of the wanted scheduling policies can be written, and why the others cannot.
 
-    A ResourceManager makes no queue whose policy its parent's does not allow, so a change that does not fit the queues
-    above and below it is left out.
+    A ResourceManager does not create a queue whose policy its parent's policy disallows, so a change that does not fit
+    the queues above and below it is left out.
     """
     tree, problems = queue_tree(file), []
     has = {queue.path: queue.policy for queue in tree}
@@ -480,17 +485,17 @@ def _fitting_policies(
 
 
 def _child_limit(file: AllocationFile, path: str) -> dict[str, str]:
-    """The limit that an ad hoc queue has by its parent, which it would lose by being named."""
+    """Return the limit that an ad hoc queue has from its parent, and would lose by being named."""
     limit = file.max_child_resources(path.rpartition(".")[0])
     return {} if limit is None else {"maxResources": resource_text(limit)}
 
 
 def _scaled(weights: Mapping[str, float], names: Collection[str]) -> tuple[dict[str, float], tuple[str, ...]]:
-    """Weights for the queues that the file names, when their siblings that it does not name have the weight 1.
+    """Scale the weights of named queues for unnamed (ad hoc) siblings, which always have weight 1.
 
-    Only the ratio of siblings counts. Several ad hoc siblings all have 1, whatever each should have: then the mean.
-    Where the range of weights does not reach so far, all that the file names are moved into it by one factor: their
-    own ratios stay, and an ad hoc queue is as far from them as can be.
+    Only the ratio between siblings matters. Several ad hoc siblings all have weight 1 regardless of the weights they
+    should have, so their mean is used. If the scaled weights would leave the valid range, all named siblings are moved
+    into it by one factor: their own ratios are preserved, and the ratio to the ad hoc siblings is as close as possible.
     """
     ad_hoc: dict[str, list[float]] = {}
     unnamed: list[str] = []

@@ -1,8 +1,8 @@
-"""The gate before every write: would a ResourceManager take the document? Pure.
+"""The gate before every write: would a ResourceManager accept the document? Pure.
 
-The product's own validation (harness.yarn.validation) checks the whole document as the ResourceManager would read it:
-what is present, merged with what the controller changes. What it says of a document is compared here with what it says
-of the administrator's own, so that each knows whose mistake it is.
+The product's own validation (harness.yarn.validation) checks the complete document as the ResourceManager would read
+it: the present document merged with the controller's changes. The findings are compared here with those for the
+administrator's own document, to tell whose mistake each one is.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from collections.abc import Iterable, Sequence
 
 from harness.yarn.findings import Finding
 
-#: A queue that a Fair Scheduler's ResourceManager does not make: it starts, and the queue is missing.
+#: A queue that a Fair Scheduler's ResourceManager does not create: the RM starts, and the queue is missing.
 _NOT_MADE = "YF507"
 
 
 def refused(findings: Iterable[Finding]) -> list[Finding]:
-    """Return the findings for which a ResourceManager does not take the document at all, or leaves queues out."""
+    """Return the findings for which a ResourceManager refuses the document, or leaves queues out."""
     return [finding for finding in findings if finding.refused or finding.code == _NOT_MADE]
 
 
 def lines_of(findings: Iterable[Finding], source: str) -> tuple[str, ...]:
-    """Describe findings for a person, a line each; several of one line of the document are told once each."""
+    """Describe findings for a person, one line each; equal lines are shown once."""
     return tuple(dict.fromkeys(finding.text(source) for finding in findings))
 
 

@@ -1,8 +1,9 @@
-"""Giving the configuration back to its administrator: the ledger and the file suffice, whether an RM answers or not.
+"""Restore the administrator's configuration; this needs only the ledger and the file, not a running RM.
 
-Which values are whose is the actuator's knowledge (harness.control.file_actuator); here is the order of steps, so that
-a process that is killed in between leaves the controller's file or the administrator's, and the next one knows which.
-The order is file, refresh, bookkeeping: a full disk under the ledger keeps nobody's values in force.
+The actuator (harness.control.file_actuator) knows who owns which value; this module defines the order of steps. A
+process killed in between leaves either the controller's file or the administrator's, and the next process can tell
+which. The order is file, refresh, bookkeeping, so that a full disk under the ledger does not keep the controller's
+values in force.
 """
 
 from __future__ import annotations
@@ -27,23 +28,23 @@ from harness.yarn.files import FileChanged, always
 from harness.yarn.rmclient import RmClient
 
 _BY_ITSELF = "when the ResourceManager looks at the file next (10 to 20 s)"
-#: How often a release is tried again where somebody else changes the configuration at the same moment.
+#: Number of attempts to restore while somebody else keeps changing the configuration.
 _ATTEMPTS = 5
 Actuator = FileActuator | CapacityActuator
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What became of a release.
+    """The result of a release.
 
     words
-        For a person: what is written and in force.
+        What is written and in force, for a person.
     failed
-        Whether something is not as the administrator has it, so that somebody must act.
-    notes : tuple
-        What went wrong beside it, by kind: none of it keeps the administrator's values from being restored.
+        Whether something differs from the administrator's configuration, so that somebody must act.
+    notes
+        Minor failures by kind; none of them prevents the administrator's values from being restored.
     prepared
-        What was written.
+        The document that was written.
     """
 
     words: str
@@ -53,7 +54,7 @@ class Release:
 
 
 class NotReleased(InputError):
-    """The administrator's values are not in force, and no later look will put them in force."""
+    """The administrator's values are not in force, and waiting will not change that."""
 
 
 def release(
@@ -65,25 +66,25 @@ def release(
     released: Mapping[str, Any] | None = None,
     recognise: Callable[[RmClient], None] = lambda _: None,
 ) -> Release:
-    """Restore the administrator's values: in the file, in the ResourceManager, and at last in what is kept of them.
+    """Restore the administrator's values: in the file, then in the ResourceManager, finally in the bookkeeping.
 
-    Nothing that is only kept (the ledger, the lease) keeps the values from being restored.
+    A failure of the bookkeeping (ledger, lease) does not prevent the values from being restored.
 
     Parameters
     ----------
-    actuator, store, lease : whose the values are, the ledger, and the lease (None: there is none).
-    open_client : called once the file is written; returns None, or raises Unreachable, where there is no RM.
+    actuator, store, lease : the managed configuration, the ledger, and the lease (None: no lease).
+    open_client : called once the file is written; returns None, or raises Unreachable, if there is no RM.
     settings : the controller's.
-    released : a guard's release (harness.control.released). The lease is kept then and says so, or a spare controller
-        would go on.
-    recognise : called before a ResourceManager is refreshed; raises OtherCluster where it is another cluster's.
+    released : a guard's release (harness.control.released). The lease is then kept and announces it; otherwise a
+    standby controller would take over.
+    recognise : called before a ResourceManager is refreshed; raises OtherCluster if it belongs to another cluster.
 
     Raises
     ------
     HeldByAnother
-        Another controller has the file; nothing is touched.
+        Another controller holds the lease; nothing is touched.
     OtherCluster
-        The store that would be changed is another cluster's; nothing is touched.
+        The store to be changed belongs to another cluster; nothing is touched.
     YarnfairError
         The configuration cannot be read or written.
     """
@@ -117,7 +118,7 @@ def release(
             if client is not None and actuator.beside is not None and settings.refresh != "poll":
                 _recognise(client, recognise)
             words = put_in_force(actuator, prepared, client, settings, refusals)
-            # A Capacity Scheduler checks what it loads as it does when it starts.
+            # The Capacity Scheduler validates a refreshed configuration as it does at its start.
             taken = isinstance(actuator, CapacityActuator) and words.startswith(f"{_restored(actuator)} in force")
             failed = bool(refusals) and not taken
         except YarnfairError as error:
@@ -133,9 +134,10 @@ def release(
 
 
 def _recognise(client: RmClient, recognise: Callable[[RmClient], None]) -> None:
-    """Raise OtherCluster where another cluster's ResourceManager would be refreshed: nothing were in force by that.
+    """Raise OtherCluster if the ResourceManager to be refreshed belongs to another cluster.
 
-    One that answers nonsense, or not at all, is told all the same. A store has been asked before it was read.
+    A ResourceManager that answers nonsense, or does not answer, is refreshed all the same. A store was checked before
+    it was read.
     """
     try:
         recognise(client)
@@ -146,7 +148,7 @@ def _recognise(client: RmClient, recognise: Callable[[RmClient], None]) -> None:
 
 
 def _write(actuator: Actuator, prepared: Prepared, still: Callable[[], None]) -> dict[str, str]:
-    """Write it; by parent, why a store has refused what belongs to its children, if it has."""
+    """Write the prepared document; return the parents of the groups that a store refused, with the reasons."""
     try:
         actuator.write(prepared, still)
     except Refused:
@@ -157,9 +159,9 @@ def _write(actuator: Actuator, prepared: Prepared, still: Callable[[], None]) ->
 
 
 def _still(lease: Lease | None, *, signed: bool) -> Callable[[], None]:
-    """What is looked at just before the file is replaced: that nobody else has the lease.
+    """Return the check that runs just before the file is replaced: that nobody else has taken the lease.
 
-    One that cannot be written (a full disk) is not the reason to leave the file as it is.
+    A lease that cannot be written (full disk) does not prevent the restore.
     """
     if lease is None:
         return always
@@ -174,7 +176,10 @@ def _still(lease: Lease | None, *, signed: bool) -> Callable[[], None]:
 
 
 def _noted(notes: list[tuple[str, str]], kind: str, do: Callable[[], object]) -> bool:
-    """Do what only keeps books; whether it was done. What goes wrong is noted, but for another controller's lease."""
+    """Run a bookkeeping step; return whether it succeeded.
+
+    A failure is noted, except HeldByAnother, which is raised.
+    """
     try:
         do()
     except HeldByAnother:
@@ -188,7 +193,7 @@ def _noted(notes: list[tuple[str, str]], kind: str, do: Callable[[], object]) ->
 def give_back(
     actuator: Actuator, store: LedgerStore, lease: Lease | None, released: Mapping[str, Any] | None = None
 ) -> Prepared:
-    """Restore the administrator's values where they are kept, and tell no ResourceManager; what was written.
+    """Restore the administrator's values without refreshing a ResourceManager; return the document.
 
     Raises what `release` raises, and NotReleased.
     """
@@ -200,18 +205,17 @@ def give_back(
 
 
 def _given_back(store: LedgerStore) -> dict[str, Any]:
-    """The last look says that its weights are no longer in force."""
+    """Return the last poll's document, marked as restored: its weights are no longer in force."""
     look = store.document("look")
     return {"look": {**look, "given_back": True}} if isinstance(look, dict) else {}
 
 
 def adopt(actuator: Actuator, store: LedgerStore, lease: Lease) -> str:
-    """Takes over what another controller said of the file, unless the ledger itself knows. Raises InputError.
+    """Take over the lease's announced document, unless the ledger itself is up to date. Raises InputError.
 
-    Of its own words those that are later than the ledger are taken over: an older copy of the ledger was restored. What
-    is to be said of that is returned ('': nothing).
-
-    Nonsense is taken from nobody, and forgotten: who knows the file goes on, and can give it back.
+    The controller's own announcement is taken over if it is newer than the ledger, that is, if an older copy of the
+    ledger was restored; the returned text reports this ('': nothing to report). An invalid document is discarded: a
+    controller that knows the file can continue and restore it.
     """
     own = lease.announced_by == store.identity
     later = generation_of(lease.announced.get("generation")) if lease.announced else 0
@@ -229,7 +233,7 @@ def adopt(actuator: Actuator, store: LedgerStore, lease: Lease) -> str:
         )
     if lease.announced and not (own and actuator.baseline):
         try:
-            # Who goes on after a moment takes the file as one who never ended.
+            # A controller that resumes its own lease treats the file as if it had never stopped.
             actuator.adopt(lease.announced, lives=lease.other_lives or lease.goes_on)
         except Nonsense:
             lease.forget_announced()
@@ -239,7 +243,7 @@ def adopt(actuator: Actuator, store: LedgerStore, lease: Lease) -> str:
 
 
 def clear(actuator: Actuator, lease: Lease | None) -> None:
-    """Removes what killed writers have left beside the file. Only for who holds it: nobody else is writing then."""
+    """Remove temporary files of killed writers. Only for the lease holder, when nobody else is writing."""
     if actuator.beside is not None:
         actuator.beside.clear()
     if lease is not None:
@@ -258,11 +262,10 @@ def put_in_force(
     settings: ControlSettings,
     refusals: Sequence[str] = (),
 ) -> str:
-    """Makes the RM load what was given back, and looks whether it did; what is known then, in words.
+    """Make the RM load the restored configuration and verify it; return a description of the result.
 
-    An RM that does not answer (None: it could not even be found) loads the file by itself when it starts; of the Fair
-    Scheduler, also when it looks at its file next; not where it refuses it (``refusals``: why). Raises what else goes
-    wrong.
+    An RM that does not answer (None: was not found) loads the file when it starts; the Fair Scheduler also loads it at
+    its next poll. If the RM would refuse the file, ``refusals`` says why. Raises all other failures.
     """
     what = _restored(actuator)
     why = f", but a ResourceManager would refuse them: {in_short(refusals)}" if refusals else ""

@@ -1,7 +1,7 @@
-"""Guards: what an administrator will not put up with while weights are in force. Pure; what follows is the driver's.
+"""Guards: limits that an administrator sets on side effects while weights are in force. Pure.
 
-A `GuardWatch` is shown every look and says when a guard is passed. It counts from its first look on: what was so before
-weights were in force is none of the controller's doing.
+`GuardWatch` is given every poll and reports when a guard is exceeded; the driver acts on it. Conditions from before its
+first poll do not count, because the controller has not caused them.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from harness.base.documents import Strict
 from harness.model.snapshot import QueueView, Snapshot
 from harness.policies.tree import tree_of
 
-#: So many answers in a row must be too slow: one is a pause of the RM's memory.
+#: Number of consecutive slow answers that trigger the guard; a single one may be a garbage collection pause.
 SLOW_LOOKS = 3
 _HOUR_MS = 3_600_000
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 
 
 class Guards(Strict):
-    """The limits of the configuration: past one of them the controller gives the file back. None: no guard."""
+    """The configured limits. Exceeding one makes the controller restore the file. None: no guard."""
 
     longest_wait_s: Seconds | None = None
     """How long a leaf may wait for a container while it holds less than its entitlement."""
@@ -33,35 +33,35 @@ class Guards(Strict):
 
 
 class GuardWatch:
-    """Holds each look against the guards. ``flat``: entitlements are the leaves' own weights, whatever the tree."""
+    """Checks each poll against the guards. ``flat``: leaves are entitled by their own weights, ignoring the tree."""
 
     def __init__(self, guards: Guards, *, flat: bool = False) -> None:
         self._guards, self._flat = guards, flat
         self.begin()
 
     def begin(self) -> None:
-        """Counts anew, from the next look on."""
+        """Restart counting at the next poll."""
         self._since_s: float | None = None
         self._slow = 0
-        #: Refused applications -> when, by the RM's clock; those of before `_floor_ms` do not count.
+        #: Refused applications -> end by the RM's clock; ends before `_floor_ms` do not count.
         self._refused: dict[str, int] = {}
         self._floor_ms: int | None = None
 
     def look(self, snapshot: Snapshot, refused: Mapping[str, int], latest_ms: int, answer_s: float) -> str:
-        """Which guard is passed, in words ('': none).
+        """Describe the guard that is exceeded ('': none).
 
         Parameters
         ----------
-        refused : applications that the RM has refused -> when (ms of its clock); those seen before may be missing.
+        refused : applications that the RM has refused -> when (ms of its clock); those reported before may be missing.
         latest_ms : the latest end of an application that the RM has shown.
-        answer_s : how long it took to show its queues.
+        answer_s : how long the RM took to show its queues, seconds.
         """
         if self._since_s is None:
             self._since_s = snapshot.time_s
         return self._waits(snapshot) or self._refusals(refused, latest_ms) or self.answered(answer_s)
 
     def answered(self, answer_s: float) -> str:
-        """As `look`, of an answer that came to nothing after so long."""
+        """Like `look`, for a request that failed after ``answer_s``."""
         limit = self._guards.rm_response_s
         self._slow = self._slow + 1 if limit is not None and answer_s > limit else 0
         if self._slow < SLOW_LOOKS:
@@ -85,10 +85,10 @@ class GuardWatch:
         return ""
 
     def _waited_s(self, queue: QueueView, now_s: float) -> float:
-        """Return how long (s) the queue is known to have received nothing.
+        """Return how long the queue is known to have been given nothing.
 
-        Without counts of containers, one that ends and one that starts between two polls do not show: for a queue that
-        holds some, the time is then not known.
+        Without container counts, one container that ends and one that starts between two polls cancel out; the wait of
+        a queue that holds containers is then unknown and counts as 0.
         """
         if queue.backlog_since_s is None or (queue.allocated.memory_mb > 0 and queue.ended_containers is None):
             return 0.0
@@ -110,7 +110,7 @@ class GuardWatch:
 
 
 def entitled_shares(snapshot: Snapshot, *, flat: bool) -> dict[str, float]:
-    """Leaf -> the part of the cluster that it is entitled to, whether or not the others are there."""
+    """Leaf -> the part of the cluster that it is entitled to, including while other queues are absent."""
     tree = tree_of(snapshot)
     part = tree.flat_share if flat else tree.share
     return {tree.names[leaf]: part[leaf] for leaf in tree.leaves}

@@ -1,6 +1,6 @@
-"""Whether a policy that acts from outside could act during a run, as ``control`` in ``run.json`` records it.
+"""Whether a controller was able to enforce its policy during a run, stored as ``control`` in ``run.json``.
 
-The rule that makes a run invalid by these figures is `harness.results.validity`'s.
+`harness.results.validity` defines the rule that makes a run invalid by these figures.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from harness.control.reports import TickReport
 
 __all__ = ["ControlHealth", "health_of_decisions"]
 
-#: Alarms that do not keep a policy from acting. Any other alarm of a tick that carried nothing out does.
+#: Alarms that do not prevent a policy from acting. Any other alarm counts as blocking if the tick did nothing.
 HARMLESS = frozenset({"foreign", "note", "app", "rm", "ad-hoc", "ledger", "guard", "backup"})
 RELEASED = "released"
-#: A controller that makes no tick for longer than this, and than so many periods, is out of action meanwhile.
+#: A controller without a tick for longer than this many seconds and this many periods counts as out of action.
 SILENCE_S, SILENT_PERIODS = 30.0, 10.0
 
 
 @dataclass(slots=True)
 class ControlHealth:
-    """Counts what the controller of one run could carry out. All times are seconds of the run."""
+    """Counts how far the controller of one run could act. All times are seconds of the run."""
 
     period_s: float
     ticks: int = 0
     #: Decisions that were carried out.
     decisions: int = 0
-    #: Those of them that nothing contradicted: the scheduler never showed other weights before the next decision.
+    #: Carried-out decisions that were never contradicted: no read-back showed other weights before the next decision.
     effective: int = 0
     #: Ticks by the kind of alarm that kept the policy from acting.
     blocked: dict[str, int] = field(default_factory=dict)
     out_of_action_s: float = 0.0
     last_alarm: str = ""
-    #: What ended the controller; "" when it lives.
+    #: The error that ended the controller; "" while it runs.
     died: str = ""
     lasted_s: float = 0.0
     _open: bool = False

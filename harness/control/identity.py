@@ -1,9 +1,9 @@
-"""Whether the ResourceManager that answers is of the cluster whose accounts are kept. Pure.
+"""Decide whether the ResourceManager that answers belongs to the ledger's cluster. Pure.
 
-A ResourceManager has no name that lasts: its cluster timestamp changes with each restart, and another one of a
-high-availability pair has its own. So a new timestamp means a restart, a failover, or another cluster behind the
-address. What tells them apart is what ResourceManagers of one cluster share: applications (with a state store), nodes,
-and the name of the cluster in a configuration with high availability.
+A ResourceManager has no permanent name: its cluster timestamp changes with each restart, and each member of a
+high-availability pair has its own. A new timestamp may mean a restart, a failover, or another cluster behind the
+address. These are distinguished by what ResourceManagers of one cluster share: applications (with a state store),
+nodes, and the cluster's name in a configuration with high availability.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 
 from harness.base.errors import InputError
 
-#: In ``accept``: whatever cluster answers is the one whose accounts are kept.
+#: In ``accept``: treat any cluster that answers as the ledger's.
 ACCEPT_OTHER = "other-cluster"
-#: So many names of nodes and applications are shown.
+#: At most this many names of nodes and applications are shown.
 _MOST_NAMED = 3
 
 
@@ -35,12 +35,12 @@ class ClusterFacts:
     hosts: frozenset[str] = frozenset()
 
     def document(self) -> dict[str, Any]:
-        """As a ledger keeps it."""
+        """Return the form in which a ledger stores it."""
         return {"name": self.name, "hosts": sorted(self.hosts)}
 
     @classmethod
     def restored(cls, document: Any) -> ClusterFacts:
-        """From `document`; nothing is known where it is none."""
+        """Restore from `document`; invalid content yields facts without any information."""
         if not isinstance(document, Mapping):
             return cls()
         return cls(str(document.get("name", "")), frozenset(map(str, document.get("hosts", ()))))
@@ -54,15 +54,15 @@ def why_another(
     strangers: Collection[str],
     restarted: bool = False,
 ) -> str:
-    """Why a ResourceManager with a new cluster timestamp is another cluster's, in words ('': it may be the same one).
+    """Explain why a ResourceManager with a new cluster timestamp belongs to another cluster ('': it may be the same).
 
     Parameters
     ----------
-    known, shown : what is known of the cluster, and what the ResourceManager shows.
-    shares_apps : whether it shows an application that the accounts know. Then the cluster is the same, whatever else
-        differs.
-    strangers : applications that it shows, that were started before the last look, and that no look has shown.
-    restarted : whether it was started since the last look at the same address. In a cloud, all nodes may be new then.
+    known, shown : facts in the ledger, and facts that the ResourceManager shows.
+    shares_apps : whether it shows an application that the accounts know. The cluster is then the same, regardless of
+    all other facts.
+    strangers : applications that it shows and that were started before the last poll, but that no poll has shown.
+    restarted : whether it was started since the last poll at the same address. In a cloud, all nodes may then be new.
     """
     if shares_apps:
         return ""
@@ -78,7 +78,7 @@ def why_another(
 
 
 def another_cluster(address: str, why: str) -> OtherCluster:
-    """The error that says so, and what to do."""
+    """Create the error, with advice on what to do."""
     return OtherCluster(
         f"the ResourceManager at {address} is another cluster's: {why}; nothing is counted and nothing is written",
         hint="set the address right; if the cluster was replaced, run --release and give the new one another ledger, "

@@ -1,4 +1,4 @@
-"""What a controller keeps in its ledger for those who read along, as plain documents."""
+"""The documents that a controller stores in its ledger for readers such as `explain` and `top`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.model.snapshot import Snapshot
 
 
 def decision_document(record: Record | None) -> dict[str, Any] | None:
-    """A decision as decisions.jsonl has it."""
+    """Return a decision in the form of decisions.jsonl."""
     if record is None:
         return None
     attributes = record.attributes
@@ -25,7 +25,7 @@ def decision_document(record: Record | None) -> dict[str, Any] | None:
 
 
 def look_document(snapshot: Snapshot, weights: Any, **more: Any) -> dict[str, Any]:
-    """The last look, for `explain` and `top`. ``weights``: what was written last."""
+    """Return the last poll for `explain` and `top`. ``weights``: the weights written last."""
     return {
         "time_s": snapshot.time_s,
         "capacity": [snapshot.capacity.memory_mb, snapshot.capacity.vcores],

@@ -1,14 +1,15 @@
-"""One controller at a time: a lease in a small file beside the allocation file, wherever that lies.
+"""One controller at a time: a lease in a small file beside the allocation file, in the same store.
 
-The holder rewrites it with a new count; another controller takes over only when the count has stood still for the
-lease's time by its own clock, so that clocks need not agree. Between looking and writing lies a moment: whoever
-writes last has it, and the other sees that at its next look. Two controllers with the same ledger are kept apart by
-the ledger's own lock; the same ledger is the same holder, so a controller that was killed goes on at once.
+The holder rewrites the file with an increasing count. Another controller takes over only after the count has not
+changed for the lease's duration by its own clock, so clocks need not agree. A check and the following write are not
+atomic: the last writer holds the lease, and the other one notices at its next check. Two controllers with the same
+ledger are kept apart by the ledger's own lock. The same ledger counts as the same holder, so a controller that was
+killed can resume at once.
 
-A spare controller gives a sign of life of its own beside the lease, so that a holder that is stopped can hand over.
+A standby controller renews its own sign of life beside the lease, so that a holder that is stopped can hand over.
 
-The holder also says there which values of the file are the administrator's and which its own: a controller with another
-ledger, which sees the file alone, would take momentary weights for entitlements.
+The holder also announces in the lease which values of the file are the administrator's and which are managed. Without
+this, a controller with another ledger would see only the file, and take momentary weights for entitlements.
 """
 
 from __future__ import annotations
@@ -24,22 +25,22 @@ from harness.base.errors import InputError, YarnfairError
 from harness.control.processes import boot_id, is_dead, this_process
 from harness.yarn.files import ConfigStore
 
-#: The holder renews when this part of the lease's time has passed.
+#: The holder renews after this fraction of the lease's duration.
 RENEW_PART = 1 / 3
 
 
-#: The ledger's document of the lease that is being watched.
+#: Name of the ledger document about the observed lease of another holder.
 SEEN = "lease_seen"
 
 
 class Memory(Protocol):
-    """Where a lease remembers what it has seen, from one process to the next; a `LedgerStore` is one."""
+    """Where a lease stores its observations across process restarts; a `LedgerStore` is one."""
 
     def document(self, name: str) -> Any:
         """Return a named document; None if there is none."""
 
     def commit(self, *, documents: Mapping[str, Any] | None = None) -> None:
-        """Keep named documents."""
+        """Store named documents."""
 
 
 class HeldByAnother(InputError):
@@ -47,7 +48,7 @@ class HeldByAnother(InputError):
 
 
 def lease_place(place: ConfigStore) -> ConfigStore:
-    """The file beside an allocation file in which the lease stands."""
+    """Return the store of the lease file beside an allocation file."""
     return place.beside(f".{place.file_name}.lease")
 
 
@@ -63,12 +64,12 @@ class Lease:
 
     Parameters
     ----------
-    place : where the lease stands.
-    owner : who asks: the ledger's identity.
-    lease_s : after so long without a sign of life somebody else may take it.
+    place : where the lease is stored.
+    owner : the identity of this controller's ledger.
+    lease_s : after this long without a renewal another controller may take the lease, seconds.
     clock : seconds since the machine was started, never going back.
-    standby : where spares give signs of life (None: nowhere).
-    memory : where it is remembered since when another holder's lease has stood still (None: nowhere).
+    standby : where standby controllers store their signs of life (None: nowhere).
+    memory : where the start of another holder's silence is remembered (None: nowhere).
     """
 
     def __init__(
@@ -83,48 +84,49 @@ class Lease:
         self._memory = memory
         self.place, self.owner, self.lease_s, self.standby = place, owner, lease_s, standby
         self._signed_s: float | None = None
-        #: What the spares' file said last, and when that had last changed under our eyes.
+        #: Last content of the standby file, and when this process last saw it change.
         self._sign: tuple[bytes, float | None] | None = None
         self._clock = clock
         self._count = 0
         self._renewed_s: float | None = None
-        #: What another holder's lease said, and since when it has said that.
+        #: Another holder's lease, and since when it has been unchanged.
         self._seen: tuple[bytes, float] | None = None
-        #: What stood there at the last look, of another holder; whether one has given a sign of life since the first.
+        #: Another holder's lease at the last check, and whether any has changed since the first check.
         self._stood: bytes | None = None
         self.other_lives = False
-        #: Whether it was its own when it was read last before it was signed: a holder that was killed goes on.
+        #: Whether the lease was its own when last read before it was renewed: a killed holder resumes.
         self.goes_on = False
-        #: What the holder says of the file (`keep`), as it was last read or written.
+        #: The holder's announcement about the file (`keep`), as last read or written.
         self.announced: dict[str, Any] = {}
-        #: Whether that is still to be written: a write of it failed.
+        #: Whether the announcement still has to be written, because writing it failed.
         self._unannounced = False
-        #: Who said that; whether the lease that was read last of another holder, or of nobody, says anything of it.
+        #: Author of the announcement, and whether the lease last read (another holder's or a vacant one) has an
+        #: announcement.
         self.announced_by, self.heard = "", False
-        #: Whether what was read last was somebody's nonsense in place of a lease.
+        #: Whether the content last read was not a valid lease.
         self._nonsense = False
-        #: Whether it took over with words that are older than what the holder before did: it passes on none.
+        #: Whether it took over with an announcement older than the previous holder's writes; it then announces nothing.
         self._silent = False
-        #: Whether what was read last was its own lease of such a moment, after which it was killed.
+        #: Whether the lease last read is its own from such a takeover, after which the process was killed.
         self._was_silent = False
-        #: That a guard of the holder's has released (harness.control.released), None: none has.
+        #: The release by a guard of the holder (harness.control.released); None: no release.
         self.released: dict[str, Any] | None = None
 
     def hold(self, *, take: bool = True, informed: bool = True) -> None:
-        """Take or keep the lease.
+        """Take or renew the lease.
 
         Parameters
         ----------
-        take : whether a lease that another controller no longer renews, or that nobody holds, is taken over.
-        informed : whether the caller knows the administrator's values already. A caller that does not waits where
-            something unreadable stands in place of the lease: a holder that lives writes its words there again.
+        take : whether to take over a lease that another controller no longer renews, or that is vacant.
+        informed : whether the caller knows the administrator's values already. Otherwise it waits while the lease is
+        unreadable, because a live holder will rewrite it with its announcement.
 
         Raises
         ------
         HeldByAnother
             Another controller holds the lease, or may hold it.
         InputError
-            The lease cannot be read or written, or nobody holds it and ``take`` is false.
+            The lease cannot be read or written, or it is vacant and ``take`` is false.
         """
         now = self._clock()
         if self._renewed_s is not None and now - self._renewed_s < self.lease_s * RENEW_PART:
@@ -150,7 +152,8 @@ class Lease:
                 raise HeldByAnother(
                     f"another controller writes this file ({_who(found)})",
                     where=self.place.name,
-                    # The same words each time: a spare says this in every period, and a log has one line of it.
+                    # Constant text: a standby reports this in every period, and the log should have a single line for
+                    # it.
                     hint=f"stop it; or wait: {allowed:g} s after its last sign of life it is taken over, "
                     "by the next try where this one ends",
                 )
@@ -165,11 +168,11 @@ class Lease:
         self._renew(now, data)
 
     def _still_s(self, data: bytes, now: float) -> float:
-        """For how long the lease has said this, as far as this or an earlier process has looked."""
+        """How long the lease has been unchanged, as observed by this or an earlier process."""
         return now - self._seen_since(data, now)
 
     def _seen_since(self, data: bytes, now: float) -> float:
-        """Since when another holder's lease has stood there as it does, as far as this or an earlier process saw."""
+        """Since when another holder's lease has been unchanged, as observed by this or an earlier process."""
         if self._seen is not None and self._seen[0] == data:
             return self._seen[1]
         since = now
@@ -185,15 +188,15 @@ class Lease:
         return since
 
     def holder(self) -> str:
-        """Who holds the lease, in words; '' for nobody. InputError where it cannot be read."""
+        """Describe the lease holder; '' for nobody. InputError if the lease cannot be read."""
         _, found = self._read()
         self._take_words(found)
         return _who(found) if found.get("owner") else ""
 
     def keep(self, announced: Mapping[str, Any], released: Mapping[str, Any] | None = None) -> None:
-        """What the holder says of the file, before it writes it; looks whether the lease is still its own.
+        """Store the holder's announcement before it writes the file, and check that the lease is still its own.
 
-        Raises HeldByAnother, or what keeps it from being read or written (InputError).
+        Raises HeldByAnother, or InputError if the lease cannot be read or written.
         """
         data, found = self._read()
         holder = found.get("owner", "")
@@ -205,16 +208,16 @@ class Lease:
         new = None if released is None else dict(released)
         same = dict(announced) == self.announced and self.announced_by == self.owner and new == self.released
         if self._unannounced or not same:
-            # A copy, as whoever reads it has it: the owner goes on changing its own.
+            # Copy the document as a reader would see it, because the owner continues to change its own.
             self.announced, self.announced_by, self.released = json.loads(json.dumps(dict(announced))), self.owner, new
             self._silent, self._unannounced = False, True
             self._renew(self._clock(), data)
         elif self._renewed_s is None or self._clock() - self._renewed_s >= self.lease_s * RENEW_PART:
-            # What is written next is to be over before the lease is.
+            # The write that follows must finish before the lease expires.
             self._renew(self._clock(), data)
 
     def lasts(self) -> None:
-        """InputError where the lease may be over by now: what is under way took too long."""
+        """Raise InputError if the lease may have expired: the current operation took too long."""
         if self._renewed_s is None or self._clock() - self._renewed_s >= self.lease_s:
             raise InputError(
                 f"not written: it took longer than the lease lasts ({self.lease_s:g} s)",
@@ -223,7 +226,10 @@ class Lease:
             )
 
     def _renew(self, now: float, before: bytes) -> None:
-        """Signs, unless somebody else has signed since ``before`` was read: over a network that takes a while."""
+        """Write the lease, unless somebody else has written it since ``before`` was read.
+
+        Over a network, the time between the read and the write can be considerable.
+        """
 
         def unchanged() -> None:
             data, found = self._read()
@@ -242,7 +248,7 @@ class Lease:
         self._watch(now)
 
     def give_back(self) -> None:
-        """Lets another controller take it at once, if it is ours. Whatever goes wrong: the lease ends by itself."""
+        """Release the lease if this controller holds it. Errors are ignored, because the lease expires by itself."""
         try:
             if self._renewed_s is not None and self._read()[1].get("owner") == self.owner:
                 self.place.write(self._document(""))
@@ -251,7 +257,7 @@ class Lease:
         self._renewed_s = None
 
     def end(self) -> None:
-        """Takes away what is ours beside the file: the lease, or a spare's sign of life. As `give_back` otherwise."""
+        """Remove this controller's lease or standby file. Errors are ignored as in `give_back`."""
         try:
             if self._renewed_s is not None and self._read()[1].get("owner") == self.owner:
                 self.place.remove()
@@ -263,33 +269,33 @@ class Lease:
         self._renewed_s = self._signed_s = None
 
     def clear(self) -> None:
-        """Removes what killed writers have left beside it: holders, and spares. InputError or Unreachable."""
+        """Remove temporary files of killed holders and standbys. Raises InputError or Unreachable."""
         self.place.clear()
         if self.standby is not None:
             self.standby.clear()
 
     def has_successor(self) -> bool:
-        """Whether a spare has given a sign of life within the lease's time, as far as the holder has looked."""
+        """Whether a standby has renewed its sign of life within the lease's duration, as far as was checked."""
         now = self._clock()
         self._watch(now)
         moved_s = self._sign[1] if self._sign is not None else None
         return moved_s is not None and now - moved_s <= self.lease_s
 
     def taken(self) -> bool:
-        """Whether another controller has the lease now. What keeps it from being read: nobody has."""
+        """Whether another controller holds the lease now; False if it cannot be read."""
         try:
             return self._read()[1].get("owner", "") not in ("", self.owner)
         except YarnfairError:
             return False
 
     def other_holder(self) -> str:
-        """Who else has it, in words, whether or not it still lives; "" where nobody has. Nothing is written."""
+        """Describe another holder, alive or not; "" if there is none. Writes nothing."""
         found = self._read()[1]
         self._take_words(found)
         return _who(found) if found.get("owner", "") not in ("", self.owner) else ""
 
     def spare(self) -> bool:
-        """Whether a spare of another ledger has left a sign of life, whether or not it still lives."""
+        """Whether a standby with another ledger has left a sign of life, alive or not."""
         try:
             found = json.loads(self.standby.read()) if self.standby is not None else None
         except (YarnfairError, ValueError, RecursionError):
@@ -297,18 +303,18 @@ class Lease:
         return isinstance(found, dict) and found.get("owner", self.owner) != self.owner
 
     def give_sign(self) -> None:
-        """A spare's sign of life. Whatever goes wrong: nobody hands over to it then."""
+        """Renew the standby's sign of life. Errors are ignored; the holder then does not hand over to it."""
         now = self._clock()
         if self.standby is None or (self._signed_s is not None and now - self._signed_s < self.lease_s * RENEW_PART):
             return
         self._count += 1
         self._signed_s = now
-        # A spare that cannot sign is no spare: the holder does not see it, nothing else changes.
+        # A standby that cannot write its file stays invisible to the holder; nothing else changes.
         with contextlib.suppress(YarnfairError):
             self.standby.write(json.dumps({"owner": self.owner, "count": self._count}).encode() + b"\n")
 
     def _watch(self, now: float) -> None:
-        """Looks whether the spares' file has changed. One that stands still for long is a dead spare's."""
+        """Check whether the standby file has changed; an unchanged file means that the standby is dead."""
         if self.standby is None:
             return
         try:
@@ -336,7 +342,7 @@ class Lease:
         return json.dumps(announced).encode() + b"\n"
 
     def _read(self) -> tuple[bytes, dict[str, Any]]:
-        """What stands there. What cannot be read as a lease, or is not there, is nobody's."""
+        """Read the lease. A missing or invalid lease is vacant."""
         try:
             data = self.place.read()
         except InputError as error:
@@ -353,23 +359,23 @@ class Lease:
             return data, {}
         owner = found.get("owner", "")
         if owner != self.owner:
-            # A lease that is given back under our eyes is the last sign of life.
+            # Another holder's lease that becomes vacant between two reads was its last sign of life.
             self.other_lives |= self._stood is not None and data != self._stood
             if owner:
                 self._stood = data
         return data, found
 
     def forget_announced(self) -> None:
-        """What was read of the file is worth nothing."""
+        """Discard the announcement, because it is invalid."""
         self.announced, self.announced_by, self.heard = {}, "", False
 
     @property
     def words_lost(self) -> bool:
-        """Whether there was another holder, or may have been, and what it said of the file last stands here no more."""
+        """Whether there was (or may have been) another holder whose last announcement is no longer available."""
         return (self._stood is not None or self._nonsense or self._was_silent) and not self.heard
 
     def _take_words(self, found: Mapping[str, Any]) -> None:
-        """Take over what the lease says of the file. Not for its holder: somebody else may have written it."""
+        """Take over the lease's announcement. Not for the holder, because somebody else may have written the lease."""
         announced, by = found.get("said"), found.get("said_by")
         self.heard = isinstance(announced, dict) and isinstance(by, str) and by != ""
         if isinstance(announced, dict) and isinstance(by, str):

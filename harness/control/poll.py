@@ -1,23 +1,24 @@
-"""The ResourceManager's own poll of its allocation file, and how far apart writes have to be for it to find them.
+"""The ResourceManager's own poll of its allocation file, and the time between writes that it requires.
 
-AllocationFileLoaderService of Hadoop 3.4.2 looks every 10 s, and loads a file that is newer than its last load once it
-has been still for more than 5 s. A file that is always replaced before the poll that would load it is never loaded.
+AllocationFileLoaderService of Hadoop 3.4.2 polls every 10 s, and loads a file that is newer than its last load once it
+has been unmodified for more than 5 s. A file that is always replaced before the poll that would load it is never
+loaded.
 """
 
 from __future__ import annotations
 
-#: From one poll to the next, seconds.
+#: Poll period, seconds.
 POLL_S = 10.0
-#: The file has to have been still for longer than this, seconds.
+#: The file must have been unmodified for longer than this, seconds.
 STILL_S = 5.0
-#: What a poll and a load may take beyond that, seconds.
+#: Allowance for the duration of a poll and a load, seconds.
 SLACK_S = 1.0
-#: A file that is not in force after this, seconds, will not be: what the RM's clock may be off is in it.
+#: A file not in force after this time will not be loaded, seconds. Includes an allowance for the RM's clock.
 POLL_EFFECT_S = 25.0
 
 
 def write_gap_s(poll_s: float = POLL_S) -> float:
-    """Writes at least this far apart, seconds, are all found by a poll every `poll_s`."""
+    """Return the time between writes that lets a poll every `poll_s` find each of them, seconds."""
     return STILL_S + poll_s + SLACK_S
 
 

@@ -1,8 +1,8 @@
-"""Whether a process that has signed a document still lives: told only of one that ran on this host.
+"""Decide whether a process that signed a document is still alive; possible only for processes of this host.
 
-A process number alone says little: it is given again, it means another process in another container, and another
-machine has its own. So a process signs with its number, the moment at which it was started, the namespace of its number
-and the machine's boot, and only a signature of the same boot and namespace is looked into.
+A process number alone proves little: numbers are reused, and differ between containers and machines. A process
+therefore signs with its number, its start time, its PID namespace and the machine's boot ID. Only a signature with the
+same boot ID and namespace is checked.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any
 
 
 def this_process() -> dict[str, Any]:
-    """Return what this process signs with."""
+    """Return the signature of this process."""
     pid = os.getpid()
     return {"pid": pid, "started": _started(pid), "pids": _namespace(), "boot": boot_id()}
 
 
 def is_dead(signature: Mapping[str, Any]) -> bool:
-    """Return whether the process that signed is known to be dead; False where that cannot be seen from here."""
+    """Return whether the process that signed is known to be dead; False if that cannot be determined from here."""
     pid, boot, namespace = signature.get("pid"), boot_id(), _namespace()
     if not boot or not namespace or (signature.get("boot"), signature.get("pids")) != (boot, namespace):
         return False
@@ -32,19 +32,19 @@ def is_dead(signature: Mapping[str, Any]) -> bool:
     except ProcessLookupError:
         return True
     except (PermissionError, OverflowError, OSError):
-        pass  # somebody's process has that number
+        pass  # the number belongs to another user's process
     started = _started(pid)
     return started is not None and signature.get("started") is not None and signature["started"] != started
 
 
 @functools.cache
 def boot_id() -> str:
-    """Return what tells one start of this machine from another; '' where the system does not say."""
+    """Return the ID of the current boot of this machine; '' if the system does not provide it."""
     return _read("/proc/sys/kernel/random/boot_id").strip()
 
 
 def _namespace() -> str:
-    """The namespace of process numbers; '' where the system does not say."""
+    """Return the PID namespace; '' if the system does not provide it."""
     try:
         return os.readlink("/proc/self/ns/pid")
     except OSError:
@@ -52,7 +52,7 @@ def _namespace() -> str:
 
 
 def _started(pid: int) -> int | None:
-    """When a process was started, in ticks since the machine was; None where that is not shown."""
+    """Return when a process was started, in clock ticks since boot; None if not available."""
     # The name may hold blanks and brackets; the fields after it do not.
     fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
     try:

@@ -1,4 +1,4 @@
-"""That a guard has released: kept in the ledger until somebody tells the controller to go on."""
+"""A guard's release, stored in the ledger until an administrator resumes the controller."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 
 from harness.ledger.store import LedgerStore, read_documents, write_document
 
-#: The ledger's document.
+#: Name of the ledger document.
 DOCUMENT = "released"
 
 
 class Released:
-    """The state of one controller. True while a guard's release lasts."""
+    """Release state of one controller. True while a guard's release lasts."""
 
     def __init__(self, store: LedgerStore) -> None:
         self._store = store
         self._said: dict[str, Any] | None = store.document(DOCUMENT)
-        #: Whether the ledger says the same.
+        #: Whether the ledger has the same state.
         self._kept = True
 
     def __bool__(self) -> bool:
@@ -26,34 +26,34 @@ class Released:
 
     @property
     def why(self) -> str:
-        """Which guard was passed, in words; '' where none was."""
+        """Describe the guard that was exceeded; '' if none was."""
         return str(self._said["why"]) if self._said is not None else ""
 
     @property
     def since_s(self) -> float | None:
-        """When, on the controller's clock."""
+        """When the guard was exceeded, on the controller's clock."""
         return float(self._said["time_s"]) if self._said is not None else None
 
     @property
     def given_back(self) -> bool:
-        """Whether the file has been given back, and an RM been told of it."""
+        """Whether the configuration was restored and an RM refreshed."""
         return self._said is not None and self._said["given_back"] is True
 
     def document(self) -> dict[str, Any] | None:
-        """As the ledger and the lease hold it."""
+        """Return the form in which the ledger and the lease store it."""
         return self._said
 
     def begin(self, time_s: float, why: str) -> None:
-        """A guard was passed. Raises StoreFull; it is known here all the same."""
+        """Record that a guard was exceeded. Raises StoreFull, but the state is set in memory all the same."""
         self._keep({"time_s": time_s, "why": why, "given_back": False})
 
     def done(self) -> None:
-        """All has been given back. Raises StoreFull."""
+        """Record that the configuration was restored. Raises StoreFull."""
         if self._said is not None:
             self._keep({**self._said, "given_back": True})
 
     def ended(self) -> bool:
-        """Whether somebody has told the controller to go on (`go_on`) since it was asked last. Raises StoreFull."""
+        """Whether an administrator has resumed the controller (`go_on`) since the last call. Raises StoreFull."""
         if self._said is None:
             return False
         if not self._kept:
@@ -64,7 +64,7 @@ class Released:
         return True
 
     def inherit(self, said: Mapping[str, Any] | None) -> None:
-        """Takes over what the controller before said beside the file. Raises StoreFull."""
+        """Take over the release that the previous holder announced in the lease. Raises StoreFull."""
         good = said is not None and isinstance(said.get("time_s"), int | float) and isinstance(said.get("why"), str)
         taken = {"time_s": said["time_s"], "why": said["why"], "given_back": False} if good and said else None
         if taken is not None or self._said is not None:
@@ -77,7 +77,10 @@ class Released:
 
 
 def go_on(ledger: Path) -> str:
-    """Tells the controller of a ledger, at work or not, to go on; why it had released ('': it had not). InputError."""
+    """Resume the controller of a ledger, running or not; return why it had released ('': it had not).
+
+    Raises InputError.
+    """
     said = read_documents(ledger, [DOCUMENT])[DOCUMENT]
     if said is None:
         return ""

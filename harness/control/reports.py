@@ -1,4 +1,4 @@
-"""What a tick of the controller tells."""
+"""The report of one tick of the controller."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ class TickReport:
 
     time_s: float
     took_s: float = 0.0
-    #: What was seen (None: the RM could not be looked at).
+    #: The snapshot (None: the RM could not be polled).
     snapshot: Snapshot | None = None
     #: f_i of every leaf.
     counted: Mapping[str, float] = field(default_factory=dict)
-    #: Cumulative per leaf since the first look.
+    #: Cumulative per leaf since the first poll.
     consumed: Mapping[str, Usage] = field(default_factory=dict)
     #: The decision that was carried out (None: nothing changed).
     record: Record | None = None
-    #: Of the first decision of a process: the weights that stood in the file until then, whoever wrote them.
+    #: For the first decision of a process: the weights in the file until then, no matter who wrote them.
     before: Mapping[str, float] = field(default_factory=dict)
     #: Whether the file was replaced.
     wrote: bool = False
-    #: From the decision until the RM showed it (None: not carried out, or not read back).
+    #: Time from the decision until the RM showed it (None: not carried out, or not read back).
     effect_s: float | None = None
     alarms: tuple[Alarm, ...] = ()
-    #: Whether the decision is only what would be done.
+    #: Whether the decision was only logged (shadow).
     shadow: bool = False
-    #: Which guard was passed, so that the file has been given back ('': none).
+    #: Which guard was exceeded, so that the file has been restored ('': none).
     released: str = ""

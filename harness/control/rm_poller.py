@@ -1,4 +1,4 @@
-"""Looking at a ResourceManager, once a control period: what is asked for when, and whether it is still the same one."""
+"""Poll a ResourceManager once per control period, and recognise whether it is still the same one."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from harness.yarn.jmx import Containers, queue_containers
 from harness.yarn.queue_answers import CAPACITY, QueueStatus, SchedulerStatus, in_full
 from harness.yarn.rmclient import RmClient
 
-#: Ended applications are asked for from so long before the latest end that was seen.
+#: Ended applications are requested from this long before the latest known end.
 ENDED_MARGIN_MS = 60_000
-#: A JMX page that is not shown (a proxy, another server, too slow) is asked for again after so long at least, seconds.
+#: Minimum time before a failed JMX page (proxy, other server, too slow) is requested again, seconds.
 REFUSED_S = 300.0
-#: How a cluster is called where its ResourceManagers are a high-availability pair.
+#: Property that names the cluster if its ResourceManagers are a high-availability pair.
 CLUSTER_ID = "yarn.resourcemanager.cluster-id"
 _LIVE_STATES = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 
 
 class RmPoller:
-    """The looks of one controller.
+    """Polls an RM for one controller.
 
     Parameters
     ----------
     client, settings, clock : the controller's.
-    accounts : brought up to each look.
-    rm : which RM was seen last (`identity`), None: none yet.
-    capacity : the cluster's, when it was seen last.
-    facts : what is known of the cluster (None: nothing yet).
-    on_info : is given what the RM says of itself, before anything is accounted for; may raise.
+    accounts : updated by each poll.
+    rm : the RM that answered last (`identity`); None: none yet.
+    capacity : the cluster's capacity when last polled.
+    facts : known facts of the cluster (None: none yet).
+    on_info : called with the RM's cluster information before anything is accounted for; may raise.
     """
 
     def __init__(
@@ -62,15 +62,15 @@ class RmPoller:
     ) -> None:
         self.client, self.settings, self.clock, self.accounts = client, settings, clock, accounts
         self._on_info = on_info
-        #: What the cluster's ResourceManagers share, as they showed it last.
+        #: Facts that the cluster's ResourceManagers share, as shown last.
         self.facts = facts or ClusterFacts()
-        #: What the RM's clock showed at the last look (None: it does not say).
+        #: The RM's clock at the last poll (None: not shown).
         self.clock_s: float | None = None
-        #: Which RM answered last: address, id, when it was started.
+        #: The RM that answered last: address, ID, start time.
         self.identity = rm
-        #: Its release.
+        #: Its Hadoop release.
         self.hadoop = HADOOP
-        #: After a look: that another RM answers than before, or the same after a restart, in words; else "".
+        #: After a poll: a message that another RM answered or the RM restarted; else "".
         self.news = ""
         self._watcher = AppObserver()
         self._full_look_s = -math.inf
@@ -78,15 +78,15 @@ class RmPoller:
         self._apps_again_s = -math.inf
         self._last_apps = AppList()
         self._counts_again_s = -math.inf
-        #: The most that the cluster has held or offered.
+        #: The largest capacity or usage that the cluster has shown.
         self._largest = capacity
-        #: How long the RM took to show its queues at the last look, or to fail at that, seconds.
+        #: How long the RM took to show its queues at the last poll, or to fail, seconds.
         self.answer_s = 0.0
-        #: Whether an empty list of applications was doubted at the last look.
+        #: Whether the last poll rejected an empty list of applications.
         self._doubted = False
 
     def look(self, actuator: FileActuator | CapacityActuator) -> Observed:
-        """One look at the RM; raises YarnfairError, then nothing has been taken into the accounts.
+        """Poll the RM. Raises YarnfairError; the accounts are unchanged then.
 
         ``actuator`` knows the administrator's entitlements and limits.
         """
@@ -94,12 +94,13 @@ class RmPoller:
         self.answer_s = 0.0
         info = client.rest.info()
         self._on_info(info)
-        # Now: later requests may turn to another RM, which is not the one that this is about.
+        # Remember the address now: later requests may fail over to another RM, which this information is not about.
         base = client.rest.http.current
         self.hadoop = info.hadoop
         identity = [base, info.id, info.started_on_ms]
         status = self._queues()
-        # Before the applications: whose container is among the ends, is then among the ended applications too.
+        # Fetch the counts before the applications: an AM among the counted ends then belongs to a listed ended
+        # application.
         counts = self._counts(self.clock(), base)
         asked_s = self.clock()
         full = self._full_look_s + settings.full_look_every_s <= asked_s or identity != self.identity
@@ -108,13 +109,13 @@ class RmPoller:
         if asking:
             self._doubt(apps, status, identity)
         answered_s = self.clock()
-        # The moment that the figures are of lies within the call.
+        # The figures were taken at some moment within the call.
         now_s = (asked_s + answered_s) / 2
         facts = self._shared_facts(base) if full else self.facts
         if client.rest.http.current != base:
             raise Unreachable(f"{client.rest.http.current} answers, {base} did a moment before", where=base)
-        # All that can raise comes before the accounts and the RM's identity change: a look that failed halfway would
-        # otherwise swallow the news that another RM answers.
+        # Everything that can raise comes before the accounts and the RM's identity change. Otherwise a poll that failed
+        # halfway would lose the news that another RM answers.
         entitlements = actuator.configured_weights() | dict(settings.entitlements)
         min_shares, max_shares = actuator.min_shares(), actuator.max_shares(status.capacity)
         looks = looks_of(apps)
@@ -124,8 +125,8 @@ class RmPoller:
         self._largest = self._largest.at_least(status.capacity).at_least(status.queues["root"].used)
         self._recognise(identity)
         if asking:
-            # How long an RM that has just begun takes for its first list is no measure of the next ones. Nor is what is
-            # back on its nodes known until then: while nobody asks again, nothing of it would count.
+            # A restarted RM's first list says nothing about the duration of the next ones. Besides, recovered
+            # containers become known only with further lists, so the next poll must not skip them.
             wait_s = 0.0 if self.news else settings.ask_again * (answered_s - asked_s)
             self._last_apps, self._apps_again_s = apps, answered_s + wait_s
             self.accounts.observe(
@@ -139,7 +140,7 @@ class RmPoller:
         else:
             self.accounts.skip(now_s)
         if full:
-            # Who made no sense this time has not gone.
+            # An application that was skipped as invalid has not gone.
             self.accounts.forget([*(app.id for app in apps), *apps.skipped], now_s)
             self._full_look_s = now_s
         self._latest_end_ms = max([self._latest_end_ms, *(app.finished_ms for app in apps)])
@@ -157,10 +158,9 @@ class RmPoller:
         return self._observed(snapshot)
 
     def check_cluster(self) -> None:
-        """Check that the RM belongs to the known cluster, before what the RM itself keeps is read or changed.
+        """Check, before the RM's own store is read or changed, that the RM belongs to the known cluster.
 
-        One request, unless another RM answers than before. Raises OtherCluster, ClocksDiffer, and what the request
-        raises.
+        Takes one request, unless another RM answers than before. Raises OtherCluster, ClocksDiffer, and request errors.
         """
         info = self.client.rest.info()
         self._on_info(info)
@@ -172,9 +172,9 @@ class RmPoller:
 
     @property
     def refused(self) -> dict[str, int]:
-        """Return the applications of the last poll that the RM refused, and when (ms of its clock).
+        """Applications of the last poll that the RM refused -> time, ms of the RM's clock.
 
-        They failed before they were ever given a container.
+        A refused application failed before it was given any container.
         """
         return {
             app.id: app.finished_ms
@@ -184,18 +184,18 @@ class RmPoller:
 
     @property
     def latest_end_ms(self) -> int:
-        """The latest end of an application that the RM has shown, ms of its clock."""
+        """Latest end of an application that the RM has shown, ms of its clock."""
         return self._latest_end_ms
 
     @property
     def earliest_s(self) -> float | None:
-        """When the first application of the last look was started that has used anything (None: none has)."""
+        """Start of the earliest application of the last poll that has used anything (None: none has)."""
         started = [app.started_ms for app in self._last_apps if app.memory_seconds > 0]
         return min(started) / 1000.0 if started else None
 
     @property
     def skipped(self) -> Mapping[str, str]:
-        """Applications of which the last look's answer made no sense: id (or place in the answer) -> why."""
+        """Applications of the last poll whose figures were invalid: ID (or position in the list) -> reason."""
         return self._last_apps.skipped | self.accounts.refused
 
     def _queues(self) -> SchedulerStatus:
@@ -206,7 +206,7 @@ class RmPoller:
             self.answer_s = self.clock() - asked_s
 
     def _doubt(self, apps: AppList, status: SchedulerStatus, identity: list[Any]) -> None:
-        """Raises BadAnswer for an empty list of applications that cannot be, or that is new and stands alone."""
+        """Raise BadAnswer for an empty list of applications that contradicts the queues or the last list."""
         doubted, self._doubted = self._doubted, False
         if apps or apps.skipped:
             return
@@ -218,7 +218,7 @@ class RmPoller:
                 where=where,
                 hint="let this user see everybody's applications (`http.user`, yarn.admin.acl)",
             )
-        # Of the same RM: another one may know none.
+        # Only for the same RM: another one may know no applications.
         known = sum(account.missing_s is None for account in self.accounts.apps.values())
         if known and identity == self.identity and not doubted:
             self._doubted = True
@@ -233,7 +233,7 @@ class RmPoller:
     def _apps(self, full: bool) -> AppList:
         if full or not self._latest_end_ms:
             return self.client.rest.apps()
-        # First the live ones: who ends between the two calls is in both, and counts as ended.
+        # List the live applications first: one that ends between the two calls is in both lists and counts as ended.
         live = self.client.rest.apps(states=_LIVE_STATES)
         since_ms = self._latest_end_ms - ENDED_MARGIN_MS
         ended = self.client.rest.apps(states=sorted(FINAL_STATES), finished_from_ms=since_ms)
@@ -241,13 +241,13 @@ class RmPoller:
         return AppList(found.values(), live.skipped | ended.skipped)
 
     def _counts(self, now_s: float, base: str) -> Mapping[str, Containers] | None:
-        """The counts of the RM at `base`; None where it does not show them. One can do without: nothing is raised."""
+        """Return the container counts of the RM at `base`; None if not available. Never raises."""
         if not self.settings.task_lengths or now_s < self._counts_again_s:
             return None
         try:
             counts = queue_containers(self.client.rest.http, only=base)
         except (Unreachable, Refused, BadAnswer):
-            # A page that takes too long has taken its time from this look.
+            # The slow page has delayed this poll.
             answered_s = self.clock()
             self._counts_again_s = answered_s + max(REFUSED_S, self.settings.ask_again * (answered_s - now_s))
             return None
@@ -256,10 +256,10 @@ class RmPoller:
         return counts
 
     def _shared_facts(self, base: str) -> ClusterFacts:
-        """What the RM at `base` shows of its cluster; what it does not show stays as it is known."""
+        """Return the facts that the RM at `base` shows of its cluster; facts that it does not show stay as known."""
         rest, known = self.client.rest, self.facts
         hosts, name = frozenset[str](), ""
-        # One can do without: a page that is slow or broken costs no look.
+        # These facts are optional: a slow or broken page must not fail the poll.
         with contextlib.suppress(Unreachable, Refused, BadAnswer):
             hosts = frozenset(node.host for node in rest.nodes(only=base))
         with contextlib.suppress(Unreachable):
@@ -269,7 +269,7 @@ class RmPoller:
     def _check_cluster(
         self, info: ClusterInfo, base: str, shown: ClusterFacts, looks: Sequence[AppObservation], now_s: float
     ) -> None:
-        """Of an RM with another timestamp than before: raises OtherCluster where it is not one of the same cluster."""
+        """Check an RM with a new cluster timestamp; raise OtherCluster if it belongs to another cluster."""
         known, before = self.accounts.apps, self.identity
         up_s = (now_s if info.clock_s is None else info.clock_s) - info.started_on_ms / 1000.0
         why = why_another(
@@ -296,9 +296,9 @@ class RmPoller:
 
 
 def check_cluster(client: RmClient, settings: ControlSettings, store: LedgerStore) -> None:
-    """Whether the RM that answers is of the cluster whose ledger this is. Raises OtherCluster, and what asking raises.
+    """Check that the RM belongs to the ledger's cluster. Raises OtherCluster, and request errors.
 
-    For those who do not look at it in every period, as a release on the command line.
+    For callers that do not poll in every period, such as a release on the command line.
     """
     known = store.document("rm")
     if not isinstance(known, list):
@@ -308,10 +308,11 @@ def check_cluster(client: RmClient, settings: ControlSettings, store: LedgerStor
 
 
 def with_created(entitlements: Mapping[str, float], status: SchedulerStatus) -> dict[str, float]:
-    """Return the entitlements with those of queues that a Capacity Scheduler has made by itself.
+    """Return the entitlements including those of queues that a Capacity Scheduler has created by itself.
 
-    Entitlements are parts of the cluster there. Children of which the configuration names none share their parent's in
-    the ratio of their capacities; one beside configured siblings has as much as these have for theirs.
+    Entitlements are parts of the cluster there. If the configuration names none of a parent's children, the children
+    share the parent's entitlement in the ratio of their capacities. A created queue beside configured siblings has the
+    same ratio of entitlement to capacity as they have.
     """
     if status.type != CAPACITY:
         return dict(entitlements)
@@ -336,6 +337,6 @@ def with_created(entitlements: Mapping[str, float], status: SchedulerStatus) -> 
 
 
 def _age_s(started_on_ms: int, apps: AppList) -> float:
-    """How long ago an RM was started, by what it says of applications (inf: it does not)."""
+    """Return how long ago an RM was started, derived from its applications (inf: not known)."""
     moments_ms = [app.started_ms + app.elapsed_ms for app in apps if not app.final and app.elapsed_ms is not None]
     return (max(moments_ms) - started_on_ms) / 1000.0 if moments_ms else math.inf

@@ -1,4 +1,4 @@
-"""How a controller works on a real ResourceManager."""
+"""Settings of a controller on a real ResourceManager."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from harness.control.clocks import TrustedClock
 from harness.control.guards import Guards
 from harness.policies.base import Policy
 
-#: What becomes of the allocation file when the controller is stopped.
+#: What happens to the allocation file when the controller is stopped.
 OnStop = Literal["release", "hold"]
 
-#: How far the controller goes: it only says what it would write; its weights are bounded; they are the policy's.
+#: How far the controller goes: it only logs decisions; its weights are bounded; its weights are the policy's.
 Mode = Literal["shadow", "bounded", "full"]
 #: The smallest bound that costs little (docs/decisions/bounded-weights.md).
 MAX_RATIO = 3.0
 
-#: For how long anything is owed, unless the configuration says otherwise (docs/decisions/half-life.md), seconds.
+#: Default half-life of debts (docs/decisions/half-life.md), seconds.
 HALF_LIFE_S = 86_400.0
 
 
@@ -70,10 +70,10 @@ class ControlSettings:
 
 
 def check_counting(policy: Policy) -> None:
-    """Whether a controller can count on a real ResourceManager as a policy wants, as far as its settings say.
+    """Check whether a controller can account on a real ResourceManager as a policy requires.
 
-    Raises CallError: for settings that go with no other, and for assumed execution times, which need to be told of each
-    container's start and end; an RM shows applications' sums.
+    Raises CallError for settings that cannot be combined, and for assumed execution times: these need each container's
+    start and end, but an RM shows only sums per application.
     """
     policy.check_outside()
     ledger = policy.ledger_settings()

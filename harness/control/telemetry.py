@@ -1,4 +1,4 @@
-"""What the controller tells the world: log lines (plain or JSON) and a Prometheus page. Decides nothing."""
+"""Log lines (plain or JSON) and a Prometheus page about the controller. Decides nothing."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from harness.model.snapshot import Snapshot
 from harness.policies.base import Policy
 
 LogFormat = Literal["text", "json"]
-#: An alarm that lasts is said again after this, seconds.
+#: A lasting alarm is repeated after this time, seconds.
 REPEAT_S = 300.0
-#: Alarms whose words name others each time: one of a kind is the same one.
+#: Alarms whose text names different objects each time; all alarms of such a kind count as the same.
 _OF_A_KIND = ("app",)
-#: Figures of the moment: with others of them an alarm is the same one.
+#: Momentary figures in an alarm's text: a different figure does not make it a different alarm.
 _FIGURE = re.compile(r"\b\d[\d.,]*(?= (?:s\b|%|times\b))")
 _BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
-#: So many queues are named in one log line.
+#: At most this many queues are named in one log line.
 _MOST_NAMED = 6
 
 
@@ -53,29 +53,28 @@ class Log:
         line = without_secrets(line)
         if not self.in_json:
             line = fitted(line, self._stream)
-        # Whoever reads the log may have gone; the cluster is still to be looked after.
+        # The log's reader may have gone; the controller must go on.
         with contextlib.suppress(OSError, ValueError):
             self._stream.write(line + "\n")
             self._stream.flush()
 
 
 class TickLog:
-    """Turns ticks into log events: decisions, alarms when they begin, last and end."""
+    """Turns ticks into log events: decisions, and alarms when they begin, continue and end."""
 
     def __init__(self, log: Log, policy: Policy, clock: Callable[[], float] = time.monotonic) -> None:
         self._log, self.policy, self._clock = log, policy, clock
-        #: Kind -> what was said of it at the last tick (a kind of `_OF_A_KIND`: its own name) -> when.
+        #: Kind -> topic of the alarm at the last tick (for `_OF_A_KIND`: the kind itself) -> time of its last log line.
         self._alarms: dict[str, dict[str, float]] = {}
         self._weights: dict[str, float] = {}
-        #: When it was last said that shares are as before.
+        #: When "shares as before" was logged last.
         self._same_s = -math.inf
 
     def __call__(self, report: TickReport) -> None:
-        """Log a tick's alarms, then its decision."""
-        # Why comes before what was done about it.
+        # Log the cause before the action.
         self._tell_alarms(report)
         record = report.record
-        # What was decided and stands in the file already, or did not get there, is no change of weights.
+        # A decision that is in the file already, or did not reach it, is no change of weights.
         if record is not None and (report.wrote or report.shadow):
             weights = record.attributes.weights
             moved = [queue for queue in record.changed if queue in weights]
@@ -92,13 +91,13 @@ class TickLog:
             nothing = "shares as before" if moved else "limits"
             effect = "" if report.effect_s is None else f", in force after {report.effect_s * 1000:.0f} ms"
             if moved and not shown:
-                # A reader cannot tell this from what there was; who counts writes has the metrics, or the log in JSON.
+                # The line would not differ from the previous one. The metrics, or the log in JSON, show every write.
                 now, said_s = self._clock(), self._same_s
                 if report.shadow or (now - said_s < REPEAT_S and not self._log.in_json):
                     return
                 self._same_s = now
             else:
-                # Small steps add up until they can be told.
+                # Keep the old weights until small steps add up to a visible change.
                 self._weights = dict(weights)
             self._log(
                 "info",
@@ -123,32 +122,32 @@ class TickLog:
                 said_s = now
             said[topic] = said_s
         for kind in before:
-            # A moment's event has no end worth a line.
+            # Momentary events have no end to log.
             if kind not in self._alarms and kind not in ("rm", "foreign", "note"):
                 self._log("info", kind, "mended")
 
 
 def _moved(change: Change) -> float:
-    """By how much a decision moves a queue's part of its siblings' weights; its part where it had none before."""
+    """Return how far a decision moves a queue's part of its siblings' weights; the whole part if it had none before."""
     return abs(change.after - (change.before or 0.0))
 
 
 def changes_of(record: Record, snapshot: Snapshot | None, before: Mapping[str, float], policy: Policy) -> list[Change]:
-    """A decision in shares and causes; ``before``: the weights until then."""
+    """Return a decision as changes of shares with causes; ``before``: the previous weights."""
     seen = () if snapshot is None else snapshot.queues.values()
     queues = {q.name: Entitled(q.weight, q.leaf, q.pending_containers > 0 or q.demand != q.allocated) for q in seen}
     return changes(before, record.attributes.weights, record.counted, queues, record.reasons, policy)
 
 
 class Metrics:
-    """The controller's figures for Prometheus, in a registry of its own. ``clock``: the time of day, s since 1970."""
+    """The controller's Prometheus metrics, in their own registry. ``clock``: the time of day, s since 1970."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         self._server: Any = None
-        #: Gauge and queue -> its child: `labels` costs more than all else of a tick's figures.
+        #: Cached children by gauge and queue: `labels` costs more than all other work on a tick's figures.
         self._children: dict[tuple[str, str], Gauge] = {}
         self._shown: dict[tuple[str, str], float] = {}
         counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
@@ -172,7 +171,7 @@ class Metrics:
         self._gauges = {name: gauge(f"yarnfair_queue_{name}", text, ["queue"]) for name, text in gauges.items()}
 
     def serve(self, address: str, port: int) -> int:
-        """Shows the page; the port (0: any free one). InputError."""
+        """Serve the page and return its port (0: any free one). Raises InputError."""
         try:
             self._server, _ = start_http_server(port, address, self.registry)
         except (OSError, OverflowError) as error:
@@ -181,7 +180,7 @@ class Metrics:
         return int(self._server.server_port)
 
     def close(self) -> None:
-        """Takes the page down."""
+        """Stop serving the page."""
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()
@@ -202,8 +201,8 @@ class Metrics:
         snapshot = report.snapshot
         if snapshot is None:
             return
-        # The report's time never goes back and does not pass while a machine sleeps; who alerts compares with the time
-        # of day.
+        # Use the time of day, because alerts compare with it. The report's time never goes back, and does not pass
+        # while the machine sleeps.
         self._seen.set(self._clock())
         for key in [key for key in self._children if key[1] not in snapshot.queues]:
             del self._children[key], self._shown[key]
@@ -225,7 +224,7 @@ class Metrics:
     def _show(self, gauge: str, queue: str, value: float) -> None:
         key = gauge, queue
         if self._shown.get(key) == value:
-            return  # as most are from one look to the next
+            return  # unchanged, as most figures are between two polls
         child = self._children.get(key)
         if child is None:
             child = self._children[key] = self._gauges[gauge].labels(queue)

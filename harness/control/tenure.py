@@ -1,6 +1,6 @@
-"""When a controller may write the scheduler's configuration, and how it gives it back: lease, guards, release.
+"""When a controller may write the scheduler's configuration, and how it restores it: lease, guards, release.
 
-`harness.control.wall` has the control loop itself, which asks here before it writes.
+`harness.control.wall` has the control loop, which checks here before it writes.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from harness.control.settings import ControlSettings, OnStop
 from harness.ledger.store import LedgerStore
 from harness.yarn.rmclient import RmClient
 
-#: How often a holder that hands over looks whether it is taken, seconds.
+#: Interval at which a holder that hands over checks whether a standby has taken the lease, seconds.
 HAND_OVER_LOOK_S = 0.2
 
 
 def left_values(store: LedgerStore) -> bool:
-    """Whether the last run with this ledger wrote the file, and did not give it back, as far as the ledger tells."""
+    """Whether the last run with this ledger wrote the file without restoring it, as far as the ledger shows."""
     look = store.document("look")
     if store.document("wrote") is not None:
         return bool(store.document("wrote"))
-    # Ledgers of earlier versions have the last look alone.
+    # Ledgers of earlier versions have only the last poll.
     return isinstance(look, dict) and bool(look.get("holds")) and look.get("mode") != "shadow"
 
 
 class Tenure:
-    """One controller's right to write. What each parameter is, `harness.control.wall.Controller` says."""
+    """One controller's right to write. `harness.control.wall.Controller` documents the parameters."""
 
     def __init__(
         self,
@@ -48,39 +48,39 @@ class Tenure:
     ) -> None:
         self.settings, self.client, self.actuator, self.store, self.core = settings, client, actuator, store, core
         self.dry_run = dry_run
-        #: Whether a guard has released, until somebody says to go on.
+        #: Release by a guard, until an administrator resumes the controller.
         self.released = Released(store)
         self._guards = GuardWatch(settings.guards, flat=core.policy.dues_are_flat())
         writes = not dry_run and settings.mode != "shadow"
         lease = actuator.lease(store.identity, settings.lease_s, time.monotonic, store)
         self._lease = lease if writes else None
-        #: Another's, of whom writes nothing: it is read for whose the values in the file are.
+        #: Another controller's lease, read by a controller that does not write, to learn which values are managed.
         self._others = None if writes else lease
         #: Whether this controller may write the file.
         self.holds = self._lease is None and settings.mode != "shadow"
         #: Whether the ledger knows which values in the file are the administrator's.
         self._informed = bool(actuator.baseline)
-        #: Whether another controller wrote the file, and nobody knows what it said of it last.
+        #: Whether another controller wrote the file and its last announcement is lost.
         self._words_lost = False
-        #: Whether it has been looked whether the ledger is an older copy, whose later words are lost.
+        #: Whether it was checked that the ledger is no older copy whose later state is lost.
         self._copy_checked = False
-        #: When a tick last did all that it was to do (the lease's clock).
+        #: Last time that a tick succeeded completely (monotonic clock, as the lease).
         self._good_s = time.monotonic()
-        #: In a shadow: whether an earlier run of this ledger's controller was killed and left what it wrote.
+        #: In a shadow: whether an earlier run with this ledger was killed and left its values in force.
         self._left_over = settings.mode == "shadow" and left_values(store) and any(actuator.managed.values())
-        #: What another controller said of the file, and was taken over; whether that one lived.
+        #: Another controller's announcement that was taken over, and whether that controller was alive.
         self._adopted: tuple[dict[str, Any], bool] = ({}, False)
 
     def _alarm(self, kind: str, text: str) -> None:
         raise NotImplementedError
 
     def _recognise(self, client: RmClient) -> None:
-        """Raise OtherCluster where another cluster's ResourceManager answers, and what asking raises."""
+        """Raise OtherCluster if another cluster's ResourceManager answers, and request errors."""
         raise NotImplementedError
 
     @contextlib.contextmanager
     def _alarmed(self, kind: str) -> Iterator[None]:
-        """What goes wrong inside is an alarm."""
+        """Turn errors inside the context into an alarm."""
         try:
             yield
         except YarnfairError as error:
@@ -88,21 +88,22 @@ class Tenure:
 
     @property
     def shadow(self) -> bool:
-        """Whether decisions are only said: the administrator wants it so, or a guard has released."""
+        """Whether decisions are only logged: by configuration, or because a guard has released."""
         return self.settings.mode == "shadow" or bool(self.released)
 
     def close(self) -> None:
-        """Lets another controller take over. What is in force stays so."""
+        """Let another controller take over. What is in force stays in force."""
         if self._lease is not None:
             self._lease.give_back()
             if not self.holds:
-                self._lease.end()  # a spare's sign of life
+                self._lease.end()  # the standby's sign of life
             self.holds = False
 
     def stop(self, on_stop: OnStop, sleep: Callable[[float], None] = time.sleep) -> str:
-        """Ends as the administrator wants it, and closes; what became of the file, in words.
+        """Stop as configured and close; return what happened to the file, for a person.
 
-        With ``release`` the file is given back, unless a spare takes over: it is waited for. Raises what goes wrong.
+        With ``release`` the file is restored, unless a standby exists; then this waits for the standby to take over.
+        Raises any failure.
         """
         if self._left_over:
             return f"stopped; {self._take_back_left_over()}"
@@ -130,9 +131,9 @@ class Tenure:
         return f"stopped; {self.release()}"
 
     def release(self) -> str:
-        """Gives the file back: the administrator's own values, refreshed; what is known then, in words.
+        """Restore the administrator's values and refresh the RM; return a description of the result.
 
-        Raises what goes wrong.
+        Raises any failure.
         """
         self.core.forget_written()
         released = self.released.document()
@@ -147,10 +148,10 @@ class Tenure:
         return "; ".join([done.words, *(f"{kind}: {text}" for kind, text in done.notes)])
 
     def _take_back_left_over(self) -> str:
-        """Gives back what an earlier run left in force, once; what is known then, in words. Raises what goes wrong."""
+        """Restore the values that an earlier run left in force; return a description. Raises any failure."""
         lease = self._others
         if lease is not None and lease.other_holder():
-            # Another controller has the file now, and with it what stands there.
+            # Another controller holds the file now, and is responsible for its values.
             self._left_over = False
             return "another controller has taken over what an earlier run had written"
         done = release(self.actuator, self.store, lease, lambda: self.client, self.settings, recognise=self._recognise)
@@ -163,7 +164,10 @@ class Tenure:
         return done.words
 
     def _restore_left_over(self) -> None:
-        """A shadow writes nothing, but what an earlier run left in force would be neither his nor anybody's."""
+        """In a shadow, restore the values that an earlier run left in force.
+
+        A shadow writes nothing else. Without this, nobody would manage the values left behind.
+        """
         if not self._left_over or self.dry_run:
             return
         try:
@@ -174,7 +178,7 @@ class Tenure:
             self._alarm("actuation", f"{what}: {error.line()}")
 
     def _takes_over(self) -> bool:
-        """Take a lease that nobody keeps any more, so that the file can be given back; whether that worked."""
+        """Take a lease that is no longer renewed, so that the file can be restored; return whether that succeeded."""
         if self._lease is None:
             return False
         try:
@@ -186,10 +190,10 @@ class Tenure:
         return True
 
     def _hold(self) -> None:
-        """Keep the lease, or try to take it.
+        """Renew the lease, or try to take it.
 
-        A controller that has seen nothing, or could write nothing, for a while neither renews nor takes the lease, so
-        that another one may do better.
+        A controller that could not read or write for some time neither renews nor takes the lease, so that a standby
+        can take over.
         """
         lease = self._lease
         if lease is None:
@@ -211,18 +215,21 @@ class Tenure:
             lease.give_sign()
             self._alarm("lease", error.line())
         except YarnfairError as error:
-            # Nobody else was seen: it is ours as long as it was.
+            # No other controller was seen, so the lease is as much its own as before.
             self._alarm("lease", error.line())
         if not (held and self.holds):
             self._adopt(lease)
         self._words_lost = lease.words_lost and not (held and self.holds)
 
     def _blind(self, lease: Lease) -> bool:
-        """Whether nothing was seen, or nothing could be written, for so long that another one may do better."""
+        """Whether nothing could be read or written for so long that a standby should take over."""
         return time.monotonic() - self._good_s > lease.lease_s * RENEW_PART
 
     def _look_beside(self) -> None:
-        """Without this a shadow beside a controller would take momentary weights for entitlements."""
+        """Read another controller's announcement in the lease.
+
+        Without it, a shadow beside a controller would take momentary weights for entitlements.
+        """
         if self._others is None:
             return
         with self._alarmed("lease"):
@@ -230,7 +237,7 @@ class Tenure:
             self._adopt(self._others)
 
     def _adopt(self, lease: Lease) -> None:
-        """What another controller says of the file is known here too; a new ledger begins with it."""
+        """Take over another controller's announcement about the file; a new ledger starts with it."""
         found = (lease.announced, lease.other_lives)
         if found == self._adopted:
             return
@@ -241,7 +248,10 @@ class Tenure:
             self._informed |= bool(lease.announced)
 
     def _check_copy(self) -> None:
-        """An older copy of the ledger, whose later words no lease has: the file is held against what it remembers."""
+        """Detect a ledger that is an older copy and whose later state no lease has.
+
+        The file is then compared with the remembered values (`hold_against_file`).
+        """
         if self._copy_checked:
             return
         before, seen = self.actuator.generation, self.store.seen_generation
@@ -264,20 +274,21 @@ class Tenure:
     # --- guards ---
 
     def _told_to_go_on(self) -> None:
-        """Whether somebody has said so since it was asked last; then it begins as if it were new."""
+        """Start afresh if an administrator has resumed the controller since the last call."""
         with self._alarmed("guard"):
             if not self.released.ended():
                 return
             self._guards.begin()
             self.core.forget_written()
-            # Said beside the file it is a sign of life too: who is blind says it with the next weights.
+            # The announcement also renews the lease; a controller that cannot read or write announces with its next
+            # weights.
             if self._lease is not None and self.holds and not self._blind(self._lease):
                 self._lease.keep(self.actuator.document())
 
     def _guard(self, now_s: float, why: str, *, seen: bool) -> None:
-        """Past a guard the file is given back, once; until somebody says to go on, decisions are only said.
+        """Restore the file once when a guard is exceeded; from then on, decisions are only logged until a resume.
 
-        ``why``: which guard this look has passed ('': none). ``seen``: whether the RM answered.
+        ``why``: the guard that this poll exceeded ('': none). ``seen``: whether the RM answered.
         """
         if why and not self.released:
             if self.settings.mode == "shadow" or self.dry_run:
@@ -292,14 +303,14 @@ class Tenure:
         if not self.released.given_back and self.holds and not self.dry_run:
             try:
                 words = self.release()
-                if seen:  # an RM that does not answer is told when it does
+                if seen:  # an RM that does not answer is refreshed when it does
                     self.released.done()
             except YarnfairError as error:
                 words = f"not given back yet: {error.line()}"
         self._alarm("guard", f"released, {self.released.why}; {words}; `yarnfair enforce --resume` makes it go on")
 
     def _told(self, lease: Lease) -> bool:
-        """Says beside the file whose its values are, before it is written; whether it is still ours to write."""
+        """Announce in the lease who owns which value, before the write; return whether the lease is still held."""
         try:
             lease.keep(self.actuator.document())
         except HeldByAnother as error:

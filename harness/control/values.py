@@ -1,4 +1,4 @@
-"""What an allocation file says of a queue's attributes, as JSON holds it, and back."""
+"""Convert a queue's attributes in an allocation file to JSON values, and back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.model.resources import UNBOUNDED, Resource
 from harness.yarn.fair.edit import Attribute
 
 ATTRIBUTES: tuple[Attribute, ...] = ("weight", "min_resources", "max_resources", "scheduling_policy")
-#: Attribute -> value, as JSON holds it; None: the file does not say.
+#: Attribute -> value as stored in JSON; None: not in the file.
 Values = dict[str, Any]
 
 
@@ -30,7 +30,7 @@ def values_of(settings: QueueSettings | None) -> Values:
             else {"memory": most.memory_fraction, "vcores": most.vcores_fraction}
         )
     return {
-        # NaN is equal to nothing, not to itself either.
+        # NaN equals nothing, not even itself.
         "weight": None if settings.weight is None else settings.weight if settings.weight == settings.weight else "NaN",
         "min_resources": None if least is None else [least.memory_mb, least.vcores],
         "max_resources": limit,
@@ -39,14 +39,14 @@ def values_of(settings: QueueSettings | None) -> Values:
 
 
 def entitlement(weight: Any) -> float:
-    """A weight of a file as an entitlement: finite and within the range of weights, whatever the file says."""
+    """Convert a weight of a file to an entitlement: finite and within the range of weights."""
     if weight is None or isinstance(weight, str) or math.isnan(weight):
         return 1.0
     return min(max(float(weight), WEIGHT_MIN), WEIGHT_MAX)
 
 
 def finite(weight: Any) -> float:
-    """A weight of a file to go back to: as it was, but one that would hang or break the ResourceManager."""
+    """Convert a weight of a file to one that can be restored; values that would break the RM are replaced."""
     return float(weight) if isinstance(weight, int | float) and 0 <= weight < math.inf else entitlement(weight)
 
 
@@ -65,22 +65,22 @@ def limit_of(value: Any) -> ResourceLimit | None:
     return ResourceLimit(UNBOUNDED if absolute == UNBOUNDED else absolute)
 
 
-#: So many queues that have gone are remembered, and so many weights of those that a controller had named: of each the
-#: last ones.
+#: Maximum number of removed queues that are remembered, and of remembered weights of queues named by a controller; the
+#: oldest are dropped.
 MOST_DEPARTED, MOST_WEIGHTS = 1000, 10_000
 
 
 def depart(departed: dict[str, dict[str, Any]], path: str, kept: dict[str, Any]) -> None:
-    """A queue has gone, with what a controller had put there: what is known of it is kept for when it returns."""
+    """Remember a removed queue with its managed values, in case it reappears."""
     departed[path] = kept
     while len(departed) > MOST_DEPARTED:
         del departed[next(iter(departed))]
 
 
 def remember_named(departed: dict[str, dict[str, Any]], path: str, seen_s: float, weight: Any) -> None:
-    """A queue that the controller has named gets this weight; ``seen_s``: when it last had applications.
+    """Remember the weight of a queue that the controller has named; ``seen_s``: when it last had applications.
 
-    Where the administrator had it before, and it went, his baseline stays.
+    If the administrator had defined the queue before it was removed, the administrator's baseline is kept.
     """
     kept = departed.pop(path, None) or {"baseline": {"weight": None}, "ours": {}, "texts": {}, "named": seen_s}
     if "named" in kept:
@@ -90,7 +90,8 @@ def remember_named(departed: dict[str, dict[str, Any]], path: str, seen_s: float
     depart(departed, path, kept)
 
 
-#: So many shares that controllers wrote are remembered in all, and of one queue at least so many: the last ones.
+#: Maximum number of shares written by controllers that are remembered in total, and minimum per queue; the oldest are
+#: dropped.
 MOST_WRITTEN, LEAST_WRITTEN = 5000, 4
 
 
@@ -111,7 +112,7 @@ def is_round(weight: Any) -> bool:
 
 
 class Nonsense(InputError):
-    """What another controller says of whose the values are is no such document."""
+    """Another controller's announcement is not a valid document."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(
@@ -126,7 +127,7 @@ def _known(values: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def checked_values(values: Mapping[str, Any]) -> Values:
-    """A queue's values of another controller's document, copied. Raises what a wrong one makes Python raise."""
+    """Validate and copy a queue's values of another controller's document. Raises what malformed content causes."""
     found = dict(_known(values))
     entitlement(found.get("weight"))
     resource_of(found.get("min_resources"))
@@ -135,12 +136,12 @@ def checked_values(values: Mapping[str, Any]) -> Values:
 
 
 def checked_managed(values: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """As `checked_values`, of the values that are a controller's."""
+    """Like `checked_values`, for managed values."""
     return {name: list(found) for name, found in _known(values).items()}
 
 
 def checked_texts(values: Mapping[str, Any]) -> dict[str, str | None]:
-    """As `checked_values`, of the administrator's texts."""
+    """Like `checked_values`, for the administrator's original texts."""
     found = {str(name): None if text is None else str(text) for name, text in values.items()}
     for text in found.values():
         (text or "").encode("latin-1")

@@ -1,7 +1,7 @@
-"""What `explain` and `top` show: every queue's share, entitlement, accounts and weight, and what changed. No printing.
+"""The data behind `explain` and `top`: each queue's share, entitlement, accounts, weight and changes. No printing.
 
 A `View` is made from a controller's ledger, from a live ResourceManager, from both, or (harness.control.view_run) from
-a run directory; what a source does not know is None.
+a run directory. Data that a source does not have is None.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from harness.yarn.answers import AppStatus
 from harness.yarn.plausible import sift
 from harness.yarn.queue_answers import CAPACITY, SchedulerStatus
 
-#: Decisions that are looked through for a queue's last change.
+#: Number of decisions searched for a queue's last change.
 MOST_DECISIONS = 500
 
 
@@ -29,8 +29,8 @@ MOST_DECISIONS = 500
 class QueueRow:
     """One queue. Resources are MiB; accumulated resources are in the view's unit; times are the view's clock, seconds.
 
-    ``share``: the part of the cluster that it is entitled to. ``accumulated``: what counts of what it used; a parent's
-    is the sum of its leaves'. ``deficit``: its share of all that has been accumulated, less its own.
+    ``share``: the part of the cluster that it is entitled to. ``accumulated``: its counted usage; a parent's is the sum
+    of its leaves'. ``deficit``: its share of all accumulated resources, less its own.
     """
 
     path: str
@@ -46,18 +46,18 @@ class QueueRow:
     weight: float | None = None
     accumulated: float | None = None
     deficit: float | None = None
-    #: The last decision that changed it: when, from which weight, and in what words.
+    #: The last decision that changed the queue: time, previous weight, reason.
     changed_s: float | None = None
     weight_before: float | None = None
-    #: Its part of its siblings' weights by that decision, and by the one before.
+    #: The queue's part of its siblings' weights by that decision, and by the one before.
     part: float | None = None
     part_before: float | None = None
-    #: What it was owed by the accounts of that decision (negative: it owed).
+    #: The debt that the queue was owed at that decision (negative: it owed).
     deficit_then: float | None = None
     reason: str | None = None
-    #: What the RM computed as its fair share; on the Capacity Scheduler its effective capacity.
+    #: Fair share computed by the RM; on the Capacity Scheduler the effective capacity.
     fair_mb: int | None = None
-    #: What the Capacity Scheduler goes by besides: space that is kept, its priority, how it orders its children.
+    #: Further inputs of the Capacity Scheduler: reserved space, priority, ordering policy of the children.
     reserved_mb: int = 0
     priority: int = 0
     ordering: str = ""
@@ -74,35 +74,35 @@ class View:
     queues: Mapping[str, QueueRow]
     unit: str = "memory"
     flat: bool = False
-    #: Whether the policy makes up for what a queue had too little of.
+    #: Whether the policy compensates for earlier deficits.
     gives_back: bool = False
     began_s: float | None = None
-    #: What was used so long ago counts half, seconds (None: nothing fades, or it is not known).
+    #: Half-life of the accounts, seconds (None: nothing fades, or not known).
     half_life_s: float | None = None
-    #: How old the accounts are (None: as old as the rest).
+    #: Age of the accounts, seconds (None: same age as the rest).
     accounts_age_s: float | None = None
     alarms: tuple[tuple[str, str], ...] = ()
     decisions: tuple[Mapping[str, Any], ...] = ()
     #: How far the controller goes (shadow, bounded, full; '': not known).
     mode: str = ""
-    #: Which guard has made it release, and when ('', None: none has).
+    #: The guard that caused a release, and when ('', None: none).
     released: str = ""
     released_s: float | None = None
-    #: Whether the controller has ended and given back: what it wrote is no longer in force.
+    #: Whether the controller has ended and restored the configuration: its weights are no longer in force.
     given_back: bool = False
-    #: Whether times are seconds since 1970 (else of a run).
+    #: Whether times are seconds since 1970 (otherwise seconds of a run).
     wall_clock: bool = True
-    #: How many vcores are held, and how many there are (None: not known).
+    #: Vcores allocated and vcores in total (None: not known).
     vcores: tuple[int, int] | None = None
-    #: Which scheduler the RM has, as its REST API calls it ('': not known).
+    #: The RM's scheduler, as its REST API names it ('': not known).
     scheduler: str = ""
 
 
 def head(view: View) -> dict[str, Any]:
-    """Return the fields with which every document about a view begins.
+    """Return the fields that every document about a view starts with.
 
-    The time and source, policy, unit, and how far the controller goes: `mode`, why and when a guard has released,
-    `given_back`.
+    These are the time, source, policy and unit, and how far the controller goes: `mode`, why and when a guard has
+    released, `given_back`.
     """
     released = {"why": view.released, "time_s": view.released_s} if view.released else None
     return {
@@ -115,12 +115,12 @@ def head(view: View) -> dict[str, Any]:
 
 
 def alarms(view: View) -> list[dict[str, str]]:
-    """The controller's alarms, as documents have them."""
+    """Return the controller's alarms in document form."""
     return [{"kind": kind, "text": text} for kind, text in view.alarms]
 
 
 def with_sums(view: View) -> View:
-    """The view with shares, parents' sums and deficits filled in."""
+    """Return the view with shares, parents' sums and deficits filled in."""
     leaves = {path: row for path, row in view.queues.items() if row.leaf and row.parent is not None}
     entitled = {path: Entitled(row.entitlement, path in leaves) for path, row in view.queues.items()}
     share = shares(entitled, flat=view.flat)
@@ -140,9 +140,9 @@ def with_sums(view: View) -> View:
 
 
 def with_changes(view: View, decisions: Iterable[Mapping[str, Any]]) -> View:
-    """The view with each queue's last change, of decisions in the order in which they were made.
+    """Return the view with each queue's last change, from decisions in chronological order.
 
-    A queue's part changes with its siblings' weights too.
+    A queue's part also changes with its siblings' weights.
     """
     made = [decision for decision in decisions if isinstance(decision.get("weights"), dict)]
     rows = dict(view.queues)
@@ -175,9 +175,9 @@ def with_changes(view: View, decisions: Iterable[Mapping[str, Any]]) -> View:
 
 
 def from_ledger(path: Path, now_s: float | None = None) -> View:
-    """The controller's own view: its last look and its accounts; ``now_s`` tells how old they are.
+    """Return the view from a controller's last poll and accounts; ``now_s`` is needed for their age.
 
-    Raises InputError when there is none yet.
+    Raises InputError if there is no poll yet.
     """
     documents = read_documents(path, ["look", "ledger", "policy"])
     look, ledger = documents["look"], documents["ledger"]
@@ -228,7 +228,7 @@ def from_ledger(path: Path, now_s: float | None = None) -> View:
 
 
 def of_policy(view: View, name: str, settings: Mapping[str, Any]) -> View:
-    """The view with what a policy says of itself; of one that cannot be found here, nothing."""
+    """Return the view with the policy's properties filled in; unchanged if the policy cannot be loaded here."""
     try:
         policy = make_policy(name, {key: value for key, value in settings.items() if value is not None})
     except YarnfairError:
@@ -251,17 +251,17 @@ def from_rm(
     kept: View | None = None,
     clock_s: float | None = None,
 ) -> View:
-    """The RM's own view, now; accounts and entitlements from a controller's ``kept`` one, if there is one.
+    """Return the RM's present view, with accounts and entitlements from a controller's view ``kept``, if given.
 
-    Without it the weights in force are taken for entitlements, and accumulated is what the RM still retains, without
-    applications whose figures cannot be: an alarm names those. ``clock_s``: what the RM's clock shows.
+    Without ``kept``, the weights in force serve as entitlements, and accumulated is the usage that the RM still
+    retains, without applications with impossible figures (an alarm names those). ``clock_s``: the RM's clock.
     """
     retained: dict[str, float] = {}
     sifted = sift(apps, status.capacity, clock_s)
     for app in sifted.apps:
         retained[app.queue] = retained.get(app.queue, 0.0) + app.memory_seconds
     rows: dict[str, QueueRow] = {}
-    # A queue of which a Capacity Scheduler shows no capacity has none; a Fair Scheduler's has weight 1.
+    # A missing capacity of a Capacity Scheduler's queue means 0; a Fair Scheduler's queue has weight 1 by default.
     unsaid = 0.0 if status.type == CAPACITY else 1.0
     ends = status.ends()
     for path, queue in status.queues.items():
@@ -302,9 +302,10 @@ def from_rm(
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """A queue that competes for the next container: the Fair Scheduler compares usage over weight (smallest first).
+    """A queue that competes for the next container.
 
-    The Capacity Scheduler compares usage, with what is reserved, over the effective capacity.
+    The Fair Scheduler compares usage over weight (smallest first); the Capacity Scheduler compares usage, including
+    reserved resources, over the effective capacity.
     """
 
     path: str
@@ -313,15 +314,15 @@ class Rival:
 
 
 def by_priority(view: View, row: QueueRow) -> bool:
-    """Whether the Capacity Scheduler goes by priority, too, among a queue and its siblings."""
+    """Whether the Capacity Scheduler also compares priorities among a queue and its siblings."""
     return row.parent is not None and view.queues[row.parent].ordering == "priority-utilization"
 
 
 def rivals(view: View, path: str) -> list[Rival]:
-    """The queue and its siblings in the order in which the RM's own scheduler would serve them.
+    """Return the queue and its siblings in the order in which the RM's own scheduler would serve them.
 
-    The Fair Scheduler's minimum shares and the Capacity Scheduler's least container are left aside. Nobody, where a
-    Capacity Scheduler's capacities are not known: a ledger does not have them.
+    The Fair Scheduler's minimum shares and the Capacity Scheduler's minimum allocation are ignored. The list is empty
+    if a Capacity Scheduler's capacities are not known, because a ledger does not have them.
     """
     row = view.queues[path]
     if view.scheduler == CAPACITY and row.parent is not None:
@@ -342,12 +343,12 @@ def rivals(view: View, path: str) -> list[Rival]:
 
 
 def _fill(row: QueueRow) -> float:
-    """How much of its effective capacity a queue uses; of none: infinitely much."""
+    """Return the used fraction of a queue's effective capacity; infinite if it has no capacity."""
     return (row.allocated_mb + row.reserved_mb) / row.fair_mb if row.fair_mb else math.inf
 
 
 def _served_before(left: QueueRow, right: QueueRow, *, by_priority: bool) -> int:
-    """PriorityUtilizationQueueOrderingPolicy: negative if left is served before right."""
+    """Compare as PriorityUtilizationQueueOrderingPolicy does: negative if left is served before right."""
     a, b = _fill(left), _fill(right)
     waits = (left.demand_mb <= left.allocated_mb) - (right.demand_mb <= right.allocated_mb)
     if waits:

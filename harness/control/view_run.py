@@ -13,13 +13,13 @@ from harness.results.runs import decision_lines, run_info
 
 
 def from_run(folder: Path, *, at_s: float | None = None) -> View:
-    """The last sample at or before ``at_s`` (None: the latest). InputError for a folder that is no run's."""
+    """Return the last sample at or before ``at_s`` (None: the latest). InputError if the folder is no run directory."""
     import pandas as pd
 
     identity = run_info(folder)
     path = folder / "allocations.parquet"
     try:
-        # Samples of all queues at one moment stand together.
+        # The samples of all queues at one moment are adjacent.
         table: Any = pd.read_parquet(path)
         needed = ["time_s", "queue", "allocated_mb", "demand_mb", "share_mb", "weight", "counted_mb_s", "fair_share_mb"]
         table = table[needed]
@@ -40,9 +40,9 @@ def from_table(
     at_s: float | None = None,
     path: str = "",
 ) -> View:
-    """As `from_run`, of a run's samples (columns of allocations.parquet), what run.json says, and its decisions.
+    """Like `from_run`, from samples (columns of allocations.parquet), the content of run.json, and decisions.
 
-    Raises InputError where there is no sample so early.
+    Raises InputError if there is no sample at or before ``at_s``.
     """
     if at_s is not None:
         table = table[table["time_s"] <= at_s]
@@ -105,7 +105,7 @@ def _entitlements(identity: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _until(lines: Iterable[Mapping[str, Any]], until_s: float) -> tuple[list[Mapping[str, Any]], list[tuple[str, str]]]:
-    """Decisions and alarms until a moment."""
+    """Split the lines up to a moment into decisions and alarms."""
     decisions: list[Mapping[str, Any]] = []
     alarms: list[tuple[str, str]] = []
     for said in lines:

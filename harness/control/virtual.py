@@ -1,9 +1,9 @@
 """The control core driven by the simulator's clock: a policy that acts from outside, in virtual time.
 
-Each period the core is shown the simulated cluster; what it writes takes effect later, as over the admin RPC (a fixed
-delay) or by the ResourceManager's own poll of the allocation file (every ``poll_s``, if the file has been still for
-more than 5 s: AllocationFileLoaderService of Hadoop 3.4.2). The decisions are the core's, the allocation is the stock
-scheduler's.
+In each period the core observes the simulated cluster. Its writes take effect later, either after a fixed delay (as
+over the admin RPC) or by the ResourceManager's own poll of the allocation file (every ``poll_s``, if the file has been
+unmodified for more than 5 s: AllocationFileLoaderService of Hadoop 3.4.2). The core decides; the stock scheduler
+allocates.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from harness.sim.setup import ProgressCallback, SimResult, SimSetup
 from harness.sim.simulate import Simulation, simulate
 from harness.sim.world import NEVER
 
-#: The file has to have been still for longer than this before the ResourceManager's poll loads it.
+#: The file must have been unmodified for longer than this before the ResourceManager's poll loads it.
 STILL_MS = round(STILL_S * 1000)
-#: With more queues, or after so many looks, compiled code pays (a process that has none yet compiles it).
+#: With more queues, or after this many polls, compiled code is worth its compilation time.
 MANY_QUEUES, MANY_LOOKS = 64, 20_000
-#: Of an idle stretch, so many periods at its beginning and at its end are not passed over.
+#: Number of periods at the beginning and at the end of an idle stretch that are not skipped.
 _SETTLING = 3
 
 
 class VirtualDriver:
-    """Carries the core's actions out in one simulation; `tick` is the simulation's ``on_tick``."""
+    """Carries out the core's actions in one simulation; `tick` is the simulation's ``on_tick``."""
 
     def __init__(self, simulation: Simulation, core: ControlCore) -> None:
         self.simulation, self.core = simulation, core
@@ -45,10 +45,10 @@ class VirtualDriver:
         self._record = setup.record_decisions
         self._quantum = simulation.plan is not None and simulation.plan.order.ledger.quantum_s is not None
         self._pseudo = simulation.plan is not None and simulation.plan.order.ledger.pseudo
-        #: Written and not yet in force: when it will be (admin RPC), or when it was written (poll), and what.
+        #: Writes not in force yet, with the time at which they take effect (admin RPC) or were written (poll).
         self._pending: list[tuple[int, Attributes]] = []
         self._in_force = Attributes()
-        #: Leaf -> its index in the scheduler, its containers' lengths as a ResourceManager would show them.
+        #: Leaf -> its index in the scheduler and its task lengths as a ResourceManager would show them.
         self._lengths: dict[str, tuple[int, Lengths]] = {}
         if setup.task_lengths == "containers":
             pairs = zip(simulation.tree, simulation.order, strict=True)
@@ -56,12 +56,12 @@ class VirtualDriver:
         self._ends = dict.fromkeys(self._lengths, 0)
         self._looked_ms = 0
         self._looks = 0
-        #: Since when nothing has run or waited; None: something does.
+        #: Since when nothing has been running or waiting; None: something is.
         self._idle_since_ms: int | None = None
-        #: Whether the core may decide by figures, and does.
+        #: Whether the core may decide by figures alone, and whether it does.
         self._tells = not (self._lengths or self._pseudo or self._quantum)
         self._by_figures = False
-        #: Where the core is shown figures as old as an RM's caches.
+        #: Set if the core is shown figures as old as an RM's caches.
         self._shown_ends: ShownEnds | None = None
         self._shown_use: ShownUse | None = None
         self._shown: dict[str, tuple[float, float]] = {}
@@ -73,7 +73,7 @@ class VirtualDriver:
         simulation.world.g["next_tick_ms"] = self._next_due_ms()
 
     def tick(self, now_ms: int) -> None:
-        """Whatever is due: attributes taking effect, an RM's caches renewed, a look at the cluster."""
+        """Process what is due: attributes that take effect, an RM's cache renewals, a poll of the cluster."""
         if self._shown_ends is not None:
             self._shown_ends.renew(self.simulation.scheduler, now_ms)
         if self._shown_use is not None:
@@ -92,11 +92,12 @@ class VirtualDriver:
         self.simulation.world.g["next_tick_ms"] = next_ms
 
     def _pass_over_idle_time(self, now_ms: int) -> None:
-        """Move what is due while nothing runs or waits to the end of that stretch, on the same grid of times.
+        """Skip due times while nothing runs or waits, up to the end of the idle stretch and on the same time grid.
 
-        An idle cluster shows the core the same at every look, and accounts fade by the time that has passed: so the
-        looks in between change nothing that the last ones do not decide again. The first and last `_SETTLING` of a
-        stretch are kept: caches catch up in the first, and what is in force when a job comes is decided in the last.
+        An idle cluster looks the same at every poll, and accounts fade by the elapsed time only, so the skipped polls
+        would change nothing that the remaining ones do not decide again. The first and last `_SETTLING` periods of a
+        stretch are kept: caches catch up in the first ones, and the last ones decide what is in force when a job
+        arrives.
         """
         world = self.simulation.world
         g = world.g
@@ -170,7 +171,7 @@ class VirtualDriver:
                 sim.decisions.append({"time_s": now_ms / 1000.0, "alarm": action.kind, "text": action.text})
 
     def _as_shown(self, consumed: dict[str, Any], now_ms: int) -> dict[str, Any]:
-        """What the accounts of a real cluster's controller have counted by now; it never falls."""
+        """Return the consumption that a real cluster's controller would have counted by now; it never falls."""
         sim = self.simulation
         assert self._shown_use is not None
         behind = self._shown_use.behind(sim.world, sim.scheduler, now_ms)
@@ -182,7 +183,7 @@ class VirtualDriver:
         return {**consumed, **self._shown}
 
     def _with_lengths(self, snapshot: Snapshot, now_ms: int) -> Snapshot:
-        """The snapshot with mean task lengths as a real cluster's controller would have them."""
+        """Return the snapshot with mean task lengths as a real cluster's controller would estimate them."""
         integrals, queues = self.simulation.scheduler.S.x, dict(snapshot.queues)
         interval_s, self._looked_ms = (now_ms - self._looked_ms) / 1000.0, now_ms
         for path, (index, lengths) in self._lengths.items():
@@ -221,7 +222,7 @@ class VirtualDriver:
         if sim.setup.scheduler == "capacity":
             sim.steer(attributes, now_ms)
         elif attributes.all_but_weights != before.all_but_weights:
-            # Always from the file as the administrator wrote it: what a plan no longer names goes back to that.
+            # Always start from the administrator's file, so that attributes that a plan no longer names are restored.
             sim.reload(with_attributes(sim.allocations, attributes), now_ms)
         else:
             sim.set_weights(attributes.weights)

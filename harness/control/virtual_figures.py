@@ -1,9 +1,8 @@
-"""What a ResourceManager shows a controller in virtual time: figures as old as its caches, not the exact ones.
+"""Figures that a ResourceManager shows a controller in virtual time: as old as its caches, not exact.
 
-Hadoop 3.4.2 keeps two figures for a while. What an application's running containers have used is computed anew when
-somebody asks and 3 s have passed, or when one of its containers has ended
-(``SchedulerApplicationAttempt.getRunningAggregateAppResourceUsage``). The counts of containers on the JMX page are
-renewed every 10 s (``MetricsSourceAdapter``).
+Hadoop 3.4.2 caches two figures. The usage of an application's running containers is recomputed on a request after more
+than 3 s, or when one of its containers has ended (``SchedulerApplicationAttempt.getRunningAggregateAppResourceUsage``).
+The container counts on the JMX page are renewed every 10 s (``MetricsSourceAdapter``).
 """
 
 from __future__ import annotations
@@ -16,27 +15,27 @@ import numpy as np
 from harness.ledger.accounts import CACHE_S
 from harness.sim.world import J_RUNNING, J_SUBMITTED, NEVER
 
-#: From one renewal of the counts to the next (the period of Hadoop's metrics).
+#: Renewal period of the counts (the period of Hadoop's metrics system).
 COUNTS_MS = 10_000
 _CACHE_MS = round(CACHE_S * 1000)
 
 
 class ShownEnds:
-    """Containers that have ended, leaf by leaf, as of the last renewal. ``phase_ms``: when the first one is."""
+    """Ended containers per leaf as of the last renewal. ``phase_ms``: time of the first renewal."""
 
     def __init__(self, leaves: Mapping[str, int], phase_ms: int) -> None:
         self._leaves, self.next_ms = dict(leaves), phase_ms
         self._shown = dict.fromkeys(leaves, 0)
 
     def renew(self, scheduler: Any, now_ms: int) -> None:
-        """Where that is due."""
+        """Renew the counts if that is due."""
         if now_ms >= self.next_ms:
             self.next_ms += COUNTS_MS * ((now_ms - self.next_ms) // COUNTS_MS + 1)
             ends = scheduler.S.x["ends"]
             self._shown = {path: int(ends[index]) for path, index in self._leaves.items()}
 
     def pass_over(self, until_ms: int) -> None:
-        """Renewals before a time at which nothing has changed are left out, the last one excepted."""
+        """Skip renewals before a time until which nothing changes, except the last one."""
         self.next_ms += max((until_ms - self.next_ms) // COUNTS_MS, 0) * COUNTS_MS
 
     def __getitem__(self, leaf: str) -> int:
@@ -44,35 +43,36 @@ class ShownEnds:
 
 
 class ShownUse:
-    """By how much the accounts that a controller makes of what applications show lie behind.
+    """How far the accounts that a controller derives from shown application figures lag behind.
 
     Parameters
     ----------
-    asked_ms : others ask for the list of applications so often (0: nobody else does); from ``phase_ms`` on.
+    asked_ms : period at which other clients request the list of applications (0: none does), starting at ``phase_ms``.
     """
 
     def __init__(self, asked_ms: int, phase_ms: int) -> None:
         self._asked_ms = asked_ms
         self.next_ms = phase_ms if asked_ms else NEVER
         self._looked_ms = -1
-        #: By slot of the simulated cluster: use of the slot; MiB x ms that ended; MiB x ms and vcore x ms in all; when.
+        #: By slot of the simulated cluster: generation of the slot; MiB x ms of ended containers; total MiB x ms and
+        #: vcore x ms; time.
         self._of = np.zeros((0, 5), np.int64)
 
     def asked(self, world: Any, scheduler: Any, now_ms: int) -> None:
-        """Somebody else asks, where that is due."""
+        """Simulate another client's request if that is due."""
         if now_ms >= self.next_ms:
             self.next_ms += self._asked_ms * ((now_ms - self.next_ms) // self._asked_ms + 1)
             self._renew(world, scheduler, now_ms)
 
     def pass_over(self, until_ms: int) -> None:
-        """Looks of others before a time at which nothing has changed are left out, the last one excepted."""
+        """Skip other clients' requests before a time until which nothing changes, except the last one."""
         if self._asked_ms:
             self.next_ms += max((until_ms - self.next_ms) // self._asked_ms, 0) * self._asked_ms
 
     def behind(self, world: Any, scheduler: Any, now_ms: int) -> dict[int, tuple[float, float]]:
-        """The controller asks: MiB-seconds and vcore-seconds by the scheduler's queue index.
+        """Simulate the controller's request; return the lag in MiB-seconds and vcore-seconds by scheduler queue index.
 
-        What has not been renewed since its look before does not lie behind: its ledger counts on what is held.
+        A figure not renewed since the previous poll does not lag, because the ledger adds the held resources to it.
         """
         used = self._renew(world, scheduler, now_ms)
         jobs, at = world.jobs, self._of[:, 4]
@@ -86,7 +86,7 @@ class ShownUse:
         return found
 
     def _renew(self, world: Any, scheduler: Any, now_ms: int) -> Any:
-        """What each slot's application has used by now; kept for those whose figure is renewed."""
+        """Return each slot's usage so far, and cache it for slots whose figure is renewed."""
         jobs, runs = world.jobs, world.runs[: len(scheduler.S.c)]
         if len(self._of) < len(jobs):
             more = np.full((len(jobs) - len(self._of), 5), -1, np.int64)

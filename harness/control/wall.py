@@ -4,11 +4,11 @@
     with RmClient([address]) as client, LedgerStore(path) as store:
         Controller(ControlSettings(period_s=5), client, place, store, make_policy("ltrf")).run(stop_event)
 
-One `tick` is one control period: look at the RM and at the allocation file, account, decide, write what changes,
-refresh, read back. A tick never raises for what goes wrong outside: it reports alarms, and what is in force stays.
+One `tick` is one control period: poll the RM and the allocation file, account, decide, write changes, refresh, read
+back. A tick never raises for external failures: it reports alarms, and what is in force stays in force.
 
-Nothing is written that the product's own validation refuses (harness.control.gate). What the RM refuses all the same is
-taken back within the same tick: the administrator's own values are written instead.
+A document that the product's own validation refuses (harness.control.gate) is never written. If the RM refuses a
+document all the same, the administrator's values are written instead within the same tick.
 """
 
 from __future__ import annotations
@@ -62,15 +62,15 @@ from harness.yarn.files import ConfigStore, always
 from harness.yarn.queue_answers import CAPACITY
 from harness.yarn.rmclient import NotEffective, RmClient
 
-#: What an RM has refused is tried again after a period, then after twice as long each time, at most this, seconds.
+#: Longest time before a refused document is tried again; the delay starts at one period and doubles, seconds.
 _MOST_REFUSED_S = 30.0
-#: Alarms of a tick that could not see, or not do, what it was to: such a holder gives no sign of life.
+#: Alarms of a tick that could not read or write; such a holder does not renew its lease.
 _BLIND = frozenset({"observation", "clock", "cluster", "actuation", "ledger", "file"})
-#: Alarms of a condition that lasts, of which a tick may see nothing: then nobody knows that it has ended.
+#: Alarms about lasting conditions. A tick that did not check the condition cannot know that it has ended.
 _LASTING = frozenset(
     {"ad-hoc", "actuation", "not-in-force", "ledger", "trap", "invalid", "file", "app", "policy", "clock", "cluster"}
 )
-#: Those among them that mean nothing to a controller that does not write.
+#: Lasting alarms that are irrelevant to a controller that does not write.
 _OF_A_WRITER = ("ad-hoc", "actuation", "not-in-force")
 
 
@@ -79,12 +79,12 @@ class Controller(Tenure):
 
     Parameters
     ----------
-    settings, policy : how and what.
-    client : the RM, or two that stand in for each other.
-    place : where the RM's allocation file lies; of a Capacity Scheduler, where its configuration is kept.
-    store : the ledger; what it holds is gone on with.
-    on_tick : told of every tick, after it.
-    clock : seconds, never going back (None: `SteadyClock`). Compared at the first look (harness.control.clocks).
+    settings, policy : how and what to enforce.
+    client : the RM, or a high-availability pair.
+    place : where the RM's allocation file is stored; for a Capacity Scheduler, where its configuration is kept.
+    store : the ledger; its stored state is resumed.
+    on_tick : called with the report after every tick.
+    clock : seconds, never going back (None: `SteadyClock`). Compared at the first poll (harness.control.clocks).
     dry_run : decides but writes neither file nor refreshes; the prepared file is in ``prepared``.
     """
 
@@ -120,22 +120,22 @@ class Controller(Tenure):
         self.clock = clock or SteadyClock()
         #: Whether this machine's clock has been compared with the RM's and the ledger's.
         self._clock_compared = False
-        #: The file as the last decision wants it (`dry_run` leaves it there).
+        #: The document of the last decision (available with `dry_run`).
         self.prepared: Prepared | None = None
         self._in_force: Mapping[str, float] = {}
         self._written_s = -math.inf
         self._verified_s = -math.inf
         self._decided = False
-        #: What the next tick is to say besides (`announce`).
+        #: Alarms for the next tick (`announce`).
         self._announced: list[Alarm] = []
-        #: Traps that keep from nothing, and have been told of.
+        #: Traps that block nothing and have been reported.
         self._noted: set[str] = set()
-        #: Alarms of the last tick that end only when their cause is seen to be gone, and the kinds of those for whose
-        #: causes this tick has looked.
+        #: Alarms of the last tick that end only when their cause is seen to be gone, and the kinds whose causes this
+        #: tick has checked.
         self._lasting: tuple[Alarm, ...] = ()
         self._looked_for: set[str] = set()
-        #: What the RM did not take: the alarm and why, until when nothing is written again, and how often others had
-        #: edited the configuration by then.
+        #: What the RM refused: kind of alarm, reason, time of the next attempt, and `edits` of the actuator at the
+        #: refusal.
         self._refused: tuple[str, str, float, int] | None = None
         self._refused_gap_s = settings.period_s
         rm = store.document("rm")
@@ -151,16 +151,16 @@ class Controller(Tenure):
             facts=ClusterFacts.restored(store.document("cluster")),
         )
         actuator.recognise_by(self._look.check_cluster)
-        #: What the present tick has found so far, and when it decided (None: it has not).
+        #: Results of the current tick so far, and when it decided (None: not yet).
         self._tick = TickReport(0.0)
         self._decided_s: float | None = None
 
-    # --- the driver's surface ---
+    # --- public methods ---
 
     def check_entitlements(self) -> None:
-        """Whether the queues that the configuration gives entitlements are there, or have been. Asks the RM.
+        """Check that the queues that the configuration gives entitlements exist or have existed. Queries the RM.
 
-        Raises CallError where one is not, with the names that are most alike; what asking raises.
+        Raises CallError for an unknown queue, with the most similar names, and request errors.
         """
         entitlements = self.settings.entitlements
         if not entitlements:
@@ -170,24 +170,24 @@ class Controller(Tenure):
         for part in ("weights", "departed"):
             known.update(state.get(part) or {})
         with contextlib.suppress(YarnfairError):
-            # A file that the RM has not loaded yet.
+            # The file may name queues that the RM has not loaded yet.
             known |= self.actuator.names()
         if text := check_entitlements(entitlements, known, self.settings.accept):
             self.announce("note", text)
 
     def announce(self, kind: str, text: str) -> None:
-        """Something that the next tick is to say, with its alarms."""
+        """Add an alarm to the next tick."""
         self._announced.append(Alarm(kind, text))
 
     def run(self, stop: threading.Event) -> None:
-        """Ticks every period until `stop` is set. A tick that takes longer than the period delays the next."""
+        """Tick every period until `stop` is set. A tick that takes longer than the period delays the next."""
         while not stop.is_set():
             begun = time.monotonic()
             self.tick()
             stop.wait(max(begun + self.settings.period_s - time.monotonic(), 0.0))
 
     def tick(self) -> TickReport:
-        """One control period, now."""
+        """Run one control period now."""
         self._tick = tick = TickReport(self.clock())
         self._decided_s = None
         tick.alarms, self._announced = tuple(self._announced), []
@@ -216,11 +216,11 @@ class Controller(Tenure):
         self._tick.alarms += (Alarm(kind, text),)
 
     def _checked(self, *kinds: str) -> None:
-        """Causes of these alarms have been looked for in this tick: one that was not found is gone."""
+        """Record that this tick has checked the causes of these kinds of alarms, so unraised ones have ended."""
         self._looked_for.update(kinds)
 
     def _let_last(self) -> None:
-        """An alarm lasts until a tick has seen that its cause is gone; one that could not look for it repeats it."""
+        """Repeat lasting alarms whose causes this tick has not checked: they end when the cause is seen gone."""
         if not self.holds or self.shadow:
             self._checked(*_OF_A_WRITER)
         raised = {alarm.kind for alarm in self._tick.alarms}
@@ -231,7 +231,7 @@ class Controller(Tenure):
         self._looked_for = set()
 
     def _carry_out(self, actions: list[Action]) -> list[Action]:
-        """Does what the core wants; what it wants next."""
+        """Carry out the core's actions; return the actions that follow."""
         following: list[Action] = []
         write: Write | None = None
         for action in actions:
@@ -245,12 +245,12 @@ class Controller(Tenure):
                 self._tick.record = action
             elif isinstance(action, ReadBack):
                 following += self._read_back()
-        # The record comes last and is to be kept before anything is written.
+        # The record is the last action, but must be stored before anything is written.
         if write is not None and any(isinstance(action, Refresh) for action in actions):
             following += self._actuate(write.attributes)
         return following
 
-    # --- looking ---
+    # --- observing ---
 
     def _recognise(self, client: RmClient) -> None:
         self._look.check_cluster()
@@ -267,13 +267,13 @@ class Controller(Tenure):
         except ClocksDiffer as error:
             return self.core.handle(ObservationFailed(self.clock(), error.line(), "clock"))
         except OtherCluster as error:
-            # Its store holds another administrator's queues: nothing of them is remembered.
+            # The other cluster's store holds another administrator's queues: do not remember them.
             return self.core.handle(ObservationFailed(self.clock(), error.line(), "cluster"))
         except YarnfairError as error:
             if not self.actuator.baseline:
-                # Without the file nobody's entitlement is known.
+                # Without the file no entitlement is known.
                 return self.core.handle(ObservationFailed(self.clock(), error.line()))
-            # What is in force stays; accounts go on.
+            # What is in force stays in force, and accounting continues.
             self._alarm("file", error.line())
         if self.holds:
             for danger in self.actuator.dangers():
@@ -293,7 +293,7 @@ class Controller(Tenure):
         passed = self._guards.look(snapshot, look.refused, look.latest_end_ms, look.answer_s)
         self._guard(self.clock(), passed, seen=True)
         if self.settings.count_earlier and self.core.ledger is None:
-            # Counted is what was used in the time since the first of them was started.
+            # Accounting covers the time since the first of these applications was started.
             self.core.start_s = self._look.earliest_s
         if self._look.news:
             self._alarm("rm", f"{self._look.news}: its queues are written and read back again")
@@ -314,7 +314,7 @@ class Controller(Tenure):
         return actions
 
     def _compare_clocks(self, info: ClusterInfo) -> None:
-        """Before the first look is accounted for: do the clocks agree about what time it is? Raises ClocksDiffer."""
+        """Compare the clocks before the first poll is accounted for. Raises ClocksDiffer."""
         if self._clock_compared:
             return
         clock, looked_s = self.clock, self.accounts.looked_s
@@ -322,7 +322,7 @@ class Controller(Tenure):
         host_s = clock() if steady is None else steady.host_s()
         kept = self.store.document("clocks")
         kept_rm_s = kept[1] if isinstance(kept, list) and kept[0] == looked_s else None
-        # With `count_earlier` a ledger that has not looked yet begins at 0.
+        # With `count_earlier`, a ledger without a poll starts at 0.
         kept_s = looked_s or None
         reading = read_clocks(Clocks(host_s, info.clock_s, kept_s, kept_rm_s), self.settings.trust_clock)
         if reading.note:
@@ -336,7 +336,7 @@ class Controller(Tenure):
         self._clock_compared = True
 
     def _read(self) -> None:
-        """Read the configuration and announce what others have made of ours. Raises what reading it raises."""
+        """Read the configuration, and report drift of managed values. Raises what reading raises."""
         drift = self.actuator.read(words_lost=self._words_lost)
         if drift and self.holds:
             shown = "; ".join(edit.line() for edit in drift[:5])
@@ -345,15 +345,15 @@ class Controller(Tenure):
             self.core.forget_written()
 
     def _tell_traps(self) -> None:
-        """Report traps in the allocation file.
+        """Report traps.
 
-        A trap that prevents writing is reported until it is fixed (in shadow mode, too: that is where it should be
-        found first); of any other the user is told once.
+        A blocking trap is reported until it is removed, also to a shadow, where a configuration is tried first. Any
+        other trap is reported once.
         """
         try:
             traps = self._traps()
         except YarnfairError:
-            return  # who is to write asks again, and says what is wrong
+            return  # a controller that writes queries again and reports the error
         self._checked("trap")
         for trap in traps:
             if trap.blocking:
@@ -363,7 +363,7 @@ class Controller(Tenure):
         self._noted = {trap.name for trap in traps if not trap.blocking}
 
     def _traps(self) -> tuple[Trap, ...]:
-        """Those that nobody accepted. Who reads nothing back misses nothing."""
+        """Return the traps that were not accepted; the read-back trap is irrelevant without `read_back`."""
         accepted = self.settings.accept if self.settings.read_back else {*self.settings.accept, "read-back"}
         found = self.actuator.traps(self.client, self._look.hadoop)
         return tuple(trap for trap in found if trap.name not in accepted)
@@ -371,11 +371,11 @@ class Controller(Tenure):
     # --- writing ---
 
     def _actuate(self, attributes: Attributes) -> list[Action]:
-        """Writes, refreshes, and tells the core how it went."""
+        """Write, refresh, and report the result to the core."""
         tick = self._tick
         self._decided_s = self.clock()
         if self.shadow and not self.dry_run:
-            # Taken for written, so that it is said again only when it changes.
+            # A shadow treats the decision as written, so that it is logged again only when it changes.
             self.core.handle(Actuated(self.clock()))
             self._keep(tick.record)
             return []
@@ -398,7 +398,8 @@ class Controller(Tenure):
                 return self._take_back(f"not written, the ResourceManager would refuse it: {in_short(problems)}")
             if self.dry_run:
                 return self._passive()
-            # Known to the ledger before it is in the file: a killed controller must not take its own for another's.
+            # Store the values in the ledger before they are in the file, so that a killed controller recognises its own
+            # values.
             if not self._keep(look=False):
                 return self.core.handle(
                     Actuated(self.clock(), ok=False, reason="not written: the ledger cannot be kept")
@@ -412,7 +413,7 @@ class Controller(Tenure):
                 self.actuator.load(self.client)
             self._checked("actuation")
         except YarnfairError as error:
-            # Only a store refuses what is written; where a file is kept, a refusal of it left the old one there.
+            # Only a store refuses what is written. If a file is refused, the old one is still in place.
             if isinstance(error, Refused) and (reached or self.actuator.beside is None):
                 return self._take_back(error.line())
             tick.record = None
@@ -424,7 +425,7 @@ class Controller(Tenure):
         return following
 
     def _waits(self) -> bool:
-        """Whether what the RM has refused is not to be tried again yet; the alarm lasts until then."""
+        """Whether the next attempt after a refusal is not due yet; if so, the alarm is repeated."""
         if self._refused is None:
             return False
         kind, reason, until_s, edits = self._refused
@@ -434,7 +435,7 @@ class Controller(Tenure):
         return True
 
     def _take_back(self, reason: str) -> list[Action]:
-        """Put the administrator's own values in place of what the RM does not take, and tell the core."""
+        """Restore the administrator's values after the RM refused a document, and report this to the core."""
         tick = self._tick
         tick.record = None
         if not self.dry_run:
@@ -445,12 +446,12 @@ class Controller(Tenure):
         return following
 
     def _hold_off(self, kind: str, reason: str) -> None:
-        """What the RM does not take is not tried again in every period."""
+        """Delay the next attempt after a refusal."""
         self._refused = kind, reason, self.clock() + self._refused_gap_s, self.actuator.edits
         self._refused_gap_s = min(2 * self._refused_gap_s, max(_MOST_REFUSED_S, self.settings.period_s))
 
     def _restored(self) -> str:
-        """Write the administrator's own values as one unit and have them loaded; what became of that, in words."""
+        """Write the administrator's values as one unit and refresh; return a description of the result."""
         try:
             self._read()
             original = self.actuator.original()
@@ -466,7 +467,7 @@ class Controller(Tenure):
         return "the administrator's own values are restored"
 
     def _passive(self) -> list[Action]:
-        """Nothing is written: it is not this controller's to do, or it is only to show what it would."""
+        """Write nothing: another controller holds the lease, or this is a dry run."""
         self._tick.record = self._tick.record if self.dry_run else None
         self.core.handle(Actuated(self.clock()))
         self.core.forget_written()
@@ -474,7 +475,10 @@ class Controller(Tenure):
         return []
 
     def _settle(self) -> list[Action]:
-        """With the RM's own poll: nothing is written over what it has not had the time to find, nor unverified."""
+        """With the RM's own poll, hold back writes until the last one could have been loaded and is verified.
+
+        Otherwise a poll might never find a file that is old enough to load.
+        """
         if self.settings.refresh != "poll":
             return []
         still = self.clock() >= self._written_s + POLL_WRITE_GAP_S
@@ -482,7 +486,7 @@ class Controller(Tenure):
         return self._read_back() if still and self._verified_s <= self._written_s else []
 
     def _read_back(self) -> list[Action]:
-        """Which weights are in force, in the core's terms."""
+        """Compare the weights in force with the written ones; return the core's actions."""
         if self.dry_run or self.shadow or not self.settings.read_back:
             return []
         wanted, written = self._in_force, self.core.written
@@ -503,7 +507,7 @@ class Controller(Tenure):
                     self.core.write_gap_s = math.inf
                     return []
                 wrong, queues = True, self.actuator.in_force(self.client)
-                # The file may hold scaled weights: what is as wanted is shown as the core wrote it.
+                # The file may hold scaled weights; queues that match are reported with the core's own weights.
                 shown = {
                     path: weight if path not in error.wrong else queues.get(path, math.nan)
                     for path, weight in written.weights.items()
@@ -533,9 +537,9 @@ class Controller(Tenure):
         return following
 
     def _touch(self) -> None:
-        """Write the file again unchanged.
+        """Rewrite the file unchanged.
 
-        An RM that was loading when the file was replaced takes it for loaded, and looks again only when it is newer.
+        An RM that was loading when the file was replaced considers it loaded, and loads it again only if it is newer.
         """
         with self._alarmed("actuation"):
             self.actuator.touch()
@@ -543,22 +547,23 @@ class Controller(Tenure):
 
     def _verification_due(self) -> bool:
         if self.settings.refresh == "poll" and self._verified_s <= self._written_s:
-            return False  # `_settle` asks, at every look
+            return False  # `_settle` reads back at every poll
         return self._verified_s + self.settings.verify_every_s <= self.clock()
 
     # --- the ledger ---
 
     def _keep(self, record: Record | None = None, *, look: bool = True) -> bool:
-        """Keeps the accounts, what is ours, and a decision; whether it could.
+        """Store the accounts, the managed values and a decision in the ledger; return whether that succeeded.
 
-        ``look``: the last look too, for those who read the ledger. Weights that are not loaded yet they are not shown.
+        ``look``: also store the last poll for readers of the ledger. It is left out while the weights are not loaded
+        yet.
         """
         ledger = self.core.ledger
         documents: dict[str, Any] = {
             "rm": self._look.identity,
             **self.actuator.document(),
             "policy": self._policy_document,
-            # A shadow must know what an earlier run had written, until it has given that back.
+            # A shadow must know that an earlier run has written, until those values are restored.
             "wrote": self._left_over if self.settings.mode == "shadow" else self.holds or None,
             "cluster": self._look.facts.document(),
             "clocks": [self.accounts.looked_s, self._look.clock_s],
@@ -578,14 +583,14 @@ class Controller(Tenure):
         return True
 
     def _weights_in_force(self) -> Mapping[str, float]:
-        """The weights for those who read the ledger: a shadow's are in no file, so what stands there is shown."""
+        """Return the weights for readers of the ledger; a shadow's are in no file, so the present ones are shown."""
         if self.shadow and not self.dry_run:
             with contextlib.suppress(YarnfairError):
                 return self.actuator.present()
         return self.core.written.weights if self.core.written is not None else {}
 
     def _seen(self) -> dict[str, Any] | None:
-        """The last look, for those who read the ledger."""
+        """Return the last poll for readers of the ledger."""
         snapshot, ledger = self._tick.snapshot, self.core.ledger
         if snapshot is None or ledger is None:
             return None
@@ -604,7 +609,7 @@ class Controller(Tenure):
 
 
 def _capacity(ledger: Any) -> Resource:
-    """The cluster's when the ledger was kept; nothing where there is none."""
+    """Return the cluster's capacity from a stored ledger; zero if there is none."""
     try:
         return Resource(*ledger["capacity"])
     except (KeyError, TypeError):
