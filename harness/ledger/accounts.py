@@ -1,22 +1,24 @@
-"""What each leaf has consumed by a ResourceManager's own integrals, application by application. Pure arithmetic.
+"""The usage of each leaf from a ResourceManager's own integrals, application by application. Pure arithmetic.
 
-The RM shows for every application that it retains ``memorySeconds`` and ``vcoreSeconds`` (Hadoop 3.4.2: RMAppMetrics).
-What ended is exact in them, what runs is computed anew at most every `CACHE_S`. So the figure of an application
+The RM shows ``memorySeconds`` and ``vcoreSeconds`` for every application that it retains (Hadoop 3.4.2: RMAppMetrics).
+They are exact for ended containers; for running ones the RM recomputes them at most every `CACHE_S`. An application's
+figure is handled as follows:
 
-- that has moved since the last look is taken as it is;
-- that has not is assumed to grow by what the application holds, until it moves (no longer than it can stand still);
-- that fell, because the RM began anew and recovers its applications, is a new base: what was counted stays, and what
-  the application used meanwhile is estimated by what it holds when its containers are back; if it has ended by then, by
-  what it held before;
-- that rose by more than the cluster can have given since is refused, and `RmAccounts.refused` says so. One that stays
-  so is a new base; what the application used meanwhile is estimated by what it holds.
+- A figure that has moved since the last poll is taken as it is.
+- A figure that has not moved is assumed to grow by the resources that the application holds, until it moves, but for no
+longer than it can stay unchanged.
+- A figure that fell, because the RM restarted and recovers its applications, becomes a new base. What was counted
+stays. The usage meanwhile is estimated from the held resources once the containers are back, or, if the application has
+ended by then, from those that it held before.
+- A figure that rose by more than the cluster can have given is refused and listed in `RmAccounts.refused`. If it stays
+that high, it becomes a new base, and the usage meanwhile is estimated from the held resources.
 
-An application that was not there at the last look counts whole when it appears, if it has been started since. One that
-is older, and that the last look did not show, has not run here as far as anybody knows (another cluster's
-ResourceManager answers, or a list was wrong): it counts from then on.
+An application that the last poll did not show counts completely if it was started since. An older one counts only from
+now on: it cannot be told whether it has run here, because another cluster's ResourceManager may be answering, or a list
+was wrong.
 
-An application that one list of all lacks is kept for `GONE_S`: a list may be wrong for a moment. A leaf's sum never
-falls: what was assumed too much is made up by what the leaf uses next.
+An application that is missing in a complete list is kept for `GONE_S`, because a single list may be wrong. A leaf's sum
+never falls: an overestimate is offset against the leaf's next usage.
 """
 
 from __future__ import annotations
@@ -32,18 +34,19 @@ from harness.model.resources import UNBOUNDED, ZERO, Resource
 
 #: SchedulerApplicationAttempt.MEM_AGGREGATE_ALLOCATION_CACHE_MSECS.
 CACHE_S = 3.0
-#: For so long after the RM began anew its nodes may still bring their containers back: as long as an RM waits for a
-#: node that is silent (default of yarn.nm.liveness-monitor.expiry-interval-ms).
+#: After an RM restart, nodes may report their containers for this long: the time after which an RM gives up a silent
+#: node (default of yarn.nm.liveness-monitor.expiry-interval-ms).
 RECOVERY_S = 600.0
-#: Nodes that an RM finds come back within so long; what a second one misses after that had ended before.
+#: Nodes that reach the RM re-register within this time; what is still missing after a second restart had ended before.
 LATE_NODE_S = 120.0
-#: A figure that stays below what it was for longer than this has fallen for good (a moment is a race in the RM).
+#: A figure that stays below an earlier one for longer than this has fallen for good (a shorter fall is a race in the
+#: RM).
 FALLEN_S = 15.0
-#: An application that appears may have been started so long before the last list: lists are not of one moment.
+#: A new application may have been started this long before the last list, because lists are not atomic.
 LIST_SLACK_S = 30.0
-#: The same at the first look since the accounts were read from a store: clocks that differ by less are not noticed.
+#: The same at the first poll after the accounts were read from a store: smaller differences of clocks go unnoticed.
 RESUMED_SLACK_S = 600.0
-#: Who is missing in the lists of all applications for so long is gone.
+#: An application that is missing in complete lists for this long is gone.
 GONE_S = 300.0
 
 
@@ -52,7 +55,7 @@ _UNKNOWN = Usage(math.inf, math.inf)
 
 
 class AppObservation(NamedTuple):
-    """What one look shows of an application: MiB-seconds, vcore-seconds, what it holds, whether it has ended."""
+    """One poll's view of an application: MiB-seconds, vcore-seconds, held resources, whether it has ended."""
 
     app: str
     queue: str
@@ -60,13 +63,13 @@ class AppObservation(NamedTuple):
     vcore_s: int
     held: Resource
     final: bool
-    #: How long ago it was started, by the RM's own clock (until its end, of one that has ended).
+    #: Time since its start by the RM's own clock (for an ended application: from its start to its end).
     age_s: float = math.inf
 
 
 @dataclass(slots=True)
 class AppAccount:
-    """An application at the last look. ``moved_s``: when its figure was last taken into the sums."""
+    """An application at the last poll. ``moved_s``: when its figure was last added to the sums."""
 
     queue: str
     memory_mb_s: int
@@ -74,20 +77,20 @@ class AppAccount:
     moved_s: float
     held: Resource
     final: bool
-    #: Since when its figure cannot be: it lies below the one that was counted, or too far above (None: it does not).
+    #: Since when its figure has been impossible: below the counted one, or too far above (None: it is possible).
     fallen_s: float | None = None
-    #: While it is being recovered: until when it had been counted when the RM began anew.
+    #: During recovery: up to when it had been counted when the RM restarted.
     lost_from_s: float | None = None
-    #: And what it held then that has not come back (unbounded: nobody has looked before).
+    #: During recovery: what it held then and that has not reappeared (unbounded: no poll before the restart).
     lost_held: Resource = ZERO
-    #: And by how much its figure lies below what has been counted of it (unknown: infinite).
+    #: During recovery: by how much its figure lies below what has been counted for it (infinite: not known).
     behind: Usage = _UNKNOWN
-    #: Since when lists of all applications lack it (not kept in a store).
+    #: Since when complete lists lack it (not stored).
     missing_s: float | None = None
-    #: When it was started, by the controller's clock (None: the RM does not say).
+    #: When it was started, by the controller's clock (None: not shown by the RM).
     started_s: float | None = None
-    #: What of its present use was assumed at the last look, and how much its former queues were charged of what its
-    #: figure has not shown yet (neither is kept in a store).
+    #: The usage assumed at the last poll, and the part already charged to its former queues that its figure has not
+    #: shown yet (neither is stored).
     assumed: Usage = field(default=_NOTHING, compare=False)
     ahead: Usage = field(default=_NOTHING, compare=False)
 
@@ -102,10 +105,10 @@ class QueueAccount:
 
 
 class RmAccounts:
-    """Consumption of each leaf since the first look, from the RM's own figures.
+    """Usage of each leaf since the first poll, from the RM's own figures.
 
-    ``observe`` takes what a look showed; ``consumed`` is the answer. ``changed_apps`` and ``changed_queues`` name what
-    a store has to keep since `saved` was last called.
+    ``observe`` takes a poll's figures; ``consumed`` returns the usage. ``changed_apps`` and ``changed_queues`` name
+    what a store has to write since the last call of `saved`.
     """
 
     def __init__(
@@ -117,31 +120,32 @@ class RmAccounts:
     ) -> None:
         self.apps = dict(apps or {})
         self.queues = dict(queues or {})
-        #: Time of the last look (None: none yet).
+        #: Time of the last poll (None: none yet).
         self.looked_s = looked_s
         self.changed_apps: set[str] = set()
         self.changed_queues: set[str] = set()
         self.gone_apps: set[str] = set()
-        #: Figures of the last look that were not taken: application -> why.
+        #: Figures of the last poll that were refused: application -> reason.
         self.refused: dict[str, str] = {}
         self._possible = UNBOUNDED
         self._recovering_until_s = -1.0
-        #: Whether the RM began anew before this look, and its store may lack an application's end; whether it is
-        #: another one than at the last look (or a controller only goes on from a store in the midst of a recovery).
+        #: `_began`: the RM that answers has restarted or is another one. `_anew`: the same, or a controller resumed
+        #: from a store during a recovery; the RM may then lack the end of an application in its store.
         self._anew = self._began = False
-        #: Whom a look has shown since the RM began anew: their figures cannot fall by that any more.
+        #: Applications shown since the RM restarted; the restart cannot make their figures fall any more.
         self._since_anew: set[str] = set()
         self._reach_s = CACHE_S
         self._shown_s = looked_s
         #: Whether there was a list since the accounts were read from a store, and whether there was one before that.
         self._looked = self._looked_again = False
-        #: Applications that lists have had, and that made no sense so far.
+        #: Applications that lists contained, but so far only with invalid figures.
         self._passed_over: set[str] = set()
-        #: Whether this is the first look since the accounts were read from a store: the clock may have been set since.
+        #: Whether this is the first poll since the accounts were read from a store; the clock may have been set
+        #: meanwhile.
         self._again = False
 
     def skip(self, now_s: float) -> None:
-        """A look that did not ask for applications: what they hold counts on."""
+        """Account for a poll that did not fetch the applications: they are assumed to use what they hold."""
         if self._shown_s is not None:
             self._reach_s = CACHE_S + max(now_s - self._shown_s, 0.0)
             self.looked_s = now_s
@@ -157,16 +161,17 @@ class RmAccounts:
         rm_age_s: float = math.inf,
         passed_over: Iterable[str] = (),
     ) -> None:
-        """Account for one look.
+        """Account for one poll.
 
         Parameters
         ----------
         now_s : the controller's clock; never decreases.
-        looks : the applications that were seen. Who is missing has not been looked at; `forget` says who is gone.
-        rm_began_anew : whether another RM answers than at the last look, or the same after a restart.
-        capacity : what the cluster can have held at most at any moment since the last look (None: not known).
-        rm_age_s : how long ago the RM was started, by its own clock.
-        passed_over : applications that this look showed without figures that make sense.
+        looks : the applications that were listed. An application that is missing is left unchanged; `forget` removes
+        applications.
+        rm_began_anew : whether another RM answers than at the last poll, or the same after a restart.
+        capacity : the most that the cluster can have held at any moment since the last poll (None: not known).
+        rm_age_s : time since the RM was started, by its own clock.
+        passed_over : applications that this poll listed with invalid figures.
         """
         self.refused.clear()
         self._passed_over.update(passed_over)
@@ -183,7 +188,8 @@ class RmAccounts:
             self._since_anew.clear()
         elif first and rm_age_s < RECOVERY_S:
             self._recovering_until_s = now_s + RECOVERY_S - rm_age_s
-        # How long ago the last look was nobody knows who has just begun: a clock may have been set forward since.
+        # After a restart of the controller the time since the last poll is uncertain: a clock may have been set
+        # forward.
         self._reach_s = CACHE_S + (0.0 if self._again else gap_s)
         for look in looks:
             account = self.apps.get(look.app)
@@ -198,7 +204,7 @@ class RmAccounts:
         self._report(now_s)
 
     def forget(self, listed: Iterable[str], now_s: float) -> None:
-        """Of a look at *all* applications that the RM retains: who is missing in such looks for `GONE_S` is gone."""
+        """Process a complete list of applications: remove those that have been missing in such lists for `GONE_S`."""
         listed = set(listed)
         self._passed_over &= listed
         for app in set(self.apps) - listed:
@@ -216,7 +222,7 @@ class RmAccounts:
             self.changed_apps.discard(app)
 
     def shift(self, seconds: float) -> None:
-        """Move all times by so many seconds: the clock by which they were taken was wrong. Before the first look."""
+        """Move all times by ``seconds``, after their clock was found to be wrong. Before the first poll only."""
         if self.looked_s is not None:
             self.looked_s += seconds
             self._shown_s = self.looked_s
@@ -229,11 +235,11 @@ class RmAccounts:
             self.changed_apps.add(app)
 
     def consumed(self) -> dict[str, Usage]:
-        """Queue -> what its applications have used since the first look; cumulative, never falls."""
+        """Queue -> usage of its applications since the first poll; cumulative, never falls."""
         return {queue: account.reported for queue, account in self.queues.items()}
 
     def saved(self) -> None:
-        """What changed has been kept."""
+        """Record that all changes have been stored."""
         self.changed_apps.clear()
         self.changed_queues.clear()
         self.gone_apps.clear()
@@ -241,12 +247,13 @@ class RmAccounts:
     # --- one application ---
 
     def _new(self, look: AppObservation, now_s: float, first: bool, rm_age_s: float) -> AppAccount:
-        """What was used before the first look does not count; whoever comes later counts whole."""
+        """Create an account: usage before the first poll does not count; later applications count completely."""
         account = AppAccount(look.queue, look.memory_mb_s, look.vcore_s, now_s, look.held, look.final)
         account.started_s = _started_s(look, now_s)
         if first:
             if rm_age_s < RECOVERY_S and rm_age_s < look.age_s < math.inf and not look.final:
-                # Nodes may still bring back what it holds, with all that this has used; how much nobody knows.
+                # Nodes may still report containers that it holds, including all that these have used; the amount is
+                # unknown.
                 account.lost_from_s, account.lost_held = now_s, UNBOUNDED
             return account
         if self.is_older(look, now_s):
@@ -260,36 +267,36 @@ class RmAccounts:
         return account
 
     def is_older(self, look: AppObservation, now_s: float) -> bool:
-        """Whether an application that nobody knows was there at the last look already, which did not show it."""
+        """Whether an unknown application was running at the last poll already, although the poll did not show it."""
         if look.app in self._passed_over or not math.isfinite(look.age_s):
             return False
         return not self.is_since_last_look(look.age_s, now_s)
 
     def is_since_last_look(self, age_s: float, now_s: float) -> bool:
-        """Whether what is so old may have begun since the last look."""
+        """Whether something of this age may have begun since the last poll."""
         if self._shown_s is None:
             return True
         return age_s <= now_s - self._shown_s + (LIST_SLACK_S if self._looked_again else RESUMED_SLACK_S)
 
     def _too_much(self, look: AppObservation, memory: int, vcores: int, seconds: float) -> bool:
-        """Whether an application cannot have used so much within so many seconds; if so, `refused` says it."""
+        """Whether an application cannot have used this much in ``seconds``; the reason is added to `refused`."""
         why = too_much(memory, vcores, seconds, self._possible)
         if why:
             self.refused[look.app] = why
         return bool(why)
 
     def _update(self, account: AppAccount, look: AppObservation, now_s: float) -> bool:
-        """Bring one account up to a look; whether anything of it changed."""
+        """Update one account from a poll; return whether anything changed."""
         memory, vcores = look.memory_mb_s - account.memory_mb_s, look.vcore_s - account.vcore_s
         recovering = now_s < self._recovering_until_s
         before = (account.queue, account.held, account.final, account.fallen_s)
         account.missing_s = None
         if account.final and not look.final and not self._anew:
-            return False  # who has ended does not run again: an old list shows it
+            return False  # an ended application cannot run again: the list is old
         if account.queue != look.queue:
             self._move(account, look.queue)
         moved = False
-        # While an RM is recovered a late node may bring all that an application has ever used.
+        # During the recovery of an RM, a late node may report all that an application has ever used.
         within_s = max(now_s - account.moved_s, look.age_s if self._again or recovering else 0.0)
         if memory < 0 or vcores < 0 or (self._began and self._lacks(account, look, now_s, memory)):
             moved = self._fell(account, look, now_s, recovering)
@@ -300,7 +307,7 @@ class RmAccounts:
             moved = True
         else:
             account.fallen_s = None
-        # A recovered application shows no containers until its nodes are back: what it held is needed then.
+        # A recovered application shows no containers until its nodes are back, so what it held before must be kept.
         if account.lost_from_s is None or look.final or not recovering:
             account.held = look.held
         account.final = look.final
@@ -310,8 +317,8 @@ class RmAccounts:
 
     def _fell(self, account: AppAccount, look: AppObservation, now_s: float, recovering: bool) -> bool:
         if not recovering or look.app in self._since_anew:
-            # The figure of an application that has ended is final: a lower one is wrong, however long it is shown, and
-            # as a base it would let the true figure count a second time.
+            # The figure of an ended application is final, so a lower one is wrong however long it is shown. As a base,
+            # it would let the true figure count a second time.
             return not account.final and self._cannot_be(account, look, now_s)
         end_s = _end_s(account, look, now_s)
         rose = Usage(look.memory_mb_s - account.memory_mb_s, look.vcore_s - account.vcore_s)
@@ -319,7 +326,7 @@ class RmAccounts:
         before, away_s = self._lost(account, end_s)
         account.lost_from_s = end_s - away_s
         account.lost_held, account.held = before, ZERO
-        # Its node may be back already, and it itself have ended.
+        # Its node may be back already, and the application may have ended.
         back = before if look.final else _shown(look.memory_mb_s, look.vcore_s, away_s).within(before)
         back = back if look.final else back.within(look.held)
         used = _held_for(back, away_s)
@@ -334,22 +341,22 @@ class RmAccounts:
         return True
 
     def _lacks(self, account: AppAccount, look: AppObservation, now_s: float, memory: int) -> bool:
-        """Whether a figure lacks something though it did not fall: what went on has used more since than it rose."""
+        """Whether a figure that did not fall lacks usage: it rose less than the continuing containers have used."""
         went_on = account.held.within(look.held).memory_mb
         return not (account.final or look.final) and memory < went_on * (now_s - account.moved_s - CACHE_S)
 
     def _lost(self, account: AppAccount, now_s: float) -> tuple[Resource, float]:
-        """What an application held when the RM began anew, and for how long that has not been counted at ``now_s``."""
+        """Return what an application held at the RM's restart, and for how long that was not counted."""
         gap_s = now_s - account.moved_s
         if account.lost_from_s is None or now_s - account.lost_from_s > LATE_NODE_S:
             return account.held, gap_s
-        # It began anew before all was back from the time before: one mean time for both parts.
+        # The RM restarted again before everything was back from the last restart: use one mean time for both parts.
         lost, before = account.lost_held, account.lost_held + account.held
         lost_for, held_for = _held_for(lost, now_s - account.lost_from_s), _held_for(account.held, gap_s)
         return before, (lost_for[0] + held_for[0]) / before.memory_mb if before.memory_mb else gap_s
 
     def _cannot_be(self, account: AppAccount, look: AppObservation, now_s: float) -> bool:
-        """A figure that cannot be is not taken; one that stays so is a new base. Whether it is."""
+        """Refuse an impossible figure; one that persists becomes the new base. Return whether it did."""
         if account.fallen_s is None:
             account.fallen_s = now_s
         if now_s - account.fallen_s < FALLEN_S:
@@ -369,7 +376,8 @@ class RmAccounts:
             end_s = _end_s(account, look, now_s)
             gap_s, away_s = end_s - account.moved_s, end_s - account.lost_from_s
             risen = (look.held - account.held).at_least(ZERO).within(account.lost_held)
-            # What is seen again counts as back when the figure shows it too: the RM keeps a figure for a while.
+            # Reappearing containers count as recovered only when the figure includes them, because the RM caches the
+            # figure.
             back = ZERO if look.final else _shown(memory, vcores, away_s).within(risen)
             possible = _held_for(account.held.at_least(look.held), gap_s + CACHE_S)
             since = _held_for(account.held, gap_s)
@@ -378,16 +386,17 @@ class RmAccounts:
                 lost = _held_for(back, away_s)
                 memory, vcores = min(memory, round(lost[0] + since[0])), min(vcores, round(lost[1] + since[1]))
             elif memory > possible[0] or vcores > possible[1]:
-                # More than it can have used: containers came back that had ended (a node that was late), with all that
-                # they used before. It need not have ended by what is shown: the RM may still save that it has.
+                # The application cannot have used this much itself: a late node reported ended containers with all
+                # their usage. The application need not be shown as ended, because the RM may still be saving its end.
                 lost = _held_for(account.lost_held, away_s)
                 memory, vcores = min(memory, round(lost[0] + since[0])), min(vcores, round(lost[1] + since[1]))
                 if away_s > 0:
-                    # What others of its nodes bring is counted when they do.
+                    # The containers that its other nodes report are counted when they do.
                     back = Resource(math.ceil(memory / away_s), math.ceil(vcores / away_s)).within(account.lost_held)
             else:
                 back = ZERO
-            # Whatever came back and has ended: what a figure has beyond all that was ever counted has been used since.
+            # Whichever ended containers were reported: the excess of a figure over all that was ever counted is new
+            # usage.
             beyond, most = _less(rose, account.behind), most_used(self._possible, away_s)
             if beyond[0] <= most[0] and beyond[1] <= most[1]:
                 memory, vcores = max(memory, beyond[0]), max(vcores, beyond[1])
@@ -401,17 +410,16 @@ class RmAccounts:
     def _since_first_look(
         self, account: AppAccount, look: AppObservation, now_s: float, memory: float, vcores: float
     ) -> tuple[float, float]:
-        """Return how much of a figure's rise an application has used since the first poll.
+        """Return how much of an application's rise was used since a first poll that found its RM recovering.
 
-        The first poll found the RM being recovered: a node that registers late brings containers with all that they
-        have used.
+        A late node reports containers with all that they have used.
         """
         end_s = _end_s(account, look, now_s)
         gap_s, away_s = end_s - account.moved_s, end_s - (account.lost_from_s or 0.0)
         possible = _held_for(account.held.at_least(look.held), gap_s + CACHE_S)
         if memory <= possible[0] and vcores <= possible[1]:
             return memory, vcores
-        # As if they had run for as long as their application: what they have used since is not less than that.
+        # Treat the containers as if they had run as long as their application; they have used no less than this since.
         since, part = _held_for(account.held, gap_s), min(away_s / max(look.age_s, 1.0), 1.0)
         return (
             min(memory, round(since[0] + max(memory - since[0], 0.0) * part)),
@@ -419,24 +427,24 @@ class RmAccounts:
         )
 
     def _assumed(self, account: AppAccount, now_s: float) -> tuple[float, float]:
-        """What an application has used since its figure moved, as far as the RM can have kept it to itself."""
+        """Return an application's assumed usage since its figure moved, for as long as the RM may cache it."""
         if account.final:
             return 0.0, 0.0
         until_s = now_s if account.missing_s is None else account.missing_s
         return _held_for(account.held, min(until_s - account.moved_s, self._reach_s))
 
     def _move(self, account: AppAccount, queue: str) -> None:
-        """Charge what an application uses from now on to its new queue.
+        """Move an application to another queue, which is charged for all further usage.
 
-        What was assumed of it so far has been reported for the old queue and stays there; the new one is charged that
-        much less of what the figure shows next.
+        Usage assumed so far was already reported for the old queue and stays there; the new queue is charged that much
+        less of what the figure shows next.
         """
         self._add(account.queue, *account.assumed)
         account.ahead = Usage(*(sum(both) for both in zip(account.ahead, account.assumed, strict=True)))
         account.assumed, account.queue = _NOTHING, queue
 
     def _charge(self, account: AppAccount, queue: str, memory_mb_s: float, vcore_s: float) -> None:
-        """Charge a queue what a figure of an application shows, less what its former queues were charged of that."""
+        """Charge a queue for a shown rise of an application, less what its former queues were charged for it."""
         amounts = Usage(memory_mb_s, vcore_s)
         settled = Usage(*(min(both) for both in zip(account.ahead, amounts, strict=True)))
         account.ahead = _less(account.ahead, settled)
@@ -483,7 +491,7 @@ def _started_s(look: AppObservation, now_s: float) -> float | None:
 
 
 def _end_s(account: AppAccount, look: AppObservation, now_s: float) -> float:
-    """Until when an application can have used what a look shows: its end, if it has ended since the last one."""
+    """Return until when an application can have used what a poll shows: its end, if it ended since the last poll."""
     if account.started_s is None or not look.final or not math.isfinite(look.age_s):
         return now_s
     return min(max(account.started_s + look.age_s, account.moved_s), now_s)
@@ -494,8 +502,8 @@ def _less(this: Usage, that: Usage) -> Usage:
 
 
 def _shown(memory_mb_s: float, vcore_s: float, seconds: float) -> Resource:
-    """At most so much has come back by a figure that rose so far: who ran for so long has brought all of it."""
-    # A figure may be as old as that.
+    """Return the most that can have been recovered, given the rise of a figure and the running time."""
+    # The figure may be this old.
     seconds = max(seconds - CACHE_S, 1e-3)
     return Resource(math.ceil(memory_mb_s / seconds), math.ceil(vcore_s / seconds))
 

@@ -36,20 +36,20 @@ def half_life_factor(interval_s: float, half_life_s: float) -> float:
 
 
 class SlidingWindow:
-    """The amounts of the last ``length_s`` seconds before the latest moment that was added up to."""
+    """The amounts within the ``length_s`` seconds before the latest time passed to `add`."""
 
     __slots__ = ("_at", "_part_s", "_parts", "_time_s", "_total")
 
     def __init__(self, length_s: float, start_s: float) -> None:
         self._part_s = length_s / WINDOW_PARTS
-        # The part that is being filled, the 63 before it, and the one that the window is leaving.
+        # The part being filled, the 63 before it, and the one that is leaving the window.
         self._parts = [0.0] * (WINDOW_PARTS + 1)
         self._at = math.floor(start_s / self._part_s)
         self._time_s = start_s
         self._total = 0.0
 
     def add(self, until_s: float, rate: float) -> None:
-        """So much a second from the latest moment until ``until_s``."""
+        """Add a constant rate per second from the latest time until ``until_s``."""
         while True:
             end = (self._at + 1) * self._part_s
             stop = min(until_s, end)
@@ -60,7 +60,7 @@ class SlidingWindow:
                 self._time_s = stop
             if until_s < end:
                 return
-            # A gap longer than the window leaves nothing of what was before.
+            # A gap longer than the window leaves nothing of the earlier amounts.
             ahead = math.floor(until_s / self._part_s) - self._at
             if rate == 0 and ahead > len(self._parts):
                 self._parts = [0.0] * len(self._parts)
@@ -71,17 +71,17 @@ class SlidingWindow:
             self._at += 1
             left = self._at % len(self._parts)
             self._parts[left] = 0.0
-            # Summed anew: differences would keep the rounding of everything that ever passed.
+            # Recompute the sum: updating it by differences would accumulate rounding errors.
             self._total = math.fsum(self._parts)
 
     def amount(self) -> float:
-        """What counts at the latest moment."""
+        """Return the amount in the window at the latest time."""
         into = (self._time_s - self._at * self._part_s) / self._part_s
         oldest = self._parts[(self._at + 1) % len(self._parts)]
         return max(self._total - oldest * min(max(into, 0.0), 1.0), 0.0)
 
     def shift(self, seconds: float) -> None:
-        """Move all times by so many seconds (to within one part: `WINDOW_PARTS`)."""
+        """Move all times by ``seconds`` (accurate to one part of the window: `WINDOW_PARTS`)."""
         held = [self._parts[(self._at - age) % len(self._parts)] for age in range(len(self._parts))]
         self._time_s += seconds
         self._at = math.floor(self._time_s / self._part_s)
@@ -89,12 +89,12 @@ class SlidingWindow:
             self._parts[(self._at - age) % len(self._parts)] = amount
 
     def state(self) -> list[Any]:
-        """What `restored` needs, as plain JSON values."""
+        """Return all that `restored` needs, as plain JSON values."""
         return [self._part_s, self._parts, self._at, self._time_s, self._total]
 
     @classmethod
     def restored(cls, state: Sequence[Any]) -> SlidingWindow:
-        """The window of a `state`. ValueError or TypeError for one that is none."""
+        """Restore the window of a `state`. Raises ValueError or TypeError for an invalid one."""
         part_s, parts, at, time_s, total = state
         if len(parts) != WINDOW_PARTS + 1:
             raise ValueError(f"a window of {len(parts)} parts")

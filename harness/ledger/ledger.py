@@ -47,22 +47,22 @@ class Usage(NamedTuple):
     vcore_s: float = 0.0
 
 
-#: Rows of a ledger's columns, a column a leaf: see `_Account`.
+#: Rows of a ledger's columns (one column per leaf): see `_Account`.
 COUNTED, PSEUDO, ASSUMED, PLAIN, SURPLUS = range(5)
 
 
 @dataclass(slots=True)
 class _Account:
-    """One leaf's account, where it is not a column: as it is kept on disk, and from one set of leaves to the next."""
+    """One leaf's account outside the columns: the form stored on disk and used when the set of leaves changes."""
 
     counted: float = 0.0  # integral of g' since the round began
-    pseudo: float = 0.0  # phi, fixed at the round arrival
+    pseudo: float = 0.0  # phi, fixed when the leaf is first active in the round
     arrived: bool = False  # active at some moment of this round
-    assumed: float = 0.0  # what running tasks are assumed to use yet
+    assumed: float = 0.0  # future usage that running tasks are assumed to have
     plain: float = 0.0  # integral of g since the ledger began: eq. (1), whatever the settings
     surplus: float = 0.0  # integral of g - min(d, S) since the round began, where dues are counted
     window: SlidingWindow | None = None
-    late: bool = False  # joined a ledger that had begun, and has not been active yet
+    late: bool = False  # joined an existing ledger, and has not been active yet
 
     def state(self) -> list[Any]:
         window = None if self.window is None else self.window.state()
@@ -70,7 +70,7 @@ class _Account:
 
     @classmethod
     def restored(cls, state: Sequence[Any]) -> _Account:
-        # Accounts that were kept before dues were counted have no surplus, and none before late ones say so.
+        # Older ledgers lack the surplus (added with dues) or the late flag.
         known = [*state, *(0.0, False)[len(state) - 6 :]]
         counted, pseudo, arrived, assumed, plain, window, surplus, late = known[:8]
         figures = (float(counted), float(pseudo), bool(arrived), float(assumed), float(plain), float(surplus))
@@ -90,10 +90,10 @@ class Ledger:
 
     Parameters
     ----------
-    settings : how it counts; times in seconds.
+    settings : how to count; times in seconds.
     weights : leaf path -> entitlement w_i > 0. All leaves, active or not.
     capacity : R at the start; `set_capacity` follows a cluster that changes.
-    start_s : when it begins; rounds are counted from here.
+    start_s : start of the ledger; rounds are counted from here.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Ledger:
         #: Time of the last observation. Invariant: never decreases.
         self.time_s = start_s
         self._hold({leaf: self._new_account() for leaf in weights})
-        #: Whether leaves that go keep their account for when they come back (until the round ends).
+        #: Whether removed leaves keep their account until the round ends, in case they reappear.
         self.remember = False
         self._start_s = start_s
         self._round = 0  # index of the round that time_s lies in
@@ -125,20 +125,20 @@ class Ledger:
         return account
 
     def _hold(self, accounts: Mapping[str, _Account], gone: Mapping[str, _Account] | None = None) -> None:
-        """These are the leaves and their accounts from now on; ``gone``: of leaves that may come back."""
+        """Set the leaves and their accounts; ``gone``: accounts of removed leaves that may reappear."""
         held = [*accounts.values(), *(gone or {}).values()]
         self.leaves, self._gone = tuple(accounts), tuple(gone or {})
         self._place = {leaf: k for k, leaf in enumerate(accounts)}
         figures = np.array([[a.counted, a.pseudo, a.assumed, a.plain, a.surplus] for a in held]).reshape(-1, 5).T
         self._all = np.ascontiguousarray(figures, dtype=np.float64)
-        #: The figures, a row each (COUNTED ...), a column a leaf in the order of ``leaves``. Written in place. In
-        #: `_all` those of leaves that have gone follow, as in the three lists.
+        #: The figures: one row each (COUNTED ...), one column per leaf in the order of ``leaves``. Updated in place.
+        #: `_all` and the three lists continue with the removed leaves.
         self.columns = self._all[:, : len(accounts)]
         self._arrived, self._late = [a.arrived for a in held], [a.late for a in held]
         self._windows = [a.window for a in held]
 
     def _held(self) -> dict[str, _Account]:
-        """All accounts, one by one."""
+        """Return all accounts as separate objects, including those of removed leaves."""
         leaves = (*self.leaves, *self._gone)
         rows = zip(leaves, self._all.T.tolist(), self._arrived, self._windows, self._late, strict=True)
         return {
@@ -152,14 +152,14 @@ class Ledger:
         return account
 
     def set_capacity(self, capacity: Resource) -> None:
-        """R from the last observation on."""
+        """Set R from the last observation on."""
         self._capacity = capacity
 
     def set_weights(self, weights: Mapping[str, float]) -> None:
-        """Entitlements from the last observation on. New leaves begin with nothing; missing ones are forgotten.
+        """Set the entitlements from the last observation on. New leaves start with 0; missing ones are removed.
 
-        With ``remember`` set, leaves that come back go on where they were, and a new one is owed nothing for the time
-        before it existed: at its first activity it gets the pseudo accumulated resources of eq. (5.16).
+        With ``remember`` set, leaves that reappear continue with their account, and a new leaf is owed nothing for the
+        time before it existed: at its first activity it gets the pseudo accumulated resources of eq. (5.16).
         """
         _check_weights(weights)
         self._weights = dict(weights)
@@ -175,14 +175,14 @@ class Ledger:
         active: Collection[str] = (),
         due: Mapping[str, float] | None = None,
     ) -> None:
-        """Account for what was used since the last observation.
+        """Account for the usage since the last observation.
 
         Parameters
         ----------
-        time_s : now. Earlier than the last observation: ValueError. The same: only ``active`` is looked at.
-        used : leaf -> usage in the interval, taken as spread evenly over it (exact if the allocation was constant).
-            An interval that crosses the begin of a round is cut there, pro rata.
-        active : leaves with pending or running tasks at ``time_s``; only ``pseudo`` needs them.
+        time_s : now. ValueError if it is earlier than the last observation; if it is the same, only ``active`` is used.
+        used : leaf -> usage in the interval, assumed to be spread evenly (exact if the allocation was constant). An
+        interval that contains the start of a round is split there, pro rata.
+        active : leaves with pending or running tasks at ``time_s``; needed only by ``pseudo`` and for new leaves.
         due : leaf -> integral of min(d_i, S_i) over the interval, resource-seconds (None: dues are not counted).
         """
         usage = np.zeros((len(self.leaves), 2))
@@ -207,17 +207,17 @@ class Ledger:
         *,
         checked: bool = False,
     ) -> None:
-        """`observe` with the usage as (leaves, 2) numbers in the order of ``leaves``, 0 where a leaf used nothing.
+        """Like `observe`, with the usage as a (leaves, 2) array in the order of ``leaves``, 0 for no usage.
 
-        ``due``: a number a leaf (NaN: its due is not known). ``checked``: every amount is known to be finite and not
-        below 0.
+        ``due``: one number per leaf (NaN: its due is not known). ``checked``: the caller guarantees that every amount
+        is finite and not negative.
         """
         interval = time_s - self.time_s
         if not interval >= 0:
             raise ValueError(f"time went back from {self.time_s} s to {time_s} s")
         amounts = None
         if interval > 0:
-            # Before anything is changed: what is out of range is refused as a whole.
+            # Validate before changing anything, so that an invalid usage is refused as a whole.
             amounts = self._measured(usage, checked)
         length = self.settings.round_s
         fraction = 1.0
@@ -240,13 +240,13 @@ class Ledger:
                 self._arrive(active)
 
     def _add(self, time_s: float, amounts: Any, counted_s: float, fraction: float) -> None:
-        """Add what was used to the accounts; the last ``counted_s`` of it, a ``fraction``, lie in this round."""
+        """Add usage to the accounts; a ``fraction`` of it, the last ``counted_s`` seconds, lies in this round."""
         settings, columns = self.settings, self.columns
         columns[PLAIN] += amounts
         if fraction != 1.0:
             amounts = amounts * fraction
         if settings.discount != 1.0:
-            # Of the mean rate: exact while the allocation is constant.
+            # Discount the mean rate, which is exact while the allocation is constant.
             dues = np.array([self.share(leaf) for leaf in self.leaves]) * counted_s
             beyond = dues + (amounts - dues) * settings.discount
             amounts = np.where(amounts <= dues, amounts, beyond)
@@ -256,14 +256,14 @@ class Ledger:
             self._fade(time_s, counted_s, amounts)
 
     def _owe(self, due: Any, amounts: Any, interval_s: float, fraction: float) -> None:
-        """Add what each leaf got beyond its due in an interval, of which ``fraction`` lies in this round."""
+        """Add what each leaf got beyond its due in an interval; a ``fraction`` of the interval lies in this round."""
         half_life = self.settings.half_life_s
         beta = 1.0 if half_life is None else half_life_factor(interval_s * fraction, half_life)
         surplus = self.columns[SURPLUS]
         self.columns[SURPLUS] = np.where(np.isnan(due), surplus, surplus * beta + (amounts - due) * fraction)
 
     def _fade(self, now_s: float, interval_s: float, amounts: Any) -> None:
-        """Let memory fade over an interval in which ``amounts`` were added at a constant rate."""
+        """Let the accounts fade over an interval in which ``amounts`` were added at a constant rate."""
         if self.settings.window_s is not None:
             rates = [*(amounts / interval_s).tolist(), *[0.0] * len(self._gone)]
             for k, (window, rate) in enumerate(zip(self._windows, rates, strict=True)):
@@ -279,36 +279,36 @@ class Ledger:
         self._all[PSEUDO] *= beta
 
     def assume(self, assumed: Mapping[str, float]) -> None:
-        """What running tasks are assumed to use yet: leaf -> resource-seconds (harness.sim.quantum)."""
+        """Set the assumed future usage of running tasks: leaf -> resource-seconds (harness.sim.quantum)."""
         for leaf, amount in assumed.items():
             self.columns[ASSUMED, self._place[leaf]] = amount
 
     def counted(self) -> Mapping[str, float]:
-        """f_i of every leaf, resource-seconds of the settings' resource (``dominant``: seconds of the cluster)."""
+        """Return f_i of every leaf, in resource-seconds (resource ``dominant``: seconds of the whole cluster)."""
         columns = self.columns
         return dict(zip(self.leaves, (columns[COUNTED] + columns[PSEUDO] + columns[ASSUMED]).tolist(), strict=True))
 
     def surplus(self) -> Mapping[str, float]:
-        """What every leaf got beyond its due (negative: less) since the round began; 0 where dues are not counted."""
+        """Return what every leaf got beyond its due (negative: less) in this round; 0 if dues are not counted."""
         return dict(zip(self.leaves, self.columns[SURPLUS].tolist(), strict=True))
 
     def plain(self) -> Mapping[str, float]:
-        """The integral of the allocation since the start, eq. (1), without discount, rounds or pseudo resources."""
+        """Return the integral of the allocation since the start, eq. (1): no discount, rounds or pseudo resources."""
         return dict(zip(self.leaves, self.columns[PLAIN].tolist(), strict=True))
 
     @property
     def start_s(self) -> float:
-        """When it began."""
+        """Start of the ledger, seconds."""
         return self._start_s
 
     def share(self, leaf: str) -> float:
-        """S_i of eq. (2) now, in resource units."""
+        """Return the present S_i of eq. (2), in resource units."""
         resource, whole = self.settings.resource, self._capacity
         total = 1.0 if resource == "dominant" else whole.amount(resource, whole)
         return total * self._weights[leaf] / self._weight_sum
 
     def state(self) -> dict[str, Any]:
-        """All that `restored` needs to go on, as plain JSON values."""
+        """Return all that `restored` needs to continue, as plain JSON values."""
         accounts = self._held()
         return {
             "settings": self._settings_document,
@@ -322,7 +322,7 @@ class Ledger:
         }
 
     def shift(self, seconds: float) -> None:
-        """Move all times by so many seconds: the clock by which they were taken was wrong. Nothing fades by that."""
+        """Move all times by ``seconds``, after the clock that took them was found to be wrong. Nothing fades."""
         self.time_s += seconds
         self._start_s += seconds
         for window in self._windows:
@@ -331,10 +331,10 @@ class Ledger:
 
     @classmethod
     def restored(cls, state: Mapping[str, Any], settings: LedgerSettings) -> Ledger:
-        """The ledger of a `state`, counting from now on by `settings`.
+        """Restore the ledger of a `state`, and count with `settings` from now on.
 
-        What has been counted stays. ValueError where another resource is counted now (the units differ) or another
-        sliding window (the parts differ); ValueError, KeyError or TypeError for a state that is none.
+        What has been counted stays. Raises ValueError if the resource (different units) or the sliding window
+        (different parts) has changed; ValueError, KeyError or TypeError for an invalid state.
         """
         for name in ("resource", "window_s"):
             before, now = state["settings"][name], getattr(settings, name)
@@ -352,7 +352,7 @@ class Ledger:
         return ledger
 
     def _measured(self, usage: Any, checked: bool) -> Any:
-        """What was used, in the settings' resource. ValueError where it is out of range."""
+        """Return the usage in the settings' resource. Raises ValueError if it is out of range."""
         if not checked and not (usage.min(initial=0.0) >= 0 and usage.max(initial=0.0) < math.inf):
             for memory, vcores in usage.tolist():
                 if not (0 <= memory < math.inf and 0 <= vcores < math.inf):
@@ -367,10 +367,10 @@ class Ledger:
         return np.maximum(memory / r.memory_mb if r.memory_mb else nothing, vcores / r.vcores if r.vcores else nothing)
 
     def _join(self, active: Collection[str]) -> None:
-        """Initialise leaves that are new to the ledger.
+        """Give leaves that are new to the ledger their pseudo accumulated resources.
 
-        A new leaf begins with as much for its weight as the most that another active leaf has counted; of all leaves
-        where no other is active.
+        In proportion to its weight, a new leaf gets as much as the active leaf with the highest count has (if no other
+        leaf is active: the highest of all leaves).
         """
         place, is_late = self._place, self._late
         late = [leaf for leaf in active if is_late[place[leaf]]]
@@ -380,13 +380,13 @@ class Ledger:
         self._begin(late, [leaf for leaf in active if not is_late[place[leaf]]] or known)
 
     def _arrive(self, active: Collection[str]) -> None:
-        """Pseudo accumulated resources of leaves that are active for the first time in the round."""
+        """Give leaves that are active for the first time in the round their pseudo accumulated resources."""
         newcomers = [leaf for leaf in active if not self._arrived[self._place[leaf]]]
         if newcomers:
             self._begin(newcomers, [leaf for leaf in active if self._arrived[self._place[leaf]]])
 
     def _begin(self, leaves: Collection[str], beside: Collection[str]) -> None:
-        """Set phi of leaves to as much for their weight as the most that one of those ``beside`` them has counted."""
+        """Set phi of leaves to the highest count per weight among the leaves ``beside`` them, times their weight."""
         counted, weights = self.counted(), self._weights
         highest = max((counted[leaf] / weights[leaf] for leaf in beside), default=0.0)
         for leaf in leaves:

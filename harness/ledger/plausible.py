@@ -1,4 +1,4 @@
-"""Whether a cluster can have given what a ResourceManager says that an application has used. Pure arithmetic."""
+"""Check whether a cluster can have given the usage that a ResourceManager shows. Pure arithmetic."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import math
 
 from harness.model.resources import Resource
 
-#: A figure may be older than the look that took it, by twice what a ResourceManager keeps one
+#: A figure may be older than its poll, by twice the time for which a ResourceManager caches it
 #: (SchedulerApplicationAttempt.MEM_AGGREGATE_ALLOCATION_CACHE_MSECS).
 _OLDER_S = 6.0
 
 
 def most_used(capacity: Resource, seconds: float, *, mib_a_vcore: float = 1.0) -> tuple[float, float]:
-    """The MiB-seconds and vcore-seconds that a cluster can have given within so many seconds.
+    """Return the MiB-seconds and vcore-seconds that a cluster can give at most in ``seconds``.
 
-    Where memory alone is scheduled, containers may hold more vcores than there are, but not more than one for every
+    If only memory is scheduled, containers may hold more vcores than the cluster has, but at most one per
     ``mib_a_vcore`` MiB.
     """
     within_s = max(seconds + _OLDER_S, 0.0)
@@ -25,7 +25,7 @@ def most_used(capacity: Resource, seconds: float, *, mib_a_vcore: float = 1.0) -
 def too_much(
     memory_mb_s: float, vcore_s: float, seconds: float, capacity: Resource, *, mib_a_vcore: float = 1.0
 ) -> str:
-    """Why a cluster cannot have given so much within so many seconds, in words ('': it can, or nobody knows)."""
+    """Explain why a cluster cannot have given this usage in ``seconds`` ('': it can, or that is not known)."""
     most = most_used(capacity, seconds, mib_a_vcore=mib_a_vcore)
     if not math.isfinite(seconds) or (memory_mb_s <= most[0] and vcore_s <= most[1]):
         return ""

@@ -1,8 +1,8 @@
-"""The durable ledger: one SQLite file that a controller owns, and that others may read while it works.
+"""The durable ledger: one SQLite file that a controller owns, and that others may read meanwhile.
 
-Every `commit` is one transaction: a process that is killed at any moment leaves the state before it or after it. Kept
-are applications' and queues' accounts (harness.ledger.accounts), named documents (the ledger, the administrator's
-attributes, the last look), and the decisions. No policy and no arithmetic here.
+Every `commit` is one transaction: a process killed at any moment leaves either the state before it or the state after
+it. The file stores accounts of applications and queues (harness.ledger.accounts), named documents (the ledger, the
+administrator's attributes, the last poll), and the decisions. This module contains no policy and no arithmetic.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from harness.ledger.ledger import Usage
 from harness.model.resources import Resource
 
 FORMAT = 3
-#: So many decisions are kept.
+#: Maximum number of stored decisions.
 MOST_DECISIONS = 20_000
 _SCHEMA = """
 CREATE TABLE documents (name TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID;
@@ -40,7 +40,7 @@ CREATE TABLE queues (
   reported_mb_s REAL NOT NULL, reported_vcore_s REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE decisions (number INTEGER PRIMARY KEY AUTOINCREMENT, time_s REAL NOT NULL, content TEXT NOT NULL);
 """
-#: What files of earlier formats lack: format -> what makes the next one of it.
+#: Upgrades of earlier formats: format -> statements that convert it to the next one.
 _LACKING = {
     1: """
 ALTER TABLE apps ADD COLUMN lost_held_mb INTEGER NOT NULL DEFAULT 0;
@@ -52,7 +52,7 @@ ALTER TABLE apps ADD COLUMN behind_mb_s REAL NOT NULL DEFAULT 9e999;
 ALTER TABLE apps ADD COLUMN behind_vcore_s REAL NOT NULL DEFAULT 9e999;
 """,
 }
-#: Most documents are as they were: those cost no page of the file.
+#: Most documents have not changed; writing those would cost pages of the file.
 _KEEP_DOCUMENT = (
     "INSERT INTO documents VALUES (?, ?) "
     "ON CONFLICT (name) DO UPDATE SET content = excluded.content WHERE content <> excluded.content"
@@ -61,18 +61,18 @@ _text = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class StoreFull(InputError):
-    """What was to be kept could not be written (disk full, no permission any more); the file has its last state.
+    """The ledger could not be written (disk full, permission lost); the file keeps its last state.
 
-    Opening a ledger raises it where its disk is full or fails: later it may be well.
+    Opening a ledger raises it if the disk is full or fails, because a later attempt may succeed.
     """
 
 
 class LedgerStore:
     """The ledger file of one controller.
 
-    Raises InputError when the file cannot be used: another controller has it, it is damaged, it is no ledger;
-    StoreFull when its disk is full or fails, or when a ledger that is there cannot be written (a read-only disk, rights
-    that were taken away).
+    Raises InputError if the file cannot be used: another controller is using it, it is damaged, or it is no ledger.
+    Raises StoreFull if its disk is full or fails, or if an existing ledger cannot be written (read-only disk, revoked
+    permissions).
     """
 
     def __init__(self, path: Path) -> None:
@@ -82,8 +82,8 @@ class LedgerStore:
             self._db = _connect(path, keeps=True)
             try:
                 self._prepare()
-                #: The highest ``generation`` that this ledger has kept, as its lock file says: a ledger whose document
-                #: says less is an older copy.
+                #: The highest ``generation`` that this ledger has stored, according to its lock file. A ledger whose
+                #: document has a lower one is an older copy.
                 self.seen_generation = self._seen_generation()
             except BaseException:
                 self._db.close()
@@ -99,8 +99,8 @@ class LedgerStore:
         self.close()
 
     def close(self) -> None:
-        """Gives the file back; more than once does no harm."""
-        # Everything was committed; the lock must go whatever SQLite says.
+        """Close the file. Further calls have no effect."""
+        # Everything was committed; release the lock even if SQLite fails.
         with contextlib.suppress(sqlite3.Error):
             self._db.close()
         if self._lock >= 0:
@@ -109,13 +109,13 @@ class LedgerStore:
 
     @property
     def identity(self) -> str:
-        """Made with the file; tells two controllers apart."""
+        """ID created with the file; it distinguishes controllers."""
         return str(self.document("identity"))
 
     def _prepare(self) -> None:
         with _errors(self.path, keeps=True):
             self._check_writable()
-            #: Which file it is: one that is deleted or replaced under our hands keeps nothing.
+            #: Identity of the open file: after a deletion or replacement, further writes would be lost.
             self._file = _file_of(self.path)
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
             tables = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
@@ -130,25 +130,25 @@ class LedgerStore:
                 raise InputError(
                     "no ledger of this version of yarnfair", where=str(self.path), hint="give another file"
                 )
-            # An answer once given must outlive the machine's power, too.
+            # A committed answer must survive a power failure too.
             self._db.execute("PRAGMA synchronous=FULL")
             bad = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
             if bad != "ok":
                 raise sqlite3.DatabaseError(bad)
 
     def _check_writable(self) -> None:
-        """SQLite opens a file that may not be written without a word, and says so at the first write."""
+        """Raise if the file is not writable; SQLite would open it without an error and fail at the first write."""
         with self._db:
             self._db.execute("BEGIN IMMEDIATE")
 
     def document(self, name: str) -> Any:
-        """A named document, None if there is none."""
+        """Return a named document; None if there is none."""
         with _errors(self.path):
             row = self._db.execute("SELECT content FROM documents WHERE name = ?", (name,)).fetchone()
         return None if row is None else json.loads(row[0])
 
     def accounts(self) -> RmAccounts:
-        """The accounts as they were last kept."""
+        """Return the stored accounts."""
         with _errors(self.path):
             apps = {row[0]: _account(row) for row in self._db.execute("SELECT * FROM apps")}
             queues = {
@@ -165,9 +165,9 @@ class LedgerStore:
         documents: Mapping[str, Any] | None = None,
         decision: Mapping[str, Any] | None = None,
     ) -> None:
-        """Keeps all of this or nothing. ``accounts``: what changed in them since they were last kept.
+        """Store everything in one transaction. ``accounts``: only changes since the last commit are written.
 
-        Raises StoreFull when it could not be written; nothing of it was, and the caller may try again later.
+        Raises StoreFull if that fails; nothing was stored then, and the caller may try again later.
         """
         self._check_there()
         try:
@@ -199,18 +199,18 @@ class LedgerStore:
             return 0
 
     def _see_generation(self, generation: int) -> None:
-        """Tell of a generation beside the ledger, where a copy of the ledger alone does not bring back an older one."""
+        """Record a generation in the lock file, which is not replaced when a copy of the ledger is restored."""
         if generation <= self.seen_generation:
             return
         self.seen_generation = generation
         said = json.dumps({"identity": self.identity, "generation": generation}).encode()
-        # Whoever cannot write it has the lease beside the scheduler's file.
+        # If the lock file cannot be written, the lease beside the scheduler's file has the generation.
         with contextlib.suppress(OSError):
             os.pwrite(self._lock, said + b"\n", 0)
             os.ftruncate(self._lock, len(said) + 1)
 
     def _check_there(self) -> None:
-        """Raises StoreFull where the file that is open is no longer the one at the path."""
+        """Raise StoreFull if the open file is no longer the one at the path."""
         now = _file_of(self.path)
         if now != self._file:
             what = "deleted" if now is None else "replaced by another file"
@@ -238,7 +238,7 @@ class LedgerStore:
         self._db.execute(_KEEP_DOCUMENT, ("looked_s", _text(accounts.looked_s)))
 
 
-#: What the columns of an application hold, in their order, but for its id and the two of `behind`.
+#: Attributes stored in an application's columns, in order, except its ID and the two columns of `behind`.
 _kept_of = attrgetter(
     *("queue", "memory_mb_s", "vcore_s", "moved_s", "held.memory_mb", "held.vcores", "final"),
     *("fallen_s", "lost_from_s", "lost_held.memory_mb", "lost_held.vcores", "started_s"),
@@ -246,7 +246,7 @@ _kept_of = attrgetter(
 
 
 def _account(row: Sequence[Any]) -> AppAccount:
-    """The reverse of `_kept_of`, of a whole row."""
+    """Convert a complete row to an account; the inverse of `_kept_of`."""
     _, queue, memory_mb_s, vcore_s, moved_s, held_mb, held_vcores, final, fallen_s, lost_from_s, *more = row
     *lost_held, started_s, behind_mb_s, behind_vcore_s = more
     account = AppAccount(queue, memory_mb_s, vcore_s, moved_s, Resource(held_mb, held_vcores), bool(final))
@@ -256,13 +256,13 @@ def _account(row: Sequence[Any]) -> AppAccount:
 
 
 def copy_ledger(source: Path, target: Path) -> None:
-    """A copy of a ledger, which somebody else may be writing, as of one moment. InputError."""
+    """Copy a ledger consistently while somebody else may be writing it. Raises InputError."""
     with _reader(source) as db, _errors(source), contextlib.closing(sqlite3.connect(target)) as copy:
         db.backup(copy)
 
 
 def is_in_use(path: Path) -> bool:
-    """Whether a controller is at work with a ledger, as far as its lock can be looked at."""
+    """Whether a controller is using a ledger, as far as its lock can be read."""
     try:
         handle = os.open(path.with_name(path.name + ".lock"), os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -277,20 +277,20 @@ def is_in_use(path: Path) -> bool:
 
 
 def write_document(path: Path, name: str, content: Any) -> None:
-    """Keeps a named document in a ledger that is there, and that a controller may be working with. InputError."""
+    """Store a named document in an existing ledger, even while a controller is using it. Raises InputError."""
     with contextlib.closing(_connect(path)) as db, _errors(path):
         db.execute(_KEEP_DOCUMENT, (name, _text(content)))
 
 
 def read_documents(path: Path, names: Sequence[str]) -> dict[str, Any]:
-    """Named documents of a ledger that somebody else may be writing, as of one moment (None: there is none)."""
+    """Read named documents consistently while somebody else may be writing the ledger (None: there is none)."""
     with _reader(path) as db:
         rows = dict(db.execute(f"SELECT * FROM documents WHERE name IN ({','.join('?' * len(names))})", list(names)))
     return {name: json.loads(rows[name]) if name in rows else None for name in names}
 
 
 def read_decisions(path: Path, *, most: int = 100) -> list[dict[str, Any]]:
-    """The latest decisions, oldest first."""
+    """Read the latest decisions, oldest first."""
     with _reader(path) as db:
         rows = db.execute("SELECT content FROM decisions ORDER BY number DESC LIMIT ?", (most,)).fetchall()
     return [json.loads(row[0]) for row in reversed(rows)]
@@ -305,10 +305,10 @@ def _reader(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _look_into(path: Path) -> sqlite3.Connection:
-    """A connection that writes nothing into the file.
+    """Open a read-only connection.
 
-    SQLite wants to make files beside a ledger that has a write-ahead log. Who may not do that in its folder can read it
-    as a file that nobody changes, which it is while there is no log: a controller that is at work has one.
+    SQLite creates files beside a ledger that has a write-ahead log. A reader without permission for that opens the
+    ledger as immutable. This is correct while there is no log, and a running controller always has one.
     """
     address = f"{path.resolve().as_uri()}?mode=ro"
     db = sqlite3.connect(address, uri=True)
@@ -332,7 +332,10 @@ _OTHER_FILE = "give the `ledger` of the controller's configuration"
 
 @contextlib.contextmanager
 def _errors(path: Path, *, keeps: bool = False) -> Iterator[None]:
-    """``keeps``: whoever writes into the ledger waits for one that may not be written, as for a full one."""
+    """Convert errors. ``keeps``: the caller writes the ledger.
+
+    For a writer, a ledger that is not writable is treated like a full disk, because waiting may help.
+    """
     try:
         yield
     except (sqlite3.Error, ValueError, TypeError) as error:
@@ -344,27 +347,27 @@ def _errors(path: Path, *, keeps: bool = False) -> Iterator[None]:
 
 
 def _disk_fails(error: Exception) -> bool:
-    """Whether a ledger's disk is full or broken: nothing is wrong with the ledger itself."""
-    # SQLite's extended codes have the plain one in their lowest byte.
+    """Whether the ledger's disk is full or broken, while the ledger itself is intact."""
+    # The lowest byte of SQLite's extended codes is the basic code.
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     full = code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
     return full or getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
 def _not_allowed(error: Exception) -> bool:
-    """Whether a file may not be written: its disk is mounted read-only, or it is another user's."""
+    """Whether a file is not writable, because its disk is read-only or it is another user's."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     refused = code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
     return refused or getattr(error, "errno", None) in (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def _read_only(error: Exception) -> bool:
-    """Whether a ledger that could be opened may not be written."""
+    """Whether a ledger that could be opened is not writable."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_READONLY
 
 
 def _file_of(path: Path) -> tuple[int, int] | None:
-    """Which file stands at a path (None: none)."""
+    """Return the device and inode of the file at a path (None: there is no file)."""
     try:
         found = os.stat(path)
     except OSError:
@@ -373,7 +376,10 @@ def _file_of(path: Path) -> tuple[int, int] | None:
 
 
 def _hint(error: Exception) -> str:
-    """What to do about an error. A ledger is moved away only when it is damaged: what it has counted is gone then."""
+    """Return advice on an error.
+
+    Only for a damaged ledger is the advice to move it away, because that loses its accounts.
+    """
     if not isinstance(error, sqlite3.OperationalError):
         return "move it away to begin a new one"
     text = str(error)
@@ -386,12 +392,12 @@ def _hint(error: Exception) -> str:
 
 def _connect(path: Path, *, keeps: bool = False) -> sqlite3.Connection:
     with _errors(path, keeps=keeps):
-        # The controller's thread makes it, its main thread may close it: never both at a time.
+        # The controller's thread creates the connection and its main thread may close it, but never at the same time.
         return sqlite3.connect(path, isolation_level=None, timeout=10.0, check_same_thread=False)
 
 
 def _lock(path: Path) -> int:
-    """An exclusive lock beside the file; the system takes it back however the process ends."""
+    """Take an exclusive lock on a file beside the ledger; the system releases it when the process ends in any way."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
