@@ -1,9 +1,11 @@
 """Two calls of the ResourceManager's RPC: ``refreshQueues`` (admin port) and ``getQueueInfo`` (client port).
 
-The first makes the RM read its allocation file at once; the RM answers success even when it could not load the file
-(Hadoop 3.4 logs that and keeps the old queues). So the second is there to read back what took effect: it carries the
-queues' weights, which REST does not show. Sources: resourcemanager_administration_protocol.proto,
-yarn_service_protos.proto, yarn_protos.proto of hadoop-yarn-api 3.4.
+``refreshQueues`` makes the RM reload its allocation file at once. It reports success even if the RM could not load the
+file (Hadoop 3.4 logs the error and keeps the old queues). ``getQueueInfo`` therefore reads back what is in force; its
+answer has the queues' weights, which REST does not show.
+
+Sources: resourcemanager_administration_protocol.proto, yarn_service_protos.proto, yarn_protos.proto of hadoop-yarn-api
+3.4.
 """
 
 from __future__ import annotations
@@ -28,10 +30,10 @@ _CLIENT = "org.apache.hadoop.yarn.api.ApplicationClientProtocolPB"
 
 @dataclass(frozen=True, slots=True)
 class EffectiveQueue:
-    """What took effect for a queue: its weight (a float32, exactly), its steady fair share, its limit of applications.
+    """A queue's settings in force: its weight (an exact float32), steady fair share and limit of applications.
 
-    The message has minimum and maximum shares too, but 3.4.2 writes the maximum's vcores over the minimum's: read those
-    by REST.
+    The message also has minimum and maximum shares, but 3.4.2 overwrites the minimum's vcores with the maximum's; read
+    those over REST.
     """
 
     path: str
@@ -42,18 +44,18 @@ class EffectiveQueue:
 
 
 def refresh_queues(address: RpcAddress, *, user: str, timeout_s: float = 10.0, login: Login | None = None) -> None:
-    """Makes the RM at `address` (its admin port) read its allocation file again, as ``rmadmin -refreshQueues`` does.
+    """Make the RM at `address` (its admin port) reload its allocation file, like ``rmadmin -refreshQueues``.
 
-    That this returns does not say that the file was loaded: see `effective_queues`. Raises Unreachable, NoActiveRm,
-    Refused (the user may not; the RM's own exception) or BadAnswer.
+    Success does not mean that the file was loaded: see `effective_queues`. Raises Unreachable, NoActiveRm, Refused (no
+    permission, or the RM's own exception) or BadAnswer.
     """
     rpc.call(address, _ADMIN, "refreshQueues", user=user, timeout_s=timeout_s, login=login)
 
 
 def groups_of(user: str, address: RpcAddress, *, as_user: str, login: Login | None, timeout_s: float) -> list[str]:
-    """The groups that the RM at `address` (its admin port) knows of a user. It changes nothing.
+    """Return the groups that the RM at `address` (its admin port) knows for a user; changes nothing.
 
-    Refused to who may not administer (an RM of 3.4 checks it as it checks `refreshQueues`).
+    Raises Refused without administrator permission (an RM of 3.4 checks it as for `refreshQueues`).
     """
     request = rpc.field(1, user)
     answer = rpc.call(address, _ADMIN, "getGroupsForUser", request, user=as_user, timeout_s=timeout_s, login=login)
@@ -71,7 +73,7 @@ def effective_queues(
     timeout_s: float = 10.0,
     login: Login | None = None,
 ) -> dict[str, EffectiveQueue]:
-    """What the RM at `address` (its client port) has for `queue` and all below, by full path, parents first."""
+    """Return the RM's settings in force (client port) for `queue` and its descendants, by path, parents first."""
     request = rpc.field(1, queue) + rpc.field(2, 0) + rpc.field(3, 1) + rpc.field(4, 1)
     answer = rpc.call(address, _CLIENT, "getQueueInfo", request, user=user, timeout_s=timeout_s, login=login)
     where = f"{address} getQueueInfo"
@@ -115,7 +117,7 @@ def _settings(message: bytes, parent: str | None) -> tuple[EffectiveQueue, list[
 def differing(
     wanted: Mapping[str, float], has: Mapping[str, float], what: str, same: Callable[[float, float], bool]
 ) -> dict[str, str]:
-    """Queue -> what is wrong, for each of which the RM has another figure than wanted. ``what``: how it is called."""
+    """Return the queues whose figure in the RM differs from the wanted one. ``what``: name of the figure."""
     wrong = {}
     for path, value in wanted.items():
         if path not in has:
@@ -126,7 +128,7 @@ def differing(
 
 
 def weights_differ(wanted: Mapping[str, float], effective: Mapping[str, EffectiveQueue]) -> dict[str, str]:
-    """`differing` weights; empty: all took effect. Compared as float32, which is what the RM keeps."""
+    """Return `differing` weights; empty if all are in force. Compared as float32, as stored by the RM."""
 
     def same(weight: float, has: float) -> bool:
         return math.isfinite(weight) and float32(weight) == has

@@ -1,9 +1,9 @@
-"""What a ResourceManager's REST answers say, as frozen dataclasses, and the checks on the way there.
+"""A ResourceManager's REST answers as frozen dataclasses, and the validation of the answers. No I/O.
 
-Memory is MiB, times are milliseconds of the RM's clock, accumulated resources MiB-seconds and vcore-seconds: as YARN
-gives them. A field that we use and that is missing or of the wrong type is a BadAnswer that names it; fields that we do
-not use may hold anything (a real RM writes NaN for shares of an empty cluster). One application that makes no sense
-does not spoil the list of all. No I/O here.
+Units are YARN's: memory in MiB, times in milliseconds of the RM's clock, accumulated resources in MiB-seconds and
+vcore-seconds. A missing or mistyped field that is needed raises BadAnswer with its name. Unused fields may hold
+anything (a real RM writes NaN for shares of an empty cluster). A single invalid application does not invalidate the
+list.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from harness.yarn.json_stream import Rest, members
 
 T = TypeVar("T")
 
-#: The release of Hadoop that facts are of where none is said.
+#: The Hadoop release that is assumed if none is given.
 HADOOP = (3, 4)
 _LONG = 2**63
 APPLICATION_ID = re.compile(r"application_\d{1,19}_\d{4,19}", re.ASCII)
-#: States in which an application holds or wants nothing any more.
+#: States of applications that no longer hold or request resources.
 FINAL_STATES = frozenset({"FINISHED", "FAILED", "KILLED"})
 _REQUIRED: Any = object()
-#: Of what an application says of its end so many characters are kept: a list may have thousands of stack traces.
+#: Maximum length of the diagnostics kept per application: a list may have thousands of stack traces.
 _MOST_DIAGNOSTICS = 8000
 
 
@@ -42,7 +42,7 @@ class Fields:
 
     @property
     def where(self) -> str:
-        """Whose answer it is."""
+        """The source of the answer."""
         return self._where
 
     def _bad(self, name: str, value: Any, wanted: str) -> BadAnswer:
@@ -55,10 +55,10 @@ class Fields:
         return value
 
     def integer(self, name: str, default: Any = _REQUIRED, *, least: int = -_LONG) -> int:
-        """A whole number of Java's long range, not below `least`."""
+        """Read an integer of Java's long range, not below `least`."""
         value = self._value.get(name, default)
         if type(value) is int and least <= value < _LONG:
-            return value  # as nearly always: lists of applications are long
+            return value  # the usual case, kept fast because lists of applications are long
         value = self._get(name, default)
         if not isinstance(value, int) or isinstance(value, bool) or not -_LONG <= value < _LONG:
             raise self._bad(name, value, "a whole number")
@@ -77,10 +77,10 @@ class Fields:
         return self.integer(name)
 
     def count(self, name: str, default: Any = _REQUIRED) -> int:
-        """Return a non-negative integer.
+        """Read an integer that cannot be negative; a negative one counts as 0.
 
-        -1 counts as 0: it is Java's value for "not known" or "no longer", and an RM whose clock was set back computes
-        negative lengths of time until that has passed.
+        Java's -1 means "not known" or "no longer", and an RM whose clock was set back computes negative durations until
+        that time has passed.
         """
         value = self._value.get(name, default)
         if type(value) is int and 0 <= value < _LONG:
@@ -88,7 +88,7 @@ class Fields:
         return max(0, self.integer(name, default))
 
     def length(self, name: str, default: Any) -> Any:
-        """A whole number from 0 up, or the default where it is missing."""
+        """Read a non-negative integer; the default if it is missing."""
         return self.integer(name, default, least=0)
 
     def number(self, name: str, default: Any = _REQUIRED) -> float:
@@ -96,7 +96,7 @@ class Fields:
         value = self._get(name, default)
         try:
             found = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
-        except OverflowError:  # JSON's whole numbers have no end
+        except OverflowError:  # JSON integers are unbounded
             found = math.inf
         if not math.isfinite(found):
             raise self._bad(name, value, "a finite number")
@@ -115,12 +115,12 @@ class Fields:
         return well_formed(value)
 
     def spare_text(self, name: str) -> str:
-        """A text that no decision stands on: "" for what is none."""
+        """Read a text that no decision depends on; "" if it is invalid."""
         value = self._value.get(name, "")
         return value if type(value) is str and value.isascii() else _spare(self.text, name, "")
 
     def spare_count(self, name: str) -> int:
-        """A count that no decision stands on: 0 for what is none."""
+        """Read a count that no decision depends on; 0 if it is invalid."""
         value = self._value.get(name, 0)
         return value if type(value) is int and 0 <= value < _LONG else _spare(self.count, name, 0)
 
@@ -128,42 +128,43 @@ class Fields:
         return name in self._value
 
     def flag(self, name: str, default: Any = _REQUIRED) -> bool:
-        """Return a Boolean."""
+        """Read a boolean."""
         value = self._get(name, default)
         if not isinstance(value, bool):
             raise self._bad(name, value, "true or false")
         return value
 
     def object(self, name: str) -> Fields:
-        """The object of that name."""
+        """Read the nested object of that name."""
         return Fields(self._get(name, _REQUIRED), self._where, f"{self._path}.{name}")
 
     def resource(self, name: str) -> Resource:
-        """Hadoop's ResourceInfo. Below 0 (a node over-committed, a reservation given back late) stays as it is."""
+        """Read Hadoop's ResourceInfo. Negative amounts (over-committed node, late unreserve) are kept."""
         value = self._value.get(name)
         if type(value) is dict:
             memory, vcores = value.get("memory"), value.get("vCores")
             if type(memory) is int and type(vcores) is int and -_LONG <= memory < _LONG and -_LONG <= vcores < _LONG:
-                return Resource(memory, vcores)  # as nearly always: a queue has nine of them
+                return Resource(memory, vcores)  # the usual case, kept fast because a queue has nine of them
         inner = self.object(name)
         return Resource(inner.integer("memory"), inner.integer("vCores"))
 
     def objects(self, name: str, item: str, default: Any = None) -> Iterator[Fields]:
-        """The members of ``{name: {item: [...]}}``. Jersey writes null, {}, "" or nothing for none, an object for one.
+        """Iterate over the members of ``{name: {item: [...]}}``.
 
-        ``default``: as in `integer`, where an answer without the name is none.
+        For no members Jersey writes null, {}, "" or nothing, for one member the bare object. For ``default`` see
+        `integer`; if it is required, an answer without the name is invalid.
         """
         for path, value in self.members(name, item, default):
             yield Fields(value, self._where, path)
 
     def objects_of(self, name: str) -> Iterator[Fields]:
-        """The members of ``{name: [...]}``."""
+        """Iterate over the members of ``{name: [...]}``."""
         found = self._get(name, None)
         for index, value in enumerate(found if isinstance(found, list) else [] if found is None else [found]):
             yield Fields(value, self._where, f"{self._path}.{name}[{index}]")
 
     def members(self, name: str, item: str, default: Any = None) -> Iterator[tuple[str, Any]]:
-        """As `objects`: the path to each member and the member, whatever it is."""
+        """Iterate like `objects`, over pairs of a member's path and its unvalidated value."""
         outer = self._get(name, default)
         if outer is None or outer == "":
             return
@@ -185,31 +186,31 @@ def _kind(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ClusterInfo:
-    """Which ResourceManager this is. `id` changes with each start of an RM that does not recover its state."""
+    """Identity of a ResourceManager. `id` changes with each start of an RM that does not recover its state."""
 
     id: int
     started_on_ms: int
     state: str
     ha_state: str
     version: str
-    #: What its clock showed when it answered, seconds since 1970, by the ``Date`` header (None: it had none).
+    #: The RM's clock at the answer by the ``Date`` header, seconds since 1970 (None: no header).
     clock_s: float | None = None
 
     @property
     def active(self) -> bool:
-        """Whether it schedules (an RM without high availability says ACTIVE)."""
+        """Whether it is the active RM (an RM without high availability reports ACTIVE)."""
         return self.ha_state == "ACTIVE" and self.state == "STARTED"
 
     @property
     def hadoop(self) -> tuple[int, int]:
-        """Major and minor number of its Hadoop; those of `HADOOP` where it says none."""
+        """Major and minor version of Hadoop; `HADOOP` if it is not reported."""
         found = re.match(r"(\d{1,4})\.(\d{1,4})", self.version)
         return (int(found[1]), int(found[2])) if found else HADOOP
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterMetrics:
-    """The cluster's sums. The RM lets some of them fall below 0 for a moment."""
+    """Totals of the cluster. The RM lets some of them fall below 0 for a moment."""
 
     total: Resource
     allocated: Resource
@@ -238,7 +239,7 @@ class NodeStatus:
 
     @property
     def total(self) -> Resource:
-        """What the node advertises."""
+        """The resources that the node advertises."""
         return self.used + self.available
 
 
@@ -246,9 +247,10 @@ class NodeStatus:
 class AppStatus:
     """An application. `memory_seconds` and `vcore_seconds` are the RM's own accumulated resources.
 
-    `finished_ms` and `launched_ms` are 0 until then, and `master_at` (its node's HTTP address) is empty until the RM
-    has taken the master's container. `elapsed_ms`: from its start until its end, or until now by the RM's own clock
-    (None: the RM does not say it, or its clock was set back). What a finished application holds is 0 (the RM: -1).
+    `finished_ms` and `launched_ms` are 0 until the event. `master_at` (HTTP address of the AM's node) is empty until
+    the RM has registered the AM's container. `elapsed_ms` is the time from start to end, or to now by the RM's own
+    clock (None: not shown, or the RM's clock was set back). The resources of a finished application are 0 (the RM
+    reports -1).
     """
 
     id: str
@@ -280,7 +282,7 @@ class AppStatus:
 
 
 class AppList(list[AppStatus]):
-    """Applications. ``skipped``: those of which the answer made no sense, id (or place in the answer) -> why."""
+    """Applications. ``skipped``: invalid ones, ID (or position in the answer) -> reason."""
 
     def __init__(self, apps: Iterable[AppStatus] = (), skipped: Mapping[str, str] | None = None) -> None:
         super().__init__(apps)
@@ -289,14 +291,14 @@ class AppList(list[AppStatus]):
 
 @dataclass(frozen=True, slots=True)
 class NewApplication:
-    """An id that the RM gave out, and the largest container that it will give."""
+    """An ID allocated by the RM, and the largest container that it allows."""
 
     id: str
     maximum: Resource
 
 
 def cluster_info(document: Any, where: str) -> ClusterInfo:
-    """``/info``."""
+    """Read ``/info``."""
     info = Fields(document, where, "answer").object("clusterInfo")
     return ClusterInfo(
         id=info.integer("id", least=0),
@@ -308,7 +310,7 @@ def cluster_info(document: Any, where: str) -> ClusterInfo:
 
 
 def properties(document: Any, url: str, *, defaults: bool = True) -> dict[str, str]:
-    """``/conf``: property -> value; with Hadoop's defaults, or without those."""
+    """Read ``/conf``: property -> value, with or without Hadoop's defaults."""
     found = document.get("properties") if isinstance(document, dict) else None
     if not isinstance(found, list):
         raise BadAnswer(f"{url} has no properties", where=url)
@@ -321,7 +323,7 @@ def properties(document: Any, url: str, *, defaults: bool = True) -> dict[str, s
 
 
 def cluster_metrics(document: Any, where: str) -> ClusterMetrics:
-    """``/metrics``."""
+    """Read ``/metrics``."""
     sums = Fields(document, where, "answer").object("clusterMetrics")
 
     def pair(name: str) -> Resource:
@@ -341,7 +343,7 @@ def cluster_metrics(document: Any, where: str) -> ClusterMetrics:
 
 
 def nodes(document: Any, where: str) -> list[NodeStatus]:
-    """``/nodes``, by id."""
+    """Read ``/nodes``, sorted by ID."""
     found = [
         NodeStatus(
             id=node.text("id"),
@@ -359,22 +361,22 @@ def nodes(document: Any, where: str) -> list[NodeStatus]:
     return sorted(found, key=lambda node: node.id)
 
 
-#: Applications that have ended, by id: what an RM said of each, and what that means.
+#: Ended applications by ID: the RM's raw entry, and the application parsed from it.
 Ended = dict[str, tuple[Any, AppStatus]]
 
 
 def apps(document: Any, where: str, ended: Ended | None = None) -> AppList:
-    """``/apps``, of the document as a whole: see `apps_of`."""
+    """Read ``/apps`` from a complete document: see `apps_of`."""
     return apps_of(Fields(document, where, "answer").members("apps", "app", _REQUIRED), where, ended)
 
 
 def read_apps(chunks: Iterable[bytes], where: str, ended: Ended | None = None) -> AppList:
-    """``/apps``, of the document's bytes as they come: the list is never held as a whole."""
+    """Read ``/apps`` from a stream of bytes, without holding the whole list in memory."""
 
     def shown() -> Iterator[tuple[str, Any]]:
         for count, one in enumerate(members(chunks, "apps", "app", where)):
             if isinstance(one, Rest):
-                # Other shapes, and what is missing.
+                # Other shapes, and a missing list.
                 yield from Fields(one.document, where, "answer").members("apps", "app", _REQUIRED)
                 return
             yield f"answer.apps.app[{count}]", one
@@ -383,14 +385,11 @@ def read_apps(chunks: Iterable[bytes], where: str, ended: Ended | None = None) -
 
 
 def apps_of(shown: Iterable[tuple[str, Any]], where: str, ended: Ended | None = None) -> AppList:
-    """The applications of ``/apps``, by id (which is the order of submission within one RM's life).
+    """Return the applications of ``/apps``, sorted by ID (the order of submission to one RM).
 
-    ``shown``: the path to each one in the answer, and what stands there.
-
-    ``ended``: of the answer before, to which an ended application is equal as a rule; it is brought up to this one.
-
-    An application that makes no sense is passed over; BadAnswer where all of them do, and where the answer has no
-    ``apps`` at all (an RM without applications says null or {} there).
+    ``shown``: path in the answer and raw value of each application. ``ended``: ended applications of the previous
+    answer, reused where unchanged and updated to this answer. An invalid application is skipped. Raises BadAnswer if
+    all of them are invalid, or if the answer has no ``apps`` (an RM without applications writes null or {}).
     """
     found: list[AppStatus] = []
     skipped: dict[str, str] = {}
@@ -417,7 +416,7 @@ def apps_of(shown: Iterable[tuple[str, Any]], where: str, ended: Ended | None = 
 
 @functools.lru_cache(1 << 14)
 def _submitted(identity: str) -> tuple[int, ...]:
-    """An application's place in the order of submission."""
+    """Return the sort key for the order of submission."""
     return tuple(int(part) for part in identity.split("_")[1:])
 
 
@@ -428,7 +427,7 @@ def _known(value: Any, known: Ended) -> AppStatus | None:
 
 
 def app(document: Any, where: str) -> AppStatus:
-    """``/apps/{id}``."""
+    """Read ``/apps/{id}``."""
     return _app(Fields(document, where, "answer").object("app"), where)
 
 
@@ -466,7 +465,7 @@ def _tags(text: str) -> frozenset[str]:
 
 
 def possible_queue(name: str, where: str) -> str:
-    """A queue's name or path as it is; BadAnswer for what no scheduler takes as one."""
+    """Return a queue's name or path unchanged; BadAnswer if no scheduler accepts it."""
     if not _can_be_a_queue(name):
         raise BadAnswer(f"{name[:60]!r} is not a queue", where=where)
     return name
@@ -478,7 +477,7 @@ def _can_be_a_queue(name: str) -> bool:
 
 
 def _spare(read: Callable[[str, T], T], name: str, default: T) -> T:
-    """A field that no decision stands on: the default also for what it should not be."""
+    """Read a field that no decision depends on; the default if it is invalid."""
     try:
         return read(name, default)
     except BadAnswer:
@@ -486,17 +485,17 @@ def _spare(read: Callable[[str, T], T], name: str, default: T) -> T:
 
 
 def app_state(document: Any, where: str) -> str:
-    """``/apps/{id}/state``."""
+    """Read ``/apps/{id}/state``."""
     return Fields(document, where, "answer").text("state")
 
 
 def app_queue(document: Any, where: str) -> str:
-    """``/apps/{id}/queue``."""
+    """Read ``/apps/{id}/queue``."""
     return Fields(document, where, "answer").text("queue")
 
 
 def new_application(document: Any, where: str) -> NewApplication:
-    """``POST /apps/new-application``."""
+    """Read the answer to ``POST /apps/new-application``."""
     fields = Fields(document, where, "answer")
     identity = fields.text("application-id")
     if not APPLICATION_ID.fullmatch(identity):

@@ -1,5 +1,4 @@
-"""The Capacity Scheduler's configuration on a real ResourceManager: properties, queues, where they are kept, traps.
+"""The Capacity Scheduler's configuration on a real ResourceManager: properties, queues, storage, traps.
 
-What a queue's capacity becomes is decided elsewhere (``harness.control``); how the scheduler decides with it is
-``harness.sim.capacity``'s business.
+``harness.control`` decides the capacities of queues; ``harness.sim.capacity`` simulates how the scheduler uses them.
 """

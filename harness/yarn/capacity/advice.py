@@ -1,6 +1,6 @@
-"""What a Capacity Scheduler's configuration says and the RM does, and what nobody can have meant.
+"""Settings of a Capacity Scheduler's configuration that the RM accepts but nobody can have meant.
 
-Applications are rejected or wait, or a setting has no effect. Facts are those of Hadoop 3.4.2 and 3.5.0
+They cause applications to be rejected or to wait, or have no effect. Facts are those of Hadoop 3.4.2 and 3.5.0
 (AbstractLeafQueue, AbstractParentQueue, CSMappingPlacementRule, YarnAuthorizationProvider).
 """
 
@@ -20,15 +20,15 @@ _DEFAULT_MAX = {"mb": 8192.0, "vcores": 4.0}
 
 
 class _Places(Protocol):
-    """Where findings go: the check of the file."""
+    """Receives findings: the check of the file."""
 
     def spot(self, key: str, queue: str | None = None) -> Spot | None:
-        """The property of this name; None where there is none."""
+        """Return the position of the property of this name; None if it is not set."""
         ...
 
 
 def find_traps(check: _Places, root: Node, loader: Loader) -> None:
-    """Report the traps of a configuration; of queues whose values could not be read nothing is said."""
+    """Report the traps of a configuration, except for queues whose values could not be read."""
     found = _Traps(check, root, loader)
     for look in (
         found.priorities,
@@ -51,16 +51,16 @@ class _Traps:
     def __init__(self, check: _Places, root: Node, loader: Loader) -> None:
         self.check, self.root, self.loader = check, root, loader
         self.nodes = list(root.tree())
-        #: Properties that are refused: what follows from them is not said besides.
+        #: Refused properties; consequences of a refusal are not reported again.
         self.refused = {refusal.key for refusal in loader.refusals}
         self._totals: dict[tuple[str, str], float] = {}
-        #: Queues of which it is said that they take no application.
+        #: Queues already reported to accept no application.
         self.rejecting: set[str] = set()
 
     def report(
         self, key: str, queue: str | None, code: str, what: str, hint: str, *, near: str = "root.queues"
     ) -> None:
-        """A finding at a property; at another one where that is not set."""
+        """Report a finding at a property, or at ``near`` if the property is not set."""
         spot = self.check.spot(key, queue) or self.check.spot(near, queue)
         if spot is not None:
             spot.report(code, what, hint)
@@ -126,7 +126,7 @@ class _Traps:
     # ---- shares
 
     def _share(self, node: Node, label: str = "") -> float | None:
-        """A queue's share of the cluster; None where it depends on the cluster's size, or could not be read."""
+        """Return a queue's share of the cluster; None if it depends on the cluster's size, or could not be read."""
         share = 1.0
         at = node
         while at.parent is not None:
@@ -143,7 +143,7 @@ class _Traps:
         return share
 
     def _total_weight(self, parent: Node, label: str) -> float:
-        """The sum of its children's weights, computed once."""
+        """Return the sum of the children's weights, cached."""
         key = (parent.path, label)
         if key not in self._totals:
             self._totals[key] = sum(max(0.0, child.weight.get(label, -1.0)) for child in parent.children)

@@ -1,7 +1,8 @@
-"""Capacities in absolute resources and as vectors, as Hadoop reads their text.
+"""Capacities as absolute resources and as vectors, parsed like Hadoop parses them.
 
-``[memory=8192,vcores=8]`` is read twice: by ``CapacitySchedulerConfiguration`` as absolute resources, and by
-``QueueCapacityConfigParser`` as a vector, whose parts may be weights and percentages. Both throw on different texts.
+Hadoop parses ``[memory=8192,vcores=8]`` twice: ``CapacitySchedulerConfiguration`` as absolute resources, and
+``QueueCapacityConfigParser`` as a vector, whose parts may also be weights and percentages. The two throw on different
+texts.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from harness.model.queues import JAVA_LONG_MAX
 from harness.yarn.fair.javanum import float32, parse_float, parse_long, split, trim, wrap_int
 
-#: Absolute resources -> amount; a missing name is 0.
+#: Absolute resources: resource name -> amount; a missing name counts as 0.
 Amounts = Mapping[str, int]
 MEMORY, VCORES = "memory-mb", "vcores"
 
@@ -21,7 +22,7 @@ _ABSOLUTE = re.compile(r"\[[\w.,\-_= /]+\]\n?", re.ASCII)
 _VECTOR_PART = re.compile(r"[\w.,\-_% /]+", re.ASCII)
 _UNIFORM = re.compile(r"([0-9.]+)(.*)")
 _THOUSANDS = ("", "k", "M", "G", "T", "P")
-#: Unit -> (numerator, denominator) to the plain number (UnitsConversionUtil).
+#: Unit -> (numerator, denominator) of the conversion to the plain number (UnitsConversionUtil).
 UNITS: dict[str, tuple[int, int]] = {
     "p": (1, 1000**4),
     "n": (1, 1000**3),
@@ -33,30 +34,30 @@ UNITS: dict[str, tuple[int, int]] = {
 
 
 def is_absolute(text: str | None) -> bool:
-    """Whether Hadoop takes a capacity for absolute resources."""
+    """Whether Hadoop parses a capacity as absolute resources."""
     return text is not None and _ABSOLUTE.fullmatch(text) is not None
 
 
 def is_vector(text: str | None) -> bool:
-    """Whether Hadoop takes a capacity for a vector, whatever its parts are (``isCapacityVectorFormat``)."""
+    """Whether Hadoop parses a capacity as a vector, regardless of its parts (``isCapacityVectorFormat``)."""
     inner = _inside((text or "").replace(" ", ""))
     if inner is None:
         return False
     parts = inner.split("=")
     if len(parts) < 2 or any(_VECTOR_PART.fullmatch(part) is None for part in parts):
         return False
-    # Between two equals signs stand the end of one part and the beginning of the next.
+    # The text between two equals signs is the value of one part and the name of the next.
     return all(len(part) > 1 for part in parts[1:-1])
 
 
 def _inside(text: str) -> str | None:
-    """What is between brackets; None where there are none."""
+    """Return the text between the brackets; None if there are none."""
     text = text.removesuffix("\n")
     return text[1:-1] if len(text) > 2 and text.startswith("[") and text.endswith("]") else None
 
 
 def convert(value: int, unit: str, target: str) -> int:
-    """``UnitsConversionUtil.convert``. Raises ValueError where a long overflows."""
+    """Convert like ``UnitsConversionUtil.convert``. Raises ValueError if a long overflows."""
     if unit == target:
         return value
     (numerator, denominator), (target_numerator, target_denominator) = UNITS[unit], UNITS[target]
@@ -75,12 +76,12 @@ def convert(value: int, unit: str, target: str) -> int:
 
 
 def _divided(value: int, divisor: int) -> int:
-    """Java's integer division, towards zero."""
+    """Divide like Java's integers, towards zero."""
     return -(-value // divisor) if value < 0 else value // divisor
 
 
 def _unit(text: str) -> str:
-    """The letters at a text's end, where it has nothing but letters from some point on (``getUnits``)."""
+    """Return the letters at the end of a text; "" if there are none (``getUnits``)."""
     for index, char in enumerate(text):
         if char.isalpha() and text[index:].isalpha():
             return text[index:]
@@ -88,7 +89,7 @@ def _unit(text: str) -> str:
 
 
 def parse_absolute(text: str | None, types: Collection[str] = ()) -> dict[str, int]:
-    """Absolute resources; empty where the text has none, or no memory.
+    """Parse absolute resources; empty if the text has none, or no memory.
 
     Parameters
     ----------
@@ -116,7 +117,7 @@ def parse_absolute(text: str | None, types: Collection[str] = ()) -> dict[str, i
 
 
 def _pairs(inner: str) -> Iterator[tuple[str, str]]:
-    """``name=value`` parts, as Java's two splits give them; a part without a value is dropped."""
+    """Split into ``name=value`` parts like Java's two splits; a part without a value is dropped."""
     for pair in split(trim(inner), ","):
         pieces = split(pair, "=")
         if len(pieces) > 1:
@@ -124,7 +125,7 @@ def _pairs(inner: str) -> Iterator[tuple[str, str]]:
 
 
 def unread(text: str, types: Collection[str] = ()) -> list[str]:
-    """Parts of absolute resources that Hadoop ignores: of an unknown name or unit, or without a value."""
+    """Return parts of absolute resources that Hadoop ignores: unknown name or unit, or no value."""
     inner = text.strip()[1:-1]
     found = []
     for pair in inner.split(","):
@@ -136,11 +137,11 @@ def unread(text: str, types: Collection[str] = ()) -> list[str]:
 
 
 def vector_kinds(text: str | None, *, root: bool, memory_needed: bool, types: Collection[str] = ()) -> set[str]:
-    """The kinds of a capacity's parts as the vector parser sees them: percentage, absolute, weight.
+    """Return the kinds of a capacity's parts as the vector parser sees them: percentage, absolute, weight.
 
     Parameters
     ----------
-    memory_needed : whether a vector without memory counts as none (Hadoop before 3.5).
+    memory_needed : whether a vector without memory counts as empty (Hadoop before 3.5).
 
     Raises
     ------
@@ -162,7 +163,7 @@ def vector_kinds(text: str | None, *, root: bool, memory_needed: bool, types: Co
 
 
 def vector_weight(text: str | None, *, memory_needed: bool, types: Collection[str] = ()) -> float | None:
-    """The weight of a vector of which every part is the same weight, which also counts in legacy mode; else None."""
+    """Return the weight of a vector whose parts are all the same weight (valid in legacy mode too); else None."""
     if text is None or not is_vector(text):
         return None
     if set(vector_parts(text, memory_needed=memory_needed, types=types).values()) != {"weight"}:
@@ -174,7 +175,7 @@ def vector_weight(text: str | None, *, memory_needed: bool, types: Collection[st
 
 
 def vector_parts(text: str, *, memory_needed: bool, types: Collection[str] = ()) -> dict[str, str]:
-    """Each resource of a vector -> the kind of its part; empty where the whole counts as none.
+    """Return the kind of each resource's part in a vector; empty if the whole vector counts as none.
 
     ``text`` is a vector (`is_vector`). Raises ValueError for a number that Hadoop throws on.
     """
@@ -202,9 +203,9 @@ def vector_parts(text: str, *, memory_needed: bool, types: Collection[str] = ())
 def compare(
     left: Amounts, right: Amounts, *, dominant: bool, cluster: Amounts | None = None, types: Collection[str] = ()
 ) -> int:
-    """``Resources.lessThan`` and its like under one of Hadoop's calculators: -1, 0 or 1.
+    """Compare like ``Resources.lessThan`` and its variants under one of Hadoop's calculators: -1, 0 or 1.
 
-    ``cluster``: its resources; None: no node has registered yet, as when the RM starts.
+    ``cluster``: the cluster's resources; None: no node has registered yet, as when the RM starts.
     """
     names = (MEMORY, VCORES, *types)
     ours, theirs = [left.get(name, 0) for name in names], [right.get(name, 0) for name in names]

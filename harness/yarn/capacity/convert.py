@@ -1,9 +1,9 @@
-"""An allocation file of the Fair Scheduler as properties of the Capacity Scheduler, in weight mode.
+"""Convert a Fair Scheduler's allocation file to properties of the Capacity Scheduler, in weight mode.
 
-As Hadoop's ``yarn fs2cs`` converts (3.4.2, package fair.converter), and where that leaves out or writes what the
-Capacity Scheduler refuses, better (docs/how-to/move-to-the-capacity-scheduler.md has the list). Everything that an
-allocation file can say is carried over or named: in ``changes`` what works otherwise afterwards, in ``lost`` what has
-no counterpart.
+Follows Hadoop's ``yarn fs2cs`` (3.4.2, package fair.converter), with corrections where that omits settings or writes
+settings that the Capacity Scheduler refuses (listed in docs/how-to/move-to-the-capacity-scheduler.md). Every setting of
+an allocation file is either converted or reported: in ``changes`` if it works differently afterwards, in ``lost`` if it
+has no counterpart.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from harness.yarn.fair.manager import queue_tree
 
 DOMINANT = "org.apache.hadoop.yarn.util.resource.DominantResourceCalculator"
 _SCHEDULER = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.{}"
-#: What the Fair Scheduler does not limit: a queue's applications, whatever its weight.
+#: Limit of applications per queue, regardless of its weight; the Fair Scheduler has no such limit.
 MOST_APPS = 10_000
 _ACLS = {
     "aclSubmitApps": "acl_submit_applications",
@@ -50,7 +50,7 @@ _ACLS = {
     "aclListReservations": "acl_list_reservations",
     "aclSubmitReservations": "acl_submit_reservations",
 }
-#: Placement rules of the Fair Scheduler -> policies of mapping rules; those below root name it.
+#: Placement rules of the Fair Scheduler -> policies of mapping rules; those for queues below root name it as parent.
 _POLICIES = {
     "specified": "specified",
     "user": "user",
@@ -58,25 +58,25 @@ _POLICIES = {
     "secondaryGroupExistingQueue": "secondaryGroup",
 }
 _NESTED = {"primaryGroup": "primaryGroupUser", "secondaryGroupExistingQueue": "secondaryGroupUser"}
-#: What Hadoop does without a <queuePlacementPolicy>, unless yarn-site.xml says otherwise.
+#: Hadoop's rules without a <queuePlacementPolicy>, unless yarn-site.xml configures others.
 _USUAL_RULES = (PlacementRule("specified"), PlacementRule("user"))
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a person should know of one queue (None: of the whole cluster) before he moves."""
+    """A remark on the conversion of one queue (None: of the whole cluster)."""
 
     queue: str | None
     what: str
 
     def line(self) -> str:
-        """For a person."""
+        """Describe the remark for a person."""
         return f"queue {self.queue}: {self.what}" if self.queue else self.what
 
 
 @dataclass(slots=True)
 class Conversion:
-    """The properties without their prefix, those of ``yarn-site.xml`` with all of their name, and the notes."""
+    """The properties without their prefix, those of ``yarn-site.xml`` with their full name, and the remarks."""
 
     properties: dict[str, str] = field(default_factory=dict)
     site: dict[str, str] = field(default_factory=dict)
@@ -87,14 +87,14 @@ class Conversion:
 def convert_allocations(
     file: AllocationFile, *, cluster: Resource | None = None, fixed_queues: bool = False
 ) -> Conversion:
-    """The Capacity Scheduler's properties for an allocation file.
+    """Return the Capacity Scheduler's properties for an allocation file.
 
     Parameters
     ----------
-    cluster : its resources, for maxima that are amounts: the Capacity Scheduler has them in per cent.
-    fixed_queues : no queue is made by an application; placement rules place where there is a queue.
+    cluster : the cluster's resources, needed for maxima given as amounts, which become percentages.
+    fixed_queues : applications never create queues; placement rules only use existing queues.
 
-    Raises InputError for a queue whose name the Capacity Scheduler cannot have.
+    Raises InputError for a queue name that the Capacity Scheduler does not support.
     """
     tree = queue_tree(file)
     return _Converter(file, tree, cluster, fixed_queues).convert()
@@ -107,7 +107,7 @@ class _Converter:
         self.dominant = file.default_scheduling_policy == "drf" or any(queue.policy == "drf" for queue in tree)
         self.rules = _USUAL_RULES if file.placement_rules is None else file.placement_rules
         self.creating = not fixed_queues and any(map(self._creates, self.rules))
-        #: Absolute maximum of each queue as a part of the cluster.
+        #: Absolute maximum of each queue, as a part of the cluster.
         self.maxima: dict[str, float] = {}
 
     def change(self, queue: str | None, what: str) -> None:
@@ -182,7 +182,7 @@ class _Converter:
 
     def _am_share(self, share: float, queue: str | None) -> str:
         if abs(share + 1) < 1e-4:
-            # No limit. With 1, as fs2cs has it, one user's masters are held to the queue's share.
+            # No limit. With 1, as fs2cs writes, one user's AMs would be limited to the queue's share.
             return f"{ENOUGH:g}"
         if share != share or share < 0:
             self.change(queue, "its AM share let no ApplicationMaster start; one at a time does now")
@@ -230,7 +230,7 @@ class _Converter:
         say[f"{path}.maximum-capacity"] = self._maximum(queue)
         if queue.leaf:
             say[f"{path}.ordering-policy"] = "fifo" if queue.policy == "fifo" else "fair"
-            # Hadoop's default holds a lone user to the queue's share.
+            # Hadoop's default limits a single user to the queue's share.
             say[f"{path}.user-limit-factor"] = "-1"
             if queue.policy == "fair" and self.dominant:
                 self.change(path, "shares by the dominant resource now, as the whole cluster does")
@@ -259,7 +259,7 @@ class _Converter:
         return _plain(100.0 * part / above)
 
     def _part(self, queue: Queue) -> float:
-        """The queue's maximum as a part of the cluster, 1 where it has none or it cannot be told."""
+        """Return the queue's maximum as a part of the cluster; 1 if it has none or the part is not known."""
         limit = queue.max_limit
         if _unlimited(limit):
             return 1.0
@@ -300,7 +300,7 @@ class _Converter:
 
     def _acls(self, path: str, settings: QueueSettings) -> None:
         for kind, text in settings.acls.items():
-            # Nobody is the default below root; above, everybody.
+            # The default is nobody below root, and everybody for root.
             if text.strip() or path == ROOT:
                 self.out.properties[f"{path}.{_ACLS[kind]}"] = text
 
@@ -342,14 +342,14 @@ class _Converter:
 
     @cached_property
     def _names(self) -> QueueNames:
-        """The queues that are made, as mapping rules may name them."""
+        """The converted queues, as mapping rules may name them."""
         loader = Loader(Settings({PREFIX + key: text for key, text in self.out.properties.items()}))
         root = loader.load()
         assert root is not None, "root.queues is written before"
         return loader.names(root)
 
     def _places(self, rule: PlacementRule, made: dict[str, Any]) -> bool:
-        """Whether Hadoop takes a rule; one that it refuses would keep the RM from starting, and is left out."""
+        """Whether Hadoop accepts a rule; a refused rule would prevent the RM's start, so it is left out."""
         refusals: list[Refused] = []
         check_json(json.dumps({"rules": [made]}), self._names, report=refusals.append)
         for refused in refusals:
@@ -405,7 +405,7 @@ class _Converter:
 
 
 def _plain(value: float) -> str:
-    """The shortest decimal of a float32 without an exponent."""
+    """Format a float32 as its shortest decimal without an exponent."""
     text = weight_text(value)
     return format(float(text), "f") if "e" in text and value >= 1e-6 else format(value, ".12f") if "e" in text else text
 
@@ -429,7 +429,7 @@ def _preemption(queue: Queue) -> tuple[int, int, float]:
 
 
 def render_properties(properties: Mapping[str, str]) -> str:
-    """``capacity-scheduler.xml`` with these properties, whose names lack the prefix."""
+    """Render ``capacity-scheduler.xml`` with these properties, whose names lack the prefix."""
     from harness.model.data import templates
 
     full = {name if name.startswith("yarn.") else PREFIX + name: value for name, value in properties.items()}

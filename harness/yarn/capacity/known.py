@@ -1,7 +1,7 @@
-"""The settings that Hadoop's Capacity Scheduler knows, and what kind of value each has.
+"""The settings that Hadoop's Capacity Scheduler knows, with the type of each value.
 
-Those of 3.4.2 and 3.5.0 (``CapacitySchedulerConfiguration``, ``ReservationSchedulerConfiguration``). A setting that
-is in none of these tables has no effect.
+Covers 3.4.2 and 3.5.0 (``CapacitySchedulerConfiguration``, ``ReservationSchedulerConfiguration``). A setting in none of
+these tables has no effect.
 """
 
 from __future__ import annotations
@@ -100,8 +100,7 @@ QUEUE = {
     "state": TEXT,
     "user-limit-factor": REAL,
 }
-#: Families of settings with a name of the administrator's inside.
-#: Prefixes behind which a queue's settings stand again: for queues that applications make.
+#: Prefixes of template settings, for queues that applications create; a queue's settings follow the prefix.
 TEMPLATES = (
     "leaf-queue-template.",
     "auto-queue-creation-v2.template.",
@@ -117,7 +116,7 @@ _GLOBAL_FAMILIES = re.compile(
     r"|ordering-policy\.priority-utilization\.underutilized-preemption\.[\w-]+"
 )
 _MONITOR = "yarn.resourcemanager.monitor.capacity."
-#: Properties without the scheduler's prefix that it reads from its file as well.
+#: Properties without the scheduler's prefix that it also reads from its file.
 ELSEWHERE = {
     f"{_MONITOR}preemption.{name}": kind
     for name, kind in {
@@ -151,7 +150,7 @@ ELSEWHERE = {
 
 
 def global_kind(name: str) -> str | None:
-    """The kind of one of the scheduler's own settings; None where there is none of this name."""
+    """Return the type of one of the scheduler's own settings; None if there is no such setting."""
     if name in GLOBAL:
         return GLOBAL[name]
     if _GLOBAL_FAMILIES.fullmatch(name):
@@ -160,7 +159,7 @@ def global_kind(name: str) -> str | None:
 
 
 def queue_kind(name: str) -> str | None:
-    """The kind of a queue's setting, templates included; None where there is none of this name."""
+    """Return the type of a queue's setting, templates included; None if there is no such setting."""
     if name in QUEUE:
         return QUEUE[name]
     if found := _LABELLED.fullmatch(name):

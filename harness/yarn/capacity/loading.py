@@ -1,8 +1,8 @@
-"""What Hadoop's Capacity Scheduler refuses in its configuration: every exception of its start and of a refresh.
+"""Everything that Hadoop's Capacity Scheduler refuses in its configuration, at its start and at a refresh.
 
-The order and the arithmetic are those of ``CapacityScheduler.initScheduler``, ``CapacitySchedulerQueueManager``,
-``AbstractCSQueue.setupQueueConfigs`` and what they call, in 3.4.2 and 3.5.0. Where Hadoop stops at the first exception,
-this collects all that are no consequences of others. tests/oracle/test_capacity_loading.py compares both.
+The order and the arithmetic follow ``CapacityScheduler.initScheduler``, ``CapacitySchedulerQueueManager``,
+``AbstractCSQueue.setupQueueConfigs`` and what they call, in 3.4.2 and 3.5.0. Hadoop stops at the first exception; this
+module collects all that are not consequences of others. tests/oracle/test_capacity_loading.py compares both.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _APP_NAMES = _PLACEMENT_RULES + ".app-name"
 _LABELS = "accessible-node-labels"
 _PRIORITY_KEYS = ("user", "group", "max_priority", "default_priority")
 _MAX_ALLOCATION = {MEMORY: ("yarn.scheduler.maximum-allocation-mb", 8192), VCORES: (None, 0)}
-#: Deeper trees are no trees of queues: a guard against a file made to exhaust the reader.
+#: Maximum depth of the queue tree, a guard against files made to exhaust the parser.
 _MOST_DEPTH = 200
 
 When = Literal["start", "refresh"]
@@ -82,7 +82,7 @@ class Refusal:
 
 @dataclass(slots=True)
 class Node:
-    """A queue of the configuration, with what the checks of its children and of other parts need to know."""
+    """A queue of the configuration, with the data that checks of its children and of other parts need."""
 
     path: str
     parent: Node | None
@@ -104,7 +104,7 @@ class Node:
     user_weights: dict[str, float] = field(default_factory=dict)
     max_allocation: dict[str, int] = field(default_factory=dict)
     ordering: str = "utilization"
-    #: A value could not be read: what depends on it is not judged.
+    #: Set if a value could not be read; checks that depend on it are skipped.
     broken: bool = False
 
     @property
@@ -114,7 +114,7 @@ class Node:
 
     @property
     def name(self) -> str:
-        """The last part of its path."""
+        """The last component of its path."""
         return self.path if self.parent is None else self.path[len(self.parent.path) + 1 :]
 
     def tree(self) -> Iterator[Node]:
@@ -125,14 +125,14 @@ class Node:
 
 
 class Loader:
-    """Reads a configuration as the RM does at its start and then at a refresh.
+    """Reads a configuration like the RM at its start and then at a refresh.
 
     Parameters
     ----------
-    settings : the properties of the file, over those of yarn-site.xml.
-    site_known : whether yarn-site.xml is among them; without it, limits of the cluster are not known.
-    release : Hadoop's.
-    cluster : its resources at the refresh, where they are known.
+    settings : the properties of the file, overriding those of yarn-site.xml.
+    site_known : whether yarn-site.xml is included; without it, limits of the cluster are not known.
+    release : Hadoop's release.
+    cluster : the cluster's resources at the refresh, if known.
     """
 
     def __init__(
@@ -155,13 +155,13 @@ class Loader:
         )
 
     def refuse(self, code: str, key: str, queue: str | None, what: str, hint: str, when: When = "start") -> None:
-        """Note a reason; one that was noted already is not repeated."""
+        """Add a refusal, unless the same one was added already."""
         if (code, key, queue, what) not in self._noted:
             self._noted.add((code, key, queue, what))
             self.refusals.append(Refusal(code, key, queue, what, hint, when))
 
     def load(self) -> Node | None:
-        """The queues; None where there is no root. Reasons gather in ``refusals``."""
+        """Return the queue tree; None if there is no root. Refusals are collected in ``refusals``."""
         self._site()
         self._calculator()
         root = self._parse(ROOT, None, 0)
@@ -174,7 +174,7 @@ class Loader:
     # ---- values
 
     def number(self, key: str, default: float, kind: str = "int", queue: str | None = None) -> float | None:
-        """A number as Hadoop's getters read it; None (and a reason, once) for what it throws on."""
+        """Read a number like Hadoop's getters; None (and one refusal) if Hadoop throws on it."""
         if self.settings.raw(key) is None:
             return default
         if key not in self._numbers:
@@ -199,14 +199,14 @@ class Loader:
             return None
 
     def text(self, key: str) -> str | None:
-        """A property's text; None where it is not set, or refers to what is not known."""
+        """Return a property's text; None if it is not set, or refers to an unknown variable."""
         try:
             return self.settings.get(key)
         except ValueError:
             return None
 
     def labelled(self, path: str, label: str, name: str) -> str:
-        """The property of a queue in one partition."""
+        """Return the name of a queue's property in one partition."""
         return f"{path}.{_LABELS}.{label}.{name}" if label else f"{path}.{name}"
 
     # ---- yarn-site.xml and the scheduler as a whole
@@ -281,7 +281,7 @@ class Loader:
 
     @cached_property
     def _labels_of_queues(self) -> dict[str, set[str]]:
-        """Queue -> the partitions of which some property of it speaks (``getConfiguredNodeLabelsByQueue``)."""
+        """Queue -> partitions that its properties mention (``getConfiguredNodeLabelsByQueue``)."""
         found: dict[str, set[str]] = {}
         for key in self.settings.own:
             start = key.find(f"{_LABELS}.")
@@ -379,7 +379,7 @@ class Loader:
                 self._user_limits(node)
 
     def _present(self, *keys: str) -> str:
-        """The first of these properties that is set; the last if none is."""
+        """Return the first of these properties that is set; the last one if none is."""
         return next((key for key in keys if self.settings.raw(key) is not None), keys[-1])
 
     # ---- labels
@@ -432,7 +432,7 @@ class Loader:
                 )
 
     def _inherited_key(self, node: Node, name: str) -> str:
-        """The property that a queue has a value from: its own, or that of a queue above."""
+        """Return the property that a queue inherits a value from: its own, or that of an ancestor."""
         at: Node | None = node
         while at is not None:
             if self.settings.raw(f"{at.path}.{name}") is not None:
@@ -470,13 +470,13 @@ class Loader:
         return text is not None and (is_absolute(text) or text.endswith("w") or is_vector(text))
 
     def _percent(self, node: Node, key: str, label: str, text: str | None, root: bool) -> float | None:
-        """Per cent of the parent; 0 for a weight or absolute resources, None for what Hadoop throws on."""
+        """Return the percentage of the parent; 0 for a weight or absolute resources, None if Hadoop throws."""
         if root:
             return 100.0
         if text is None or self._other_form(text):
             return 0.0
         try:
-            # Labelled ones are trimmed by the getter, others by Float.parseFloat: there is no difference.
+            # Labelled capacities are trimmed by the getter, others by Float.parseFloat; the result is the same.
             value = parse_float(text)
         except ValueError:
             self._unreadable(node, key, text)
@@ -684,7 +684,7 @@ class Loader:
 
     @cached_property
     def _user_settings(self) -> dict[str, list[str]]:
-        """Queue -> its properties that are weights of users."""
+        """Queue -> its properties that set weights of users."""
         found: dict[str, list[str]] = {}
         for key in self.settings.own:
             path, dot, rest = key.partition(".user-settings.")
@@ -824,7 +824,7 @@ class Loader:
                 )
 
     def _managed(self, node: Node) -> None:
-        """A queue that makes leaves from its template (``ManagedParentQueue``)."""
+        """Check a queue that creates leaves from its template (``ManagedParentQueue``)."""
         path = node.path
         template = Node(f"{path}.leaf-queue-template", node, "leaf")
         template.labels = frozenset(self._labels_of_queues.get(template.path, {""}))
@@ -863,7 +863,7 @@ class Loader:
             )
 
     def _is_absolute(self, node: Node) -> bool:
-        """``CapacityConfigType.ABSOLUTE_RESOURCE``."""
+        """Whether the type is ``CapacityConfigType.ABSOLUTE_RESOURCE``."""
         if self.legacy:
             return bool(node.absolute)
         kinds = vector_kinds(
