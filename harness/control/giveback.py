@@ -41,7 +41,7 @@ class Release:
         What is written and in force, for a person.
     failed
         Whether something differs from the administrator's configuration, so that somebody must act.
-    notes
+    notes : tuple
         Minor failures by kind; none of them prevents the administrator's values from being restored.
     prepared
         The document that was written.

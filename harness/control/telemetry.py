@@ -71,6 +71,7 @@ class TickLog:
         self._same_s = -math.inf
 
     def __call__(self, report: TickReport) -> None:
+        """Log a tick's alarms, then its decision."""
         # Log the cause before the action.
         self._tell_alarms(report)
         record = report.record
