@@ -29,8 +29,8 @@ class NoActiveRm(Unreachable):
 class Refused(InputError):
     """The other side answered with an error.
 
-    `status` is the HTTP status (0: the error did not come by HTTP), `exception` the Java exception's class as
-    the other side named it (empty: it named none).
+    `status` is the HTTP status (0: not over HTTP), `exception` the class name of the Java exception as sent by the
+    other side (empty: none sent).
     """
 
     def __init__(
@@ -51,10 +51,10 @@ class BadAnswer(InputError):
     """An answer that cannot be used: cut off, no JSON, wrong types, numbers out of range, too large."""
 
 
-#: Halves of a character that JSON may hold, and no output, path or address can.
+#: Unpaired surrogates, which JSON may contain, but no output, path or address can.
 _LONE = re.compile("[\ud800-\udfff]")
 
 
 def well_formed(text: str) -> str:
-    """A text from outside as one that can be printed and sent: what is half a character is U+FFFD."""
+    """Make external text safe to print and send: unpaired surrogates become U+FFFD."""
     return _LONE.sub("\ufffd", text)

@@ -1,8 +1,8 @@
-"""Where an RM's allocation file lies, and replacing it there whole or not at all; here: in a folder of this machine.
+"""Stores of an RM's allocation file, and their atomic replacement; this module covers local directories.
 
-What the file says is harness.yarn.fair's business, whether the RM took it harness.yarn.rmclient's. Every place
-(harness.yarn.stores has them all) writes a temporary file beside the old one and renames it over: a reader sees the old
-file or the new one, never a part.
+harness.yarn.fair handles the content of the file, and harness.yarn.rmclient whether the RM loaded it. Every store
+(harness.yarn.stores lists them) writes a temporary file beside the old one and renames it, so a reader sees either the
+old file or the new one, never a part.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from harness.base.files import exchange, read_whole
 if TYPE_CHECKING:
     pass
 
-#: A temporary file lies beside its file and is called `.NAME.yarnfair-` and something random.
+#: Part of the name of temporary files: `.NAME.yarnfair-` and a random suffix, beside the file.
 TEMPORARY = ".yarnfair-"
-#: How Linux keeps the POSIX ACL of a file.
+#: Extended attribute in which Linux stores a file's POSIX ACL.
 ACL_ATTRIBUTE = "system.posix_acl_access"
-#: Far beyond any real allocation file (10,000 queues make some 3 MB).
+#: Far larger than any real allocation file (10,000 queues make some 3 MB).
 MAX_BYTES = 64 << 20
 
 
 class FileChanged(InputError):
-    """The file is not the one that was read before: somebody else has written it since."""
+    """The file differs from the one that was read: somebody else has written it since."""
 
 
 def always() -> None:
-    """Nothing keeps a file from being replaced."""
+    """No-op check: the file may be replaced."""
 
 
 class ConfigStore(ABC):
-    """A place where one allocation file lies. `name` is how messages call it."""
+    """A store of one allocation file. Messages refer to it by `name`."""
 
     name: str
 
     @abstractmethod
     def read(self) -> bytes:
-        """The file's bytes. InputError (no such file, no permission, too large) or Unreachable."""
+        """Read the file. Raises InputError (no such file, no permission, too large) or Unreachable."""
 
     @abstractmethod
     def _put(self, data: bytes, still: Callable[[], None] = always) -> None:
@@ -57,11 +57,12 @@ class ConfigStore(ABC):
         """
 
     def write(self, data: bytes, *, before: bytes | None = None, still: Callable[[], None] = always) -> None:
-        """Replaces the file and reads it back.
+        """Replace the file and read it back.
 
-        With `before` only when the file still has those bytes (FileChanged otherwise; where two names cannot be
-        exchanged, between the look and the rename lies a moment). `still` is called just before the file is replaced,
-        and raises where it must not be any more. InputError or Unreachable: then the old file is there, whole.
+        With `before`, replace it only if it still has those bytes; raise FileChanged otherwise. Where two names cannot
+        be exchanged atomically, another writer can slip in between the check and the rename. `still` is called just
+        before the file is replaced, and raises to prevent that. After InputError or Unreachable the old file is in
+        place, complete.
         """
         if len(data) > MAX_BYTES:
             raise InputError(f"{len(data)} bytes are too many for an allocation file", where=self.name)
@@ -70,7 +71,7 @@ class ConfigStore(ABC):
             raise FileChanged("another writer replaced the file at the same moment", where=self.name)
 
     def _put_over(self, data: bytes, before: bytes | None, still: Callable[[], None]) -> None:
-        """`_put`, unless the file has no longer the bytes ``before`` when the new one lies beside it."""
+        """Like `_put`, unless the file no longer has the bytes ``before`` once the temporary file is written."""
 
         def last() -> None:
             if before is not None and self.read() != before:
@@ -87,18 +88,18 @@ class ConfigStore(ABC):
         )
 
     def remove(self) -> None:
-        """Removes the file; nothing happens when there is none. InputError or Unreachable."""
+        """Remove the file; no-op if there is none. Raises InputError or Unreachable."""
         raise NotImplementedError(f"{type(self).__name__} removes nothing")
 
     def clear(self) -> int:
-        """Removes the temporary files that killed writers of this file have left beside it; how many there were.
+        """Remove the temporary files of killed writers; return their number.
 
-        Only for who knows that nobody else is writing it. InputError or Unreachable.
+        Call it only when nobody else is writing the file. Raises InputError or Unreachable.
         """
         return 0
 
     def beside(self, name: str) -> ConfigStore:
-        """Another file in the same folder (where a link leads to)."""
+        """Return the store of another file in the same directory (after resolving links)."""
         raise NotImplementedError(f"{type(self).__name__} knows no folder")
 
     @property
@@ -107,27 +108,27 @@ class ConfigStore(ABC):
         raise NotImplementedError(f"{type(self).__name__} knows no folder")
 
     def close(self) -> None:
-        """Gives connections back."""
+        """Close connections."""
         return
 
 
 def left_by(name: str, file: str) -> bool:
-    """Whether a name in a folder is that of a temporary file of the file with this name."""
+    """Whether a name in a directory is that of a temporary file of the given file."""
     return name.startswith(f".{file}{TEMPORARY}")
 
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """Who may read a file: its owner and group (numbers; of HDFS names), and its mode's permission bits."""
+    """The users who may read a file: its owner and group (numbers; in HDFS names), and its permission bits."""
 
     uid: int | str
     gid: int | str
     mode: int
 
     def lost(self, uid: int | str, gid: int | str, *, owner_in_group: bool = False) -> str:
-        """Who could not read it any more if the same mode came with this owner and group, in words; "": nobody.
+        """Describe who loses read access if the same mode is combined with this owner and group; "" if nobody does.
 
-        ``owner_in_group``: whether the old owner is known to be a member of the new group. Root reads everything.
+        ``owner_in_group``: whether the old owner is known to be a member of the new group. Root can read everything.
         """
         if self.mode & stat.S_IROTH:
             return ""
@@ -140,7 +141,7 @@ class Readers:
 
 
 def unreadable(lost: str, where: str, who: str = "a member of its group", command: str = "chmod o+r") -> InputError:
-    """The error of a file that is not replaced because `lost` could not read the new one."""
+    """Create the error for a file that is not replaced because users would lose read access."""
     return InputError(
         f"not replaced: {lost} could not read the new file (its owner and group cannot be set here)",
         where=where,
@@ -149,7 +150,7 @@ def unreadable(lost: str, where: str, who: str = "a member of its group", comman
 
 
 def _groups_of(uid: int) -> list[int]:
-    """The groups of a user of this machine; none where it is not known here."""
+    """Return the groups of a local user; none if the user is unknown on this machine."""
     try:
         user = pwd.getpwuid(uid)
     except KeyError:
@@ -158,10 +159,10 @@ def _groups_of(uid: int) -> list[int]:
 
 
 def acl_of(path: Path | int) -> bytes | None:
-    """A file's POSIX ACL as Linux keeps it; None where it has none beyond its mode, or no file here can have one."""
+    """Return a file's POSIX ACL in Linux's format; None if it has only its mode, or the file system has no ACLs."""
     try:
         return os.getxattr(path, ACL_ATTRIBUTE)
-    except (OSError, AttributeError):  # no such attribute, not on this file system, not on this system
+    except (OSError, AttributeError):  # no such attribute, or not supported by this file system or operating system
         return None
 
 
@@ -169,14 +170,17 @@ def _set_acl(handle: int, acl: bytes | None) -> None:
     if acl == acl_of(handle):
         return
     if acl is None:
-        # It has one from the folder's default ACL, which the old file did not have.
+        # The new file got an ACL from the directory's default, which the old file did not have.
         os.removexattr(handle, ACL_ATTRIBUTE)
     else:
         os.setxattr(handle, ACL_ATTRIBUTE, acl)
 
 
 def _take_back(temporary: str, target: Path, data: bytes) -> None:
-    """What was in the target's place before ``data`` comes back; if somebody has put another one there, that one."""
+    """Restore what ``data`` has replaced at the target.
+
+    If somebody else has replaced the target meanwhile, that newer content is kept.
+    """
     expected = data
     while True:
         back = read_whole(temporary, MAX_BYTES)
@@ -188,9 +192,10 @@ def _take_back(temporary: str, target: Path, data: bytes) -> None:
 
 @dataclass(frozen=True)
 class LocalStore(ConfigStore):
-    """A file of this machine or of a mounted folder. Mode, owner, group and POSIX ACL stay; a symbolic link stays one.
+    """A file of this machine or of a mounted directory.
 
-    Where owner or group cannot be set and somebody could not read the file afterwards, it is not replaced.
+    Mode, owner, group and POSIX ACL are preserved, and so is a symbolic link. If owner or group cannot be set and
+    somebody would lose read access, the file is not replaced.
     """
 
     path: Path
@@ -207,7 +212,7 @@ class LocalStore(ConfigStore):
 
     def beside(self, name: str) -> LocalStore:
         """Return the store of another file in the same folder."""
-        # Links in a circle have no end; reading says so.
+        # A cycle of links is reported by the next read.
         return LocalStore(Path(os.path.realpath(self.path)).with_name(name))
 
     def is_file(self, path: str) -> bool:
@@ -243,7 +248,7 @@ class LocalStore(ConfigStore):
                 try:
                     old = target.stat()
                 except FileNotFoundError:
-                    # Others are to read it, the RM above all; a temporary file is its owner's only.
+                    # The RM and others must be able to read it; a temporary file is readable by its owner only.
                     os.fchmod(out.fileno(), 0o644)
                 else:
                     self._become(out.fileno(), old, acl_of(target))
@@ -253,7 +258,7 @@ class LocalStore(ConfigStore):
             if before is None or not exchange(temporary, target):
                 os.replace(temporary, target)
             elif read_whole(temporary, MAX_BYTES) != before:
-                # Somebody was faster by less than a write takes: theirs is what stays.
+                # Somebody else wrote the file during this write: keep their content.
                 _take_back(temporary, target, data)
                 raise self._changed()
             folder = os.open(target.parent, os.O_RDONLY)
@@ -262,11 +267,11 @@ class LocalStore(ConfigStore):
             finally:
                 os.close(folder)
         except OSError as error:
-            # A file that is a mount point itself cannot be renamed over.
+            # A file that is a mount point itself cannot be replaced by a rename.
             hint = "mount the folder that holds the file, not the file" if error.errno == 16 else None
             raise InputError(f"cannot be written: {reason(error)}", where=self.name, hint=hint) from None
         finally:
-            # It has its name by now, unless something went wrong.
+            # The temporary file has been renamed, unless something went wrong.
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary)
 
@@ -289,13 +294,13 @@ class LocalStore(ConfigStore):
         return len(left)
 
     def _become(self, handle: int, old: os.stat_result, acl: bytes | None) -> None:
-        """Gives a new file the old one's owner, group, mode and ACL. InputError where somebody could not read it."""
+        """Give a new file the old one's owner, group, mode and ACL. InputError if somebody would lose read access."""
         now = os.fstat(handle)
         if (now.st_uid, now.st_gid) != (old.st_uid, old.st_gid):
             try:
                 os.fchown(handle, old.st_uid, old.st_gid)
             except OSError:
-                # Only root gives files away; who is a member of the group may give them to it.
+                # Only root can change the owner; a member of a group can set that group.
                 with contextlib.suppress(OSError):
                     os.fchown(handle, -1, old.st_gid)
             now = os.fstat(handle)
@@ -303,7 +308,7 @@ class LocalStore(ConfigStore):
         member = now.st_uid != old.st_uid and now.st_gid in _groups_of(old.st_uid)
         if lost := Readers(old.st_uid, old.st_gid, mode).lost(now.st_uid, now.st_gid, owner_in_group=member):
             raise unreadable(lost, self.name)
-        # Last: a change of the owner may take bits away. With an ACL, the group's bits are its mask.
+        # Set the mode last: a change of the owner may clear bits. With an ACL, the group's bits are its mask.
         os.fchmod(handle, mode)
         try:
             _set_acl(handle, acl)

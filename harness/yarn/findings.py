@@ -1,6 +1,6 @@
-"""What `validate` finds in a scheduler's file: findings with stable codes, and the rule behind each code.
+"""The findings of `validate` in a scheduler's file: their stable codes, and the rule behind each code.
 
-The rules' texts are the page docs/reference/validate.md. A code never changes its meaning, and is never used again.
+docs/reference/validate.md is generated from the rules' texts. A code never changes its meaning and is never reused.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from enum import StrEnum
 
 
 class Level(StrEnum):
-    """How bad a finding is."""
+    """The severity of a finding."""
 
-    #: The RM refuses the file, or ignores or reads a part of it otherwise than it is written.
+    #: The RM refuses the file, or ignores a part of it, or interprets a part differently from how it is written.
     ERROR = "error"
-    #: The RM does what is written, and that loses applications or has no effect.
+    #: The RM does what the file says, but that loses applications or has no effect.
     WARNING = "warning"
-    #: Hardly meant, and harmless.
+    #: Probably unintended, but harmless.
     HINT = "hint"
 
 
@@ -25,7 +25,7 @@ class Level(StrEnum):
 class Rule:
     """One kind of mistake.
 
-    ``refused``: the RM does not start with it, or does not refresh. ``why`` and ``fix`` are for the reference.
+    ``refused``: the RM refuses to start or to refresh. ``why`` and ``fix`` are for the reference page.
     """
 
     code: str
@@ -38,10 +38,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A change of the document that makes a finding vanish.
+    """A change of the document that removes a finding.
 
-    ``properties``: of a Capacity Scheduler's file, full name -> new value, or None to remove it.
-    ``splices``: of an allocation file, (first byte, byte behind the last, new bytes).
+    ``properties``: for a Capacity Scheduler's file, full name -> new value, or None to remove it. ``splices``: for an
+    allocation file, (first byte, byte after the last, new bytes).
     """
 
     properties: tuple[tuple[str, str | None], ...] = ()
@@ -50,14 +50,14 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One mistake: where (line from 1, and queue if it is in one), what, and how to mend it."""
+    """One mistake: its position (line from 1, and queue if it is in one), its description, and how to fix it."""
 
     line: int
     queue: str | None
     what: str
     hint: str
     code: str
-    #: What `hint` says, as a change of the document; None where it leaves a choice.
+    #: The hint as a change of the document; None if the hint leaves a choice.
     fix: Fix | None = None
 
     @property
@@ -67,12 +67,12 @@ class Finding:
 
     @property
     def level(self) -> Level:
-        """How bad it is."""
+        """Its severity."""
         return self.rule.level
 
     @property
     def refused(self) -> bool:
-        """Whether the RM does not start with it, or does not refresh."""
+        """Whether the RM refuses to start or to refresh because of it."""
         return self.rule.refused
 
     def text(self, source: str) -> str:
@@ -86,7 +86,7 @@ class Verdict:
     """All findings of a file, by line."""
 
     findings: list[Finding] = field(default_factory=list)
-    #: Resource types of yarn-site.xml besides memory and vcores, where that file was given.
+    #: Resource types in yarn-site.xml in addition to memory and vcores, if that file was given.
     resource_types: tuple[str, ...] = ()
     resource_types_known: bool = False
 
@@ -96,17 +96,17 @@ class Verdict:
 
     @property
     def errors(self) -> list[Finding]:
-        """What the RM refuses, ignores or reads otherwise."""
+        """Findings of settings that the RM refuses, ignores or interprets differently from how they are written."""
         return self.of(Level.ERROR)
 
     @property
     def warnings(self) -> list[Finding]:
-        """What loses applications or has no effect."""
+        """Findings of settings that lose applications or have no effect."""
         return self.of(Level.WARNING)
 
     @property
     def hints(self) -> list[Finding]:
-        """What is hardly meant."""
+        """Findings of settings that are probably unintended."""
         return self.of(Level.HINT)
 
     @property
@@ -116,7 +116,7 @@ class Verdict:
 
     @property
     def refused(self) -> bool:
-        """Whether the RM does not start with the file, or does not refresh."""
+        """Whether the RM refuses to start with the file, or to refresh it."""
         return any(found.refused for found in self.findings)
 
     def only(self, keep: Callable[[Finding], bool]) -> Verdict:
@@ -127,7 +127,7 @@ class Verdict:
 
 
 def matches(code: str, prefixes: Iterable[str]) -> bool:
-    """Whether a code begins with one of these, as ``--select`` and ``--ignore`` take them."""
+    """Whether a code starts with one of these prefixes, as given to ``--select`` and ``--ignore``."""
     return any(code.startswith(prefix.strip().upper()) for prefix in prefixes)
 
 

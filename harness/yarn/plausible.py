@@ -1,9 +1,9 @@
-"""Whether what a ResourceManager says of an application can be: one judgement for all who read it. Pure.
+"""Decide whether a ResourceManager's figures of an application are possible; shared by all their readers. Pure.
 
-A ResourceManager's figures are wrong when its clock was set (an application ends before it starts, or in the future),
-after an overflow, and where something between it and us rewrites answers. Whoever takes an application's figures as
-they are (`record`, `assess`, `explain`, `top`) asks here first, and names what is left out. A controller sees
-differences between looks as well, and judges these by the same arithmetic (harness.ledger.accounts).
+The figures are wrong when the RM's clock was set (an application ends before it starts, or in the future), after an
+overflow, or when something in between rewrites answers. Code that uses an application's figures directly (`record`,
+`assess`, `explain`, `top`) checks them here first, and names the applications that it leaves out. A controller also
+checks the differences between polls, with the same arithmetic (harness.ledger.accounts).
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from harness.ledger.plausible import too_much
 from harness.model.resources import Resource
 from harness.yarn.answers import AppStatus
 
-#: A cluster may have been so many times larger when an application ran than it is now.
+#: Factor by which a cluster may have been larger when an application ran.
 ONCE_LARGER = 10
-#: Containers have at least so many MiB for each vcore.
+#: Containers are assumed to have at least this many MiB per vcore.
 LEAST_MIB = 32
-#: Moments of one clock that differ by less are taken as the same.
+#: Times of one clock that differ by less count as equal.
 _ROUGH_MS = 1000
-#: A client may keep an application's number for so long before it submits it.
+#: A client may hold an application's number for this long before it submits.
 _KEPT_MS = 3_600_000
-#: A moment may be so far in the future of the clock that it is held against.
+#: A time may lie this far in the future of the clock that it is compared with.
 _AHEAD_MS = 300_000
-#: So many applications are named.
+#: At most this many applications are named.
 MOST_NAMED = 5
 
 
 @dataclass(slots=True)
 class Sifted:
-    """Applications whose figures can be, and why those of others cannot: id -> words."""
+    """Applications with possible figures, and why those of others are impossible: ID -> reason."""
 
     apps: list[AppStatus] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
 
     def words(self) -> str:
-        """The applications that were left out, by name ('': none was)."""
+        """Describe the applications that were left out ('': none)."""
         return left_out_words(self.left_out)
 
 
 def left_out_words(left_out: dict[str, str]) -> str:
-    """Which applications were left out and why, in words ('': none was)."""
+    """Describe which applications were left out and why ('': none)."""
     if not left_out:
         return ""
     shown = "; ".join(f"{app}: {why}" for app, why in list(left_out.items())[:MOST_NAMED])
@@ -51,12 +51,12 @@ def left_out_words(left_out: dict[str, str]) -> str:
 
 
 def implausible(app: AppStatus, capacity: Resource, now_s: float | None) -> str:
-    """Why an application's times or figures cannot be, in words ('': they can).
+    """Explain why an application's times or figures are impossible ('': they are possible).
 
     Parameters
     ----------
-    capacity : the cluster's now. It may have been `ONCE_LARGER` times as large. Nothing: it is not known.
-    now_s : what the ResourceManager's clock shows, seconds since 1970 (None: it does not say).
+    capacity : the cluster's present capacity; it may once have been `ONCE_LARGER` times as large. Zero: not known.
+    now_s : the ResourceManager's clock, seconds since 1970 (None: not shown).
     """
     set_back = "the ResourceManager's clock was set"
     if app.final and app.finished_ms and app.finished_ms < max(app.started_ms, app.launched_ms) - _ROUGH_MS:
@@ -82,10 +82,10 @@ def implausible(app: AppStatus, capacity: Resource, now_s: float | None) -> str:
 
 
 def clock_was_set(apps: Iterable[AppStatus]) -> str:
-    """Whether the times of applications show that the ResourceManager's clock was set back, in words ('': they do not).
+    """Explain how the times of applications show that the ResourceManager's clock was set back ('': they do not).
 
-    A ResourceManager numbers applications in the order of their submission, but for the while that a client may keep a
-    number before it submits.
+    A ResourceManager numbers applications in the order of submission, except that a client may hold a number for some
+    time before it submits.
     """
     latest: dict[str, AppStatus] = {}
     for app in sorted(apps, key=lambda app: app.id):
@@ -103,7 +103,7 @@ def clock_was_set(apps: Iterable[AppStatus]) -> str:
 
 
 def sift(apps: Iterable[AppStatus], capacity: Resource, now_s: float | None) -> Sifted:
-    """Those of the applications whose figures can be, and why those of the others cannot."""
+    """Separate the applications with possible figures from the others, with reasons."""
     found = Sifted()
     for app in apps:
         why = implausible(app, capacity, now_s)

@@ -1,6 +1,6 @@
-"""The queue tree as a ResourceManager's ``/scheduler`` shows it, of either scheduler, as frozen dataclasses.
+"""The queue tree in a ResourceManager's ``/scheduler``, for both schedulers, as frozen dataclasses. No I/O.
 
-Checked as `harness.yarn.answers` checks; no I/O here.
+Answers are validated as in `harness.yarn.answers`.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from harness.model.resources import Resource
 from harness.yarn.answers import AppList, Fields, possible_queue
 from harness.yarn.errors import BadAnswer
 
-#: Deeper queue trees than any real one; a hostile answer nests without end.
+#: Deeper than any real queue tree; a hostile answer may nest without limit.
 MAX_QUEUE_DEPTH = 64
 FAIR, CAPACITY = "fairScheduler", "capacityScheduler"
 
 
 @dataclass(frozen=True, slots=True)
 class QueueStatus:
-    """A queue. `maximum` and `minimum` are resolved; `maximum` is cut to the cluster.
+    """A queue. `maximum` and `minimum` are resolved; `maximum` is capped at the cluster's size.
 
-    Of the Capacity Scheduler: `minimum` is nothing (capacities are shares), `steady_share` and `fair_share` are the
-    effective capacity, `setting` is the capacity as it is configured (weight, percentage, or MiB of absolute memory).
+    For the Capacity Scheduler, `minimum` is zero (capacities are shares), `steady_share` and `fair_share` are the
+    effective capacity, and `setting` is the configured capacity (weight, percentage, or MiB of absolute memory).
     """
 
     path: str
@@ -61,19 +61,19 @@ class SchedulerStatus:
     queues: Mapping[str, QueueStatus]
 
     def ends(self) -> frozenset[str]:
-        """Return the queues without children: leaves, and parents whose children are made when they are needed.
+        """Return the queues without children: leaves, and parents whose children are created on demand.
 
-        Such a parent has its share of the cluster whether or not it has children at the moment.
+        Such a parent has its share of the cluster even while it has no children.
         """
         parents = {queue.parent for queue in self.queues.values()}
         return frozenset(path for path, queue in self.queues.items() if queue.parent and path not in parents)
 
 
 def in_full(apps: AppList, queues: Mapping[str, QueueStatus]) -> AppList:
-    """Applications with their queues' paths.
+    """Return the applications with full queue paths.
 
-    Before Hadoop 3.4 a Capacity Scheduler shows the name by which a user called the queue: before 3.3 always the leaf's
-    own. A name that no leaf has, or more than one, stays.
+    Before Hadoop 3.4 a Capacity Scheduler shows the queue name that the user gave, before 3.3 always the leaf's short
+    name. A name that matches no leaf, or several, is kept.
     """
     if named_in_full(apps):
         return apps
@@ -89,7 +89,7 @@ def named_in_full(apps: AppList) -> bool:
 
 
 def scheduler(document: Any, where: str) -> SchedulerStatus:
-    """``/scheduler`` of a Fair or a Capacity Scheduler; BadAnswer for another scheduler's."""
+    """Read ``/scheduler`` of a Fair or a Capacity Scheduler; BadAnswer for any other scheduler."""
     info = Fields(document, where, "answer").object("scheduler").object("schedulerInfo")
     kind = info.text("type")
     if kind == CAPACITY:
@@ -149,7 +149,7 @@ def _queue(fields: Fields, parent: str | None) -> QueueStatus:
 
 
 def _capacity_root(queues: Mapping[str, QueueStatus]) -> QueueStatus:
-    """The root queue with what its children hold: a Capacity Scheduler's answer says nothing of the root's own use."""
+    """Return the root queue with the sum of its children's usage, which a Capacity Scheduler's answer does not show."""
     below = [queue for queue in queues.values() if queue.parent == "root"]
     used, demand, reserved = (
         left_fold_sum((getattr(queue, name) for queue in below), Resource()) for name in ("used", "demand", "reserved")
@@ -158,7 +158,7 @@ def _capacity_root(queues: Mapping[str, QueueStatus]) -> QueueStatus:
 
 
 def _partition(fields: Fields, outer: str, item: str) -> Fields | None:
-    """What a queue has in the default partition; None where it tells nothing of it."""
+    """Return a queue's resources in the default partition; None if the answer has none."""
     for found in fields.object(outer).objects_of(item):
         if found.text("partitionName", "") == "":
             return found
@@ -173,10 +173,11 @@ def _capacity_cluster(root: Fields, where: str) -> Resource:
 
 
 def capacity_limits(document: Any, where: str) -> dict[str, str]:
-    """What a Capacity Scheduler's ``/scheduler`` shows of its queues' limits, as settings without their prefix.
+    """Return the limits of queues in a Capacity Scheduler's ``/scheduler``, as settings without their prefix.
 
-    Maximum capacities, limits of users, applications and AMs, ordering policies, priorities; capacities themselves are
-    `QueueStatus.setting`. A queue with absolute resources shows its maximum in effect, which is no setting.
+    These are maximum capacities, limits of users, applications and AMs, ordering policies, and priorities; capacities
+    themselves are `QueueStatus.setting`. A queue with absolute resources shows its effective maximum, which is no
+    setting.
     """
     found: dict[str, str] = {}
     waiting = [(Fields(document, where, "answer").object("scheduler").object("schedulerInfo"), "")]
@@ -214,13 +215,16 @@ def _number_text(value: float) -> str:
 
 
 def _capacity_path(fields: Fields, parent: str | None) -> str:
-    """A queue's full path; before Hadoop 3.4 an answer has names only."""
+    """Return a queue's full path; before Hadoop 3.4 an answer has only names."""
     name = fields.text("queueName", "")
     return fields.text("queuePath", f"{parent}.{name}" if parent and name else "" if parent else "root")
 
 
 def _absolute(fields: Fields, own: Fields, parent: str | None) -> bool:
-    """Whether a queue has absolute resources. Hadoop 3.2 does not say so: only these have a configured minimum then."""
+    """Whether a queue has absolute resources.
+
+    Hadoop 3.2 does not show this directly, but only such queues have a configured minimum there.
+    """
     if "isAbsoluteResource" in fields or not parent or "configuredMinResource" not in own:
         return fields.flag("isAbsoluteResource", False)
     return own.resource("configuredMinResource").memory_mb > 0
@@ -248,7 +252,7 @@ def _capacity_queue(fields: Fields, parent: str | None) -> QueueStatus:
         policy=fields.text("orderingPolicyInfo", "utilization"),
         minimum=nothing,
         maximum=own.resource("effectiveMaxResource") if own is not None else nothing,
-        # A reservation holds nothing yet.
+        # A reservation does not hold resources yet.
         used=used - reserved,
         am_maximum=usage.resource("amLimit") if leaf and usage is not None else nothing,
         demand=used - reserved + pending,

@@ -1,7 +1,7 @@
-"""A ResourceManager's REST API (``/ws/v1/cluster``), typed: the endpoints that the project uses, and no others.
+"""A ResourceManager's REST API (``/ws/v1/cluster``), typed and limited to the endpoints that the project uses.
 
-How answers are checked is in harness.yarn.answers, how servers are asked in harness.yarn.http. Weights cannot be
-changed here: harness.yarn.adminrpc makes the RM read its allocation file again.
+harness.yarn.answers validates the answers, harness.yarn.http sends the requests. REST cannot change weights;
+harness.yarn.adminrpc makes the RM reload its allocation file.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from harness.yarn.queue_answers import SchedulerStatus
 T = TypeVar("T")
 _ROOT = "/ws/v1/cluster"
 _SMALL = Resource(256, 1)
-#: An answer about one thing is at most so long, bytes.
+#: Maximum size of an answer about a single object, bytes.
 _SMALL_ANSWER = 4 << 20
-#: Parts of an application that nobody here reads and that cost the RM the most to write.
+#: Fields of an application that are not used here and cost the RM the most to write.
 _UNUSED = "resourceRequests,timeouts,appNodeLabelExpression,amNodeLabelExpression,resourceInfo"
 
 
 @dataclass(frozen=True, slots=True)
 class LocalFile:
-    """A file that YARN copies into a container's folder: where it lies, its size in bytes and its time in ms."""
+    """A file that YARN copies into a container's directory: location, size in bytes, and modification time in ms."""
 
     resource: str
     size: int
@@ -43,9 +43,10 @@ class LocalFile:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """An application as it is submitted. `command` is the ApplicationMaster's, run by a shell on some node.
+    """An application to submit.
 
-    `environment` and `files` (name in the container's folder -> file) are the ApplicationMaster's too.
+    `command` starts the ApplicationMaster in a shell on some node. `environment` and `files` (name in the container's
+    directory -> file) also belong to the ApplicationMaster.
     """
 
     name: str
@@ -60,7 +61,7 @@ class Submission:
     unmanaged: bool = False
 
     def document(self, identity: str) -> dict[str, Any]:
-        """The body of the REST call."""
+        """Return the body of the REST call."""
         return {
             "application-id": identity,
             "application-name": self.name,
@@ -116,7 +117,7 @@ class RestClient:
     ) -> None:
         self.http = HttpClient(bases, options, clock=clock, sleep=sleep)
         self._sleep = sleep
-        #: Of the last answer about applications that ended of late: who looks every period is shown most of them again.
+        #: Recently ended applications of the last answer; a client that polls every period gets most of them again.
         self._ended: answers.Ended = {}
 
     def __enter__(self) -> RestClient:
@@ -126,16 +127,16 @@ class RestClient:
         self.close()
 
     def close(self) -> None:
-        """Gives the connections back."""
+        """Close the connections."""
         self.http.close()
 
     def _said(self, read: Callable[[Any, str], T], path: str, method: str = "GET", **how: Any) -> T:
-        """An answer as ``read`` (of harness.yarn.answers) understands it; ``how``: as for `HttpClient.request`."""
+        """Request and parse an answer with ``read`` (of harness.yarn.answers); ``how``: see `HttpClient.request`."""
         answer = self.http.request(method, path, repeatable=True, **how)
         return read(answer.document, answer.url)
 
     def info(self) -> ClusterInfo:
-        """The active ResourceManager's ``/info`` (a standby answers it too: those are asked and passed over)."""
+        """Read the active ResourceManager's ``/info`` (a standby answers it too and is skipped)."""
         last: ClusterInfo | Unreachable | None = None
         for base in [self.http.current, *(base for base in self.http.bases if base != self.http.current)]:
             try:
@@ -152,7 +153,7 @@ class RestClient:
         raise NoActiveRm(f"no active ResourceManager ({state})", where=self.http.current)
 
     def info_of(self, base: str) -> ClusterInfo:
-        """``/info`` of one of several, active or not."""
+        """Read ``/info`` of one particular RM, active or not."""
         answer = self.http.request("GET", f"{_ROOT}/info", repeatable=True, only=base, most_bytes=_SMALL_ANSWER)
         return replace(answers.cluster_info(answer.document, answer.url), clock_s=date_of(answer.headers))
 
@@ -185,9 +186,10 @@ class RestClient:
         return self._said(answers.nodes, f"{_ROOT}/nodes", params=params if params["states"] else None, only=only)
 
     def set_node_resource(self, identity: str, amount: Resource) -> None:
-        """What a node offers from now on; with less than runs there, the rest stays until it ends by itself.
+        """Change the resources that a node offers.
 
-        Needs an administrator of the RM (``yarn.admin.acl``). Refused when the RM does not know the node.
+        If the node has less than its running containers use, these continue until they end. Requires administrator
+        permission (``yarn.admin.acl``). Raises Refused if the RM does not know the node.
         """
         body = {
             "resource": {"memory": amount.memory_mb, "vCores": amount.vcores},
@@ -204,7 +206,7 @@ class RestClient:
         finished_from_ms: int | None = None,
         limit: int | None = None,
     ) -> AppList:
-        """``/apps``: what the RM still retains, in order of submission. Without their resource requests (size)."""
+        """Read ``/apps``: the retained applications in order of submission, without their resource requests (size)."""
         given: dict[str, object | None] = {
             "states": ",".join(states) or None,
             "queue": queue,
@@ -220,7 +222,7 @@ class RestClient:
         return found
 
     def app(self, identity: str) -> AppStatus:
-        """``/apps/{id}``. Refused with status 404 when the RM does not know it (any more)."""
+        """Read ``/apps/{id}``. Refused with status 404 if the RM does not know it (any more)."""
         return self._said(
             answers.app, _application_path(identity), params={"deSelects": _UNUSED}, most_bytes=_SMALL_ANSWER
         )
@@ -230,14 +232,14 @@ class RestClient:
         return self._said(answers.app_state, _application_path(identity, "/state"))
 
     def new_application(self) -> NewApplication:
-        """A fresh id for a submission. Asking twice only wastes a number, so it is retried."""
+        """Request an ID for a submission. A repeated request only wastes an ID, so it is retried."""
         return self._said(answers.new_application, f"{_ROOT}/apps/new-application", "POST")
 
     def submit(self, submission: Submission, identity: str | None = None) -> str:
-        """Submits an application and returns its id: a fresh one, or that of `new_application` that is given.
+        """Submit an application and return its ID: a new one, or the given one from `new_application`.
 
-        A submission whose answer got lost is not sent again: the RM is asked whether it knows the id. Submitting says
-        only that the RM took it; whether its queue accepts it shows in the application's state.
+        A submission whose answer was lost is not sent again; instead the RM is asked whether it knows the ID. Success
+        means only that the RM accepted the submission; whether the queue accepts it shows in the application's state.
         """
         if identity is None:
             identity = self.new_application().id
@@ -256,24 +258,24 @@ class RestClient:
             except Refused as refused:
                 if refused.status != 404:
                     raise
-            # The RM answers 202 first and registers the application a moment later.
+            # The RM answers 202 before the application is registered.
             self._sleep(0.2)
         return False
 
     def move(self, identity: str, queue: str) -> str:
-        """Moves an application to another leaf queue; the queue in which the RM then shows it.
+        """Move an application to another leaf queue; return the queue that the RM then shows.
 
-        Refused when the RM does not move it: no such queue, its limits, no permission, a finished application.
+        Raises Refused if the RM does not move it: no such queue, its limits, no permission, a finished application.
         """
         return self._said(answers.app_queue, _application_path(identity, "/queue"), "PUT", body={"queue": queue})
 
     def kill_tagged(self, tag: str) -> None:
-        """Kills what carries the tag and has not ended; what cannot be killed is left to the ResourceManager."""
+        """Kill unfinished applications with the tag; those that cannot be killed are left to the ResourceManager."""
         with contextlib.suppress(YarnfairError):
             self.kill_all(self.apps(tags=[tag]))
 
     def kill_all(self, apps: Iterable[AppStatus], *, timeout_s: float = 15.0) -> int:
-        """Kills those that have not ended; how many. What cannot be killed is left to the ResourceManager."""
+        """Kill unfinished applications; return how many. Those that cannot be killed are left to the RM."""
         killed = 0
         for app in apps:
             if not app.final:
@@ -283,7 +285,7 @@ class RestClient:
         return killed
 
     def kill(self, identity: str, *, timeout_s: float = 30.0) -> str:
-        """Kills an application and waits until it has ended (Unreachable after `timeout_s`); its final state."""
+        """Kill an application and wait for its end (Unreachable after `timeout_s`); return its final state."""
         for _ in range(max(1, int(timeout_s / 0.2))):
             path = _application_path(identity, "/state")
             state = self._said(answers.app_state, path, "PUT", body={"state": "KILLED"})

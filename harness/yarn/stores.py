@@ -1,4 +1,4 @@
-"""All places where an RM's allocation file may lie, by their names: a folder, over SFTP, over WebHDFS."""
+"""Open the store of an RM's allocation file by its name: local path, SFTP or WebHDFS."""
 
 from __future__ import annotations
 
@@ -62,9 +62,10 @@ class WebHdfsStore(ConfigStore):
 
 
 def open_place(text: str, options: HttpOptions | None = None) -> ConfigStore:
-    """A place by its name: a path, ``sftp://[user@]host[:port]/path``, ``webhdfs://`` or ``swebhdfs://host:port/path``.
+    """Open a store by its name.
 
-    `options` are for WebHDFS. CallError for what is none of these.
+    The name is a path, ``sftp://[user@]host[:port]/path``, ``webhdfs://`` or ``swebhdfs://host:port/path``. `options`
+    are for WebHDFS. Raises CallError for any other form.
     """
     if "://" not in text:
         if not text or "\0" in text:
@@ -75,7 +76,7 @@ def open_place(text: str, options: HttpOptions | None = None) -> ConfigStore:
         parts = urlsplit(text)
         port = parts.port
     except ValueError:
-        # The library's words quote a part of the address, which may be a part of a password.
+        # The library's message quotes a part of the address, which may contain a part of a password.
         raise CallError(f"{text!r} is not a place: its host or its port is not valid", hint=hint) from None
     path = unquote(parts.path)
     if parts.password is not None:
