@@ -29,6 +29,7 @@ from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, StateFolder
 from harness.clusters.status import ClusterStatus
 from harness.control.file_actuator import FileActuator
+from harness.control.rm_poller import open_rm_poller
 from harness.control.settings import ControlSettings
 from harness.control.wall import Controller
 from harness.ledger.store import LedgerStore
@@ -198,7 +199,8 @@ def _cost_of(bench: Bench, ticks: int) -> dict[str, Any]:
     with LedgerStore(bench.folder / "ledger.db") as store:
         policy = make_policy("ltrf", {"horizon_s": "20"})
         settings = ControlSettings(period_s=2.0, effect_s=30.0, ask_again=0.0)
-        controller = Controller(settings, bench.client, bench.place, store, policy)
+        actuator = FileActuator.restored(bench.place, store.document)
+        controller = Controller(settings, bench.client, actuator, store, policy, open_observer=open_rm_poller)
         for _ in range(5):
             controller.tick()  # what is only noted is noted in the first
         # What the RM does by itself in the same time.

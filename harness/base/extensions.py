@@ -59,6 +59,8 @@ class Extension:
         Verb -> command.
     metrics
         Sequences of `harness.results.metric.Metric`, listed after the core's.
+    actuators
+        The value of ``actuator:`` in a controller's configuration -> `harness.control.interfaces.SteeredSystem`.
     benchmarks
         Name of a part of ``yarnfair bench`` -> function that measures it.
     """
@@ -70,6 +72,7 @@ class Extension:
     scenarios: Sequence[str] = ()
     commands: Mapping[str, CommandEntry] = field(default_factory=dict)
     metrics: Sequence[str] = ()
+    actuators: Mapping[str, str] = field(default_factory=dict)
     benchmarks: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -26,17 +26,13 @@ if TYPE_CHECKING:
     from harness.control.changes import Change
     from harness.control.clocks import TrustedClock
     from harness.control.config import EnforceConfig
-    from harness.control.giveback import Actuator
+    from harness.control.interfaces import Actuator
     from harness.control.lease import Lease
+    from harness.control.opened import Cluster
     from harness.control.reports import TickReport
     from harness.control.telemetry import Log
     from harness.control.wall import Controller
     from harness.ledger.store import LedgerStore
-    from harness.yarn.capacity.source import ConfigurationSource
-    from harness.yarn.files import ConfigStore
-    from harness.yarn.rmclient import RmClient
-
-    Place = ConfigStore | ConfigurationSource
 
 T = TypeVar("T")
 #: Alarms of things that come right by themselves, or that the controller has put right.
@@ -107,32 +103,41 @@ def enforce(
 
 def _controller(
     config: EnforceConfig,
-    client: RmClient,
-    place: Place,
+    cluster: Cluster,
     ledger: Path,
-    stack: Any,
+    stack: ExitStack,
     *,
     trusted: TrustedClock,
-    **more: Any,
-) -> Controller:
+    on_tick: Callable[[TickReport], None] = lambda _: None,
+    dry_run: bool = False,
+) -> Controller[object]:
     from harness.control.wall import Controller
     from harness.ledger.store import LedgerStore
 
     policy = config.make_policy()
     store = stack.enter_context(LedgerStore(ledger))
-    controller = Controller(config.control_settings(trust_clock=trusted), client, place, store, policy, **more)
+    controller = Controller(
+        config.control_settings(trust_clock=trusted),
+        cluster.client,
+        cluster.open_actuator(store.document),
+        store,
+        policy,
+        open_observer=cluster.open_observer,
+        on_tick=on_tick,
+        dry_run=dry_run,
+    )
     controller.check_entitlements()
     return controller
 
 
 def _once(config: EnforceConfig, rms: tuple[str, ...], log: Log, as_json: bool, trusted: TrustedClock) -> int:
+    from harness.control.opened import open_cluster
     from harness.control.telemetry import TickLog
 
     with ExitStack() as stack:
-        client = stack.enter_context(config.open_client(rms))
+        cluster = open_cluster(config, rms, stack)
         tell = TickLog(log, config.make_policy())
-        place, ledger = config.owned(client), config.ledger_path()
-        controller = _controller(config, client, place, ledger, stack, trusted=trusted, on_tick=tell)
+        controller = _controller(config, cluster, config.ledger_path(), stack, trusted=trusted, on_tick=tell)
         stack.callback(controller.close)
         report = controller.tick()
     if as_json:
@@ -144,12 +149,13 @@ def _once(config: EnforceConfig, rms: tuple[str, ...], log: Log, as_json: bool, 
 
 def _trial(config: EnforceConfig, rms: tuple[str, ...], as_json: bool, trusted: TrustedClock) -> int:
     """A tick on a copy of the ledger, without writing anything anywhere."""
+    from harness.control.opened import open_cluster
+
     with ExitStack() as stack:
-        client = stack.enter_context(config.open_client(rms))
-        if trouble := config.file_trouble(client.rms):
+        cluster = open_cluster(config, rms, stack)
+        if trouble := cluster.trouble():
             echo_wrapped(f"yarnfair: file: {trouble}", err=True)
-        place, ledger = config.owned(client), _copied(config, stack)
-        controller = _controller(config, client, place, ledger, stack, trusted=trusted, dry_run=True)
+        controller = _controller(config, cluster, _copied(config, stack), stack, trusted=trusted, dry_run=True)
         report = controller.tick()
         prepared = controller.prepared
         before = controller.actuator.present() if report.record is not None else {}
@@ -216,19 +222,18 @@ def _copied(config: EnforceConfig, stack: ExitStack) -> Path:
 
 def _kept(
     config: EnforceConfig, rms: tuple[str, ...], ledger: Path, stack: ExitStack, log: Log | None = None
-) -> tuple[RmClient | None, LedgerStore, Actuator, Lease | None]:
-    """The ledger, and the owner and lease of what it is about; a client where only the RM can tell what that is."""
-    from harness.control.capacity_actuator import open_actuator
-    from harness.control.rm_poller import check_cluster
+) -> tuple[object | None, LedgerStore, Actuator[object], Lease | None]:
+    """The ledger, the actuator and lease of what it is about; a client where only the cluster tells what that is."""
+    from harness.control.opened import check_known, offline_opener, open_cluster
 
-    client, place = None, config.kept()
-    if place is None:
-        client = stack.enter_context(config.open_client(rms))
-        place = config.owned(client)
+    client, open_actuator = None, offline_opener(config)
+    if open_actuator is None:
+        cluster = open_cluster(config, rms, stack)
+        client, open_actuator = cluster.client, cluster.open_actuator
     store = stack.enter_context(_store(ledger, config, stack, log))
-    actuator = open_actuator(place, store.document)
+    actuator = open_actuator(store.document)
     if client is not None:
-        actuator.recognise_by(partial(check_cluster, client, config.control_settings(), store))
+        actuator.recognise_by(partial(check_known, config, client, store))
     return client, store, actuator, actuator.lease(store.identity, config.lease_s, time.monotonic, store)
 
 
@@ -254,14 +259,14 @@ def _store(ledger: Path, config: EnforceConfig, stack: ExitStack, log: Log | Non
 def _release(config: EnforceConfig, rms: tuple[str, ...], log: Log) -> int:
     """The file first: it can be mended whether or not an RM answers."""
     from harness.control.giveback import release
-    from harness.control.rm_poller import check_cluster
+    from harness.control.opened import check_known
 
     with ExitStack() as stack:
         client, store, actuator, lease = _kept(config, rms, config.ledger_path(), stack, log)
         # A spare would take over what was just given back.
         spare = lease is not None and lease.spare()
 
-        def open_client() -> RmClient | None:
+        def open_client() -> object | None:
             if client is not None or config.refresh != "rpc":
                 return client
             if rms or config.rms:
@@ -271,7 +276,7 @@ def _release(config: EnforceConfig, rms: tuple[str, ...], log: Log) -> int:
 
         settings = config.control_settings()
         done = release(
-            actuator, store, lease, open_client, settings, recognise=lambda rm: check_cluster(rm, settings, store)
+            actuator, store, lease, open_client, settings, recognise=lambda known: check_known(config, known, store)
         )
         for kind, text in done.notes:
             log("warning", kind, text)
@@ -324,10 +329,12 @@ def _serve(
     trusted: TrustedClock,
 ) -> int:
     from harness.base.errors import YarnfairError
+    from harness.control.opened import open_cluster, system_of
     from harness.control.telemetry import Metrics, TickLog
 
     # Mistakes of the configuration are told at once, whether or not the RM is there, and before signals are taken.
-    config.place()
+    system_of(config)
+    config.config_store()
     metrics, tick_log = Metrics(), TickLog(log, config.make_policy())
     stop, received = threading.Event(), _Signals()
     threading.Thread(target=received.wait_for, args=(stop,), daemon=True).start()
@@ -344,12 +351,10 @@ def _serve(
         if config.page is not None:
             log("info", "page", _live_page(config, stack))
 
-        def opened(own: ExitStack) -> tuple[RmClient, Controller]:
-            client = own.enter_context(config.open_client(rms))
-            # Where the configuration names the RPC ports, a client is made without asking anybody.
-            place = config.owned(client)
+        def opened(own: ExitStack) -> tuple[Cluster, Controller[object]]:
+            cluster = open_cluster(config, rms, own)
             ledger = config.ledger_path()
-            return client, _controller(config, client, place, ledger, own, trusted=trusted, on_tick=on_tick)
+            return cluster, _controller(config, cluster, ledger, own, trusted=trusted, on_tick=on_tick)
 
         def reread() -> None:
             nonlocal config
@@ -364,12 +369,11 @@ def _serve(
         if found is None:
             # An earlier run may have left its weights.
             return _released_at_stop(config, rms, received, log)
-        client, controller = found
+        cluster, controller = found
         stack.callback(controller.close)
-        if trouble := config.file_trouble(client.rms):
+        if trouble := cluster.trouble():
             log("warning", "file", trouble)
-        where = ", ".join(rm.rest for rm in client.rms)
-        words = f"policy {config.policy}, mode {config.mode}, on {where} every {config.period_s:g} s"
+        words = f"policy {config.policy}, mode {config.mode}, on {cluster.address} every {config.period_s:g} s"
         log("info", "begin", words, policy=config.policy, mode=config.mode)
         controller.run(received.pause)
         while not stop.is_set():
@@ -400,8 +404,8 @@ def _reread(config: EnforceConfig, config_file: Path) -> EnforceConfig:
 
 
 def _reloaded(
-    config: EnforceConfig, config_file: Path, controller: Controller, trusted: TrustedClock
-) -> tuple[EnforceConfig, Controller]:
+    config: EnforceConfig, config_file: Path, controller: Controller[object], trusted: TrustedClock
+) -> tuple[EnforceConfig, Controller[object]]:
     """The configuration as the file has it now, and a controller that goes on by it from the same ledger.
 
     One that is wrong, or that needs a restart, changes nothing: the next tick has an alarm (``config``).
@@ -412,8 +416,16 @@ def _reloaded(
     try:
         new = _reread(config, config_file)
         settings, policy = new.control_settings(trust_clock=trusted), new.make_policy()
-        place, store = controller.actuator.place, controller.store
-        made = Controller(settings, controller.client, place, store, policy, on_tick=controller.on_tick)
+        store = controller.store
+        made = Controller(
+            settings,
+            controller.client,
+            controller.actuator.reopened(store.document),
+            store,
+            policy,
+            open_observer=controller.open_observer,
+            on_tick=controller.on_tick,
+        )
         made.check_entitlements()
     except YarnfairError as error:
         controller.announce("config", f"{_NOT_RELOADED}: {error.line()}")

@@ -21,10 +21,7 @@ from typing import Any, ClassVar, Self
 from harness.base.errors import InputError
 from harness.control.lease import Lease, Memory, lease_of
 from harness.control.values import Nonsense, Values, depart, remember_written
-from harness.model.queues import AllocationFile
-from harness.yarn.capacity.source import ConfigurationSource
 from harness.yarn.files import ConfigStore
-from harness.yarn.queue_answers import SchedulerStatus
 
 #: Parts that every document has; also all that is kept of a removed queue.
 _ALWAYS = ("baseline", "ours")
@@ -63,7 +60,6 @@ class Prepared:
 
     before: bytes
     after: bytes
-    says: AllocationFile
     in_force: Mapping[str, float]
     #: Queues of the plan that the file does not name (ad hoc queues). They keep weight 1; their siblings are scaled.
     ad_hoc: tuple[str, ...] = ()
@@ -89,7 +85,7 @@ class BaseActuator(ABC):
     one about to be written.
     """
 
-    place: ConfigStore | ConfigurationSource
+    store: object
     baseline: dict[str, Values] = field(default_factory=dict)
     managed: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
     #: Removed queues -> their baseline and managed values, restored if the queue reappears with the share it had.
@@ -133,12 +129,16 @@ class BaseActuator(ABC):
         return (*cls.PARTS, *_KEPT, "generation")
 
     @classmethod
-    def restored(cls, place: Any, document: Callable[[str], Any]) -> Self:
+    def restored(cls, store: Any, document: Callable[[str], Any]) -> Self:
         """Restore the actuator from a ledger's documents (``document``: name -> content, None if absent)."""
         kept: dict[str, Any] = {name: document(name) or {} for name in (*cls.PARTS, *_KEPT)}
-        actuator = cls(place, **{_FIELDS.get(name, name): part for name, part in kept.items()})
+        actuator = cls(store, **{_FIELDS.get(name, name): part for name, part in kept.items()})
         actuator.generation = generation_of(document("generation"))
         return actuator
+
+    def reopened(self, document: Callable[[str], Any]) -> Self:
+        """Return an actuator of the same configuration that goes on from what a ledger has kept (`restored`)."""
+        return type(self).restored(self.store, document)
 
     def forget(self) -> None:
         """Forget which values are managed: the values found by the next read are the administrator's entitlements.
@@ -258,10 +258,6 @@ class BaseActuator(ABC):
     def writes_more(self) -> bool:
         """Whether any attribute other than the share is managed."""
         return any(managed.keys() - {self.SHARE} for managed in self.managed.values())
-
-    @abstractmethod
-    def differences(self, status: SchedulerStatus) -> dict[str, str]:
-        """Describe, by queue, the managed attributes other than the share that the RM shows differently."""
 
     # --- drift, and the values to write ---
 

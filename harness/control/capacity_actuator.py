@@ -14,11 +14,10 @@ from typing import Any, ClassVar
 
 from harness.base.errors import InputError
 from harness.control.actuator import BaseActuator, Drift, Prepared
-from harness.control.file_actuator import FileActuator
 from harness.control.gate import refused, unlike
 from harness.control.values import Values
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Attributes
-from harness.model.queues import ROOT, AllocationFile, cluster_parts
+from harness.model.queues import ROOT, cluster_parts
 from harness.model.resources import Resource
 from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.capacity.queues import Capacity, CapacityQueue, filled, is_by_hand, queue_tree, read_capacity
@@ -28,7 +27,7 @@ from harness.yarn.capacity.traps import Trap, find_traps
 from harness.yarn.errors import Refused
 from harness.yarn.files import ConfigStore, always
 from harness.yarn.findings import Finding
-from harness.yarn.queue_answers import SchedulerStatus
+from harness.yarn.queue_answers import CAPACITY as CAPACITY_SCHEDULER
 from harness.yarn.rmclient import RmClient
 from harness.yarn.validation import check_properties
 
@@ -56,10 +55,15 @@ def _checked_managed(values: Mapping[str, Any]) -> dict[str, list[Any]]:
 class CapacityActuator(BaseActuator):
     """One configuration with its baseline and managed properties."""
 
-    place: ConfigurationSource
+    store: ConfigurationSource
     PARTS: ClassVar[Mapping[str, Callable[[Any], Any]]] = {"baseline": _checked_values, "ours": _checked_managed}
     ATTRIBUTES: ClassVar[tuple[str, ...]] = WRITTEN
     SHARE: ClassVar[str] = CAPACITY
+    scheduler: ClassVar[str] = CAPACITY_SCHEDULER
+    values_name: ClassVar[str] = "capacities"
+    # CapacityScheduler.reinitialize checks what it loads as it does when it starts.
+    load_validates: ClassVar[bool] = True
+    loaded_otherwise: ClassVar[str] = "by `yarn rmadmin -refreshQueues`"
     #: Hadoop release and the traps found for it; None: not determined since the last change.
     _trapped: tuple[tuple[int, int], tuple[Trap, ...]] | None = field(default=None, init=False)
     _now: Configuration | None = field(default=None, init=False)
@@ -82,11 +86,11 @@ class CapacityActuator(BaseActuator):
         that controller's. Raises InputError or Unreachable if the configuration cannot be read or is invalid; the state
         is unchanged then.
         """
-        now = self.place.read()
+        now = self.store.read()
         # Comparing the version mark is not enough: with the memory store it restarts at 1 after an RM restart.
         if self._now is not None and now.mark is not None and now == self._now:
             return []
-        tree = queue_tree(now.values, source=self.place.name)
+        tree = queue_tree(now.values, source=self.store.name)
         self._now, self._tree, self._trapped = now, tree, None
         for gone in sorted(self.baseline.keys() - tree.keys()):
             self._depart(gone)
@@ -145,7 +149,7 @@ class CapacityActuator(BaseActuator):
         """Find what a ResourceManager would refuse in the administrator's own properties."""
         own = self._own_values()
         if self._verdict is None or self._verdict[0] != own:
-            self._verdict = own, refused(check_properties(own, source=self.place.name).errors)
+            self._verdict = own, refused(check_properties(own, source=self.store.name).errors)
         return self._verdict[1]
 
     def _own_refusals(self) -> tuple[str, ...]:
@@ -162,11 +166,11 @@ class CapacityActuator(BaseActuator):
 
     def _configuration(self) -> Configuration:
         if self._now is None:
-            raise InputError("the configuration was not read", where=self.place.name)
+            raise InputError("the configuration was not read", where=self.store.name)
         return self._now
 
     def _steering(self) -> Steering:
-        return Steering(self._tree, self._configuration().values, self.baseline, self._cluster, self.place.name)
+        return Steering(self._tree, self._configuration().values, self.baseline, self._cluster, self.store.name)
 
     def configured_weights(self) -> dict[str, float]:
         """Return the administrator's shares, each queue's as a part of the cluster in percent.
@@ -200,9 +204,9 @@ class CapacityActuator(BaseActuator):
         self.generation += 1
         wanted = self._steering().wanted(attributes)
         changes = self._changes(wanted.values)
-        before, after = self.place.shown(self._configuration(), changes)
+        before, after = self.store.shown(self._configuration(), changes)
         problems = tuple(wanted.problems)
-        return PreparedCapacities(before, after, AllocationFile(), wanted.in_force, (), problems, changes)
+        return PreparedCapacities(before, after, wanted.in_force, problems=problems, changes=changes)
 
     def original(self) -> PreparedCapacities:
         """Prepare properties with the administrator's values in place of all managed ones."""
@@ -211,11 +215,11 @@ class CapacityActuator(BaseActuator):
             self.baseline[path][CAPACITY] = share
             self._refusals = None
         changes = self._changes({})
-        before, after = self.place.shown(self._configuration(), changes)
+        before, after = self.store.shown(self._configuration(), changes)
         steering = self._steering()
         in_force = {path: steering.capacity(path).entitlement for path in self.baseline if path in self._tree}
         problems = _filled_in_words(filled)
-        return PreparedCapacities(before, after, AllocationFile(), in_force, problems=problems, changes=changes)
+        return PreparedCapacities(before, after, in_force, problems=problems, changes=changes)
 
     def _filled(self) -> dict[str, str]:
         """Compute capacities for managed queues whose administrator's capacities no longer add up.
@@ -244,7 +248,7 @@ class CapacityActuator(BaseActuator):
         assert isinstance(prepared, PreparedCapacities)
         if prepared.changed:
             try:
-                self._now = self.place.write(prepared.changes, self._configuration(), still)
+                self._now = self.store.write(prepared.changes, self._configuration(), still)
             except InputError:
                 # The present state is unknown: read it again.
                 self._now = None
@@ -261,7 +265,7 @@ class CapacityActuator(BaseActuator):
         refused: dict[str, str] = {}
         for parent, changes in groups.items():
             try:
-                self._now = self.place.write(changes, self.place.read(), still)
+                self._now = self.store.write(changes, self.store.read(), still)
             except Refused as error:
                 refused[parent] = error.line()
         return refused
@@ -278,16 +282,16 @@ class CapacityActuator(BaseActuator):
 
     def recognise_by(self, recognise: Callable[[], None]) -> None:
         """Set a check that runs before a store is read or changed; it raises if the store is another cluster's."""
-        self.place.recognise = recognise
+        self.store.recognise = recognise
 
     @property
     def beside(self) -> ConfigStore | None:
         """The file beside which the lease is kept; None for a store, which has no lease."""
-        return self.place.place if isinstance(self.place, FileSource) else None
+        return self.store.store if isinstance(self.store, FileSource) else None
 
     def present(self) -> dict[str, float]:
         """Return the present capacities as of the last `read`, no matter who wrote them."""
-        now = Steering(self._tree, self._configuration().values, {}, self._cluster, self.place.name)
+        now = Steering(self._tree, self._configuration().values, {}, self._cluster, self.store.name)
         return {path: now.capacity(path).entitlement for path in self._tree if path != ROOT}
 
     def traps(self, client: RmClient, hadoop: tuple[int, int]) -> tuple[Trap, ...]:
@@ -316,7 +320,7 @@ class CapacityActuator(BaseActuator):
 
     def load(self, client: RmClient) -> None:
         """Make the RM load the written configuration."""
-        self.place.load(client)
+        self.store.load(client)
 
     def confirm(self, client: RmClient, wanted: Mapping[str, float], *, timeout_s: float, every_s: float) -> None:
         """Wait until the RM shows these capacities. Raises NotEffective."""
@@ -327,9 +331,9 @@ class CapacityActuator(BaseActuator):
         queues = client.rest.scheduler().queues
         return {path: queue.setting for path, queue in queues.items() if queue.setting is not None}
 
-    def differences(self, status: SchedulerStatus) -> dict[str, str]:
+    def differences(self, client: RmClient) -> dict[str, str]:
         """Describe, by queue, managed maximum capacities and priorities that the ResourceManager shows differently."""
-        found: dict[str, str] = {}
+        status, found = client.rest.scheduler(), dict[str, str]()
         values = self._configuration().values
         for path, managed in self.managed.items():
             shown = status.queues.get(path)
@@ -345,8 +349,8 @@ class CapacityActuator(BaseActuator):
         return found
 
     def _stands(self) -> dict[str, Values]:
-        now = self.place.read()
-        return _present_values(queue_tree(now.values, source=self.place.name), now)
+        now = self.store.read()
+        return _present_values(queue_tree(now.values, source=self.store.name), now)
 
     def _look_anew(self) -> None:
         self._now = None
@@ -370,12 +374,3 @@ def _filled_in_words(filled: Mapping[str, str]) -> tuple[str, ...]:
 def _lines(findings: Sequence[Finding]) -> tuple[str, ...]:
     """Describe findings, one line each; properties have no line numbers."""
     return tuple(dict.fromkeys((f"{one.queue}: " if one.queue else "") + f"{one.what}; {one.hint}" for one in findings))
-
-
-def open_actuator(
-    place: ConfigStore | ConfigurationSource, document: Callable[[str], Any]
-) -> FileActuator | CapacityActuator:
-    """Open the actuator for a configuration, restored from a ledger's documents (name -> content)."""
-    if isinstance(place, ConfigurationSource):
-        return CapacityActuator.restored(place, document)
-    return FileActuator.restored(place, document)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
@@ -19,14 +20,17 @@ from pydantic import Field, model_validator
 
 from harness.base.documents import Name, Strict, read_yaml, validated
 from harness.base.errors import CallError, InputError
+from harness.control.capacity_actuator import CapacityActuator
 from harness.control.clocks import TrustedClock
+from harness.control.file_actuator import FileActuator
 from harness.control.guards import Guards, Seconds
+from harness.control.interfaces import Actuator, Document
 from harness.control.settings import HALF_LIFE_S, MAX_RATIO, ControlSettings, Mode, OnStop, check_counting
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import ensure_root_prefix
 from harness.policies import Policy, make_policy
 from harness.policies.registry import policy_class
-from harness.yarn.capacity.source import ConfigurationSource, FileSource, open_source
+from harness.yarn.capacity.source import FileSource, open_source
 from harness.yarn.discover import another_file, file_of_each, find_rm
 from harness.yarn.errors import Unreachable
 from harness.yarn.files import ConfigStore
@@ -34,7 +38,7 @@ from harness.yarn.http import HttpOptions, base_url
 from harness.yarn.queue_answers import FAIR
 from harness.yarn.rmclient import RmAddress, RmClient
 from harness.yarn.rpc import RpcAddress
-from harness.yarn.stores import open_place
+from harness.yarn.stores import open_store
 
 Entitlement = Annotated[float, Field(ge=WEIGHT_MIN, le=WEIGHT_MAX, allow_inf_nan=False)]
 Scalar = str | int | float | bool | None
@@ -102,8 +106,19 @@ class MetricsSpec(Strict):
     """The address that it listens on."""
 
 
-#: Keys that a running controller cannot change.
-_FIXED = ("allocation_file", "capacity_file", "ledger", "rms", "lease_s", "http", "metrics", "page")
+#: Keys that a running controller cannot take: it is made with them.
+_FIXED = (
+    "allocation_file",
+    "capacity_file",
+    "actuator",
+    "actuator_settings",
+    "ledger",
+    "rms",
+    "lease_s",
+    "http",
+    "metrics",
+    "page",
+)
 
 
 class EnforceConfig(Strict):
@@ -121,6 +136,11 @@ class EnforceConfig(Strict):
     capacity_file: Name | None = None
     """Where the Capacity Scheduler's capacity-scheduler.xml is, in the same forms. Neither key: the RM's own store,
     over REST ([how](../how-to/capacity-scheduler.md))."""
+    actuator: Name | None = None
+    """The system whose shares are steered, where it is no ResourceManager: a name that an installed package adds
+    ([contributing](../contributing.md)). Its queues' weights are what `mode` and `max_ratio` are of."""
+    actuator_settings: dict[str, Scalar] = Field(default_factory=dict)
+    """The settings of that system, as its package documents them."""
     ledger: Name
     """The ledger's file, on a local disk. Made when it is not there."""
     rms: list[RmSpec] = Field(default_factory=list, max_length=16)
@@ -187,6 +207,10 @@ class EnforceConfig(Strict):
     def _lease_outlasts_a_tick(self) -> EnforceConfig:
         if self.allocation_file is not None and self.capacity_file is not None:
             raise ValueError("allocation_file and capacity_file: give the one of the scheduler that the RM has")
+        if self.actuator is not None and (self.allocation_file or self.capacity_file or self.rms):
+            raise ValueError("actuator names a system without a ResourceManager: leave rms and its file out")
+        if self.actuator is None and self.actuator_settings:
+            raise ValueError("actuator_settings: give actuator too")
         if 0 < self.lease_s < 2 * self.period_s:
             raise ValueError("lease_s is less than two periods: give more, or 0 for no lease")
         return self
@@ -230,24 +254,27 @@ class EnforceConfig(Strict):
         """Return the changed keys that a running controller cannot take over."""
         return [name for name in _FIXED if getattr(self, name) != getattr(new, name)]
 
-    def place(self) -> ConfigStore | None:
-        """Return where the scheduler's file is stored; None if the configuration names no file. Raises CallError."""
+    def config_store(self) -> ConfigStore | None:
+        """Where the scheduler's file lies; None: the configuration names none. CallError."""
         name = self.allocation_file or self.capacity_file
-        return open_place(name, self.http_options()) if name is not None else None
+        return open_store(name, self.http_options()) if name is not None else None
 
-    def owned(self, client: RmClient) -> ConfigStore | ConfigurationSource:
-        """Return where the RM's scheduler keeps its configuration.
+    def actuator_opener(self, client: RmClient) -> Callable[[Document], Actuator[RmClient]]:
+        """Return what opens the actuator of the RM's scheduler, going on from what a ledger has kept.
 
-        Raises InputError if the file's keys do not match the scheduler.
+        Raises
+        ------
+        InputError
+            The RM has another scheduler than this configuration is for.
         """
         kind = client.rest.scheduler().type
-        place = self.place()
+        store = self.config_store()
         if kind == FAIR:
-            if place is None or self.capacity_file is not None:
+            if store is None or self.capacity_file is not None:
                 raise InputError(
                     "the RM has the Fair Scheduler", where=client.rest.http.current, hint="give allocation_file"
                 )
-            return place
+            return partial(FileActuator.restored, store)
         if self.allocation_file is not None:
             raise InputError(
                 "the RM has the Capacity Scheduler, which has no allocation file",
@@ -256,12 +283,16 @@ class EnforceConfig(Strict):
             )
         if self.refresh == "poll":
             raise InputError("refresh: poll: the Capacity Scheduler does not poll its file", hint="take it out")
-        return open_source(client, place)
+        return partial(CapacityActuator.restored, open_source(client, store))
 
-    def kept(self) -> ConfigStore | ConfigurationSource | None:
-        """Like `owned`, but from the file alone (None: only the RM knows). Raises CallError."""
-        place = self.place()
-        return FileSource(place) if place is not None and self.capacity_file is not None else place
+    def offline_opener(self) -> Callable[[Document], Actuator[RmClient]] | None:
+        """As `actuator_opener`, as far as the configuration alone tells (None: only the RM can). CallError."""
+        store = self.config_store()
+        if store is None:
+            return None
+        if self.capacity_file is not None:
+            return partial(CapacityActuator.restored, FileSource(store))
+        return partial(FileActuator.restored, store)
 
     def ledger_path(self) -> Path:
         """Return the path of the ledger."""
@@ -301,14 +332,11 @@ class EnforceConfig(Strict):
         return RmClient(self.addresses(given), self.http_options(), rpc_timeout_s=max(2 * self.period_s, 5.0))
 
     def file_trouble(self, rms: Sequence[RmAddress]) -> str | None:
-        """Describe why the file may differ from the one that the ResourceManagers read, or be read by only one of them.
-
-        Returns None if there is no sign of that.
-        """
-        place, options = self.place(), self.http_options()
-        if place is None or self.capacity_file:
+        """Why the file may be another than the ResourceManagers read, or one's only; None where nothing says so."""
+        store, options = self.config_store(), self.http_options()
+        if store is None or self.capacity_file:
             return None
-        return file_of_each(rms, place, options) or another_file(rms, place, options)
+        return file_of_each(rms, store, options) or another_file(rms, store, options)
 
 
 def _port(base: str, partner: RpcAddress) -> str:

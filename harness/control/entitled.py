@@ -6,7 +6,7 @@ Also checks whether the queues that a configuration names exist.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,11 @@ from harness.control.actuator import generation_of
 from harness.control.capacity_actuator import CapacityActuator
 from harness.control.config import EnforceConfig
 from harness.control.file_actuator import FileActuator
-from harness.control.lease import Lease, lease_place
+from harness.control.interfaces import Actuator, Document
+from harness.control.lease import Lease, lease_store
 from harness.ledger.store import read_documents
 from harness.yarn.capacity.queues import is_by_hand
-from harness.yarn.capacity.source import ConfigurationSource, FileSource
+from harness.yarn.capacity.source import FileSource
 from harness.yarn.files import ConfigStore, LocalStore
 from harness.yarn.rmclient import RmClient
 
@@ -72,31 +73,24 @@ def of_config(config: EnforceConfig, client: RmClient | None = None) -> dict[str
     ResourceManager's store holds the Capacity Scheduler's settings. Raises what reading the file or the store raises.
     """
     said = dict(config.control_settings().entitlements)
-    owned: Any = config.owned(client) if client is not None else config.place()
-    if owned is None:
+    open_actuator = config.actuator_opener(client) if client is not None else config.offline_opener()
+    if open_actuator is None:
         return said
-    actuator = _restored(owned, config)
+    actuator = _restored(open_actuator, config)
     actuator.read()
     return {**actuator.configured_weights(), **said}
 
 
-def _restored(owned: ConfigStore | ConfigurationSource, config: EnforceConfig) -> FileActuator | CapacityActuator:
-    """Restore a configuration's actuator from its ledger, or from its lease if that is newer."""
-    place: ConfigStore | None
-    kind: type[FileActuator] | type[CapacityActuator]
-    if isinstance(owned, ConfigurationSource):
-        kind, place = CapacityActuator, owned.place if isinstance(owned, FileSource) else None
-    elif config.capacity_file is not None:
-        kind, place, owned = CapacityActuator, owned, FileSource(owned)
-    else:
-        kind, place = FileActuator, owned
+def _restored(open_actuator: Callable[[Document], Actuator[RmClient]], config: EnforceConfig) -> Actuator[RmClient]:
+    """The actuator of a configuration as its ledger, or its lease where that is newer, knows it."""
     kept: Mapping[str, Any] = {}
     if os.path.exists(config.ledger_path()):
-        kept = read_documents(config.ledger_path(), ("identity", *kind.document_names()))
-    actuator = kind.restored(owned, kept.get)
-    if place is not None:
-        lease = _lease_of(place)
-        # The controller's own announcement in the lease is newer than this copy of the ledger.
+        names = {"identity", *FileActuator.document_names(), *CapacityActuator.document_names()}
+        kept = read_documents(config.ledger_path(), sorted(names))
+    actuator = open_actuator(kept.get)
+    if actuator.beside is not None:
+        lease = _lease_of(actuator.beside)
+        # Its own words beside the file are later than an older copy of the ledger.
         later = (
             lease.announced_by == kept.get("identity")
             and generation_of(lease.announced.get("generation")) > actuator.generation
@@ -113,11 +107,11 @@ def of_file(path: str, *, capacity: bool = False) -> tuple[str, dict[str, float]
     """
     if not Path(path).is_file():
         return "", None
-    place = LocalStore(Path(path))
+    store = LocalStore(Path(path))
     try:
-        lease = _lease_of(place)
+        lease = _lease_of(store)
         holder = lease.holder()
-        actuator = CapacityActuator(FileSource(place)) if capacity else FileActuator(place)
+        actuator = CapacityActuator(FileSource(store)) if capacity else FileActuator(store)
         if not holder or not lease.announced:
             return holder, None
         actuator.adopt(lease.announced)
@@ -135,8 +129,8 @@ def written_capacities(properties: Mapping[str, float]) -> list[str]:
     return [path for path, value in properties.items() if not is_by_hand(f"{value:.4f}".rstrip("0"))]
 
 
-def _lease_of(place: ConfigStore) -> Lease:
-    lease = Lease(lease_place(place), "", 1.0, lambda: 0.0)
+def _lease_of(store: ConfigStore) -> Lease:
+    lease = Lease(lease_store(store), "", 1.0, lambda: 0.0)
     try:
         lease.holder()
     except InputError:

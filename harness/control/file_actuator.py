@@ -35,14 +35,22 @@ from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.fair.resources import resource_text
 from harness.yarn.files import ConfigStore, always
 from harness.yarn.findings import Finding
-from harness.yarn.queue_answers import SchedulerStatus
 from harness.yarn.rmclient import RmClient
 from harness.yarn.validation import check_document
 
 #: A queue that the controller has named is removed from the file after this long without applications, seconds.
 IDLE_S = 60.0
+#: When the ResourceManager reads the file without being told.
+LOADED_BY_POLL = "when the ResourceManager looks at the file next (10 to 20 s)"
 #: Key of `FileActuator.texts`, beside the attributes.
 OPENED = "element"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedFile(Prepared):
+    """An allocation file that is ready to be written. ``says``: what a ResourceManager reads in it."""
+
+    says: AllocationFile
 
 
 @dataclass(slots=True)
@@ -53,7 +61,7 @@ class FileActuator(BaseActuator):
     that an older copy of the file is recognised.
     """
 
-    place: ConfigStore
+    store: ConfigStore
     #: Ad hoc queues that the controller has named in the file -> last time that they had applications.
     named: dict[str, float] = field(default_factory=dict)
     #: Queue -> attribute -> the administrator's original text between the tags, byte for byte (as latin-1; None: no
@@ -67,6 +75,10 @@ class FileActuator(BaseActuator):
     }
     ATTRIBUTES: ClassVar[tuple[str, ...]] = ATTRIBUTES
     SHARE: ClassVar[str] = "weight"
+    scheduler: ClassVar[str] = ""
+    values_name: ClassVar[str] = "weights and limits"
+    load_validates: ClassVar[bool] = False
+    loaded_otherwise: ClassVar[str] = LOADED_BY_POLL
     _data: bytes = field(default=b"", init=False)
     _file: AllocationFile = field(default_factory=AllocationFile, init=False)
     _names: frozenset[str] = field(default=frozenset(), init=False)
@@ -81,10 +93,10 @@ class FileActuator(BaseActuator):
         controller's. Raises InputError or Unreachable if the file cannot be read or the RM would refuse it; the state
         is unchanged then.
         """
-        data = self.place.read()
+        data = self.store.read()
         if data == self._data and self._drafted is None:
             return []
-        file = parse_allocations(data, source=self.place.name)
+        file = parse_allocations(data, source=self.store.name)
         names = frozenset((*file.configured_leaves, *file.configured_parents))
         found: list[Drift] = []
         self._data, self._file, self._names, self._drafted = data, file, names, None
@@ -130,7 +142,7 @@ class FileActuator(BaseActuator):
         return self.texts.setdefault(path, {})
 
     def _stands(self) -> dict[str, Values]:
-        return _present_values(parse_allocations(self.place.read(), source=self.place.name))
+        return _present_values(parse_allocations(self.store.read(), source=self.store.name))
 
     def _look_anew(self) -> None:
         self._data, self._drafted = b"", None
@@ -211,9 +223,9 @@ class FileActuator(BaseActuator):
         data = self._base()
         gone: set[str] = set()
         if old:
-            data, file, gone = remove_queues(data, old, source=self.place.name)
+            data, file, gone = remove_queues(data, old, source=self.store.name)
         if new:
-            grown = add_queues(data, new, source=self.place.name)
+            grown = add_queues(data, new, source=self.store.name)
             data, file = grown.document, grown.says
             self._remember(grown)
         for path in old:
@@ -240,7 +252,7 @@ class FileActuator(BaseActuator):
         """Return the document that a new file starts from: the last read, with newly named queues."""
         return self._data if self._drafted is None else self._drafted
 
-    def prepare(self, attributes: Attributes) -> Prepared:
+    def prepare(self, attributes: Attributes) -> PreparedFile:
         """Prepare the file with these attributes, based on the last `read`. InputError if the file cannot hold them.
 
         ``managed`` and ``baseline`` then include the values to be written; store both before writing the file.
@@ -265,25 +277,26 @@ class FileActuator(BaseActuator):
             if any(value is not None for key, value in wanted.pop(path).items() if key != "weight"):
                 problems.append(f"{path} is not in the file: its limits cannot be set")
         changes = self._changes(self._due(wanted, _present_values(self._file, self._names)))
-        edited = edit_parsed(self._base(), self._file, changes, source=self.place.name)
+        edited = edit_parsed(self._base(), self._file, changes, source=self.store.name)
         self._remember(edited)
         for path in self.named.keys() & wanted.keys():
             remember_named(self.departed, path, self.named[path], wanted[path].get("weight"))
         in_force = {path: float32(values["weight"]) for path, values in wanted.items() if "weight" in values}
-        return Prepared(self._data, edited.document, edited.says, in_force, ad_hoc, tuple(problems))
+        return PreparedFile(self._data, edited.document, in_force, ad_hoc, tuple(problems), says=edited.says)
 
-    def original(self) -> Prepared:
+    def original(self) -> PreparedFile:
         """Prepare the administrator's file, byte-identical to the original unless somebody has edited it since."""
         changes = self._changes(self._due({}, _present_values(self._file, self._names)))
-        edited = edit_parsed(self._data, self._file, changes, source=self.place.name)
+        edited = edit_parsed(self._data, self._file, changes, source=self.store.name)
         after, says = edited.document, edited.says
         if self.named:
-            after, says, _ = remove_queues(after, list(self.named), source=self.place.name)
-        after = close_empty(after, [p for p, t in self.texts.items() if OPENED in t], source=self.place.name)
+            after, says, _ = remove_queues(after, list(self.named), source=self.store.name)
+        after = close_empty(after, [p for p, t in self.texts.items() if OPENED in t], source=self.store.name)
         stays = {*says.configured_leaves, *says.configured_parents}
         weights = {path: float32(says.weight(path)) for path in stays if path in self.baseline}
         # A NaN of the administrator's never equals the value that the ResourceManager shows.
-        return Prepared(self._data, after, says, {path: weight for path, weight in weights.items() if weight == weight})
+        in_force = {path: weight for path, weight in weights.items() if weight == weight}
+        return PreparedFile(self._data, after, in_force, says=says)
 
     def _remember(self, edited: Edited) -> None:
         """Remember the administrator's original texts when they are replaced for the first time."""
@@ -301,8 +314,9 @@ class FileActuator(BaseActuator):
 
         For ``still`` see `ConfigStore.write`. Raises InputError.
         """
+        assert isinstance(prepared, PreparedFile)
         if prepared.changed:
-            self.place.write(prepared.after, before=prepared.before, still=still)
+            self.store.write(prepared.after, before=prepared.before, still=still)
             self._data, self._file, self._drafted = prepared.after, prepared.says, None
             while self._leaving:
                 self._forget(self._leaving.pop())
@@ -312,7 +326,7 @@ class FileActuator(BaseActuator):
     @property
     def beside(self) -> ConfigStore:
         """The store beside which the lease is kept."""
-        return self.place
+        return self.store
 
     def present(self) -> dict[str, float]:
         """Return the weights in the file as of the last `read`, no matter who wrote them."""
@@ -327,8 +341,8 @@ class FileActuator(BaseActuator):
 
     def touch(self) -> None:
         """Rewrite the file unchanged, to renew its modification time."""
-        data = self.place.read()
-        self.place.write(data, before=data)
+        data = self.store.read()
+        self.store.write(data, before=data)
 
     def load(self, client: RmClient) -> None:
         """Make the RM read the file."""
@@ -379,16 +393,16 @@ class FileActuator(BaseActuator):
     def _check_own(self) -> list[Finding]:
         """Find the mistakes in the administrator's own file."""
         changes = self._changes(self._restored(_present_values(self._file, self._names)).items())
-        own = edit_parsed(self._base(), self._file, changes, source=self.place.name).document
-        return check_document(own, source=self.place.name).errors
+        own = edit_parsed(self._base(), self._file, changes, source=self.store.name).document
+        return check_document(own, source=self.store.name).errors
 
     def _own_refusals(self) -> tuple[str, ...]:
-        return lines_of(refused(self._check_own()), self.place.name)
+        return lines_of(refused(self._check_own()), self.store.name)
 
     def problems_of(self, prepared: Prepared) -> tuple[str, ...]:
         """Describe why a ResourceManager would refuse the prepared file, except what it refuses anyway."""
-        errors = check_document(prepared.after, source=self.place.name).errors
-        return lines_of(unlike(errors, self._check_own() if errors else []), self.place.name)
+        errors = check_document(prepared.after, source=self.store.name).errors
+        return lines_of(unlike(errors, self._check_own() if errors else []), self.store.name)
 
     def _changes(self, dues: Iterable[tuple[str, Values]]) -> dict[str, Change]:
         """Return the changes that set the attributes of these queues to these values (None: remove)."""
@@ -411,11 +425,12 @@ class FileActuator(BaseActuator):
             )
         return changes
 
-    def differences(self, status: SchedulerStatus) -> dict[str, str]:
+    def differences(self, client: RmClient) -> dict[str, str]:
         """Describe, by queue, managed policies and limits that the ResourceManager shows differently.
 
         The ResourceManager shows a maximum share that is raised to the minimum share and capped at the cluster's size.
         """
+        status = client.rest.scheduler()
         found: dict[str, str] = {}
         for path, managed in self.managed.items():
             shown = status.queues.get(path)

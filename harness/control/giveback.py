@@ -11,26 +11,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.base.errors import InputError, YarnfairError
 from harness.control.actuator import Prepared, generation_of
-from harness.control.capacity_actuator import CapacityActuator
-from harness.control.file_actuator import FileActuator
 from harness.control.gate import in_short
 from harness.control.identity import OtherCluster
+from harness.control.interfaces import Actuator
 from harness.control.lease import HeldByAnother, Lease
 from harness.control.settings import ControlSettings
 from harness.control.values import Nonsense
 from harness.ledger.store import LedgerStore
 from harness.yarn.errors import Refused, Unreachable
 from harness.yarn.files import FileChanged, always
-from harness.yarn.rmclient import RmClient
 
-_BY_ITSELF = "when the ResourceManager looks at the file next (10 to 20 s)"
 #: Number of attempts to restore while somebody else keeps changing the configuration.
 _ATTEMPTS = 5
-Actuator = FileActuator | CapacityActuator
+ClientT = TypeVar("ClientT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +55,13 @@ class NotReleased(InputError):
 
 
 def release(
-    actuator: Actuator,
+    actuator: Actuator[ClientT],
     store: LedgerStore,
     lease: Lease | None,
-    open_client: Callable[[], RmClient | None],
+    open_client: Callable[[], ClientT | None],
     settings: ControlSettings,
     released: Mapping[str, Any] | None = None,
-    recognise: Callable[[RmClient], None] = lambda _: None,
+    recognise: Callable[[ClientT], None] = lambda _: None,
 ) -> Release:
     """Restore the administrator's values: in the file, then in the ResourceManager, finally in the bookkeeping.
 
@@ -118,8 +115,7 @@ def release(
             if client is not None and actuator.beside is not None and settings.refresh != "poll":
                 _recognise(client, recognise)
             words = put_in_force(actuator, prepared, client, settings, refusals)
-            # The Capacity Scheduler validates a refreshed configuration as it does at its start.
-            taken = isinstance(actuator, CapacityActuator) and words.startswith(f"{_restored(actuator)} in force")
+            taken = actuator.load_validates and words.startswith(f"{_restored(actuator)} in force")
             failed = bool(refusals) and not taken
         except YarnfairError as error:
             words = f"{_restored(actuator)} written, but not in force: {error.line()}"
@@ -133,7 +129,7 @@ def release(
     return Release(words, failed, tuple(dict.fromkeys(notes)), prepared)
 
 
-def _recognise(client: RmClient, recognise: Callable[[RmClient], None]) -> None:
+def _recognise(client: ClientT, recognise: Callable[[ClientT], None]) -> None:
     """Raise OtherCluster if the ResourceManager to be refreshed belongs to another cluster.
 
     A ResourceManager that answers nonsense, or does not answer, is refreshed all the same. A store was checked before
@@ -147,7 +143,7 @@ def _recognise(client: RmClient, recognise: Callable[[RmClient], None]) -> None:
         return
 
 
-def _write(actuator: Actuator, prepared: Prepared, still: Callable[[], None]) -> dict[str, str]:
+def _write(actuator: Actuator[ClientT], prepared: Prepared, still: Callable[[], None]) -> dict[str, str]:
     """Write the prepared document; return the parents of the groups that a store refused, with the reasons."""
     try:
         actuator.write(prepared, still)
@@ -170,7 +166,7 @@ def _still(lease: Lease | None, *, signed: bool) -> Callable[[], None]:
 
     def nobody_else() -> None:
         if lease.taken():
-            raise HeldByAnother("another controller has taken over", where=lease.place.name, hint="stop one of them")
+            raise HeldByAnother("another controller has taken over", where=lease.store.name, hint="stop one of them")
 
     return nobody_else
 
@@ -191,7 +187,7 @@ def _noted(notes: list[tuple[str, str]], kind: str, do: Callable[[], object]) ->
 
 
 def give_back(
-    actuator: Actuator, store: LedgerStore, lease: Lease | None, released: Mapping[str, Any] | None = None
+    actuator: Actuator[ClientT], store: LedgerStore, lease: Lease | None, released: Mapping[str, Any] | None = None
 ) -> Prepared:
     """Restore the administrator's values without refreshing a ResourceManager; return the document.
 
@@ -210,7 +206,7 @@ def _given_back(store: LedgerStore) -> dict[str, Any]:
     return {"look": {**look, "given_back": True}} if isinstance(look, dict) else {}
 
 
-def adopt(actuator: Actuator, store: LedgerStore, lease: Lease) -> str:
+def adopt(actuator: Actuator[ClientT], store: LedgerStore, lease: Lease) -> str:
     """Take over the lease's announced document, unless the ledger itself is up to date. Raises InputError.
 
     The controller's own announcement is taken over if it is newer than the ledger, that is, if an older copy of the
@@ -242,7 +238,7 @@ def adopt(actuator: Actuator, store: LedgerStore, lease: Lease) -> str:
     return ""
 
 
-def clear(actuator: Actuator, lease: Lease | None) -> None:
+def clear(actuator: Actuator[ClientT], lease: Lease | None) -> None:
     """Remove temporary files of killed writers. Only for the lease holder, when nobody else is writing."""
     if actuator.beside is not None:
         actuator.beside.clear()
@@ -250,15 +246,14 @@ def clear(actuator: Actuator, lease: Lease | None) -> None:
         lease.clear()
 
 
-def _restored(actuator: Actuator) -> str:
-    what = "capacities" if isinstance(actuator, CapacityActuator) else "weights and limits"
-    return f"the administrator's own {what} are"
+def _restored(actuator: Actuator[ClientT]) -> str:
+    return f"the administrator's own {actuator.values_name} are"
 
 
 def put_in_force(
-    actuator: Actuator,
+    actuator: Actuator[ClientT],
     prepared: Prepared,
-    client: RmClient | None,
+    client: ClientT | None,
     settings: ControlSettings,
     refusals: Sequence[str] = (),
 ) -> str:
@@ -270,7 +265,7 @@ def put_in_force(
     what = _restored(actuator)
     why = f", but a ResourceManager would refuse them: {in_short(refusals)}" if refusals else ""
     if settings.refresh == "poll":
-        return f"{what} written{why}" if why else f"{what} written; in force {_BY_ITSELF}"
+        return f"{what} written{why}" if why else f"{what} written; in force {actuator.loaded_otherwise}"
     try:
         if client is None:
             raise Unreachable("no ResourceManager was told")
@@ -281,6 +276,5 @@ def put_in_force(
     except Unreachable as error:
         if why:
             return f"{what} written{why}; correct them before it is started ({error.what})"
-        also = f", or {_BY_ITSELF}" if isinstance(actuator, FileActuator) else ", or by `yarn rmadmin -refreshQueues`"
-        return f"{what} written; {error.what}: in force when it starts{also}"
+        return f"{what} written; {error.what}: in force when it starts, or {actuator.loaded_otherwise}"
     return f"{what} in force{why}"

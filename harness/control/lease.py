@@ -47,16 +47,16 @@ class HeldByAnother(InputError):
     """Another controller holds the lease."""
 
 
-def lease_place(place: ConfigStore) -> ConfigStore:
+def lease_store(store: ConfigStore) -> ConfigStore:
     """Return the store of the lease file beside an allocation file."""
-    return place.beside(f".{place.file_name}.lease")
+    return store.beside(f".{store.file_name}.lease")
 
 
 def lease_of(
-    place: ConfigStore, owner: str, lease_s: float, clock: Callable[[], float], memory: Memory | None = None
+    store: ConfigStore, owner: str, lease_s: float, clock: Callable[[], float], memory: Memory | None = None
 ) -> Lease:
     """The lease of an allocation file."""
-    return Lease(lease_place(place), owner, lease_s, clock, place.beside(f".{place.file_name}.standby"), memory)
+    return Lease(lease_store(store), owner, lease_s, clock, store.beside(f".{store.file_name}.standby"), memory)
 
 
 class Lease:
@@ -74,7 +74,7 @@ class Lease:
 
     def __init__(
         self,
-        place: ConfigStore,
+        store: ConfigStore,
         owner: str,
         lease_s: float,
         clock: Callable[[], float],
@@ -82,7 +82,7 @@ class Lease:
         memory: Memory | None = None,
     ) -> None:
         self._memory = memory
-        self.place, self.owner, self.lease_s, self.standby = place, owner, lease_s, standby
+        self.store, self.owner, self.lease_s, self.standby = store, owner, lease_s, standby
         self._signed_s: float | None = None
         #: Last content of the standby file, and when this process last saw it change.
         self._sign: tuple[bytes, float | None] | None = None
@@ -137,7 +137,7 @@ class Lease:
         if unreadable and self._renewed_s is None and not informed and self._still_s(data, now) < self.lease_s:
             raise HeldByAnother(
                 "the lease cannot be read: another controller may hold it",
-                where=self.place.name,
+                where=self.store.name,
                 hint=f"wait: a living holder writes it again, else this one takes it after {self.lease_s:g} s",
             )
         if self._renewed_s is None or holder not in ("", self.owner):
@@ -151,7 +151,7 @@ class Lease:
             if still < allowed or not take:
                 raise HeldByAnother(
                     f"another controller writes this file ({_who(found)})",
-                    where=self.place.name,
+                    where=self.store.name,
                     # Constant text: a standby reports this in every period, and the log should have a single line for
                     # it.
                     hint=f"stop it; or wait: {allowed:g} s after its last sign of life it is taken over, "
@@ -160,7 +160,7 @@ class Lease:
         if holder != self.owner and not take:
             raise InputError(
                 "nobody holds the lease, and this controller does not take it: it sees no ResourceManager",
-                where=self.place.name,
+                where=self.store.name,
                 hint="check the ResourceManager's address",
             )
         if self._renewed_s is None and self.words_lost:
@@ -203,7 +203,7 @@ class Lease:
         if holder and holder != self.owner:
             self._renewed_s = None
             raise HeldByAnother(
-                f"another controller has taken over ({_who(found)})", where=self.place.name, hint="stop one of them"
+                f"another controller has taken over ({_who(found)})", where=self.store.name, hint="stop one of them"
             )
         new = None if released is None else dict(released)
         same = dict(announced) == self.announced and self.announced_by == self.owner and new == self.released
@@ -221,7 +221,7 @@ class Lease:
         if self._renewed_s is None or self._clock() - self._renewed_s >= self.lease_s:
             raise InputError(
                 f"not written: it took longer than the lease lasts ({self.lease_s:g} s)",
-                where=self.place.name,
+                where=self.store.name,
                 hint="the next round tries it again; where this lasts, make lease_s longer",
             )
 
@@ -238,12 +238,12 @@ class Lease:
                     self._renewed_s = None
                 raise HeldByAnother(
                     "another controller has just signed the lease",
-                    where=self.place.name,
+                    where=self.store.name,
                     hint="the next round looks again",
                 )
 
         self._count += 1
-        self.place.write(self._document(self.owner), still=unchanged)
+        self.store.write(self._document(self.owner), still=unchanged)
         self._renewed_s, self._seen, self._unannounced = now, None, False
         self._watch(now)
 
@@ -251,7 +251,7 @@ class Lease:
         """Release the lease if this controller holds it. Errors are ignored, because the lease expires by itself."""
         try:
             if self._renewed_s is not None and self._read()[1].get("owner") == self.owner:
-                self.place.write(self._document(""))
+                self.store.write(self._document(""))
         except YarnfairError:
             pass
         self._renewed_s = None
@@ -260,7 +260,7 @@ class Lease:
         """Remove this controller's lease or standby file. Errors are ignored as in `give_back`."""
         try:
             if self._renewed_s is not None and self._read()[1].get("owner") == self.owner:
-                self.place.remove()
+                self.store.remove()
                 self.clear()
             if self.standby is not None and (self._signed_s is not None or self._renewed_s is not None):
                 self.standby.remove()
@@ -270,7 +270,7 @@ class Lease:
 
     def clear(self) -> None:
         """Remove temporary files of killed holders and standbys. Raises InputError or Unreachable."""
-        self.place.clear()
+        self.store.clear()
         if self.standby is not None:
             self.standby.clear()
 
@@ -344,7 +344,7 @@ class Lease:
     def _read(self) -> tuple[bytes, dict[str, Any]]:
         """Read the lease. A missing or invalid lease is vacant."""
         try:
-            data = self.place.read()
+            data = self.store.read()
         except InputError as error:
             if isinstance(error, HeldByAnother) or not _missing(error):
                 raise

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from harness.control.app_observer import AppObserver, looks_of
-from harness.control.capacity_actuator import CapacityActuator
 from harness.control.clock import SteadyClock
 from harness.control.events import Observed
-from harness.control.file_actuator import FileActuator
 from harness.control.identity import ACCEPT_OTHER, ClusterFacts, another_cluster, why_another
+from harness.control.interfaces import Entitlements, ObserverContext
 from harness.control.settings import ControlSettings
 from harness.ledger.accounts import AppObservation, RmAccounts
 from harness.ledger.store import LedgerStore
@@ -85,7 +84,7 @@ class RmPoller:
         #: Whether the last poll rejected an empty list of applications.
         self._doubted = False
 
-    def look(self, actuator: FileActuator | CapacityActuator) -> Observed:
+    def look(self, actuator: Entitlements) -> Observed:
         """Poll the RM. Raises YarnfairError; the accounts are unchanged then.
 
         ``actuator`` knows the administrator's entitlements and limits.
@@ -198,6 +197,10 @@ class RmPoller:
         """Applications of the last poll whose figures were invalid: ID (or position in the list) -> reason."""
         return self._last_apps.skipped | self.accounts.refused
 
+    def queues(self) -> Collection[str]:
+        """Ask which queues the RM has. Raises YarnfairError."""
+        return self.client.rest.scheduler().queues.keys()
+
     def _queues(self) -> SchedulerStatus:
         asked_s = self.clock()
         try:
@@ -305,6 +308,20 @@ def check_cluster(client: RmClient, settings: ControlSettings, store: LedgerStor
         return
     facts = ClusterFacts.restored(store.document("cluster"))
     RmPoller(client, settings, SteadyClock(), store.accounts(), known, facts=facts).check_cluster()
+
+
+def open_rm_poller(client: RmClient, context: ObserverContext) -> RmPoller:
+    """Return the observer of a controller of a ResourceManager."""
+    return RmPoller(
+        client,
+        context.settings,
+        context.clock,
+        context.accounts,
+        context.identity,
+        context.capacity,
+        on_info=context.on_info,
+        facts=context.facts,
+    )
 
 
 def with_created(entitlements: Mapping[str, float], status: SchedulerStatus) -> dict[str, float]:

@@ -8,18 +8,19 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from harness.base.errors import YarnfairError
 from harness.control.core import ControlCore
-from harness.control.giveback import Actuator, NotReleased, adopt, clear, release
+from harness.control.giveback import NotReleased, adopt, clear, release
 from harness.control.guards import GuardWatch
+from harness.control.interfaces import Actuator
 from harness.control.lease import RENEW_PART, HeldByAnother, Lease
 from harness.control.released import Released
 from harness.control.settings import ControlSettings, OnStop
 from harness.ledger.store import LedgerStore
-from harness.yarn.rmclient import RmClient
 
+ClientT = TypeVar("ClientT")
 #: Interval at which a holder that hands over checks whether a standby has taken the lease, seconds.
 HAND_OVER_LOOK_S = 0.2
 
@@ -33,14 +34,14 @@ def left_values(store: LedgerStore) -> bool:
     return isinstance(look, dict) and bool(look.get("holds")) and look.get("mode") != "shadow"
 
 
-class Tenure:
+class Tenure(Generic[ClientT]):
     """One controller's right to write. `harness.control.wall.Controller` documents the parameters."""
 
     def __init__(
         self,
         settings: ControlSettings,
-        client: RmClient,
-        actuator: Actuator,
+        client: ClientT,
+        actuator: Actuator[ClientT],
         store: LedgerStore,
         core: ControlCore,
         *,
@@ -74,7 +75,7 @@ class Tenure:
     def _alarm(self, kind: str, text: str) -> None:
         raise NotImplementedError
 
-    def _recognise(self, client: RmClient) -> None:
+    def _recognise(self, client: ClientT) -> None:
         """Raise OtherCluster if another cluster's ResourceManager answers, and request errors."""
         raise NotImplementedError
 

@@ -1,8 +1,9 @@
 """The control core driven by the wall clock, on a real ResourceManager (or `yarnfair sim serve`).
 
-    place = open_place("/etc/hadoop/fair-scheduler.xml")
     with RmClient([address]) as client, LedgerStore(path) as store:
-        Controller(ControlSettings(period_s=5), client, place, store, make_policy("ltrf")).run(stop_event)
+        actuator = FileActuator.restored(open_store("/etc/hadoop/fair-scheduler.xml"), store.document)
+        settings, policy = ControlSettings(period_s=5), make_policy("ltrf")
+        Controller(settings, client, actuator, store, policy, open_observer=open_rm_poller).run(stop_event)
 
 One `tick` is one control period: poll the RM and the allocation file, account, decide, write changes, refresh, read
 back. A tick never raises for external failures: it reports alarms, and what is in force stays in force.
@@ -24,7 +25,6 @@ from typing import Any
 from harness.base.errors import YarnfairError
 from harness.base.files import plain
 from harness.control.actuator import Prepared
-from harness.control.capacity_actuator import CapacityActuator, open_actuator
 from harness.control.clock import SteadyClock
 from harness.control.clocks import Clocks, ClocksDiffer, read_clocks
 from harness.control.core import ControlCore
@@ -44,23 +44,21 @@ from harness.control.events import (
 )
 from harness.control.gate import in_short
 from harness.control.identity import ClusterFacts, OtherCluster
+from harness.control.interfaces import Actuator, Observer, ObserverContext
 from harness.control.kept import decision_document, look_document
 from harness.control.poll import POLL_EFFECT_S, POLL_WRITE_GAP_S
 from harness.control.reports import Alarm, TickReport
-from harness.control.rm_poller import RmPoller
 from harness.control.settings import ControlSettings
-from harness.control.tenure import Tenure
+from harness.control.tenure import ClientT, Tenure
 from harness.ledger.store import LedgerStore, StoreFull
 from harness.model.plan import Attributes
 from harness.model.resources import ZERO, Resource
 from harness.policies.base import Policy
 from harness.yarn.answers import ClusterInfo
-from harness.yarn.capacity.source import ConfigurationSource
 from harness.yarn.capacity.traps import Trap
 from harness.yarn.errors import Refused
-from harness.yarn.files import ConfigStore, always
-from harness.yarn.queue_answers import CAPACITY
-from harness.yarn.rmclient import NotEffective, RmClient
+from harness.yarn.files import always
+from harness.yarn.rmclient import NotEffective
 
 #: Longest time before a refused document is tried again; the delay starts at one period and doubles, seconds.
 _MOST_REFUSED_S = 30.0
@@ -74,14 +72,15 @@ _LASTING = frozenset(
 _OF_A_WRITER = ("ad-hoc", "actuation", "not-in-force")
 
 
-class Controller(Tenure):
+class Controller(Tenure[ClientT]):
     """One policy, enforced on one cluster.
 
     Parameters
     ----------
     settings, policy : how and what to enforce.
-    client : the RM, or a high-availability pair.
-    place : where the RM's allocation file is stored; for a Capacity Scheduler, where its configuration is kept.
+    client : the cluster; passed to ``actuator`` and ``open_observer``, and not used otherwise.
+    actuator : of the scheduler's configuration, restored from ``store``.
+    open_observer : makes the observer of the cluster.
     store : the ledger; its stored state is resumed.
     on_tick : called with the report after every tick.
     clock : seconds, never going back (None: `SteadyClock`). Compared at the first poll (harness.control.clocks).
@@ -91,16 +90,16 @@ class Controller(Tenure):
     def __init__(
         self,
         settings: ControlSettings,
-        client: RmClient,
-        place: ConfigStore | ConfigurationSource,
+        client: ClientT,
+        actuator: Actuator[ClientT],
         store: LedgerStore,
         policy: Policy,
         *,
+        open_observer: Callable[[ClientT, ObserverContext], Observer],
         on_tick: Callable[[TickReport], None] = lambda _: None,
         clock: Callable[[], float] | None = None,
         dry_run: bool = False,
     ) -> None:
-        actuator = open_actuator(place, store.document)
         core = ControlCore(
             policy,
             period_s=settings.period_s,
@@ -140,15 +139,18 @@ class Controller(Tenure):
         self._refused_gap_s = settings.period_s
         rm = store.document("rm")
         known = rm if isinstance(rm, list) else None
-        self._look = RmPoller(
+        self.open_observer = open_observer
+        self._look: Observer = open_observer(
             client,
-            settings,
-            self.clock,
-            self.accounts,
-            known,
-            _capacity(state),
-            on_info=self._compare_clocks,
-            facts=ClusterFacts.restored(store.document("cluster")),
+            ObserverContext(
+                settings=settings,
+                clock=self.clock,
+                accounts=self.accounts,
+                identity=known,
+                capacity=_capacity(state),
+                facts=ClusterFacts.restored(store.document("cluster")),
+                on_info=self._compare_clocks,
+            ),
         )
         actuator.recognise_by(self._look.check_cluster)
         #: Results of the current tick so far, and when it decided (None: not yet).
@@ -165,7 +167,7 @@ class Controller(Tenure):
         entitlements = self.settings.entitlements
         if not entitlements:
             return
-        known = {*self.client.rest.scheduler().queues, *self.actuator.departed, *self.actuator.baseline}
+        known = {*self._look.queues(), *self.actuator.departed, *self.actuator.baseline}
         state = self.store.document("ledger") or {}
         for part in ("weights", "departed"):
             known.update(state.get(part) or {})
@@ -252,7 +254,7 @@ class Controller(Tenure):
 
     # --- observing ---
 
-    def _recognise(self, client: RmClient) -> None:
+    def _recognise(self, client: ClientT) -> None:
         self._look.check_cluster()
 
     def _observe(self) -> list[Action]:
@@ -501,7 +503,7 @@ class Controller(Tenure):
                 self.actuator.confirm(self.client, wanted, timeout_s=limit_s, every_s=0.02)
                 shown = dict(written.weights)
                 if self.actuator.writes_more:
-                    others = self.actuator.differences(self.client.rest.scheduler())
+                    others = self.actuator.differences(self.client)
             except NotEffective as error:
                 if poll and age_s < POLL_EFFECT_S:
                     self.core.write_gap_s = math.inf
@@ -601,7 +603,7 @@ class Controller(Tenure):
             began_s=ledger.start_s,
             holds=self.holds,
             mode=self.settings.mode,
-            scheduler=CAPACITY if isinstance(self.actuator, CapacityActuator) else "",
+            scheduler=self.actuator.scheduler,
             released=self.released.why,
             released_s=self.released.since_s,
             alarms=[[alarm.kind, alarm.text] for alarm in self._tick.alarms],

@@ -61,7 +61,7 @@ class WebHdfsStore(ConfigStore):
         return len(left)
 
 
-def open_place(text: str, options: HttpOptions | None = None) -> ConfigStore:
+def open_store(text: str, options: HttpOptions | None = None) -> ConfigStore:
     """Open a store by its name.
 
     The name is a path, ``sftp://[user@]host[:port]/path``, ``webhdfs://`` or ``swebhdfs://host:port/path``. `options`

@@ -12,7 +12,7 @@ import pytest
 from harness.base.errors import CallError, InputError
 from harness.base.files import read_whole
 from harness.cli import main
-from harness.control.lease import Lease, lease_place
+from harness.control.lease import Lease, lease_store
 from harness.yarn.files import LocalStore
 
 VERBS = [
@@ -71,7 +71,7 @@ def test_links_in_a_circle_are_an_error_and_no_traceback(tmp_path: Path) -> None
     (tmp_path / "a").symlink_to(tmp_path / "b")
     (tmp_path / "b").symlink_to(tmp_path / "a")
     place = LocalStore(tmp_path / "a")
-    lease_place(place)
+    lease_store(place)
     with pytest.raises(InputError, match="cannot be read"):
         place.read()
 

@@ -23,7 +23,7 @@ from harness.base.errors import CallError, InputError, without_secrets
 from harness.cli import cli, main
 from harness.control.telemetry import Log
 from harness.yarn.http import base_url
-from harness.yarn.stores import open_place
+from harness.yarn.stores import open_store
 from harness.yarn.webhdfs import open_hdfs
 
 MARK = "s3cr3t"
@@ -248,7 +248,7 @@ TORN = (
 @pytest.mark.parametrize("address", TORN)
 def test_why_an_address_cannot_be_read_quotes_no_part_of_a_password(address: str) -> None:
     hdfs = address if "://" in address else f"http://{address}"
-    for read, given in ((base_url, address), (open_place, hdfs), (open_hdfs, hdfs.replace("http", "webhdfs", 1))):
+    for read, given in ((base_url, address), (open_store, hdfs), (open_hdfs, hdfs.replace("http", "webhdfs", 1))):
         with pytest.raises(CallError) as refused:
             read(given)
         assert MARK not in without_secrets(refused.value.line())

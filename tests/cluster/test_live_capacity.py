@@ -22,6 +22,7 @@ from harness.clusters.state import ClusterSpec, StateFolder
 from harness.control.capacity_actuator import CapacityActuator
 from harness.control.config import EnforceConfig
 from harness.control.reports import TickReport
+from harness.control.rm_poller import open_rm_poller
 from harness.control.wall import Controller
 from harness.experiments.served import with_file
 from harness.ledger.store import LedgerStore
@@ -78,7 +79,12 @@ class Rm:
         config = self.config(**more)
         with LedgerStore(config.ledger_path()) as store:
             controller = Controller(
-                config.control_settings(), self.client, config.owned(self.client), store, config.make_policy()
+                config.control_settings(),
+                self.client,
+                config.actuator_opener(self.client)(store.document),
+                store,
+                config.make_policy(),
+                open_observer=open_rm_poller,
             )
             yield controller
             controller.close()
@@ -352,6 +358,6 @@ def test_the_wrong_key_for_the_scheduler_is_one_line(store: Rm, file: Rm) -> Non
     from harness.base.errors import InputError
 
     with pytest.raises(InputError, match="has the Capacity Scheduler"):
-        store.config(allocation_file="/nowhere.xml").owned(store.client)
+        store.config(allocation_file="/nowhere.xml").actuator_opener(store.client)
     with pytest.raises(InputError, match="cannot be changed over REST"):
-        file.config().owned(file.client)
+        file.config().actuator_opener(file.client)

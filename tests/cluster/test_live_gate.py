@@ -17,6 +17,7 @@ from harness.base.errors import YarnfairError
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, StateFolder
 from harness.control.config import EnforceConfig
+from harness.control.rm_poller import open_rm_poller
 from harness.control.wall import Controller
 from harness.ledger.store import LedgerStore
 from harness.model.resources import Resource
@@ -44,8 +45,9 @@ class Rm:
         ledger = str(self.folder / "ledger.db")
         config = EnforceConfig.model_validate({"policy": "ltrf", "ledger": ledger, **more})
         with LedgerStore(config.ledger_path()) as store:
-            place, policy = config.owned(self.client), config.make_policy()
-            controller = Controller(config.control_settings(), self.client, place, store, policy)
+            actuator, policy = config.actuator_opener(self.client)(store.document), config.make_policy()
+            settings = config.control_settings()
+            controller = Controller(settings, self.client, actuator, store, policy, open_observer=open_rm_poller)
             yield controller
             controller.close()
 

@@ -12,6 +12,8 @@ import pytest
 from harness.clusters.local import LocalCluster
 from harness.clusters.shared import LocalFolder
 from harness.clusters.state import ClusterSpec, StateFolder
+from harness.control.file_actuator import FileActuator
+from harness.control.rm_poller import open_rm_poller
 from harness.control.settings import ControlSettings
 from harness.control.wall import Controller
 from harness.experiments.real.curves import LostMaster
@@ -25,7 +27,7 @@ from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.files import ConfigStore
 from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import RmClient
-from harness.yarn.stores import open_place
+from harness.yarn.stores import open_store
 
 pytestmark = [pytest.mark.java, pytest.mark.live, pytest.mark.xdist_group("live-weighting")]
 
@@ -55,7 +57,8 @@ class Running:
     def controller(self, name: str, **settings: str) -> Controller:
         store = LedgerStore(self.folder / f"{name}-{time.monotonic_ns()}.sqlite")
         control = ControlSettings(period_s=5.0, task_lengths=True)
-        return Controller(control, self.client, self.place, store, make_policy(name, settings))
+        actuator, policy = FileActuator.restored(self.place, store.document), make_policy(name, settings)
+        return Controller(control, self.client, actuator, store, policy, open_observer=open_rm_poller)
 
     def minima(self) -> dict[str, Resource]:
         queues = self.client.rest.scheduler().queues
@@ -87,7 +90,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     try:
         status = cluster.up(spec, timeout_s=170)
         with RmClient([status.address], HttpOptions(user="alice")) as client:
-            place = open_place(str(Path(status.scheduler_folder) / "fair-scheduler.xml"))
+            place = open_store(str(Path(status.scheduler_folder) / "fair-scheduler.xml"))
             options = ReplayOptions(rm=scheduler_address(client.rest), seed=1, am_heartbeat_ms=300)
             replayer = Replayer(client.rest, LocalFolder(folder / "shared"), options, tag="weighting")
             yield Running(client, place, replayer, folder)

@@ -187,7 +187,7 @@ def test_an_adopted_cluster_says_how_the_controller_reaches_it(
             == "allocation file master:/etc/hadoop/my queues.xml"
             == f"allocation file {told['allocation_file']}"
         )
-        assert config.place() == SftpStore("10.0.0.1", "/etc/hadoop/my queues.xml", 2222, "yarn")
+        assert config.config_store() == SftpStore("10.0.0.1", "/etc/hadoop/my queues.xml", 2222, "yarn")
         admin, client = ("127.0.0.1:40000", "127.0.0.1:40001") if forwarded else (None, None)
         assert (told["rm"]["admin"], told["rm"]["client"]) == (admin, client)
         assert lines[1] == f"rest {server.url}  admin {admin or '-'}  client {client or '-'}"

@@ -7,7 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from harness.control.capacity_actuator import CapacityActuator
+from harness.control.file_actuator import FileActuator
 from harness.control.reports import TickReport
+from harness.control.rm_poller import open_rm_poller
 from harness.control.settings import ControlSettings
 from harness.control.wall import Controller
 from harness.ledger.store import LedgerStore
@@ -36,9 +39,18 @@ def controlled(
     with LedgerStore(folder / "ledger.db") as store:
         how = ControlSettings(**{"period_s": 5.0, **settings})
         made = make_policy(policy, {"horizon_s": "100", **(sets or {})} if policy == "ltrf" else sets)
-        place = getattr(rm, "source", rm.place)
-        clock = clock or rm.clock
-        yield Controller(how, rm, place, store, made, clock=clock, dry_run=dry_run)  # type: ignore[arg-type]
+        actuator = actuator_of(rm, store)
+        yield Controller(
+            how, rm, actuator, store, made, open_observer=open_rm_poller, clock=clock or rm.clock, dry_run=dry_run
+        )  # type: ignore[arg-type]
+
+
+def actuator_of(rm: RmModel, store: LedgerStore) -> FileActuator | CapacityActuator:
+    """The actuator of what the model's scheduler reads."""
+    source = getattr(rm, "source", None)
+    if source is not None:
+        return CapacityActuator.restored(source, store.document)
+    return FileActuator.restored(rm.place, store.document)
 
 
 def rm_with_load(file: bytes = FILE) -> RmModel:

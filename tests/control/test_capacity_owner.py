@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from harness.base.errors import InputError
-from harness.control.capacity_actuator import CapacityActuator, open_actuator
+from harness.control.capacity_actuator import CapacityActuator
 from harness.control.values import Nonsense
 from harness.model.plan import Attributes
 from harness.model.resources import Resource
@@ -142,7 +142,7 @@ def test_an_administrators_new_queues_are_entitlements_that_sum_to_100(
     kept = json.loads(json.dumps(actuator.document()))
     path.write_text(theirs)
     if restarted:
-        actuator = CapacityActuator.restored(actuator.place, kept.get)
+        actuator = actuator.reopened(kept.get)
     actuator.read()
     assert actuator.refusals() == ()
     if now is not None:
@@ -222,7 +222,7 @@ def test_a_queue_that_leaves_and_returns_with_the_controllers_capacity_keeps_its
     actuator.write(actuator.original())
     actuator.forget()
     kept = json.loads(json.dumps(actuator.document()))
-    again, spare = open_actuator(actuator.place, kept.get), open_actuator(actuator.place, {}.get)
+    again, spare = actuator.reopened(kept.get), actuator.reopened({}.get)
     again.read()
     spare.adopt(json.loads(json.dumps(again.document())))
     assert "a.capacity</name><value>2w<" in path.read_text(), "nobody gives back the capacity of a queue that is away"

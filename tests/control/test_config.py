@@ -24,7 +24,7 @@ def read(tmp_path: Path, text: str) -> object:
 def test_the_example_is_one(root: Path) -> None:
     config = read_config(root / "yarn-policy" / "enforce.yaml")
     assert config.make_policy().name == "ltrf"
-    assert config.place().name == "/etc/hadoop/conf/fair-scheduler.xml"
+    assert config.config_store().name == "/etc/hadoop/conf/fair-scheduler.xml"
     assert config.control_settings().lease_s == 30.0
     assert (config.control_settings().mode, config.control_settings().max_ratio) == ("bounded", 3.0)
 

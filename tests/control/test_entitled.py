@@ -10,7 +10,7 @@ from harness.control.capacity_actuator import CapacityActuator
 from harness.control.config import EnforceConfig
 from harness.control.entitled import of_config, of_file, written_capacities
 from harness.control.file_actuator import FileActuator
-from harness.control.lease import Lease, lease_place
+from harness.control.lease import Lease, lease_store
 from harness.ledger.store import LedgerStore
 from harness.model.plan import Attributes
 from harness.yarn.capacity.convert import render_properties
@@ -26,7 +26,7 @@ def controlled(folder: Path, *, told: bool = True) -> tuple[Path, FileActuator]:
     actuator = FileActuator(place)
     actuator.read()
     actuator.write(actuator.prepare(Attributes({"root.a": 900.0, "root.b": 100.0})))
-    lease = Lease(lease_place(place), "me", 30.0, lambda: 1000.0)
+    lease = Lease(lease_store(place), "me", 30.0, lambda: 1000.0)
     lease.hold()
     if told:
         lease.keep(actuator.document())
@@ -67,7 +67,7 @@ def steered(folder: Path) -> Path:
     plan = {"root.a": 21.0, "root.g": 79.0, "root.g.x": 13.7, "root.g.y": 71.3}
     actuator.write(actuator.prepare(Attributes(plan)))
     assert "21" in path.read_text()
-    lease = Lease(lease_place(place), "me", 30.0, lambda: 1000.0)
+    lease = Lease(lease_store(place), "me", 30.0, lambda: 1000.0)
     lease.hold()
     lease.keep(actuator.document())
     return path
@@ -104,7 +104,7 @@ def test_the_configurations_queues_come_before_the_administrators_weights(tmp_pa
         policy="ltrf", allocation_file=str(path), ledger=str(tmp_path / "l.db"), queues={"root.b": 7.0}
     )
     assert of_config(config) == {"root.a": 3.0, "root.b": 7.0}
-    lease_place(LocalStore(path)).remove()
+    lease_store(LocalStore(path)).remove()
     with LedgerStore(tmp_path / "l.db") as store:
         store.commit(documents=actuator.document())
     assert of_config(config) == {"root.a": 3.0, "root.b": 7.0}
@@ -122,14 +122,14 @@ def test_a_file_saved_after_the_stop_and_an_older_copy_of_the_ledger_do_not_chan
         path.write_bytes(path.read_bytes().replace(b"</allocations>", b'<queue name="c"/></allocations>'))
         actuator.read()
         actuator.write(actuator.prepare(Attributes({"root.a": 800.0, "root.b": 100.0, "root.c": 4.8125})))
-        lease = Lease(lease_place(LocalStore(path)), identity, 30.0, lambda: 2000.0)
-        lease_place(LocalStore(path)).remove()
+        lease = Lease(lease_store(LocalStore(path)), identity, 30.0, lambda: 2000.0)
+        lease_store(LocalStore(path)).remove()
         lease.hold()
         lease.keep(actuator.document())
         assert of_config(config) == {**wanted, "root.c": 1.0}
         actuator.write(actuator.original())
         actuator.forget()
         store.commit(documents=actuator.document())
-    lease_place(LocalStore(path)).remove()
+    lease_store(LocalStore(path)).remove()
     path.write_bytes(opened)
     assert of_config(config) == wanted

@@ -441,7 +441,7 @@ EDITS = ((b"<maxRunningApps>7<", b"<maxRunningApps>70<"), (b"the site's", b"THE 
 def restart(own: FileActuator) -> FileActuator:
     """A controller that was killed: all that is left is what the ledger kept."""
     kept = json.loads(json.dumps(own.document()))
-    again = FileActuator.restored(own.place, kept.get)
+    again = own.reopened(kept.get)
     assert again.read() == []
     return again
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from harness.control.rm_poller import open_rm_poller
 from harness.control.settings import ControlSettings
 from harness.control.wall import Controller
 from harness.model.resources import Resource
 from harness.yarn.errors import Refused
 from harness.yarn.validation import check_document
-from tests.control.driven import controlled, kinds, rm_with_load
+from tests.control.driven import actuator_of, controlled, kinds, rm_with_load
 from tests.control.rm_model import CapacityRmModel
 from tests.control.soak import capacities
 
@@ -166,9 +167,10 @@ def test_a_dry_run_shows_what_would_be_refused_and_touches_nothing(tmp_path: Pat
         controller = Controller(
             settings,
             rm,
-            rm.source,
+            actuator_of(rm, store),
             store,
             policy,
+            open_observer=open_rm_poller,
             clock=rm.clock,
             dry_run=True,  # type: ignore[arg-type]
         )

@@ -12,7 +12,7 @@ import pytest
 from harness.base.errors import InputError
 from harness.control.file_actuator import FileActuator
 from harness.control.giveback import adopt
-from harness.control.lease import HeldByAnother, Lease, lease_of, lease_place
+from harness.control.lease import HeldByAnother, Lease, lease_of, lease_store
 from harness.yarn.files import TEMPORARY, LocalStore
 from harness.yarn.sftp import SftpStore
 from harness.yarn.stores import WebHdfsStore
@@ -27,7 +27,7 @@ class Time:
 
 
 def pair(folder: Path) -> tuple[Lease, Lease, Time]:
-    time, place = Time(), lease_place(LocalStore(folder / "fair-scheduler.xml"))
+    time, place = Time(), lease_store(LocalStore(folder / "fair-scheduler.xml"))
     return Lease(place, "one", 30.0, time), Lease(place, "two", 30.0, time), time
 
 
@@ -51,26 +51,26 @@ def test_the_second_waits_until_the_first_is_silent_for_the_leases_time(tmp_path
 def test_given_back_it_is_free_at_once_and_a_restart_goes_on_at_once(tmp_path: Path) -> None:
     one, two, time = pair(tmp_path)
     one.hold()
-    again = Lease(one.place, "one", 30.0, time)
+    again = Lease(one.store, "one", 30.0, time)
     again.hold()
     again.give_back()
     two.hold()
     # What is no longer one's own cannot be given back.
     one.give_back()
     with pytest.raises(HeldByAnother):
-        Lease(one.place, "one", 30.0, time).hold()
+        Lease(one.store, "one", 30.0, time).hold()
 
 
 @pytest.mark.parametrize("content", [b"", b"torn {", b"[1]", b'{"owner": 7}', b'{"owner": "x", "lease_s": "long"}'])
 def test_a_lease_that_cannot_be_read_is_nobodys_or_ends(tmp_path: Path, content: bytes) -> None:
     one, _, time = pair(tmp_path)
-    one.place.write(content)
+    one.store.write(content)
     try:
         one.hold()
     except HeldByAnother:
         time.now = 31.0
         one.hold()
-    assert json.loads(one.place.read())["owner"] == "one"
+    assert json.loads(one.store.read())["owner"] == "one"
 
 
 def test_who_knows_nothing_of_the_file_waits_where_the_lease_cannot_be_read(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_who_knows_nothing_of_the_file_waits_where_the_lease_cannot_be_read(tmp_
     one, two, time = pair(tmp_path)
     one.hold()
     one.keep({"baseline": {}, "ours": {}})
-    one.place.write(b"torn {")
+    one.store.write(b"torn {")
     with pytest.raises(HeldByAnother, match="another controller may hold it; wait"):
         two.hold(informed=False)
     time.now = 11.0
@@ -87,13 +87,13 @@ def test_who_knows_nothing_of_the_file_waits_where_the_lease_cannot_be_read(tmp_
         two.hold(informed=False)
     assert two.announced_by == "one"
     # Nobody writes it again: it is nobody's.
-    one.place.write(b"torn {")
+    one.store.write(b"torn {")
     for time.now in (12.0, 41.0):
         with pytest.raises(HeldByAnother):
             two.hold(informed=False)
     time.now = 42.0
     two.hold(informed=False)
-    assert json.loads(two.place.read())["owner"] == "two"
+    assert json.loads(two.store.read())["owner"] == "two"
 
 
 def test_who_may_not_take_it_does_not(tmp_path: Path) -> None:
@@ -110,14 +110,14 @@ def test_who_may_not_take_it_does_not(tmp_path: Path) -> None:
 
 
 def test_no_folder_is_told(tmp_path: Path) -> None:
-    lease = Lease(lease_place(LocalStore(tmp_path / "none" / "f.xml")), "one", 30.0, Time())
+    lease = Lease(lease_store(LocalStore(tmp_path / "none" / "f.xml")), "one", 30.0, Time())
     with pytest.raises(InputError, match="cannot"):
         lease.hold()
 
 
 def test_it_lies_beside_the_file_wherever_that_is() -> None:
-    assert lease_place(SftpStore("h", "/etc/fs.xml")).name == "sftp://h/etc/.fs.xml.lease"
-    assert lease_place(WebHdfsStore("http://nn:9870", "/conf/fs.xml")).name == "http://nn:9870/conf/.fs.xml.lease"
+    assert lease_store(SftpStore("h", "/etc/fs.xml")).name == "sftp://h/etc/.fs.xml.lease"
+    assert lease_store(WebHdfsStore("http://nn:9870", "/conf/fs.xml")).name == "http://nn:9870/conf/.fs.xml.lease"
 
 
 def test_a_holder_without_a_ledger_that_goes_on_knows_whose_the_values_are(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_holder_without_a_ledger_that_goes_on_knows_whose_the_values_are(tmp_p
     two.hold()
     place.data = place.data.replace(b"5", b"7")
     for data, expected in ((place.data, 7.0), (place.data.replace(b"7", b"5"), 2.0)):
-        for lease in (Lease(two.place, "two", 30.0, time), Lease(two.place, "three", 30.0, time)):
+        for lease in (Lease(two.store, "two", 30.0, time), Lease(two.store, "three", 30.0, time)):
             if lease.owner == "three":
                 two.give_back()
             lease.hold()
@@ -155,7 +155,7 @@ def test_who_begins_beside_nonsense_in_place_of_a_lease_takes_no_weight_for_an_e
     one, two, _ = pair(tmp_path)
     place = MemoryPlace(b"<allocations><queue name='a'><weight>3</weight></queue></allocations>")
     if stands is not None:
-        one.place.write(stands)
+        one.store.write(stands)
     two.hold()
     actuator = FileActuator(place, {"root.a": {"weight": 2.0}})
     found = actuator.read(words_lost=two.words_lost)
@@ -181,14 +181,14 @@ def test_what_the_holder_says_of_the_file_is_known_to_the_next_one(tmp_path: Pat
         one.keep({})
     time.now = 40.0
     two.keep({})
-    assert Lease(two.place, "three", 30.0, time)._read()[1]["said_by"] == "two"
+    assert Lease(two.store, "three", 30.0, time)._read()[1]["said_by"] == "two"
 
 
 def test_a_holder_does_not_pass_on_what_somebody_else_wrote_where_its_lease_stands(tmp_path: Path) -> None:
     one, two, time = pair(tmp_path)
     one.hold()
     one.keep({"baseline": {"root.a": {"weight": 2.0}}})
-    one.place.write(json.dumps({"said": {"baseline": 3}, "said_by": "somebody"}).encode())
+    one.store.write(json.dumps({"said": {"baseline": 3}, "said_by": "somebody"}).encode())
     time.now = 11.0
     one.hold()
     with pytest.raises(HeldByAnother):
@@ -221,13 +221,13 @@ def test_who_signs_late_over_a_slow_network_replaces_nothing_newer(late: str, tm
             fast.hold()  # while this is on its way
             super()._put_over(data, before, still)
 
-    place = slow.place
+    place = slow.store
     assert isinstance(place, LocalStore)
-    slow.place = Slow(place.path)
+    slow.store = Slow(place.path)
     with pytest.raises(HeldByAnother, match="another controller has just signed the lease"):
         slow.hold()
     assert json.loads(place.read())["owner"] == fast.owner
-    slow.place = place
+    slow.store = place
     time.now = 32.0
     with pytest.raises(HeldByAnother):
         slow.keep({})
@@ -242,11 +242,11 @@ def test_what_could_not_be_said_is_said_before_the_file_is_written(tmp_path: Pat
         def _put_over(self, data: bytes, before: bytes | None, still: Callable[[], None]) -> None:
             raise InputError("No space left on device")
 
-    place = one.place
+    place = one.store
     assert isinstance(place, LocalStore)
-    one.place = Full(place.path)
+    one.store = Full(place.path)
     with pytest.raises(InputError, match="No space left"):
         one.keep({"baseline": {"root.a": {"weight": 2.0}}})
-    one.place = place
+    one.store = place
     one.keep({"baseline": {"root.a": {"weight": 2.0}}})
     assert json.loads(place.read())["said"] == {"baseline": {"root.a": {"weight": 2.0}}}

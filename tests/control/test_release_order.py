@@ -220,8 +220,8 @@ def test_how_long_a_lease_has_stood_still_is_remembered_by_the_next_process(
 ) -> None:
     other = Lease(place.beside(".fair-scheduler.xml.lease"), "elsewhere", 30.0, lambda: 7.0)
     other.hold()
-    signed = json.loads(other.place.read())
-    other.place.write(json.dumps({**signed, "boot": "of another host"}).encode())
+    signed = json.loads(other.store.read())
+    other.store.write(json.dumps({**signed, "boot": "of another host"}).encode())
 
     def tries(at_s: float) -> None:
         with LedgerStore(tmp_path / "new.db") as store:
@@ -244,7 +244,7 @@ def test_a_sign_of_life_between_two_tries_is_seen(place: LocalStore, tmp_path: P
         for at_s in (100.0, 140.0, 180.0):
             other._renewed_s = None
             other._renew(7.0, other._read()[0])
-            other.place.write(other.place.read().replace(b'"boot": "', b'"boot": "x'))
+            other.store.write(other.store.read().replace(b'"boot": "', b'"boot": "x'))
             with pytest.raises(HeldByAnother):
                 lease_of(place, store.identity, 30.0, lambda at_s=at_s: at_s, store).hold()  # type: ignore[misc]
 

@@ -11,13 +11,14 @@ import pytest
 
 from harness.base.errors import InputError
 from harness.control.reports import TickReport
+from harness.control.rm_poller import open_rm_poller
 from harness.control.settings import ControlSettings
 from harness.control.wall import Controller
 from harness.ledger.store import LedgerStore, read_decisions, read_documents
 from harness.policies import make_policy
 from harness.yarn.errors import BadAnswer
 from harness.yarn.fair.parse import parse_allocations
-from tests.control.driven import FILE, controlled, in_force, kinds, rm_with_load
+from tests.control.driven import FILE, actuator_of, controlled, in_force, kinds, rm_with_load
 from tests.control.rm_model import MemoryPlace, RmModel, silence
 
 
@@ -297,9 +298,10 @@ def test_a_dry_run_touches_nothing(tmp_path: Path) -> None:
         controller = Controller(
             ControlSettings(),
             rm,
-            rm.place,
+            actuator_of(rm, store),
             store,
             make_policy("ltrf"),
+            open_observer=open_rm_poller,
             clock=rm.clock,
             dry_run=True,  # type: ignore[arg-type]
         )

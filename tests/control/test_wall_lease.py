@@ -13,6 +13,7 @@ import pytest
 from harness.control.file_actuator import FileActuator
 from harness.control.lease import HeldByAnother, Lease
 from harness.control.released import go_on
+from harness.control.rm_poller import open_rm_poller
 from harness.control.settings import ControlSettings
 from harness.control.wall import Controller
 from harness.ledger.store import LedgerStore
@@ -306,7 +307,10 @@ def test_who_writes_nothing_beside_a_controller_knows_whose_the_weights_are(tmp_
         with LedgerStore(tmp_path / "2" / "ledger.db") as store:
             how = ControlSettings(period_s=5.0, lease_s=30.0, mode="shadow" if shadow else "full")
             policy = make_policy("ltrf", {})
-            second = Controller(how, rm, rm.place, store, policy, clock=rm.clock, dry_run=not shadow)  # type: ignore[arg-type]
+            actuator = FileActuator.restored(rm.place, store.document)
+            second = Controller(
+                how, rm, actuator, store, policy, open_observer=open_rm_poller, clock=rm.clock, dry_run=not shadow
+            )  # type: ignore[arg-type]
             assert kinds(second.tick()) == set()
             assert second.actuator.configured_weights() == {"root.a": 2.0, "root.b": 1.0}
         assert {name: place.data for name, place in rm.place.others.items()} == before

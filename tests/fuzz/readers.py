@@ -70,7 +70,7 @@ def _file(read: Callable[[Path], object], suffix: str, *good: bytes) -> Reader:
 def _lease(path: Path) -> object:
     place = LocalStore(path.with_name("fair-scheduler.xml"))
     lease = lease_of(place, "me", 15.0, lambda: 0.0)
-    lease.place.write(path.read_bytes())
+    lease.store.write(path.read_bytes())
     return lease.holder()
 
 

@@ -14,6 +14,8 @@ import pytest
 import requests
 
 from harness.base.errors import CallError, InputError
+from harness.control.file_actuator import FileActuator
+from harness.control.rm_poller import open_rm_poller
 from harness.control.settings import ControlSettings
 from harness.control.view import QueueRow, View, from_ledger, with_sums
 from harness.control.wall import Controller
@@ -61,8 +63,8 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         rm = stack.enter_context(RmClient([address], HttpOptions(attempts=1, deadline_s=10.0)))
         store = stack.enter_context(LedgerStore(path))
         controller = Controller(
-            ControlSettings(period_s=10, mode="bounded"), rm, LocalStore(file), store, make_policy("ltrf", {}),
-            clock=lambda: now[0],
+            ControlSettings(period_s=10, mode="bounded"), rm, FileActuator.restored(LocalStore(file), store.document),
+            store, make_policy("ltrf", {}), open_observer=open_rm_poller, clock=lambda: now[0],
         )  # fmt: skip
         stack.callback(controller.close)
         for _ in range(36):

@@ -21,7 +21,7 @@ import pytest
 from harness.base.errors import YarnfairError
 from harness.clusters import processes
 from harness.yarn.errors import Refused, Unreachable
-from harness.yarn.stores import open_place
+from harness.yarn.stores import open_store
 from studies.real_faults import faults, server
 from studies.real_faults.controllers import Controller
 from studies.real_faults.guard import Guard, Signed
@@ -394,7 +394,7 @@ def test_the_file_is_behind_sftp_which_breaks(tmp_path: Path, monkeypatch: pytes
         made.start()
         try:
             monkeypatch.setenv("HOME", str(made.home))
-            place = open_place(made.place(relay.port, file))
+            place = open_store(made.place(relay.port, file))
             until(lambda: suppressed(place.read) == THEIRS)
             made.signal(signal.SIGKILL)
             with pytest.raises(Unreachable):

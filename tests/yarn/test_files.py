@@ -18,7 +18,7 @@ from harness.base.errors import CallError, InputError
 from harness.base.files import exchange
 from harness.yarn.files import FileChanged, LocalStore, Readers
 from harness.yarn.sftp import SftpStore
-from harness.yarn.stores import WebHdfsStore, open_place
+from harness.yarn.stores import WebHdfsStore, open_store
 from tests.yarn.owners import GROUP, NEW, OLD, OWNER, as_root, deny_chown, owned, ownership
 
 
@@ -222,12 +222,12 @@ def test_what_cannot_be_read_or_written_is_one_line(tmp_path: Path, path: str) -
 
 
 def test_places_by_name(tmp_path: Path) -> None:
-    assert open_place(str(tmp_path / "f")) == LocalStore(tmp_path / "f")
-    assert open_place("sftp://yarn@rm.example:2222/etc/f.xml") == SftpStore("rm.example", "/etc/f.xml", 2222, "yarn")
-    place = open_place("swebhdfs://nn/conf/f%20x.xml")
+    assert open_store(str(tmp_path / "f")) == LocalStore(tmp_path / "f")
+    assert open_store("sftp://yarn@rm.example:2222/etc/f.xml") == SftpStore("rm.example", "/etc/f.xml", 2222, "yarn")
+    place = open_store("swebhdfs://nn/conf/f%20x.xml")
     assert isinstance(place, WebHdfsStore)
     assert (place.base, place.path) == ("https://nn:9871", "/conf/f x.xml")
-    with_user = open_place("webhdfs://yarn@nn:50070/f")
+    with_user = open_store("webhdfs://yarn@nn:50070/f")
     assert isinstance(with_user, WebHdfsStore)
     assert (with_user.base, with_user.options.user) == ("http://nn:50070", "yarn")
 
@@ -237,7 +237,7 @@ def test_places_by_name(tmp_path: Path) -> None:
 )
 def test_what_is_no_place(text: str) -> None:
     with pytest.raises(CallError):
-        open_place(text)
+        open_store(text)
 
 
 def test_what_must_not_be_replaced_any_more_stays(tmp_path: Path) -> None:

@@ -277,7 +277,7 @@ def test_over_sftp_a_connection_that_breaks_prints_no_traceback(tmp_path: Path) 
         server.settimeout(60.0)
         threading.Thread(target=lambda: server.accept()[0].close(), daemon=True).start()
         place = f"sftp://yarn@127.0.0.1:{server.getsockname()[1]}/f.xml"
-        code = f"from harness.yarn.stores import open_place; open_place({place!r}).read()"
+        code = f"from harness.yarn.stores import open_store; open_store({place!r}).read()"
         done = subprocess.run(
             [sys.executable, "-c", code], env={**os.environ, "HOME": str(tmp_path)}, capture_output=True, text=True
         )

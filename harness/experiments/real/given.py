@@ -22,7 +22,7 @@ from harness.base.files import locked, writing
 from harness.clusters import processes
 from harness.yarn.files import ConfigStore, always
 from harness.yarn.http import HttpOptions
-from harness.yarn.stores import open_place
+from harness.yarn.stores import open_store
 
 Progress = Callable[[str], None]
 #: Folders whose file is still to be put back; those that somebody else's changes have overtaken.
@@ -46,7 +46,7 @@ def _same_everywhere(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A folder with what an allocation file held. ``place`` is as `open_place` takes it."""
+    """A folder with what an allocation file held. ``place`` is as `open_store` takes it."""
 
     folder: Path
     place: str
@@ -187,7 +187,7 @@ def put_back_abandoned(root: Path, progress: Progress = lambda _: None) -> list[
 
 
 def _put_back(kept: _Kept) -> str | None:
-    place = open_place(kept.place)
+    place = open_store(kept.place)
     try:
         return kept.put_back(place)
     finally:
@@ -196,14 +196,14 @@ def _put_back(kept: _Kept) -> str | None:
 
 @contextlib.contextmanager
 def given_file(root: Path, text: str, progress: Progress, options: HttpOptions | None = None) -> Iterator[ConfigStore]:
-    """The allocation file of a given cluster (as `open_place` takes it), which has its content back when this ends.
+    """The allocation file of a given cluster (as `open_store` takes it), which has its content back when this ends.
 
     What a run before has left replaced is put back first. If it cannot be put back at the end, ``progress`` is told
     where the copy lies, and the next run tries it. Raises InputError when another run works with the file, when there
     is no room for the copy, and what reading the file raises; it is untouched then.
     """
     text = _same_everywhere(text)
-    place = open_place(text, options)
+    place = open_store(text, options)
     try:
         try:
             with locked(root / _LOCK):

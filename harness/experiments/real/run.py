@@ -20,9 +20,13 @@ from dataclasses import replace
 from typing import Any
 
 from harness.base.errors import InputError, RunInvalid, YarnfairError, reason, without_secrets
+from harness.control.capacity_actuator import CapacityActuator
+from harness.control.file_actuator import FileActuator
 from harness.control.health import ControlHealth
+from harness.control.interfaces import Actuator
 from harness.control.kept import decision_document
 from harness.control.reports import TickReport
+from harness.control.rm_poller import open_rm_poller
 from harness.control.wall import Controller
 from harness.experiments.kind import NEVER_ENDS, Outcome, Step
 from harness.experiments.real.cluster import RealCluster
@@ -51,6 +55,7 @@ from harness.yarn.capacity.source import FileSource
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
 from harness.yarn.fair.manager import queue_tree
 from harness.yarn.queue_answers import SchedulerStatus
+from harness.yarn.rmclient import RmClient
 
 __all__ = ["RealRun"]
 
@@ -201,13 +206,19 @@ class RealRun:
         store = self._closing.enter_context(LedgerStore(ledger))
         policy = make_policy(self.variant.policy, self.variant.settings)
         place = self.cluster.place
-        kept = FileSource(place) if self.variant.scheduler == "capacity" else place
-        controller = Controller(settings, client, kept, store, policy, on_tick=self._ticked)
+        actuator: Actuator[RmClient] = (
+            CapacityActuator.restored(FileSource(place), store.document)
+            if self.variant.scheduler == "capacity"
+            else FileActuator.restored(place, store.document)
+        )
+        controller = Controller(
+            settings, client, actuator, store, policy, open_observer=open_rm_poller, on_tick=self._ticked
+        )
         self.health = ControlHealth(settings.period_s)
         self.controller = threading.Thread(target=self._control, args=(controller,), name="controller", daemon=True)
         self.controller.start()
 
-    def _control(self, controller: Controller) -> None:
+    def _control(self, controller: Controller[RmClient]) -> None:
         """Run the controller until the run ends; `_loop` notices when it dies before."""
         assert self.health is not None
         try:

@@ -66,12 +66,12 @@ class ConfigurationSource(ABC):
 class FileSource(ConfigurationSource):
     """``capacity-scheduler.xml``, here, over SFTP or WebHDFS; the RM reads it at ``refreshQueues``."""
 
-    def __init__(self, place: ConfigStore) -> None:
-        self.place, self.name = place, place.name
+    def __init__(self, store: ConfigStore) -> None:
+        self.store, self.name = store, store.name
 
     def read(self) -> Configuration:
         """Read and parse the file."""
-        data = self.place.read()
+        data = self.store.read()
         return Configuration(parse_configuration(data, source=self.name).values, data)
 
     def write(
@@ -81,7 +81,7 @@ class FileSource(ConfigurationSource):
         file = parse_configuration(before.mark, source=self.name)
         after = file.edited(changes)
         if after != before.mark:
-            self.place.write(after, before=before.mark, still=still)
+            self.store.write(after, before=before.mark, still=still)
         return Configuration(parse_configuration(after, source=self.name).values, after)
 
     def load(self, client: RmClient) -> None:
@@ -185,10 +185,10 @@ def _body(changes: Mapping[str, str | None]) -> dict[str, Any]:
     return {"update-queue": [{"queue-name": path, "params": {"entry": found}} for path, found in queues.items()]}
 
 
-def open_source(client: RmClient, place: ConfigStore | None) -> ConfigurationSource:
+def open_source(client: RmClient, store: ConfigStore | None) -> ConfigurationSource:
     """The file that is given; else the RM's store. InputError where there is neither."""
-    if place is not None:
-        return FileSource(place)
+    if store is not None:
+        return FileSource(store)
     source = StoreSource(client.rest.http)
     try:
         source.read()

@@ -13,15 +13,19 @@ from typing import TYPE_CHECKING, Literal
 
 from harness.base.errors import YarnfairError
 from harness.cli.enforce import _Signals
+from harness.control.capacity_actuator import CapacityActuator
+from harness.control.file_actuator import FileActuator
 from harness.control.guards import Guards
+from harness.control.interfaces import Actuator
 from harness.control.released import go_on
 from harness.control.reports import TickReport
+from harness.control.rm_poller import open_rm_poller
 from harness.control.settings import ControlSettings
 from harness.control.telemetry import Log, Metrics, TickLog
 from harness.control.wall import Controller
 from harness.ledger.store import LedgerStore
 from harness.policies import make_policy
-from harness.yarn.capacity.source import ConfigurationSource, FileSource, StoreSource
+from harness.yarn.capacity.source import FileSource, StoreSource
 from harness.yarn.files import LocalStore
 from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import RmAddress, RmClient
@@ -260,10 +264,14 @@ class Process:
             metrics(report)
             tick_log(report)
 
-        place: LocalStore | ConfigurationSource = LocalStore(world.file.path)
+        file, document = LocalStore(world.file.path), self.store.document
+        actuator: Actuator[RmClient] = FileActuator.restored(file, document)
         if world.plan.capacity:
-            place = StoreSource(self.client.rest.http) if world.plan.store else FileSource(LocalStore(world.file.path))
-        self.controller = Controller(self.settings, self.client, place, self.store, policy, on_tick=on_tick)
+            source = StoreSource(self.client.rest.http) if world.plan.store else FileSource(file)
+            actuator = CapacityActuator.restored(source, document)
+        self.controller = Controller(
+            self.settings, self.client, actuator, self.store, policy, open_observer=open_rm_poller, on_tick=on_tick
+        )
 
     def _close(self) -> None:
         if hasattr(self, "store"):
@@ -358,8 +366,17 @@ class Process:
             before = self.controller
             with self.world.acting(self):
                 policy = make_policy(self.world.plan.policy, dict(self.world.plan.sets))
-                place, store, on_tick = before.actuator.place, self.store, before.on_tick
-                self.controller = Controller(self.settings, self.client, place, store, policy, on_tick=on_tick)
+                store = self.store
+                actuator = before.actuator.reopened(store.document)
+                self.controller = Controller(
+                    self.settings,
+                    self.client,
+                    actuator,
+                    store,
+                    policy,
+                    open_observer=before.open_observer,
+                    on_tick=before.on_tick,
+                )
         elif number in _Signals.ENDING:
             held = self.controller.holds and self.settings.mode != "shadow"
             words = self.end("release")

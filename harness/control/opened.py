@@ -1,0 +1,137 @@
+"""The cluster of a configuration, opened: its client, its actuator and its observer, whatever system it is.
+
+Without ``actuator`` in the configuration the cluster is a ResourceManager's, which tells which actuator it needs.
+With ``actuator: NAME`` it is what an extension has registered (`harness.base.extensions.Extension.actuators`).
+
+The type of the client is the system's own affair: here it is an opaque ``object`` that goes from `Cluster.client` to
+the actuator and the observer that were opened with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import cast
+
+from harness.base.errors import CallError
+from harness.base.extensions import Registry, load
+from harness.control.config import EnforceConfig
+from harness.control.interfaces import Actuator, Document, Observer, ObserverContext, SteeredSystem
+from harness.control.rm_poller import check_cluster, open_rm_poller
+from harness.ledger.store import LedgerStore
+from harness.yarn.rmclient import RmClient
+
+#: The value of `actuator` in a configuration -> where its `harness.control.interfaces.SteeredSystem` is. The two
+#: actuators of YARN are not named: the ResourceManager says which one it needs.
+SYSTEMS = Registry({}, "actuators")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """The cluster of a configuration.
+
+    Parameters
+    ----------
+    client
+        The connection to it.
+    open_actuator
+        Opens its actuator, which goes on from what a ledger has kept.
+    open_observer
+        Opens the observer of one controller.
+    address
+        What messages call it.
+    trouble
+        Says why the configuration that would be written may be another than the cluster reads; None: nothing says so.
+    """
+
+    client: object
+    open_actuator: Callable[[Document], Actuator[object]]
+    open_observer: Callable[[object, ObserverContext], Observer]
+    address: str
+    trouble: Callable[[], str | None] = lambda: None
+
+
+def system_of(config: EnforceConfig) -> SteeredSystem[object] | None:
+    """Return the system that a configuration names with `actuator`; None: it names none, so it is YARN.
+
+    Raises
+    ------
+    CallError
+        No extension has an actuator of that name.
+    """
+    if config.actuator is None:
+        return None
+    if config.actuator not in SYSTEMS:
+        known = f"there are {', '.join(sorted(SYSTEMS))}" if SYSTEMS else "no extension adds one"
+        raise CallError(
+            f"no actuator {config.actuator!r}", where="actuator", hint=f"{known}; leave it out for a ResourceManager"
+        )
+    return cast("SteeredSystem[object]", load(SYSTEMS[config.actuator]))
+
+
+def open_cluster(config: EnforceConfig, rms: Sequence[str], stack: ExitStack) -> Cluster:
+    """Open the cluster of a configuration.
+
+    Parameters
+    ----------
+    config
+        The controller's configuration.
+    rms
+        REST addresses of ResourceManagers in place of the configuration's.
+    stack
+        Closes the connection.
+
+    Raises
+    ------
+    YarnfairError
+        The configuration does not fit the cluster, or the cluster does not answer.
+    """
+    system = system_of(config)
+    if system is not None:
+        if rms:
+            raise CallError(
+                "--rm goes with a ResourceManager", where=f"actuator: {config.actuator}", hint="leave it out"
+            )
+        settings = config.actuator_settings
+        other = stack.enter_context(system.open_client(settings, config.http_options()))
+        return Cluster(
+            client=other,
+            open_actuator=lambda document: system.open_actuator(settings, other, document),
+            open_observer=system.open_observer,
+            address=system.address(settings),
+        )
+    client = stack.enter_context(config.open_client(rms))
+    open_yarn = config.actuator_opener(client)
+    return Cluster(
+        client=client,
+        # These take the RmClient that is beside them, and are given no other.
+        open_actuator=cast("Callable[[Document], Actuator[object]]", open_yarn),
+        open_observer=cast("Callable[[object, ObserverContext], Observer]", open_rm_poller),
+        address=", ".join(rm.rest for rm in client.rms),
+        trouble=lambda: config.file_trouble(client.rms),
+    )
+
+
+def offline_opener(config: EnforceConfig) -> Callable[[Document], Actuator[object]] | None:
+    """Return what opens the actuator without the cluster; None: the configuration does not tell where its values are.
+
+    A release needs no cluster where a file holds the values.
+    """
+    if config.actuator is not None:
+        return None
+    return cast("Callable[[Document], Actuator[object]] | None", config.offline_opener())
+
+
+def check_known(config: EnforceConfig, client: object, store: LedgerStore) -> None:
+    """Whether the cluster that answers is the one of the ledger, for a release on the command line.
+
+    Only a ResourceManager is asked: another system's address is a setting of the configuration.
+
+    Raises
+    ------
+    OtherCluster
+        It is another one.
+    """
+    if config.actuator is None:
+        check_cluster(cast("RmClient", client), config.control_settings(), store)
