@@ -150,9 +150,9 @@ def test_the_core_keeps_its_names(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 
 def test_every_place_that_a_built_in_system_names_is_there() -> None:
     found = extensions.extensions()
-    assert {one.name for one in found} >= {"dynamicmr", "fawkes", "mrorder", "progress-share", "qknober"}
+    assert {one.name for one in found} >= {"dynamicmr", "fawkes", "kueue", "mrorder", "progress-share", "qknober"}
     for one in found:
-        tables = (one.policies, one.experiment_types, one.experiment_keys, one.benchmarks)
+        tables = (one.policies, one.experiment_types, one.experiment_keys, one.benchmarks, one.actuators)
         places = [place for table in tables for place in table.values()]
         places += [*one.scenarios, *one.metrics, *(command.place for command in one.commands.values())]
         assert all(extensions.load(place) is not None for place in places), one.name

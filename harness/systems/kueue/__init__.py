@@ -1,0 +1,11 @@
+"""Kubernetes Kueue: a policy enforced by the fair-sharing weights of a cohort's ClusterQueues. A sketch.
+
+    actuator: kueue
+    actuator_settings: {server: "http://127.0.0.1:8001", cohort: research}
+
+It shows that a system without a ResourceManager is steered by the same core. See README.md for what it leaves out.
+"""
+
+from harness.base.extensions import Extension
+
+EXTENSION = Extension(name="kueue", actuators={"kueue": "harness.systems.kueue.actuator:KUEUE"})
