@@ -301,7 +301,8 @@ class LimitsSpec(Strict):
     duration_s: Positive | None = None
     """The run is cut after this time, as intended; none: it runs to its end."""
     time_limit_s: Positive = 1e6
-    """A run that has not ended by then has timed out (exit code 5), virtual time."""
+    """A run that has not ended by then has timed out (exit code 5). On a real cluster, where the file sets none: five
+    times what the simulator takes, at least 1,800 s, or a day where the simulator does not know."""
 
 
 def _policy(value: Any) -> Any:
