@@ -129,6 +129,7 @@ lock:
 	  --group dev pyproject.toml --output-file requirements.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	  docs/site/requirements.in --output-file docs/site/requirements.txt
+	@rm -f requirements-lowest.txt  # versions in it would be kept
 	uv pip compile --quiet --python-version 3.11 --resolution lowest-direct --generate-hashes --no-emit-index-url --no-header \
 	  --extra dask --extra plot --extra workloads pyproject.toml .ci/lowest.in --output-file requirements-lowest.txt
 
