@@ -2,7 +2,7 @@
 
 Run as a program it records answers for the tests that need no Java::
 
-    python -m tests.oracle.mapreduce_master tests/oracle/recorded/mapreduce-master.json.gz
+    python -m tests.oracle.mapreduce_master tests/oracle/recorded/mapreduce/master.json.gz
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.oracle.decisions import HERE, SOURCES, compiled
 
 _PACKAGE = "org.apache.hadoop.mapreduce.v2.app.rm"
 SOURCES["mapreduce"] = [HERE / "java" / "src" / _PACKAGE.replace(".", "/") / "Master.java"]
-RECORDED = HERE / "recorded" / "mapreduce-master.json.gz"
+RECORDED = HERE / "recorded" / "mapreduce" / "master.json.gz"
 STATES = 1000
 
 #: Hadoop's keys of what a state names.
