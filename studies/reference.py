@@ -469,16 +469,16 @@ def python_part() -> str:
             others.append(f"| `{name}` | {escaped(_first(thing))} |")
             continue
         if name == thing.__name__:
-            out.append(f"### `{_signature(name, thing)}`\n\n{_docstring(thing)}")
+            out.append(f"## `{_signature(name, thing)}`\n\n{_docstring(thing)}")
         else:
-            out.append(f"### `{name}`\n\nThe same as `{thing.__name__}`.")
+            out.append(f"## `{name}`\n\nThe same as `{thing.__name__}`.")
         for member, found in vars(thing).items() if inspect.isclass(thing) else ():
             if not member.startswith("_") and isinstance(found, property):
-                out.append(f"#### `{name}.{member}`\n\n{_docstring(found)}")
+                out.append(f"### `{name}.{member}`\n\n{_docstring(found)}")
             elif not member.startswith("_") and inspect.isfunction(found):
-                out.append(f"#### `{name}.{_signature(member, found)}`\n\n{_docstring(found)}")
+                out.append(f"### `{name}.{_signature(member, found)}`\n\n{_docstring(found)}")
     table = "\n".join(["| Name | What it is |", "|---|---|", *others])
-    return "\n\n".join([*out, "### For policies and errors", table])
+    return "\n\n".join([*out, "## For policies and errors", table])
 
 
 def _first(thing: object) -> str:
