@@ -428,6 +428,8 @@ def _reloaded(
         )
         made.check_entitlements()
     except YarnfairError as error:
+        # The refused controller shares the source of the configuration, and has put its own check of the cluster there.
+        controller.recognise_cluster()
         controller.announce("config", f"{_NOT_RELOADED}: {error.line()}")
         return config, controller
     made.announce("note", f"configuration reloaded: policy {new.policy}, mode {new.mode}, every {new.period_s:g} s")

@@ -501,7 +501,10 @@ class BaseActuator(ABC):
             for path, said in stands.items()
             if (value := said.get(attribute)) not in (None, self.baseline.get(path, {}).get(attribute))
             and value not in self.managed.get(path, {}).get(attribute, [])
-            and (path not in self.baseline or attribute in self.managed.get(path, {}))
+            and (
+                attribute in self.managed.get(path, {})
+                or (path not in self.baseline and not self._limit_by_hand(attribute, value))
+            )
         }
         if all(self._limit_by_hand(attribute, value) for value in later.values()):
             return
@@ -520,7 +523,7 @@ class BaseActuator(ABC):
             for path, values in self.baseline.items()
             if values.get(self.SHARE) is not None
             and not self._by_hand(values[self.SHARE])
-            and not self.managed.get(path)
+            and self.SHARE not in self.managed.get(path, {})
         ]
 
     def _depart(self, path: str) -> None:

@@ -102,11 +102,15 @@ def open_cluster(config: EnforceConfig, rms: Sequence[str], stack: ExitStack) ->
             address=system.address(settings),
         )
     client = stack.enter_context(config.open_client(rms))
-    open_yarn = config.actuator_opener(client)
+
+    def open_yarn(document: Document) -> Actuator[object]:
+        # Asks the RM for its scheduler: a controller first says what is wrong with the file (`Cluster.trouble`).
+        return cast("Actuator[object]", config.actuator_opener(client)(document))
+
     return Cluster(
         client=client,
         # These take the RmClient that is beside them, and are given no other.
-        open_actuator=cast("Callable[[Document], Actuator[object]]", open_yarn),
+        open_actuator=open_yarn,
         open_observer=cast("Callable[[object, ObserverContext], Observer]", open_rm_poller),
         address=", ".join(rm.rest for rm in client.rms),
         trouble=lambda: config.file_trouble(client.rms),

@@ -15,14 +15,13 @@ from harness.control.interfaces import Entitlements, ObserverContext
 from harness.control.settings import ControlSettings
 from harness.ledger.accounts import AppObservation, RmAccounts
 from harness.ledger.store import LedgerStore
-from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.resources import ZERO, Resource
 from harness.model.snapshot import Snapshot
 from harness.yarn.answers import FINAL_STATES, HADOOP, AppList, ClusterInfo
 from harness.yarn.discover import rm_property
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
 from harness.yarn.jmx import Containers, queue_containers
-from harness.yarn.queue_answers import CAPACITY, QueueStatus, SchedulerStatus, in_full
+from harness.yarn.queue_answers import SchedulerStatus, in_full, with_created
 from harness.yarn.rmclient import RmClient
 
 #: Ended applications are requested from this long before the latest known end.
@@ -115,7 +114,7 @@ class RmPoller:
             raise Unreachable(f"{client.rest.http.current} answers, {base} did a moment before", where=base)
         # Everything that can raise comes before the accounts and the RM's identity change. Otherwise a poll that failed
         # halfway would lose the news that another RM answers.
-        entitlements = actuator.configured_weights() | dict(settings.entitlements)
+        entitlements = with_created(actuator.configured_weights() | dict(settings.entitlements), status)
         min_shares, max_shares = actuator.min_shares(), actuator.max_shares(status.capacity)
         looks = looks_of(apps)
         if identity != self.identity and self.identity is not None:
@@ -159,13 +158,14 @@ class RmPoller:
     def check_cluster(self) -> None:
         """Check, before the RM's own store is read or changed, that the RM belongs to the known cluster.
 
-        Takes one request, unless another RM answers than before. Raises OtherCluster, ClocksDiffer, and request errors.
+        Takes one request, unless another RM answers than before: clocks are compared only then, because nothing is
+        counted here and a release must not fail on a clock. Raises OtherCluster, ClocksDiffer, and request errors.
         """
         info = self.client.rest.info()
-        self._on_info(info)
         base = self.client.rest.http.current
         if self.identity is None or [base, info.id, info.started_on_ms] == self.identity:
             return
+        self._on_info(info)
         looks = looks_of(self.client.rest.apps())
         self._check_cluster(info, base, self._shared_facts(base), looks, self.clock())
 
@@ -322,35 +322,6 @@ def open_rm_poller(client: RmClient, context: ObserverContext) -> RmPoller:
         on_info=context.on_info,
         facts=context.facts,
     )
-
-
-def with_created(entitlements: Mapping[str, float], status: SchedulerStatus) -> dict[str, float]:
-    """Return the entitlements including those of queues that a Capacity Scheduler has created by itself.
-
-    Entitlements are parts of the cluster there. If the configuration names none of a parent's children, the children
-    share the parent's entitlement in the ratio of their capacities. A created queue beside configured siblings has the
-    same ratio of entitlement to capacity as they have.
-    """
-    if status.type != CAPACITY:
-        return dict(entitlements)
-    found = dict(entitlements)
-    children: dict[str, list[QueueStatus]] = {}
-    for queue in status.queues.values():
-        if queue.parent is not None:
-            children.setdefault(queue.parent, []).append(queue)
-    for parent in status.queues:
-        created = [queue for queue in children.get(parent, ()) if queue.path not in entitlements]
-        if not created:
-            continue
-        own = {queue.path: queue.setting or 0.0 for queue in children[parent]}
-        if not any(own.values()):
-            own = dict.fromkeys(own, 1.0)
-        named = [path for path in own if path in entitlements and own[path] > 0]
-        part = sum(entitlements[path] for path in named) if named else found.get(parent, 1.0)
-        whole = sum(own[path] for path in named) if named else sum(own.values())
-        for queue in created:
-            found[queue.path] = min(max(part * own[queue.path] / whole, WEIGHT_MIN), WEIGHT_MAX)
-    return found
 
 
 def _age_s(started_on_ms: int, apps: AppList) -> float:

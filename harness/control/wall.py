@@ -152,12 +152,16 @@ class Controller(Tenure[ClientT]):
                 on_info=self._compare_clocks,
             ),
         )
-        actuator.recognise_by(self._look.check_cluster)
+        self.recognise_cluster()
         #: Results of the current tick so far, and when it decided (None: not yet).
         self._tick = TickReport(0.0)
         self._decided_s: float | None = None
 
     # --- public methods ---
+
+    def recognise_cluster(self) -> None:
+        """Let the actuator check with this controller's observer whose cluster answers, before it reads a store."""
+        self.actuator.recognise_by(self._look.check_cluster)
 
     def check_entitlements(self) -> None:
         """Check that the queues that the configuration gives entitlements exist or have existed. Queries the RM.

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.base.sums import left_fold_sum
+from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import JAVA_INT_MAX
 from harness.model.resources import Resource
 from harness.yarn.answers import AppList, Fields, possible_queue
@@ -269,3 +270,32 @@ def _capacity_queue(fields: Fields, parent: str | None) -> QueueStatus:
         priority=int(fields.number("queuePriority", 0.0)),
         maximum_capacity=fields.number("maxCapacity") if "maxCapacity" in fields and not absolute else None,
     )
+
+
+def with_created(entitlements: Mapping[str, float], status: SchedulerStatus) -> dict[str, float]:
+    """Return the entitlements including those of queues that a Capacity Scheduler has created by itself.
+
+    Entitlements are parts of the cluster there. If the configuration names none of a parent's children, the children
+    share the parent's entitlement in the ratio of their capacities. A created queue beside configured siblings has the
+    same ratio of entitlement to capacity as they have.
+    """
+    if status.type != CAPACITY:
+        return dict(entitlements)
+    found = dict(entitlements)
+    children: dict[str, list[QueueStatus]] = {}
+    for queue in status.queues.values():
+        if queue.parent is not None:
+            children.setdefault(queue.parent, []).append(queue)
+    for parent in status.queues:
+        created = [queue for queue in children.get(parent, ()) if queue.path not in entitlements]
+        if not created:
+            continue
+        own = {queue.path: queue.setting or 0.0 for queue in children[parent]}
+        if not any(own.values()):
+            own = dict.fromkeys(own, 1.0)
+        named = [path for path in own if path in entitlements and own[path] > 0]
+        part = sum(entitlements[path] for path in named) if named else found.get(parent, 1.0)
+        whole = sum(own[path] for path in named) if named else sum(own.values())
+        for queue in created:
+            found[queue.path] = min(max(part * own[queue.path] / whole, WEIGHT_MIN), WEIGHT_MAX)
+    return found

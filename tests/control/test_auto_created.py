@@ -9,10 +9,9 @@ import pytest
 
 from harness.control.app_observer import AppObserver
 from harness.control.explain import explain
-from harness.control.rm_poller import with_created
 from harness.control.view import from_ledger
 from harness.report.live import LivePage
-from harness.yarn.queue_answers import SchedulerStatus
+from harness.yarn.queue_answers import SchedulerStatus, with_created
 from tests.control.driven import controlled, kinds
 from tests.control.rm_model import CapacityRmModel
 from tests.control.soak import capacities

@@ -51,7 +51,10 @@ EXPERIMENT = {
     "policies": ["static", "fair", "ltrf", {"policy": "ltrf", "mode": "outside", "period_s": 5}],
     "limits": {"time_limit_s": 5000},
 }  # fmt: skip
-FILES = ["allocations.parquet", "decisions.jsonl", "jobs.parquet", "report.html", "run.json", "summary.json"]
+FILES = [
+    *("allocations.parquet", "debug.log", "decisions.jsonl", "jobs.parquet", "report.html", "run.json"),
+    "summary.json",
+]
 
 
 def write(folder: Path, **changes: object) -> str:

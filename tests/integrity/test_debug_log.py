@@ -206,5 +206,5 @@ def test_what_maven_printed_is_logged(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "pom.xml").write_text("<project/>")
     monkeypatch.setattr(jars, "cache_folder", lambda: tmp_path)
     with logged() as stream, pytest.raises(InputError, match="no such artefact"):
-        jars._resolve(str(maven), tmp_path / "pom.xml", tmp_path / "target", ("x-",))
+        jars._resolve(str(maven), tmp_path / "pom.xml", tmp_path / "target", ("x-",), {})
     assert re.search(r"mvn -q -B .*: exit code 1 in \d+ ms: \[ERROR\] no such artefact", stream.getvalue())

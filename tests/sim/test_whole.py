@@ -101,3 +101,19 @@ def test_the_pinned_numba_is_one_that_was_tried() -> None:
     pinned = re.search(r"(?m)^numba==(\d+\.\d+)", (ROOT / "requirements.txt").read_text(encoding="utf-8"))
     assert pinned is not None
     assert pinned[1] in TRIED
+
+
+def test_two_processes_name_a_kernel_alike() -> None:
+    """numba numbers the types of records in each process; parts of both processes are put together."""
+    code = (
+        "import sys, numpy as np; from numba import from_dtype, types; from harness.sim.whole import _name_in_code\n"
+        "[from_dtype(np.dtype([(f'f{n}', np.int64)])) for n in range(int(sys.argv[1]))]\n"
+        "record = types.Array(from_dtype(np.dtype([('a', np.int64)])), 1, 'C')\n"
+        "print(_name_in_code('kernel', (record, types.int64), uid=3))"
+    )
+    names = {
+        subprocess.run([sys.executable, "-c", code, count], capture_output=True, text=True, check=True).stdout
+        for count in ("0", "50")
+    }
+    assert len(names) == 1
+    assert "kernel" in names.pop()

@@ -127,9 +127,12 @@ def _of_the_rm(
     values: Mapping[str, str], site: Mapping[str, str], tree: Mapping[str, CapacityQueue], hadoop: tuple[int, int]
 ) -> Iterator[Trap]:
     def on(name: str, default: bool = False) -> bool:
-        text = (site.get(name) or values.get(name) or "").strip().lower()
+        # A file's values win over yarn-site's (FileBasedCSConfigurationProvider adds the file last), yarn-site's over a
+        # store's (MutableCSConfigurationProvider). Which it is is not known here: what is on in either counts.
+        texts = [text for text in (site.get(name), values.get(name)) if text]
         # Configuration.getBoolean: anything but the two words is the default.
-        return default if text not in ("true", "false") else text == "true"
+        found = [text.strip().lower() for text in texts]
+        return any(default if text not in ("true", "false") else text == "true" for text in found or [""])
 
     # The monitor serves others besides: without a list of its policies it is preemption's.
     monitors = site.get(_POLICIES, _PREEMPTION)
