@@ -18,7 +18,7 @@ from harness.sim.calls import C_DECIDED, C_MAPS, C_REDUCES, note
 from harness.sim.events import E_ACT, push
 from harness.sim.kernel import kernel
 from harness.sim.mapreduce import NONE, headroom, reached_slow_start, schedule_reduces, to_preempt
-from harness.sim.tasks import PREEMPTED, am_hears, ends_at, known_done, waiting
+from harness.sim.tasks import PREEMPTED, am_hears, drop_stale_copies, ends_at, known_done, waiting
 from harness.sim.world import NEVER
 
 
@@ -85,6 +85,12 @@ def beat(S: Any, W: Any, j: int, now: int) -> Any:
     """The master acts on what it has heard."""
     g, job = W.g[0], W.jobs[j]
     m = W.stages[j, job.maps_at]
+    # RMContainerAllocator forgets the request of an attempt that its task's other attempt has made unnecessary
+    # (CONTAINER_DEALLOCATE): it is no map that waits, and no reduce is killed for it.
+    if g.speculation == 1:
+        drop_stale_copies(W, j, job.maps_at)
+        if job.reduces_at >= 0:
+            drop_stale_copies(W, j, job.reduces_at)
     maps = waiting(m)
     if m.since_ms == NEVER:
         m.since_ms = now

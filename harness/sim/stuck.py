@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.model.queues import QueueTree
-from harness.sim.events import E_REDUCE_CHECK, E_SPECULATE, kind_of
+from harness.sim.events import E_ACT, E_REDUCE_CHECK, E_SPECULATE, kind_of, slot_of
 from harness.sim.world import NEVER
 
 #: So many queues are named.
@@ -52,10 +52,28 @@ def nothing_is_due(world: Any) -> bool:
     g = world.g[0]
     if int(g["feed_ms"]) != NEVER:
         return False
-    if any(kind_of(int(value)) not in (E_REDUCE_CHECK, E_SPECULATE) for value in world.heap_v[: int(g["heap_n"])]):
+    if not all(_only_looks(world, int(value)) for value in world.heap_v[: int(g["heap_n"])]):
         return False
     nodes = world.nodes
     return not bool(((nodes["next_end_ms"] < NEVER) & (nodes["up"] == 1)).any())
+
+
+def _only_looks(world: Any, event: int) -> bool:
+    """Whether an event can change nothing as long as no container starts or ends.
+
+    While maps wait, MapReduce's master checks at each heartbeat whether reduces are in their way (harness.sim.master).
+    If no reduce holds a container or is asked for, there is nothing that it could do.
+    """
+    kind = kind_of(event)
+    if kind != E_ACT:
+        return kind in (E_REDUCE_CHECK, E_SPECULATE)
+    slot = slot_of(event)
+    job = world.jobs[slot]
+    if int(job["maps_at"]) < 0 or int(job["reduces_at"]) < 0:
+        return False
+    maps, reduces = (world.stages[slot, int(job[name])] for name in ("maps_at", "reduces_at"))
+    wait = int(maps["tasks"] - maps["next_task"] + maps["redo_n"]) > 0
+    return wait and not int(maps["running"]) and not int(reduces["running"]) and not int(reduces["scheduled"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,38 @@ def take_redo(W: Any, j: int, s: int) -> Any:
 
 
 @kernel
+def _is_stale(W: Any, r: int) -> Any:
+    """Whether a speculative copy is not needed any more, because its original has ended."""
+    redo = W.redo[r]
+    if redo.copy_of < 0:
+        return False
+    other = W.runs[redo.copy_of]
+    return other.gen != redo.copy_gen or other.live == 0 or other.twin != COPY_ASKED
+
+
+@kernel
+def drop_stale_copies(W: Any, j: int, s: int) -> Any:
+    """Discard a stage's speculative copies that wait for a container although their originals have ended."""
+    st = W.stages[j, s]
+    before, r = -1, st.redo_head
+    for _ in range(st.redo_n):
+        after = W.redo[r].next
+        if _is_stale(W, r):
+            if before < 0:
+                st.redo_head = after
+            else:
+                W.redo[before].next = after
+            if st.redo_tail == r:
+                st.redo_tail = before
+            st.redo_n -= 1
+            _free_slot(W.redo, W.g[0], r)
+        else:
+            before = r
+        r = after
+    st.redo_asked = min(st.redo_asked, st.redo_n)
+
+
+@kernel
 def drop_redo(W: Any, j: int) -> Any:
     """Discard all tasks of a job that are queued for another attempt."""
     for s in range(W.jobs[j].stages):
@@ -165,11 +197,10 @@ def next_attempt(W: Any, c: int, j: int, s: int) -> Any:
     while st.redo_n > 0 and (st.redo_asked > 0 or st.next_task >= st.tasks):
         r = take_redo(W, j, s)
         copy_of = W.redo[r].copy_of
+        if _is_stale(W, r):
+            continue
         if copy_of >= 0:
-            other = W.runs[copy_of]
-            if other.gen != W.redo[r].copy_gen or other.live == 0 or other.twin != COPY_ASKED:
-                continue
-            other.twin = c
+            W.runs[copy_of].twin = c
             run.twin = copy_of
         run.task = W.redo[r].task
         run.attempt = W.redo[r].attempt
