@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from harness.control.telemetry import Log
     from harness.control.wall import Controller
     from harness.ledger.store import LedgerStore
+    from harness.policies import Policy
 
 T = TypeVar("T")
 #: Alarms of things that come right by themselves, or that the controller has put right.
@@ -111,21 +112,26 @@ def _controller(
     on_tick: Callable[[TickReport], None] = lambda _: None,
     dry_run: bool = False,
 ) -> Controller[object]:
+    from harness.control.opened import counting_policy
     from harness.control.wall import Controller
     from harness.ledger.store import LedgerStore
 
-    policy = config.make_policy()
+    config.make_policy()  # its mistakes come before those of the ledger and the cluster
     store = stack.enter_context(LedgerStore(ledger))
+    actuator = cluster.open_actuator(store.document)
+    policy, words = counting_policy(config, cluster, actuator, store)
     controller = Controller(
         config.control_settings(trust_clock=trusted),
         cluster.client,
-        cluster.open_actuator(store.document),
+        actuator,
         store,
         policy,
         open_observer=cluster.open_observer,
         on_tick=on_tick,
         dry_run=dry_run,
     )
+    if words:
+        controller.announce("note", words)
     controller.check_entitlements()
     return controller
 
@@ -138,6 +144,7 @@ def _once(config: EnforceConfig, rms: tuple[str, ...], log: Log, as_json: bool, 
         cluster = open_cluster(config, rms, stack)
         tell = TickLog(log, config.make_policy())
         controller = _controller(config, cluster, config.ledger_path(), stack, trusted=trusted, on_tick=tell)
+        tell.policy = controller.policy
         stack.callback(controller.close)
         report = controller.tick()
     if as_json:
@@ -159,7 +166,7 @@ def _trial(config: EnforceConfig, rms: tuple[str, ...], as_json: bool, trusted: 
         report = controller.tick()
         prepared = controller.prepared
         before = controller.actuator.present() if report.record is not None else {}
-    told = _told(config, report, before)
+    told = _told(controller.policy, report, before)
     lines = [] if prepared is None else _difference(config, prepared, "enforced")
     if as_json:
         shares = {one.queue: {"before": one.before, "after": one.after, "why": one.why} for one in told}
@@ -176,13 +183,13 @@ def _trial(config: EnforceConfig, rms: tuple[str, ...], as_json: bool, trusted: 
     return 1 if _failures(report) else 0
 
 
-def _told(config: EnforceConfig, report: TickReport, before: dict[str, float]) -> list[Change]:
+def _told(policy: Policy, report: TickReport, before: dict[str, float]) -> list[Change]:
     """What a dry run would change, queue by queue; ``before``: the weights that stand there."""
     from harness.control.telemetry import changes_of
 
     if report.record is None:
         return []
-    return changes_of(report.record, report.snapshot, before, config.make_policy())
+    return changes_of(report.record, report.snapshot, before, policy)
 
 
 def _in_shares(told: list[Change]) -> list[str]:
@@ -370,6 +377,7 @@ def _serve(
             # An earlier run may have left its weights.
             return _released_at_stop(config, rms, received, log)
         cluster, controller = found
+        tick_log.policy = controller.policy
         stack.callback(controller.close)
         if trouble := cluster.trouble():
             log("warning", "file", trouble)
@@ -378,7 +386,7 @@ def _serve(
         controller.run(received.pause)
         while not stop.is_set():
             received.take_reload(stop)
-            config, controller = _reloaded(config, config_file, controller, trusted)
+            config, controller = _reloaded(config, config_file, cluster, controller, trusted)
             tick_log.policy = controller.policy
             stack.callback(controller.close)
             controller.run(received.pause)
@@ -404,19 +412,25 @@ def _reread(config: EnforceConfig, config_file: Path) -> EnforceConfig:
 
 
 def _reloaded(
-    config: EnforceConfig, config_file: Path, controller: Controller[object], trusted: TrustedClock
+    config: EnforceConfig,
+    config_file: Path,
+    cluster: Cluster,
+    controller: Controller[object],
+    trusted: TrustedClock,
 ) -> tuple[EnforceConfig, Controller[object]]:
     """The configuration as the file has it now, and a controller that goes on by it from the same ledger.
 
     One that is wrong, or that needs a restart, changes nothing: the next tick has an alarm (``config``).
     """
     from harness.base.errors import YarnfairError
+    from harness.control.opened import counting_policy
     from harness.control.wall import Controller
 
     try:
         new = _reread(config, config_file)
-        settings, policy = new.control_settings(trust_clock=trusted), new.make_policy()
         store = controller.store
+        settings = new.control_settings(trust_clock=trusted)
+        policy, _ = counting_policy(new, cluster, controller.actuator, store)
         made = Controller(
             settings,
             controller.client,

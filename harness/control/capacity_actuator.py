@@ -16,13 +16,13 @@ from harness.base.errors import InputError
 from harness.control.actuator import BaseActuator, Drift, Prepared
 from harness.control.gate import refused, unlike
 from harness.control.values import Values
-from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Attributes
+from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Attributes, ResourceName
 from harness.model.queues import ROOT, cluster_parts
 from harness.model.resources import Resource
 from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.capacity.queues import Capacity, CapacityQueue, filled, is_by_hand, queue_tree, read_capacity
 from harness.yarn.capacity.source import Configuration, ConfigurationSource, FileSource
-from harness.yarn.capacity.steering import CAPACITY, MAXIMUM, PRIORITY, WRITTEN, Steering
+from harness.yarn.capacity.steering import CAPACITY, MAXIMUM, PRIORITY, WRITTEN, Steering, counts_dominant
 from harness.yarn.capacity.traps import Trap, find_traps
 from harness.yarn.errors import Refused
 from harness.yarn.files import ConfigStore, always
@@ -107,6 +107,10 @@ class CapacityActuator(BaseActuator):
                 # A difference from the entitlement is reported as drift below.
                 self.managed.setdefault(path, {})[CAPACITY] = [known[CAPACITY]]
         return found + self._merge(stands, words_lost=words_lost)
+
+    def counted_resource(self) -> ResourceName:
+        """Return ``dominant`` under any calculator but Hadoop's default one, which counts memory alone."""
+        return "dominant" if counts_dominant(self.store.read().values) else "memory"
 
     def _by_hand(self, share: Any) -> bool:
         return share is None or is_by_hand(share)

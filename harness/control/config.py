@@ -26,7 +26,7 @@ from harness.control.file_actuator import FileActuator
 from harness.control.guards import Guards, Seconds
 from harness.control.interfaces import Actuator, Document
 from harness.control.settings import HALF_LIFE_S, MAX_RATIO, ControlSettings, Mode, OnStop, check_counting
-from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
+from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, ResourceName
 from harness.model.queues import ensure_root_prefix
 from harness.policies import Policy, make_policy
 from harness.policies.registry import policy_class
@@ -129,7 +129,8 @@ class EnforceConfig(Strict):
     policy: Name
     """A policy's name, or `path/to/file.py:Class` ([policies](policies.md))."""
     settings: dict[str, Scalar] = Field(default_factory=dict)
-    """The policy's settings."""
+    """The policy's settings. Without `resource`, `ltrf` and its relatives accumulate what the scheduler counts by:
+    memory, or dominant shares under the DominantResourceCalculator and where all Fair queues are `drf`."""
     allocation_file: Name | None = None
     """Where the allocation file is: a path, `sftp://[user@]host[:port]/path`, `webhdfs://` or
     `swebhdfs://host:port/path`."""
@@ -226,12 +227,30 @@ class EnforceConfig(Strict):
         same = {field.name: getattr(self, field.name) for field in fields(ControlSettings) if field.name not in own}
         return ControlSettings(**same, **own)
 
-    def make_policy(self) -> Policy:
-        """Create the policy with its settings. Raises CallError."""
+    def make_policy(self, counted: ResourceName = "memory") -> Policy:
+        """Create the policy with its settings.
+
+        Parameters
+        ----------
+        counted
+            The resource by which the cluster's scheduler counts (`harness.control.opened.Cluster.counted_resource`). A
+            policy that would accumulate memory accumulates this one, unless ``settings.resource`` is given.
+
+        Raises
+        ------
+        CallError
+            The policy or one of its settings is not valid.
+        """
         given = {name: value for name, value in self.settings.items() if value is not None}
-        policy = make_policy(self.policy, given | self._memory(given))
+        policy = make_policy(self.policy, given | self._memory(given) | self._counted(given, counted))
         check_counting(policy)
         return policy
+
+    def _counted(self, given: Mapping[str, Scalar], counted: ResourceName) -> dict[str, Scalar]:
+        """Return the policy's `resource` as the scheduler counts; nothing where it is given, or no memory's policy."""
+        defaults = {field.name: field.default for field in fields(policy_class(self.policy).Settings)}
+        follows = counted != "memory" and "resource" not in given and defaults.get("resource") == "memory"
+        return {"resource": counted} if follows else {}
 
     def _memory(self, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
         """Return `half_life` as a setting of the policy.

@@ -22,7 +22,7 @@ from harness.control.values import (
     resource_of,
     values_of,
 )
-from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Attributes
+from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Attributes, ResourceName
 from harness.model.queues import ROOT, AllocationFile, QueuePolicy
 from harness.model.resources import Resource
 from harness.policies.weights import grid_weight
@@ -172,6 +172,16 @@ class FileActuator(BaseActuator):
             self.texts[path] = kept.get("texts", {})
         return True
 
+    def counted_resource(self) -> ResourceName:
+        """Return ``dominant`` if the administrator's scheduling policy of every queue is drf."""
+        file = parse_allocations(self.store.read(), source=self.store.name)
+        own = {path: file.scheduling_policy(path) for path in (ROOT, *file.configured_leaves, *file.configured_parents)}
+        for path in own.keys() & self.managed.keys():
+            if "scheduling_policy" in self.managed[path]:
+                kept = self.baseline.get(path, {}).get("scheduling_policy")
+                own[path] = kept or file.default_scheduling_policy
+        return "dominant" if set(own.values()) == {"drf"} else "memory"
+
     def configured_weights(self) -> dict[str, float]:
         """Return the administrator's weights of all queues in the file."""
         return {path: entitlement(values["weight"]) for path, values in self.baseline.items()}
@@ -272,7 +282,9 @@ class FileActuator(BaseActuator):
             policies, unfit = _fitting_policies(file, names, inside)
             problems += unfit
             for path, policy in policies.items():
-                wanted.setdefault(path, {})["scheduling_policy"] = policy
+                # A queue that has the policy already, by its own element or by default, needs no element.
+                if policy != file.scheduling_policy(path) or "scheduling_policy" in self.managed.get(path, {}):
+                    wanted.setdefault(path, {})["scheduling_policy"] = policy
         for path in [path for path in wanted if path not in names]:
             if any(value is not None for key, value in wanted.pop(path).items() if key != "weight"):
                 problems.append(f"{path} is not in the file: its limits cannot be set")

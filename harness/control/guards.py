@@ -33,10 +33,14 @@ class Guards(Strict):
 
 
 class GuardWatch:
-    """Checks each poll against the guards. ``flat``: leaves are entitled by their own weights, ignoring the tree."""
+    """Checks each poll against the guards.
 
-    def __init__(self, guards: Guards, *, flat: bool = False) -> None:
-        self._guards, self._flat = guards, flat
+    ``flat``: leaves are entitled by their own weights, ignoring the tree. ``dominant``: a queue holds its dominant
+    share, as the scheduler counts it, and not its part of the memory.
+    """
+
+    def __init__(self, guards: Guards, *, flat: bool = False, dominant: bool = False) -> None:
+        self._guards, self._flat, self._dominant = guards, flat, dominant
         self.begin()
 
     def begin(self) -> None:
@@ -77,6 +81,8 @@ class GuardWatch:
         for queue in snapshot.leaves():
             waited = self._waited_s(queue, snapshot.time_s)
             held = queue.allocated.memory_mb / whole
+            if self._dominant:
+                held = queue.allocated.dominant_share(snapshot.capacity)
             if waited > limit and held < shares[queue.name]:
                 return (
                     f"{queue.name} has waited {waited:.0f} s for a container, more than {limit:g} s, "

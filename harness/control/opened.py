@@ -14,12 +14,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import cast
 
-from harness.base.errors import CallError
+from harness.base.errors import CallError, InputError
 from harness.base.extensions import Registry, load
+from harness.control.actuator import BaseActuator
 from harness.control.config import EnforceConfig
 from harness.control.interfaces import Actuator, Document, Observer, ObserverContext, SteeredSystem
 from harness.control.rm_poller import check_cluster, open_rm_poller
 from harness.ledger.store import LedgerStore
+from harness.model.plan import ResourceName
+from harness.policies import Policy
+from harness.yarn.errors import Unreachable
 from harness.yarn.rmclient import RmClient
 
 #: The value of `actuator` in a configuration -> where its `harness.control.interfaces.SteeredSystem` is. The two
@@ -41,6 +45,8 @@ class Cluster:
         Opens the observer of one controller.
     address
         What messages call it.
+    counted_resource
+        By which resource its scheduler compares queues, as the configuration that an actuator reads says.
     trouble
         Says why the configuration that would be written may be another than the cluster reads; None: nothing says so.
     """
@@ -49,6 +55,7 @@ class Cluster:
     open_actuator: Callable[[Document], Actuator[object]]
     open_observer: Callable[[object, ObserverContext], Observer]
     address: str
+    counted_resource: Callable[[Actuator[object]], ResourceName] = lambda _: "memory"
     trouble: Callable[[], str | None] = lambda: None
 
 
@@ -113,8 +120,64 @@ def open_cluster(config: EnforceConfig, rms: Sequence[str], stack: ExitStack) ->
         open_actuator=open_yarn,
         open_observer=cast("Callable[[object, ObserverContext], Observer]", open_rm_poller),
         address=", ".join(rm.rest for rm in client.rms),
+        counted_resource=_counted_by_yarn,
         trouble=lambda: config.file_trouble(client.rms),
     )
+
+
+def _counted_by_yarn(actuator: Actuator[object]) -> ResourceName:
+    assert isinstance(actuator, BaseActuator)
+    return actuator.counted_resource()
+
+
+def counting_policy(
+    config: EnforceConfig, cluster: Cluster, actuator: Actuator[object], store: LedgerStore
+) -> tuple[Policy, str]:
+    """Create the policy of a configuration so that it counts as the cluster's scheduler does.
+
+    Parameters
+    ----------
+    config
+        The controller's configuration.
+    cluster
+        The cluster, opened.
+    actuator
+        Its actuator.
+    store
+        The ledger. While the scheduler's configuration cannot be read, or another cluster answers, the policy counts as
+        it did when the ledger was kept: otherwise its accounts would be lost.
+
+    Returns
+    -------
+    tuple[Policy, str]
+        The policy, and what it counts in words where it follows the scheduler in counting something else than memory.
+
+    Raises
+    ------
+    CallError
+        The policy or one of its settings is not valid.
+    Unreachable
+        The place of the scheduler's configuration does not answer.
+    """
+    policy = config.make_policy()
+    if config.make_policy("dominant").settings == policy.settings:
+        return policy, ""
+    kept = store.document("policy")
+    settings = kept[1] if isinstance(kept, list) and len(kept) == 2 and isinstance(kept[1], dict) else None
+    words = ""
+    try:
+        if settings is not None and actuator.beside is None:
+            check_known(config, cluster.client, store)
+        counted = cluster.counted_resource(actuator)
+    except Unreachable:
+        raise
+    except InputError as error:
+        counted = "dominant" if settings is not None and settings.get("resource") == "dominant" else "memory"
+        words = f" (what it counts cannot be read: {error.what}; it is asked again at the next start)"
+    if counted == "memory" and not words:
+        return policy, ""
+    noun = "memory" if counted == "memory" else f"the {counted} resource"
+    return config.make_policy(counted), f"accounts are of {noun}{words or ', as the scheduler counts'}"
 
 
 def offline_opener(config: EnforceConfig) -> Callable[[Document], Actuator[object]] | None:

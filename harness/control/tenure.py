@@ -51,7 +51,9 @@ class Tenure(Generic[ClientT]):
         self.dry_run = dry_run
         #: Release by a guard, until an administrator resumes the controller.
         self.released = Released(store)
-        self._guards = GuardWatch(settings.guards, flat=core.policy.dues_are_flat())
+        counting = core.policy.ledger_settings()
+        dominant = counting is not None and counting.resource == "dominant"
+        self._guards = GuardWatch(settings.guards, flat=core.policy.dues_are_flat(), dominant=dominant)
         writes = not dry_run and settings.mode != "shadow"
         lease = actuator.lease(store.identity, settings.lease_s, time.monotonic, store)
         self._lease = lease if writes else None

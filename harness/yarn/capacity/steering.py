@@ -25,6 +25,15 @@ _ROOM = 0.1
 _LEAST_ROOM = PERCENT_UNIT / 100.0
 
 
+def counts_dominant(settings: Mapping[str, str]) -> bool:
+    """Whether the Capacity Scheduler compares dominant shares with these properties (with their prefix).
+
+    Hadoop's ``DefaultResourceCalculator``, which is also the default, counts memory alone. A calculator of somebody
+    else is taken for a dominant one if its name says so.
+    """
+    return "Dominant" in (settings.get(_CALCULATOR) or "")
+
+
 @dataclass(slots=True)
 class Wanted:
     """``values``: queue -> key -> text; ``in_force``: the capacities as numbers; ``problems``: what cannot be."""
@@ -168,8 +177,8 @@ class Steering:
     def _policy_problem(self, path: str, policy: str) -> str:
         queue = self.tree.get(path)
         if policy == "drf":
-            calculator = self.settings.get(_CALCULATOR) or ""
-            return "" if "Dominant" in calculator else f"dominant shares need {_CALCULATOR} DominantResourceCalculator"
+            needs = f"dominant shares need {_CALCULATOR} DominantResourceCalculator"
+            return "" if counts_dominant(self.settings) else needs
         if queue is None or queue.children:
             return ""
         has = (self.settings.get(f"{PREFIX}{path}.ordering-policy") or "fifo").strip()
