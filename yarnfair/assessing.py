@@ -84,6 +84,7 @@ def assess(
     InputError
         For a trace that cannot be played.
     """
+    from harness.base.workers import main_not_imported
     from harness.predict.assess import assess as assessed
     from harness.predict.foreign import played_trace
     from harness.predict.writing import document_of, fresh_folder
@@ -93,12 +94,13 @@ def assess(
     folder = fresh_folder(Path(out) if out is not None else Path("runs") / f"assess-{path.stem}")
     claim(folder, Contents("assess", path.stem, ""))
     found = played_trace(path, None if cluster is None else Path(cluster), folder / "trace.jsonl")
-    done = assessed(
-        found,
-        folder,
-        period_s=period_s,
-        scheduler=found.header.scheduler or "fair",
-        missing=[note.note for note in found.notes[:3]],
-        processes=processes,
-    )
+    with main_not_imported():
+        done = assessed(
+            found,
+            folder,
+            period_s=period_s,
+            scheduler=found.header.scheduler or "fair",
+            missing=[note.note for note in found.notes[:3]],
+            processes=processes,
+        )
     return Assessment(document_of(done, None))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import pandas as pd
 
@@ -11,10 +11,7 @@ from harness.base.errors import CallError
 from harness.results.compare import Comparison as Computed
 from harness.results.compare import compare as compute
 from harness.results.compare import verdict_sentences
-from harness.results.runs import groups
-
-if TYPE_CHECKING:
-    from yarnfair.results import Runs
+from harness.results.runs import Group, groups, read_runs
 
 CORRECTIONS = ("bh", "holm", "none")
 _COLUMNS = (
@@ -31,6 +28,16 @@ _COLUMNS = (
     "p_adjusted",
     "verdict",
 )
+
+
+class RunDirectories(Protocol):
+    """What can be compared beside paths: `yarnfair.Runs`, of which this module knows no more."""
+
+    folder: Path | None
+
+    @property
+    def directories(self) -> list[Path]:
+        """The run directories."""
 
 
 class Comparison:
@@ -92,14 +99,15 @@ class Comparison:
         return said + str(clear.to_html(index=False, float_format="{:,.4g}".format, na_rep=""))
 
 
-def compare(*runs: Runs | str | Path, reference: str | None = None, correction: str = "bh") -> Comparison:
+def compare(*runs: RunDirectories | str | Path, reference: str | None = None, correction: str = "bh") -> Comparison:
     """Compare groups of repeated runs, as ``yarnfair compare`` does.
 
     Parameters
     ----------
     *runs
         What `run` or `load` returned, folders of runs, or ``"LABEL=GLOB"``. The variants of one are compared with each
-        other; several are compared with one another, variant by variant.
+        other; several are compared with one another, variant by variant. Of a `Runs` its own runs count, whatever else
+        its folder holds.
     reference
         The label of the group to compare with; by default the first, and among the policies of one folder ``fair``,
         else ``static``, ``drf``, ``fifo``, ``naive-hltrf``, ``ltrf``, ``hltrf``, else the first by name.
@@ -118,14 +126,17 @@ def compare(*runs: Runs | str | Path, reference: str | None = None, correction: 
     """
     if correction not in CORRECTIONS:
         raise CallError(f"no correction {correction!r}", hint=f"one of {', '.join(CORRECTIONS)}")
-    arguments: list[str] = []
-    for one in runs:
+    arguments: list[str | Group] = []
+    labels: set[str] = set()
+    for number, one in enumerate(runs, 1):
         if isinstance(one, str | Path):
             arguments.append(str(one))
-        elif one.folder is not None:
-            arguments.append(str(one.folder))
-        else:
-            arguments += [str(path) for path in one.directories]
+            continue
+        label = one.folder.name if one.folder is not None else f"runs {number}"
+        if label in labels:
+            label += f" ({number})"
+        labels.add(label)
+        arguments.append(Group(label, read_runs(one.directories)))
     chosen = groups(arguments, reference)
     contests = [compute(contest, correction=correction) for contest in chosen.contests]  # type: ignore[arg-type]
     return Comparison(contests, tuple(chosen.remarks))

@@ -6,7 +6,7 @@ import inspect
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import pandas as pd
@@ -14,7 +14,7 @@ import yaml
 
 from harness.base import workers
 from harness.base.documents import YamlDocument, parse_yaml, read_yaml
-from harness.base.errors import CallError
+from harness.base.errors import CallError, InputError
 from harness.cli.run import verdict
 from harness.experiments.kind import Ended, Kind, Loaded, kind_of
 from harness.experiments.resolve import experiment_path
@@ -51,8 +51,10 @@ class Experiment:
     def __init__(self, source: Mapping[str, Any] | str | Path) -> None:
         document: YamlDocument
         if isinstance(source, Mapping):
-            plain = {**source, "policies": [_named(one) for one in source.get("policies", ())]}
-            document = parse_yaml(yaml.safe_dump(plain, sort_keys=False), f"{source.get('experiment', 'experiment')}")
+            plain = dict(source)
+            if isinstance(policies := source.get("policies"), list | tuple):
+                plain["policies"] = [named_policy(one) for one in policies]
+            document = parse_yaml(_yaml(plain), f"{source.get('experiment', 'experiment')}")
         else:
             document = read_yaml(experiment_path(str(source)))
         self._kind: Kind = kind_of(document)
@@ -172,7 +174,7 @@ def run(
     imports yarnfair and not the script.
     """
     one = experiment if isinstance(experiment, Experiment) else Experiment(experiment)
-    named = [_named(policy) for policy in policies]
+    named = [named_policy(policy) for policy in policies]
     asked = Selection(named, {key: str(value) for key, value in (settings or {}).items()}, tuple(seeds))
     variants = one._kind.variants(one._loaded, asked)
     one._kind.check(one._loaded, variants, "sim", None)
@@ -230,7 +232,8 @@ def simulate(
     """
     one = experiment if isinstance(experiment, Experiment) else Experiment(experiment)
     given = {key: str(value) for key, value in (settings or {}).items()}
-    variants = one._kind.variants(one._loaded, Selection([_named(policy)], given, () if seed is None else (seed,)))
+    asked = Selection([named_policy(policy)], given, () if seed is None else (seed,))
+    variants = one._kind.variants(one._loaded, asked)
     if len(variants) != 1:
         names = ", ".join(variant.name for variant in variants)
         raise CallError(f"{len(variants)} runs: {names}", hint="simulate makes one; give a seed, or call run")
@@ -244,10 +247,38 @@ def simulate(
     return Simulation(variant.name, outcome.summary, tables)
 
 
-def _named(policy: Any) -> Any:
+class _Dumper(yaml.SafeDumper):
+    """Writes what programs have in mappings beside YAML's own types: paths, NumPy's numbers."""
+
+
+_Dumper.add_multi_representer(PurePath, lambda dumper, value: dumper.represent_str(str(value)))
+
+
+def _yaml(document: Mapping[str, Any]) -> str:
+    """Return a mapping as YAML.
+
+    Raises
+    ------
+    InputError
+        For a value that has no form in YAML.
+    """
+    import numpy as np
+
+    for scalar in (np.floating, np.integer, np.bool_):
+        _Dumper.add_multi_representer(scalar, lambda dumper, value: dumper.represent_data(value.item()))
+    _Dumper.add_representer(np.ndarray, lambda dumper, value: dumper.represent_data(value.tolist()))
+    try:
+        return yaml.dump(document, Dumper=_Dumper, sort_keys=False)
+    except yaml.representer.RepresenterError as error:
+        what, *given = error.args
+        kind = type(given[0]).__name__ if given else "value"
+        raise InputError(f"{what}: a {kind}", where="experiment", hint="give text, numbers, lists, mappings") from error
+
+
+def named_policy(policy: Any) -> Any:
     """Return the name by which the harness finds a policy; anything but a class stays as it is."""
     if isinstance(policy, Mapping) and inspect.isclass(policy.get("policy")):
-        return {**policy, "policy": _named(policy["policy"])}
+        return {**policy, "policy": named_policy(policy["policy"])}
     if not inspect.isclass(policy):
         return policy
     if not issubclass(policy, Policy):

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.policies.base import Policy
-from yarnfair.experiments import Experiment, run
+from yarnfair.experiments import Experiment, named_policy, run
 from yarnfair.results import Runs
 
 
 def replay(
     trace: str | Path,
-    policies: Sequence[str | type[Policy]] = ("fair", "ltrf@outside"),
+    policies: Sequence[str | type[Policy]] = (),
     *,
     seeds: Sequence[int] = (),
     cluster: str | Path | None = None,
@@ -26,7 +26,8 @@ def replay(
     trace
         A trace of ``yarnfair record``, a run directory, SLS', Rumen's, or a folder of job history files.
     policies
-        Names (``fair``, ``ltrf@outside``) or policy classes.
+        Names (``fair``, ``ltrf@outside``) or policy classes; by default the trace's own scheduler as it is, and
+        ``ltrf@outside`` beside it.
     seeds
         Of the heartbeats' phases; by default 1.
     cluster
@@ -57,5 +58,8 @@ def replay(
     with claimed(folder, contents):
         found = played_trace(path, None if cluster is None else Path(cluster), folder / "trace.jsonl")
         kind = found.header.scheduler or "fair"
-        experiment = Experiment(write_experiment(found, folder, schedulers=(kind,)))
-    return run(experiment, policies, seeds=seeds, out=folder, processes=processes, contents=contents)
+        named = [named_policy(policy) for policy in policies]
+        experiment = Experiment(write_experiment(found, folder, schedulers=(kind,), policies=named))
+    # Beside the Capacity Scheduler the file has the call's policies already.
+    chosen = named if kind == "fair" else ()
+    return run(experiment, chosen, seeds=seeds, out=folder, processes=processes, contents=contents)

@@ -183,7 +183,7 @@ class CapacityActuator(BaseActuator):
         """
         steering = self._steering()
         own = {path: steering.capacity(path).entitlement for path in self._tree if path != ROOT}
-        parts = cluster_parts({path: queue.children for path, queue in self._tree.items()}, own, 100.0)
+        parts = cluster_parts(own, 100.0)
         return {path: min(max(parts[path], WEIGHT_MIN), WEIGHT_MAX) for path in self.baseline if path in parts}
 
     def min_shares(self) -> dict[str, Resource]:

@@ -10,7 +10,7 @@ thresholds are Java floats: Python floats here that hold a float32's value (NaN 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -45,18 +45,14 @@ def ensure_root_prefix(name: str) -> str:
     return name if name == ROOT or name.startswith(ROOT + ".") else f"{ROOT}.{name}"
 
 
-def cluster_parts(
-    children: Mapping[str, Sequence[str]], own: Mapping[str, float], whole: float = 1.0
-) -> dict[str, float]:
+def cluster_parts(own: Mapping[str, float], whole: float = 1.0) -> dict[str, float]:
     """The part of the cluster that each queue is entitled to by its scheduler, level by level.
 
     Parameters
     ----------
-    children : mapping of str to sequence of str
-        The queues below each queue, parents before the queues below them.
     own : mapping of str to float
-        What stands for a queue beside its siblings: a weight, a percentage of the parent, or MiB. Siblings have one
-        unit; queues of different parents need not.
+        By path, in any order: what a queue has beside its siblings, as a weight, a percentage of the parent, or MiB.
+        Siblings have one unit; queues of different parents need not. What the root has is ignored.
     whole : float
         What the root has.
 
@@ -65,11 +61,15 @@ def cluster_parts(
     dict of str to float
         By queue, in the unit of ``whole``. Siblings whose sum is 0 have nothing.
     """
+    children: dict[str, list[str]] = {}
+    for path in own:
+        if path != ROOT:
+            children.setdefault(path.rpartition(".")[0], []).append(path)
     parts = {ROOT: whole}
-    for parent, below in children.items():
-        if parent in parts and below:
-            total = sum(own[child] for child in below) or 1.0
-            parts.update({child: parts[parent] * own[child] / total for child in below})
+    for parent in sorted(children, key=lambda path: path.count(".")):
+        below = children[parent]
+        total = sum(own[child] for child in below) or 1.0
+        parts.update({child: parts[parent] * own[child] / total for child in below})
     return parts
 
 

@@ -92,10 +92,7 @@ def played_queues(header: Header) -> dict[str, QueueLine]:
     """
     if header.scheduler != "capacity":
         return dict(header.queues)
-    children: dict[str, list[str]] = {}
-    for path in header.queues:
-        children.setdefault(path.rpartition(".")[0], []).append(path)
-    parts = cluster_parts(children, {path: line.weight for path, line in header.queues.items()}, 100.0)
+    parts = cluster_parts({path: line.weight for path, line in header.queues.items()}, 100.0)
     return {
         path: line.model_copy(update={"weight": max(parts[path], WEIGHT_MIN)}) for path, line in header.queues.items()
     }

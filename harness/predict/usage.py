@@ -56,10 +56,11 @@ class Period:
 
 def held_by(job: JobLine) -> float:
     """MB-seconds of an application's containers, its master's among them."""
-    held = math.fsum(stage.memory_mb * math.fsum(stage.held_s()) for stage in job.stages)
-    if job.executors is not None:
-        # Their tasks run inside them.
-        held = work_of(job) - math.fsum(stage.memory_mb * math.fsum(stage.tasks_s) for stage in job.stages)
+    held = (
+        math.fsum(stage.memory_mb * math.fsum(stage.held_s()) for stage in job.stages)
+        if job.executors is None
+        else work_of(job)
+    )
     began = job.submit_s if job.started_s is None else job.started_s
     return held + job.am.memory_mb * max((job.finished_s or began) - began, 0.0)
 
@@ -98,10 +99,7 @@ def statement(header: Header, jobs: Sequence[JobLine], by: By = "month") -> list
         )
         for job in jobs
     ]
-    children: dict[str, list[str]] = {}
-    for path in header.queues:
-        children.setdefault(path.rpartition(".")[0], []).append(path)
-    parts = cluster_parts(children, {path: line.weight for path, line in header.queues.items()})
+    parts = cluster_parts({path: line.weight for path, line in header.queues.items()})
     capacity = float(sum(node.count * node.memory_mb for node in header.nodes))
     dues = {leaf: capacity * parts[leaf] for leaf in header.leaves()}
     for found in periods:

@@ -377,6 +377,10 @@ def with_weights(experiment: LoadedExperiment, weights: Mapping[str, float]) -> 
     """The experiment with other entitlements."""
     if not weights:
         return experiment
+    entitlements = {**experiment.weights, **weights}
+    if experiment.spec.scheduler == "capacity":
+        # As `replay.played_queues` has them: a queue's part of the cluster follows when one above it is dragged.
+        entitlements = cluster_parts(entitlements, 100.0) | {ROOT: entitlements[ROOT]}
 
     def walk(queues: Mapping[str, QueueSpec | None], above: str) -> dict[str, QueueSpec | None]:
         found: dict[str, QueueSpec | None] = {}
@@ -384,20 +388,11 @@ def with_weights(experiment: LoadedExperiment, weights: Mapping[str, float]) -> 
             queue, path = given or QueueSpec(), f"{above}.{name}"
             found[name] = queue.model_copy(
                 update={
-                    "weight": weights.get(path, queue.weight),
+                    "weight": entitlements.get(path, queue.weight),
                     "children": walk(queue.children, path) if queue.children else None,
                 }
             )
         return found
 
-    found = {**experiment.weights, **weights}
-    if experiment.spec.scheduler == "capacity":
-        # As `replay.played_queues` has them: a queue's part of the cluster follows when one above it is dragged.
-        children: dict[str, list[str]] = {}
-        for path in found:
-            if path != ROOT:
-                children.setdefault(path.rpartition(".")[0], []).append(path)
-        found = cluster_parts(children, found, 100.0) | {ROOT: found[ROOT]}
-    weights = found
     spec = experiment.spec.model_copy(update={"queues": walk(experiment.spec.queues, ROOT)})
-    return replace(experiment, spec=spec, weights=found)
+    return replace(experiment, spec=spec, weights=entitlements)

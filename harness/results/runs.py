@@ -270,12 +270,13 @@ def _argument(text: str) -> tuple[str | None, list[Path]]:
     return label if labelled else None, [Path(path) for path in found]
 
 
-def groups(arguments: Sequence[str], reference: str | None = None) -> Chosen:
+def groups(arguments: Sequence[str | Group], reference: str | None = None) -> Chosen:
     """What ``compare``'s arguments stand for.
 
-    Each argument (a run directory, a folder of them, or ``label=glob``) brings its runs. When there are several
-    arguments with labels or folders, these are what is compared, variant by variant where they hold several; with one
-    folder its variants are compared with each other. Runs given one by one are grouped by variant.
+    Each argument (a run directory, a folder of them, ``label=glob``, or runs that were read already, with their label)
+    brings its runs. When there are several arguments with labels or folders, these are what is compared, variant by
+    variant where they hold several; with one folder its variants are compared with each other. Runs given one by one
+    are grouped by variant.
 
     Raises CallError when there is nothing to compare, RunInvalid when there would be but for runs that do not count,
     InputError for a missing run.
@@ -283,8 +284,11 @@ def groups(arguments: Sequence[str], reference: str | None = None) -> Chosen:
     sources: dict[str, list[RunRecord]] = {}
     singles: list[RunRecord] = []
     taken: set[Path] = set()
-    for text in arguments:
-        label, paths = _argument(text)
+    for argument in arguments:
+        if isinstance(argument, Group):
+            sources.setdefault(argument.label, []).extend(argument.runs)
+            continue
+        label, paths = _argument(argument)
         runs = [run for run in read_runs(paths) if label is not None or run.path.resolve() not in taken]
         taken.update(run.path.resolve() for run in runs)
         if not runs:

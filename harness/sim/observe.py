@@ -215,16 +215,16 @@ class Observer:
         for path, parent, leaf, weight, index, least, most in static:
             row, last = rows[index], rows_before[index]
             # Ends are those since the look before, so they are compared too.
-            software_fingerprint = viewed[path] = [
+            compared = viewed[path] = [
                 *row[:_VIEWED],
                 row[APPS_DONE] - last[APPS_DONE],
                 row[TASKS] - last[TASKS],
             ]
-            if software_fingerprint == before.get(path):
+            if compared == before.get(path):
                 queues[path] = views[path]
                 continue
             mb, vc = row[MB], row[VC]
-            ended_apps, ended_tasks = software_fingerprint[_VIEWED:] if leaf else (None, None)
+            ended_apps, ended_tasks = compared[_VIEWED:] if leaf else (None, None)
             queues[path] = _view(
                 path,
                 parent,

@@ -113,12 +113,13 @@ def left_out_sentence(lines: Iterable[LeftOutLine]) -> str:
 
 
 def work_of(job: JobLine) -> float:
-    """MB-seconds of a job's tasks, or of its executors as long as it ran."""
-    work = math.fsum(stage.memory_mb * math.fsum(stage.tasks_s) for stage in job.stages)
-    if job.executors is not None:
-        held = max((job.finished_s or 0.0) - (job.started_s or 0.0), 0.0)
-        work += job.executors.count * job.executors.memory_mb * held
-    return work
+    """MB-seconds of a job's tasks, or of its executors as long as it ran (from its submission, where that is all)."""
+    if job.executors is None:
+        return math.fsum(stage.memory_mb * math.fsum(stage.tasks_s) for stage in job.stages)
+    # Tasks run inside the executors.
+    began_s = job.submit_s if job.started_s is None else job.started_s
+    held_s = 0.0 if job.finished_s is None else max(job.finished_s - began_s, 0.0)
+    return job.executors.count * job.executors.memory_mb * held_s
 
 
 @dataclass(frozen=True, slots=True)

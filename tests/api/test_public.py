@@ -11,9 +11,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import yarnfair
+from harness.traces.recorded import Header, NodeLine, QueueLine, trace_text
+from tests.predict.loads import contended, recording
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -181,3 +184,60 @@ def test_a_script_without_a_guard_runs_once(tmp_path: Path) -> None:
     first, last = done.stdout.splitlines()
     assert first == "the script runs"
     assert last.startswith("<4 run(s) of ")
+
+
+def test_a_comparison_is_of_the_runs_themselves_whatever_their_folder_holds(tmp_path: Path) -> None:
+    yarnfair.run(SMALL, ["fair", "ltrf"], seeds=[3, 4], out=tmp_path / "out")
+    some = yarnfair.run(SMALL, ["fair", "ltrf"], seeds=[1, 2], out=tmp_path / "out", resume=True)
+    assert len(yarnfair.load(tmp_path / "out")) == 8
+    table = some.compare().table
+    assert set(table["n"]) == {2}
+    alone = yarnfair.run(SMALL, ["fair", "ltrf"], seeds=[1, 2], out=tmp_path / "alone").compare().table
+    assert table.equals(alone)
+    first, second = (
+        yarnfair.run(SMALL, [policy], seeds=[1, 2], out=tmp_path / "out", resume=True) for policy in ("fair", "ltrf")
+    )
+    between = yarnfair.compare(first, second)
+    assert between.table["difference"].tolist() == table["difference"].tolist()
+    assert (between.reference, set(between.table["contender"])) == ("out", {"out (2)"})
+
+
+def test_a_mapping_may_have_what_programs_have(tmp_path: Path) -> None:
+    cluster = {"nodes": [{"count": np.int64(2), "memory_mb": np.array([4096])[0], "vcores": 8}]}
+    made = yarnfair.Experiment({**SMALL, "cluster": cluster, "max_am_share": np.float64(-1.0)})
+    ours, plain = yarnfair.simulate(made, "fair"), yarnfair.simulate(SMALL, "fair")
+    assert ours.jobs.equals(plain.jobs)
+    with pytest.raises(yarnfair.InputError, match="policies"):
+        yarnfair.Experiment({**SMALL, "policies": "ltrf"})
+    with pytest.raises(yarnfair.InputError, match="cannot represent an object: a object"):
+        yarnfair.Experiment({**SMALL, "queues": {"a": {"weight": object()}}})
+
+
+@pytest.mark.parametrize("scheduler", ["fair", "capacity"])
+def test_a_trace_is_replayed_on_its_own_scheduler(tmp_path: Path, scheduler: str) -> None:
+    path = tmp_path / "recorded.jsonl"
+    header = Header(
+        scheduler=scheduler,
+        nodes=[NodeLine(count=3, memory_mb=8192, vcores=8)],
+        queues={"root.steady": QueueLine(weight=50), "root.bursts": QueueLine(weight=50)},
+    )
+    path.write_text(trace_text(header, contended()[-8:]))
+    default = yarnfair.replay(path, out=tmp_path / "default")
+    assert len(default) == 2
+    assert [name.startswith(("fair", "ltrf@outside")) for name in default.variants] == [scheduler == "fair", True]
+    one = yarnfair.replay(path, ["ltrf@outside"], out=tmp_path / "one")
+    assert len(one) == 1
+    assert one.runs["makespan_s"].tolist() == default.runs["makespan_s"].tolist()[1:]
+
+
+def test_assess_in_a_script_without_a_guard_has_its_workers(tmp_path: Path) -> None:
+    trace = recording(tmp_path / "trace", contended())
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import yarnfair\n"
+        f"found = yarnfair.assess({str(trace)!r}, out={str(tmp_path / 'out')!r}, processes=2)\n"
+        "print('verdict:', found.verdict)\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("verdict:") == 1

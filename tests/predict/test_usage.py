@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from harness.base.errors import InputError
 from harness.cli import main
 from harness.predict.usage import By, held_by, statement
-from harness.traces.recorded import Header, JobLine, NodeLine, QueueLine, trace_text
+from harness.traces.accounting import work_of
+from harness.traces.recorded import ExecutorsLine, Header, JobLine, NodeLine, QueueLine, trace_text
 from tests.predict.loads import job
 
 LEAVES = ("root.prod", "root.lab.x", "root.lab.y")
@@ -119,3 +120,13 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     with pytest.raises(SystemExit):
         main(["usage", str(trace)])
     assert "borrowed of lab.x" in capsys.readouterr().out
+
+
+def test_executors_are_held_from_the_submission_where_no_start_is_known() -> None:
+    late = job("s", "root.prod", 5000.0, 2, 10.0)
+    executors = ExecutorsLine(count=3, memory_mb=2048, vcores=1)
+    spark = late.model_copy(update={"kind": "spark", "executors": executors, "finished_s": 5100.0})
+    assert work_of(spark) == 3 * 2048 * 100.0
+    assert work_of(spark.model_copy(update={"started_s": 5040.0})) == 3 * 2048 * 60.0
+    assert work_of(spark.model_copy(update={"finished_s": None})) == 0.0
+    assert held_by(spark) == (3 * 2048 + 1024) * 100.0

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from harness.base.errors import RunInvalid
+from harness.base.errors import InputError, RunInvalid
 from harness.experiments.kind import NEVER_ENDS
 from harness.experiments.real.curves import JobRun
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of
@@ -68,7 +68,8 @@ def foresee(experiment: LoadedExperiment, variant: Variant, budget_s: float = BU
     jobs, _ = held(experiment, variant, jobs_of(experiment, variant.seed)[0])
     try:
         result = simulate_variant(setup_of(experiment, variant, jobs), check)
-    except _TakesLongError:
+    except (_TakesLongError, InputError):
+        # What the simulator does not cover may run on a real cluster all the same.
         return Foreseen()
     return Foreseen(result.stuck, result.end_s if result.finished else None)
 

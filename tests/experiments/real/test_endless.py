@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.base.errors import RunInvalid
+from harness.base.errors import InputError, RunInvalid
 from harness.experiments.kind import Target
 from harness.experiments.real import endless, runner
 from harness.experiments.real.curves import JobRun
@@ -80,6 +80,16 @@ def test_the_experiments_own_limit_stays(tmp_path: Path, limits: str) -> None:
 def test_a_load_that_is_to_be_watched_may_stand_still(tmp_path: Path) -> None:
     loaded = load(tmp_path, STUCK + "limits: {duration_s: 60}\n")
     assert check_ends(loaded, variants_of(loaded), pytest.fail) is None
+
+
+def test_what_the_simulator_does_not_cover_is_not_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise InputError("'user-limit' is not covered")
+
+    monkeypatch.setattr(endless, "simulate_variant", refuse)
+    loaded = load(tmp_path)
+    (variant, *_) = variants_of(loaded)
+    assert foresee(loaded, variant) == Foreseen()
 
 
 def test_a_simulation_that_takes_too_long_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
