@@ -10,7 +10,10 @@ import pytest
 from harness.control.app_observer import AppObserver
 from harness.control.explain import explain
 from harness.control.view import from_ledger
+from harness.model.resources import ZERO, Resource
 from harness.report.live import LivePage
+from harness.traces.recording import rm_header
+from harness.yarn.answers import NodeStatus
 from harness.yarn.queue_answers import SchedulerStatus, with_created
 from tests.control.driven import controlled, kinds
 from tests.control.rm_model import CapacityRmModel
@@ -81,6 +84,21 @@ def test_children_that_were_made_share_what_their_parent_has() -> None:
     named = {"root": 100.0, **BASE, "root.research.ann": 15.0}
     rm.created = {"root.research.ann": 10.0, "root.research.bob": 5.0}
     assert with_created(named, rm.shown())["root.research.bob"] == pytest.approx(7.5)
+
+
+def test_the_controller_and_a_recording_count_them(tmp_path: Path) -> None:
+    rm = AutoCreating()
+    rm.created = {"root.research.ann": 10.0, "root.research.bob": 30.0}
+    due = {"root.research.ann": 3.75, "root.research.bob": 11.25}
+    with controlled(rm, tmp_path, mode="shadow", accept=frozenset({"user-limit-factor"})) as controller:
+        snapshot = controller.tick().snapshot
+    assert snapshot is not None
+    assert {path: snapshot.queues[path].weight for path in due} == pytest.approx(due)
+    node = NodeStatus("n1:1", "n1", "/r", "RUNNING", "", "3.4.2", 0, ZERO, Resource(8192, 8))
+    rm.rest.capacity_limits = dict
+    rm.rest.nodes = lambda **_: [node]
+    header = rm_header(rm, {"root": 100.0, **BASE}, [])  # type: ignore[arg-type]
+    assert {path: header.queues[path].weight for path in due} == pytest.approx(due)
 
 
 def test_a_parent_with_children_is_no_leaf() -> None:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
+from harness.cli import enforce
+from harness.control import opened
 from harness.control.clocks import CLOCK_TOLERANCE_S, Clocks, ClocksDiffer, read_clocks
+from harness.control.config import read_config
+from harness.control.wall import Controller
 from harness.ledger.decay import SlidingWindow
+from harness.policies import make_policy
 from harness.yarn.http import HttpOptions, date_of
 from harness.yarn.rest import RestClient
 from tests.control.driven import controlled, kinds, rm_with_load
-from tests.control.rm_model import RmModel
+from tests.control.rm_model import CapacityRmModel, RmModel
+from tests.control.test_gate import file
 from tests.yarn.fake_server import FakeServer, http
 
 MONTH_S = 30 * 86_400.0
@@ -146,3 +153,57 @@ def test_the_rms_clock_is_read_of_its_answer() -> None:
     assert date_of({"Date": f"{at}, {at}"}) == 1_769_860_800.0
     assert date_of({"Date": "yesterday"}) is None
     assert time.time() > 1_769_860_800.0
+
+
+def with_store(rm: CapacityRmModel, folder: Path) -> AbstractContextManager[Controller]:
+    return controlled(rm, folder, mode="full", accept=frozenset({"user-limit-factor"}))
+
+
+def test_a_store_is_released_though_the_rms_clock_has_been_set_meanwhile(tmp_path: Path) -> None:
+    rm = CapacityRmModel(file(a="40", b="60"), store=True)
+    rm.submit("x", "root.a")
+    rm.submit("y", "root.b").pending = 3
+    rm.start("x", 4096)
+    before = rm.data()
+    with with_store(rm, tmp_path) as controller:
+        for _ in range(5):
+            controller.tick()
+            rm.now_s += 60.0
+        assert rm.data() != before
+    rm.clock_ahead_s = MONTH_S
+    with with_store(rm, tmp_path) as controller:
+        assert kinds(controller.tick()) == {"clock"}
+        controller.stop("release")
+    assert rm.data() == before
+
+
+def test_clocks_are_compared_before_a_store_is_read_where_another_rm_answers(tmp_path: Path) -> None:
+    rm = CapacityRmModel(file(a="40", b="60"), store=True)
+    with with_store(rm, tmp_path) as controller:
+        controller.tick()
+    rm.clock_ahead_s = MONTH_S
+    with with_store(rm, tmp_path) as controller:
+        # The same RM as before: nothing is counted here.
+        controller.actuator.read()
+        rm.restart()
+        with pytest.raises(ClocksDiffer):
+            controller.actuator.read()
+
+
+def test_a_refused_reload_leaves_the_check_of_the_cluster_to_the_running_controller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rm = CapacityRmModel(file(a="40", b="60"), store=True)
+    config_file = tmp_path / "enforce.yaml"
+    config_file.write_text(
+        f"policy: fair\nallocation_file: {tmp_path}/f.xml\nledger: {tmp_path}/ledger.db\nqueues: {{root.nope: 3}}\n"
+    )
+    monkeypatch.setattr(opened, "counting_policy", lambda *_: (make_policy("fair"), None))
+    with with_store(rm, tmp_path) as controller:
+        controller.tick()
+        config = read_config(config_file)
+        _, same = enforce._reloaded(config, config_file, None, controller, "")  # type: ignore[arg-type]
+        assert same is controller
+        assert "not reloaded" in controller.tick().alarms[0].text
+        assert rm.store is not None
+        assert rm.store.recognise == controller._look.check_cluster

@@ -142,6 +142,35 @@ def test_weights_of_an_older_copy_or_of_another_controller_are_nobodys_entitleme
     assert own.configured_weights() == {"root.a": 4.0, "root.b": 1.0, "root.g": 2.0}
 
 
+def of_an_older_ledger(added: bytes) -> tuple[FileActuator, MemoryPlace]:
+    """A controller whose ledger is older than its last write, after which somebody has added a queue."""
+    own, place = actuator()
+    put(own, min_shares={"root.b": Resource(1237, 2)})
+    older = json.loads(json.dumps(own.document()))
+    put(own, min_shares={"root.b": Resource(1313, 2)})
+    place.data = place.data.replace(b"</allocations>", added + b"</allocations>")
+    again = FileActuator.restored(place, older.get)
+    again.hold_against_file()
+    again.read()
+    return again, place
+
+
+def test_a_round_limit_of_a_new_queue_is_the_administrators_though_the_ledger_is_an_older_copy() -> None:
+    queue = b'<queue name="n"><minResources>1000 mb, 1 vcores</minResources></queue>'
+    again, place = of_an_older_ledger(queue)
+    again.write(again.original())
+    found = parse_allocations(place.data)
+    assert found.min_resources("root.n") == Resource(1000, 1)
+    assert found.min_resources("root.b") == Resource(10, 1)
+
+
+def test_a_computed_share_is_asked_for_though_a_limit_of_its_queue_is_known_to_be_the_controllers() -> None:
+    queue = b'<queue name="n"><weight>381.75</weight><minResources>1313 mb, 1 vcores</minResources></queue>'
+    again, _ = of_an_older_ledger(queue)
+    assert "weight" not in again.managed["root.n"]
+    assert again.unknown_shares() == ["root.n has 381.75"]
+
+
 @pytest.mark.parametrize("poison", [b"NaN", b"1e30", b"Infinity", b"-3"])
 def test_a_weight_on_which_the_rm_hangs_is_nobodys_entitlement(poison: bytes) -> None:
     own, place = actuator()

@@ -133,3 +133,18 @@ def test_a_monitor_that_does_not_preempt_is_no_trap() -> None:
         "yarn.resourcemanager.scheduler.monitor.policies": "x.AutoCreatedQueueDeletionPolicy",
     }
     assert not [trap for trap in find_traps({}, site, {}) if trap.name == "preemption"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["schedule-asynchronously.enable", "multi-node-placement-enabled"],
+)
+@pytest.mark.parametrize(("file", "site"), [("true", "false"), ("false", "true"), ("true", None), (None, "true")])
+def test_what_is_on_in_the_file_or_in_yarn_site_counts(name: str, file: str | None, site: str | None) -> None:
+    """Which wins depends on the configuration provider: a file's values, or yarn-site's over a store's."""
+    values, of_site = dict(SAFE), dict(SITE)
+    for where, value in ((values, file), (of_site, site)):
+        if value is not None:
+            where[P + name] = value
+    assert len(names(values, of_site)) == 1
+    assert names(SAFE | {P + name: "false"}, SITE | {P + name: "false"}) == []
