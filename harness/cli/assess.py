@@ -175,7 +175,7 @@ def _trace_of(
         if scheduler == "capacity" and in_a_store(client):
             given["capacity_file"] = None
         if trace is not None:
-            cluster: Header = rm_header(client, entitlements, [])
+            cluster: Header = rm_header(client, entitlements, [], on_progress=say)
             return any_trace(trace, cluster, folder / TRACE), scheduler, given
         path = folder / TRACE
         if for_s is not None:

@@ -1,6 +1,8 @@
-"""``yarnfair explain``: why a queue gets what it gets. Parsing and printing only."""
+"""``yarnfair explain``: why a queue gets what it gets, or an application waits. Parsing and printing only."""
 
 from __future__ import annotations
+
+import re
 
 import click
 
@@ -9,22 +11,40 @@ from harness.cli.live_view import Source, source_options
 from harness.cli.output import json_option, print_result
 from harness.model.queues import ensure_root_prefix
 
+_APPLICATION = re.compile(r"application_[0-9]+_[0-9]+")
+
 
 @click.command()
-@click.argument("queue")
+@click.argument("what", metavar="QUEUE|APPLICATION_ID")
 @source_options
 @json_option
-def explain(queue: str, source: Source, as_json: bool) -> None:
-    """Why QUEUE gets what it gets: from a running cluster and the controller's ledger, or from a run."""
+def explain(what: str, source: Source, as_json: bool) -> None:
+    """Why a queue gets what it gets, or an application waits: which limit holds it, and which setting mends it.
+
+    From a running cluster, with or without a controller's ledger; a queue also from a ledger alone, or from a run.
+    """
+    if _APPLICATION.fullmatch(what):
+        _explain_app(what, source, as_json)
+        return
     from harness.control.explain import document, moment
     from harness.control.explain import explain as words
 
-    view = source.view()
-    path = ensure_root_prefix(queue)
+    view = source.view(limits=True)
+    path = ensure_root_prefix(what)
     if path not in view.queues:
         known = ", ".join(list(view.queues)[:12])
-        raise CallError(f"no queue {queue[:60]!r}", where=view.source, hint=f"one of {known}")
+        raise CallError(f"no queue {what[:60]!r}", where=view.source, hint=f"one of {known}")
     if not as_json:
         policy = f", policy {view.policy}" if view.policy else ""
         click.echo(f"{path} at {moment(view, view.time_s)} ({view.source}{policy})")
     print_result(as_json, document(view, path), [f"  {line}" for line in words(view, path)], hang=4)
+
+
+def _explain_app(identity: str, source: Source, as_json: bool) -> None:
+    from harness.control.explain import app_document, explain_app, moment
+
+    app = source.app(identity)
+    view = source.view(limits=True, live=True)
+    if not as_json:
+        click.echo(f"{identity} at {moment(view, view.time_s)} ({view.source})")
+    print_result(as_json, app_document(view, app), [f"  {line}" for line in explain_app(view, app)], hang=4)

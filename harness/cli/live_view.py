@@ -6,19 +6,21 @@ import contextlib
 import functools
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.base.errors import CallError
+from harness.base.errors import CallError, YarnfairError
 from harness.cli.access import Access, access_options
 from harness.cli.output import options
 
 if TYPE_CHECKING:
     from harness.control.config import EnforceConfig
+    from harness.control.holds import Facts
     from harness.control.view import View
+    from harness.yarn.answers import AppStatus
     from harness.yarn.rmclient import RmClient
 
 
@@ -75,8 +77,11 @@ class Source:
         if self._client is not None:
             self._client.close()
 
-    def view(self) -> View:
-        """How it is now. Raises YarnfairError."""
+    def view(self, *, limits: bool = False, live: bool = False) -> View:
+        """How it is now. Raises YarnfairError.
+
+        ``limits``: with what holds queues back, as far as an RM answers. ``live``: from an RM, whatever a ledger knows.
+        """
         if self.run_folder is not None:
             from harness.control.view_run import from_run
 
@@ -88,15 +93,58 @@ class Source:
         kept = None
         if self._kept_in is not None and (self._kept_in.exists() or not self.rms):
             kept = from_ledger(self._kept_in, time.time())
-        if not self.rms and kept is not None:
+        if not self.rms and kept is not None and not live:
             return kept
         client = self._open()
-        status = client.rest.scheduler()
-        weights = client.weights(status)
+        facts = self._facts(client) if limits else None
+        status = facts.status if facts is not None else client.rest.scheduler()
+        weights, problem = client.weights_or_why(status)
         if kept is not None:
-            return from_rm(time.time(), client.rest.http.current, status, weights, [], kept)
-        clock_s, apps = client.rest.info().clock_s, in_full(client.rest.apps(), status.queues)
-        return from_rm(time.time(), client.rest.http.current, status, weights, apps, clock_s=clock_s)
+            view = from_rm(time.time(), client.rest.http.current, status, weights, [], kept, facts=facts)
+        else:
+            clock_s, apps = client.rest.info().clock_s, in_full(client.rest.apps(), status.queues)
+            source = client.rest.http.current
+            view = from_rm(time.time(), source, status, weights, apps, clock_s=clock_s, facts=facts)
+        return replace(view, alarms=(*view.alarms, ("read-back", problem))) if problem else view
+
+    def app(self, identity: str) -> AppStatus:
+        """One application, its queue in full. Raises YarnfairError, CallError without an RM or where it has none."""
+        from harness.yarn.answers import AppList
+        from harness.yarn.errors import Refused
+        from harness.yarn.queue_answers import in_full
+
+        with_rm = bool(self.rms) or (self._config is not None and bool(self._config.rms))
+        if not with_rm:
+            raise CallError("an application is explained from a running cluster", hint="give --rm URL")
+        rest = self._open().rest
+        try:
+            found = rest.app(identity)
+        except Refused as error:
+            if error.status != 404:
+                raise
+            hint = "it may have ended long ago: an RM retains yarn.resourcemanager.max-completed-applications"
+            raise CallError(f"the ResourceManager does not know {identity}", where=error.where, hint=hint) from None
+        return in_full(AppList([found]), rest.scheduler().queues)[0]
+
+    def _facts(self, client: RmClient) -> Facts:
+        """What queues are limited to now, and what counts against that."""
+        from harness.control.holds import LIVE, Facts
+        from harness.yarn import jmx
+        from harness.yarn.queue_answers import in_full
+
+        rest = client.rest
+        status, limits = rest.scheduler_with_limits()
+        apps = in_full(rest.apps(states=LIVE), status.queues)
+        every_s, nodes = None, []
+        # A proxy may hide either; both only say when a turn is expected.
+        with contextlib.suppress(YarnfairError):
+            nodes = rest.nodes()
+        with contextlib.suppress(YarnfairError):
+            info = rest.info()
+            ended = jmx.queue_containers(rest.http, only=rest.http.current)["root"].released
+            up_s = (info.clock_s or time.time()) - info.started_on_ms / 1000.0
+            every_s = up_s / ended if ended > 0 and up_s > 0 else None
+        return Facts(status, limits, apps, nodes, every_s)
 
     def _open(self) -> RmClient:
         if self._client is None:

@@ -1,4 +1,7 @@
-"""Explain a queue's allocation in plain sentences and figures, from a `View`. Formatting only."""
+"""Explain a queue's allocation, or an application's wait, in plain sentences and figures, from a `View`.
+
+Formatting only: what holds a queue back is `harness.control.holds`' business.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,15 @@ from typing import Any
 
 from harness.base.words import counted, seconds
 from harness.control.changes import amount
+from harness.control.holds import ahead, ask_of_queue, holds_of_app, room, size_words, waits_for_master
 from harness.control.view import QueueRow, Rival, View, alarms, by_priority, head, rivals
+from harness.yarn.answers import AppStatus
 from harness.yarn.queue_answers import CAPACITY
 
 #: A running controller has polled within this time, seconds.
 _OLD_S = 60.0
+#: Characters of an application's diagnostics that are shown.
+_MOST_SAID = 600
 
 
 def percent(part: float) -> str:
@@ -30,13 +37,14 @@ def moment(view: View, at_s: float) -> str:
 def explain(view: View, path: str) -> list[str]:
     """Return the explanation as lines of one or two sentences."""
     row = view.queues[path]
-    lines = [_now(view, row), *full(view)]
+    lines = [_now(view, row), *full(view), *_held(view, row)]
     if (accounts := _accounts(view, row)) is not None:
         lines.append(accounts)
     if row.parent is not None:
         lines += [*_weight(view, row), *_next(view, row)]
     lines += [*old(view), *step(view)]
-    lines += [f"The controller says ({kind}): {text}" for kind, text in view.alarms]
+    who = "The controller says" if view.policy else "Note"
+    lines += [f"{who} ({kind}): {text}" for kind, text in view.alarms]
     return lines
 
 
@@ -46,7 +54,7 @@ def full(view: View) -> list[str]:
         return []
     held, there = view.vcores
     memory = view.queues["root"].allocated_mb / max(view.capacity_mb, 1)
-    if not 0 < there <= held or memory > 0.9:
+    if not 0 < there <= held or memory > 0.9 or view.unit == "dominant":
         return []
     return [
         f"All {there:,} vcores are held, and {100 * memory:.0f} % of the memory: where the scheduler counts vcores, "
@@ -77,16 +85,20 @@ def step(view: View) -> list[str]:
 
 
 def _now(view: View, row: QueueRow) -> str:
-    capacity = max(view.capacity_mb, 1)
+    vcores = ""
+    if view.unit == "dominant" and view.vcores is not None:
+        vcores = f", {row.allocated_vcores:,} of {view.vcores[1]:,} vcores"
     text = (
-        f"Entitled to {percent(row.share)} of the cluster; holds {percent(row.allocated_mb / capacity)} "
-        f"({row.allocated_mb:,} of {view.capacity_mb:,} MiB)"
+        f"Entitled to {percent(row.share)} of the cluster; holds {percent(view.held_part(row))} "
+        f"({row.allocated_mb:,} of {view.capacity_mb:,} MiB{vcores})"
     )
-    if row.demand_mb > row.allocated_mb:
+    if row.wants:
         more = row.demand_mb - row.allocated_mb
-        waiting = f", {counted(row.pending, 'container')}" if row.pending else ""
+        # The Fair Scheduler cuts a queue's demand to its maximum: then only the number of containers tells.
+        waiting = [f"{more:,} MiB more"] if more > 0 else []
+        waiting += [counted(row.pending, "container")] if row.pending else []
         since = f" for {seconds(max(view.time_s - row.waits_since_s, 0.0))}" if row.waits_since_s is not None else ""
-        return f"{text} and waits{since} for {more:,} MiB more{waiting}."
+        return f"{text} and waits{since} for {', '.join(waiting)}."
     return f"{text} and wants no more." if row.allocated_mb else f"{text} and wants nothing."
 
 
@@ -145,28 +157,92 @@ def _weight(view: View, row: QueueRow) -> list[str]:
     return [f"{text}{change}{why}."]
 
 
+def _held(view: View, row: QueueRow) -> list[str]:
+    """Explain which limits hold the queue back, or that none does."""
+    if row.holds:
+        return [hold.line() for hold in row.holds]
+    if view.facts is None or not row.leaf or not row.wants:
+        return []
+    return [f"No limit holds it. {_room(view, row)}".rstrip()]
+
+
+def _room(view: View, row: QueueRow) -> str:
+    """Explain whether the cluster has room for the queue's next container, and when its turn is expected."""
+    facts = view.facts
+    if facts is None:
+        return ""
+    words = room(facts, ask_of_queue(facts, row.path))
+    if not words:
+        return "The cluster has room: it is served as its nodes report."
+    when = expected_s(view, row)
+    if when is None:
+        return words
+    return (
+        f"{words} Its turn is expected in about {seconds(when)}: on the average a container of the cluster has ended "
+        f"each {facts.container_every_s:.1f} s since the ResourceManager's start, and that it goes on so is assumed."
+    )
+
+
+def expected_s(view: View, row: QueueRow) -> float | None:
+    """Return when a waiting queue gets its next container on a full cluster, seconds; None if that is not known.
+
+    Assumed: containers end as often as on the average since the RM's start, and each goes to the queue whose turn it
+    is, level by level. None while a limit holds the queue, since no end of others' containers helps it then.
+    """
+    if view.facts is None or row.holds or not row.wants or view.facts.container_every_s is None:
+        return None
+    if not room(view.facts, ask_of_queue(view.facts, row.path)):
+        return 0.0
+    before, at = 0, row.path
+    while (parent := view.queues[at].parent) is not None:
+        waiting = [rival.path for rival in _waiting(view, at)]
+        before += waiting.index(at) if at in waiting else 0
+        at = parent
+    return (before + 1) * view.facts.container_every_s
+
+
+def _waiting(view: View, path: str) -> list[Rival]:
+    """Return the queue and those siblings that wait and are held by no limit, as the scheduler serves them."""
+    return [
+        rival for rival in rivals(view, path) if rival.wants and (rival.path == path or not _blocked(view, rival.path))
+    ]
+
+
+def _blocked(view: View, path: str) -> bool:
+    """Whether limits hold all queues that wait in a queue, itself or below it: it gets no container whoever ends."""
+    below = [row for row in view.queues.values() if row.leaf and (row.path + ".").startswith(path + ".") and row.wants]
+    return bool(below) and all(row.holds for row in below)
+
+
 def _next(view: View, row: QueueRow) -> list[str]:
     """Explain which of the siblings gets the next container."""
     order = rivals(view, row.path)
-    waiting = [rival for rival in order if rival.wants]
+    waiting = _waiting(view, row.path)
     if not waiting:
         return ["None of its siblings waits for containers now."] if len(order) > 1 else []
     places = [rival.path for rival in waiting]
     if row.path in places:
         place = places.index(row.path) + 1
         lead = "It is next" if place == 1 else f"It is number {place} of the {len(places)} that wait"
+        if row.holds:
+            lead = "Without that it would be next" if place == 1 else f"Without that it would be number {place}"
     else:
         lead = "It wants nothing now"
     if view.scheduler == CAPACITY:
         return [f"{lead}: {_by_capacity(view, row, waiting)}."]
-    total = sum(other.weight or 0.0 for other in view.queues.values() if other.parent == row.parent)
+    noun = "steady fair shares" if view.estimated else "weights"
+    total = sum(_share_of(view, other) for other in view.queues.values() if other.parent == row.parent)
     held = sum(other.allocated_mb for other in view.queues.values() if other.parent == row.parent)
     shown = ", ".join(
         f"{rival.path} has {percent(view.queues[rival.path].allocated_mb / max(held, 1))} of what they hold and "
-        f"{percent((view.queues[rival.path].weight or 0.0) / (total or 1.0))} of their weights"
+        f"{percent((_share_of(view, view.queues[rival.path])) / (total or 1.0))} of their {noun}"
         for rival in waiting[:5]
     )
     return [f"{lead}: the scheduler serves first who holds least for its weight ({shown})."]
+
+
+def _share_of(view: View, row: QueueRow) -> float:
+    return (row.entitlement if view.estimated else row.weight) or 0.0
 
 
 def _by_capacity(view: View, row: QueueRow, waiting: Sequence[Rival]) -> str:
@@ -193,8 +269,70 @@ def document(view: View, path: str) -> dict[str, Any]:
             {"queue": rival.path, "usage_over_weight": rival.usage_over_weight, "wants": rival.wants}
             for rival in rivals(view, path)
         ],
+        "holds": [hold.document() for hold in view.queues[path].holds],
+        "expected_s": expected_s(view, view.queues[path]),
         "words": explain(view, path),
         "alarms": alarms(view),
+    }
+
+
+def explain_app(view: View, app: AppStatus) -> list[str]:
+    """Return the explanation of an application's wait as lines, from a view with `View.facts`."""
+    facts = view.facts
+    assert facts is not None
+    begun = "" if app.elapsed_ms is None else f", {seconds(app.elapsed_ms / 1000.0)} after its submission"
+    lines = [f"Of {app.user or 'nobody'} in {app.queue}: {app.state}{begun}."]
+    said = " ".join(app.diagnostics.split())
+    told = [f"The ResourceManager says: {said[:_MOST_SAID]}{'...' if len(said) > _MOST_SAID else ''}"] if said else []
+    if app.final:
+        return [*lines, f"It has ended ({app.final_status}).", *told]
+    row = view.queues.get(app.queue)
+    if row is None:
+        return [*lines, f"The scheduler shows no queue {app.queue}.", *told]
+    holds = holds_of_app(facts, app)
+    lines += [hold.line() for hold in holds]
+    waits = waits_for_master(app)
+    if waits and (before := ahead(facts, app)):
+        ids = ", ".join(one.id for one in before[:3]) + (f" and {len(before) - 3} more" if len(before) > 3 else "")
+        lines.append(f"Ahead of it in {app.queue} {'wait' if len(before) > 1 else 'waits'} {ids}.")
+    if waits and not holds:
+        lines.append(f"No limit holds it. {_room(view, row)}".rstrip())
+    elif app.state == "ACCEPTED" and not waits:
+        lines.append(
+            "Its ApplicationMaster has its container and has not registered: its own log tells why, if it stays."
+        )
+    elif app.state == "RUNNING":
+        lines.append(f"It holds {counted(app.running_containers, 'container')}, {size_words(app.allocated)}.")
+        if not holds and row.wants:
+            lines.append(f"Its queue waits, and no limit holds it. {_room(view, row)}".rstrip())
+        elif not row.wants:
+            lines.append("Its queue waits for nothing.")
+    elif app.state != "ACCEPTED":
+        lines.append("Its scheduler does not know it yet: the ResourceManager is recording it.")
+    if row.wants and row.parent is not None and not holds:
+        lines += _next(view, row)
+    return [*lines, *told]
+
+
+def app_document(view: View, app: AppStatus) -> dict[str, Any]:
+    """Return the explanation of an application as a JSON document: its queue's, with what holds the application."""
+    facts = view.facts
+    assert facts is not None
+    queue = document(view, app.queue) if app.queue in view.queues else {"queue": app.queue, **head(view)}
+    return {
+        **queue,
+        "application": {
+            "id": app.id,
+            "user": app.user,
+            "state": app.state,
+            "final_status": app.final_status,
+            "elapsed_s": None if app.elapsed_ms is None else app.elapsed_ms / 1000.0,
+            "waits_for_master": waits_for_master(app),
+            "diagnostics": app.diagnostics,
+        },
+        "holds": [hold.document() for hold in holds_of_app(facts, app)],
+        "ahead": [one.id for one in ahead(facts, app)],
+        "words": explain_app(view, app),
     }
 
 
@@ -207,6 +345,8 @@ def row_document(view: View, row: QueueRow) -> dict[str, Any]:
         "entitled_share": row.share,
         "allocated_mb": row.allocated_mb,
         "share": row.allocated_mb / capacity,
+        "allocated_vcores": row.allocated_vcores,
+        "counted_share": view.held_part(row),
         "demand_mb": row.demand_mb,
         "pending_containers": row.pending,
         "applications": row.apps,

@@ -15,11 +15,12 @@ from typing import Any
 
 from harness.base.errors import InputError, YarnfairError
 from harness.control.changes import SAME, Entitled, debts, parts, shares, summed
+from harness.control.holds import Facts, Hold, holds_of_queue
 from harness.ledger.store import read_decisions, read_documents
 from harness.policies.registry import make_policy
 from harness.yarn.answers import AppStatus
 from harness.yarn.plausible import sift
-from harness.yarn.queue_answers import CAPACITY, SchedulerStatus
+from harness.yarn.queue_answers import CAPACITY, SchedulerStatus, steady_weights
 
 #: Number of decisions searched for a queue's last change.
 MOST_DECISIONS = 500
@@ -61,6 +62,14 @@ class QueueRow:
     reserved_mb: int = 0
     priority: int = 0
     ordering: str = ""
+    allocated_vcores: int = 0
+    #: What holds it back, if the RM's limits were asked for.
+    holds: tuple[Hold, ...] = ()
+
+    @property
+    def wants(self) -> bool:
+        """Whether it waits for containers, also where the scheduler cuts its demand to what it may have."""
+        return self.demand_mb > self.allocated_mb or bool(self.pending)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +105,17 @@ class View:
     vcores: tuple[int, int] | None = None
     #: The RM's scheduler, as its REST API names it ('': not known).
     scheduler: str = ""
+    #: Whether the weights are not known, and entitlements are the RM's steady fair shares in their place.
+    estimated: bool = False
+    #: The look at the RM's limits, if they were asked for.
+    facts: Facts | None = None
+
+    def held_part(self, row: QueueRow) -> float:
+        """Return the part of the cluster that a queue holds, as the accounts count it."""
+        memory = row.allocated_mb / max(self.capacity_mb, 1)
+        if self.unit != "dominant" or self.vcores is None or self.vcores[1] <= 0:
+            return memory
+        return max(memory, row.allocated_vcores / self.vcores[1])
 
 
 def head(view: View) -> dict[str, Any]:
@@ -192,6 +212,7 @@ def from_ledger(path: Path, now_s: float | None = None) -> View:
                 leaf=bool(q["leaf"]),
                 entitlement=float(q["entitlement"]),
                 allocated_mb=q["allocated"][0],
+                allocated_vcores=q["allocated"][1],
                 demand_mb=q["demand"][0],
                 pending=q["pending"],
                 apps=q["apps"],
@@ -246,28 +267,41 @@ def from_rm(
     time_s: float,
     source: str,
     status: SchedulerStatus,
-    weights: Mapping[str, float],
+    weights: Mapping[str, float] | None,
     apps: Iterable[AppStatus],
     kept: View | None = None,
     clock_s: float | None = None,
+    facts: Facts | None = None,
 ) -> View:
     """Return the RM's present view, with accounts and entitlements from a controller's view ``kept``, if given.
 
+    ``weights`` None: the RM does not tell them (a Fair Scheduler whose client RPC does not answer). Its steady fair
+    shares, which are in the ratio of the weights up to queues' limits, stand for them then.
+
     Without ``kept``, the weights in force serve as entitlements, and accumulated is the usage that the RM still
-    retains, without applications with impossible figures (an alarm names those). ``clock_s``: the RM's clock.
+    retains, without applications with impossible figures (an alarm names those); it is of dominant shares where the
+    scheduler is seen to compare these. ``clock_s``: the RM's clock. ``facts``: its limits, for what holds queues back.
     """
     retained: dict[str, float] = {}
     sifted = sift(apps, status.capacity, clock_s)
+    dominant = kept is None and facts is not None and bool(facts.limits.dominant)
+    dominant = dominant and status.capacity.memory_mb > 0 and status.capacity.vcores > 0
     for app in sifted.apps:
-        retained[app.queue] = retained.get(app.queue, 0.0) + app.memory_seconds
+        used = float(app.memory_seconds)
+        if dominant:
+            used = max(used / status.capacity.memory_mb, app.vcore_seconds / status.capacity.vcores)
+        retained[app.queue] = retained.get(app.queue, 0.0) + used
     rows: dict[str, QueueRow] = {}
     # A missing capacity of a Capacity Scheduler's queue means 0; a Fair Scheduler's queue has weight 1 by default.
     unsaid = 0.0 if status.type == CAPACITY else 1.0
+    steady = steady_weights(status)
+    own = steady if weights is None else weights
+    weights = {} if weights is None else weights
     ends = status.ends()
     for path, queue in status.queues.items():
         known = kept.queues.get(path) if kept is not None else None
         leaf = queue.leaf or path in ends
-        row = known or QueueRow(path, queue.parent, leaf, weights.get(path, unsaid))
+        row = known or QueueRow(path, queue.parent, leaf, own.get(path, unsaid))
         accumulated = row.accumulated if kept is not None else retained.get(path, 0.0)
         rows[path] = replace(
             row,
@@ -283,6 +317,8 @@ def from_rm(
             reserved_mb=queue.reserved.memory_mb,
             priority=queue.priority,
             ordering=queue.policy,
+            allocated_vcores=max(queue.used.vcores, 0),
+            holds=holds_of_queue(facts, path) if facts is not None and leaf else (),
         )
     held = sum(queue.used.vcores for queue in status.queues.values() if queue.leaf)
     view = replace(
@@ -292,9 +328,13 @@ def from_rm(
         capacity_mb=status.capacity.memory_mb,
         vcores=(held, status.capacity.vcores),
         scheduler=status.type,
+        facts=facts,
+        estimated=own is steady,
         queues=rows,
         accounts_age_s=None if kept is None else max(time_s - kept.time_s, 0.0),
     )
+    if dominant:
+        view = replace(view, unit="dominant")
     if sifted.left_out:
         view = replace(view, alarms=(*view.alarms, ("app", sifted.words())))
     return with_sums(view)
@@ -331,15 +371,20 @@ def rivals(view: View, path: str) -> list[Rival]:
             return []
         before = functools.partial(_served_before, by_priority=by_priority(view, row))
         return [
-            Rival(other.path, _fill(other), other.demand_mb > other.allocated_mb)
-            for other in sorted(siblings, key=functools.cmp_to_key(before))
+            Rival(other.path, _fill(other), other.wants) for other in sorted(siblings, key=functools.cmp_to_key(before))
         ]
+    weights = {other.path: other.entitlement if view.estimated else other.weight for other in view.queues.values()}
     found = [
-        Rival(other.path, other.allocated_mb / other.weight, other.demand_mb > other.allocated_mb)
+        Rival(other.path, _usage(view, other) / weight, other.wants)
         for other in view.queues.values()
-        if other.parent == row.parent and other.parent is not None and other.weight
+        if other.parent == row.parent and other.parent is not None and (weight := weights[other.path])
     ]
     return sorted(found, key=lambda rival: (not rival.wants, rival.usage_over_weight, rival.path))
+
+
+def _usage(view: View, row: QueueRow) -> float:
+    """Return what the Fair Scheduler divides by the weight: MiB, or the dominant share where queues are ``drf``."""
+    return view.held_part(row) if view.unit == "dominant" else float(row.allocated_mb)
 
 
 def _fill(row: QueueRow) -> float:
@@ -350,7 +395,7 @@ def _fill(row: QueueRow) -> float:
 def _served_before(left: QueueRow, right: QueueRow, *, by_priority: bool) -> int:
     """Compare as PriorityUtilizationQueueOrderingPolicy does: negative if left is served before right."""
     a, b = _fill(left), _fill(right)
-    waits = (left.demand_mb <= left.allocated_mb) - (right.demand_mb <= right.allocated_mb)
+    waits = (not left.wants) - (not right.wants)
     if waits:
         return waits
     if bool(left.fair_mb) != bool(right.fair_mb):

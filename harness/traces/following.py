@@ -23,7 +23,7 @@ from harness.base.errors import InputError, YarnfairError
 from harness.base.files import plain, read_json, write_json, writing
 from harness.traces.history import History
 from harness.traces.recorded import Header, JobLine, NoteLine, full_name, running_beside, with_used, write_line
-from harness.traces.recording import App, NoSuchJob, Seen, job_of, rm_header
+from harness.traces.recording import ESTIMATED, App, NoSuchJob, Seen, job_of, rm_header
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
 from harness.yarn.plausible import left_out_words, sift
 from harness.yarn.rmclient import RmClient
@@ -300,7 +300,14 @@ class Following:
         used = {job.queue for job in jobs} | {full_name(seen.queue) for seen in follower.running.values() if seen.ran}
         header, lines = None, []
         if now_s - self._described_s >= DESCRIBE_EVERY_S or rec.header is None or used - rec.header.queues.keys():
-            header = rec.changed(rm_header(self.client, self.entitlements, used, by_tasks=self.history is not None))
+            # Once weights are known, one failing call does not make estimates of them.
+            estimate = rec.header is None or ESTIMATED in (rec.header.source or "")
+            by_tasks = self.history is not None
+            tell = self.says if rec.header is None else lambda _: None
+            cluster = rm_header(
+                self.client, self.entitlements, used, by_tasks=by_tasks, estimate=estimate, on_progress=tell
+            )
+            header = rec.changed(cluster)
             self._described_s = now_s
         if header is not None:
             lines.append(write_line(header))

@@ -36,7 +36,7 @@ from harness.yarn.answers import AppStatus, NodeStatus
 from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.errors import BadAnswer, Refused
 from harness.yarn.plausible import Sifted, clock_was_set, sift
-from harness.yarn.queue_answers import CAPACITY, SchedulerStatus, with_created
+from harness.yarn.queue_answers import CAPACITY, SchedulerStatus, steady_weights, with_created
 from harness.yarn.rmclient import RmClient
 
 #: A master holds its container for a little longer than it lives: so much more is no task of its own, seconds and part.
@@ -68,6 +68,10 @@ _OF_SCHEDULER = (
     "yarn.scheduler.fair.am.preemption",
     "yarn.resource-types.",
 )
+
+
+#: In a header's source: its weights are not those in force.
+ESTIMATED = "weights are estimated"
 
 
 def whole_property(properties: Mapping[str, str], name: str) -> int | None:
@@ -141,7 +145,7 @@ def record_rm(
     for words in filter(None, (sifted.words(), clock_was_set(sifted.apps))):
         progress(words)
         notes.append(NoteLine(note=words, from_s=0.0, until_s=end_s))
-    header = rm_header(client, entitlements, used, what, by_tasks=history is not None)
+    header = rm_header(client, entitlements, used, what, by_tasks=history is not None, on_progress=progress)
     if history is not None and history.left_out:
         left_out = [
             LeftOutLine(reason=reason, attempts=totals.attempts) for reason, totals in sorted(history.left_out.items())
@@ -165,12 +169,15 @@ def rm_header(
     words: str = "",
     *,
     by_tasks: bool = False,
+    estimate: bool = True,
+    on_progress: Callable[[str], None] = lambda _: None,
 ) -> Header:
     """The first line of a trace: the cluster as the ResourceManager shows it now.
 
     ``used``: queues of recorded applications, which may be gone. ``words``: of the source, besides where and which.
     ``by_tasks``: a history server tells MapReduce's tasks, which are replayed as Hadoop's own nodes and masters run
-    them.
+    them. ``estimate``: whether steady fair shares may stand for the weights where the client RPC does not answer;
+    ``on_progress`` is told then, and the source says so.
     """
     info, nodes, status = client.rest.info(), client.rest.nodes(), client.rest.scheduler()
     on_capacity = status.type == CAPACITY
@@ -180,7 +187,10 @@ def rm_header(
         # A configuration has parts of the cluster: queues that the scheduler created by itself share their parent's.
         entitlements = with_created(entitlements, status)
     else:
-        entitlements = {path: queue.weight for path, queue in client.effective_queues().items()}
+        entitlements, problem = client.weights_or_why(status) if estimate else (client.weights(status), "")
+        if entitlements is None:
+            on_progress(problem)
+            entitlements, words = steady_weights(status), "; ".join(filter(None, (words, ESTIMATED)))
     properties = _properties(client)
     most = MOST_WEIGHT if on_capacity else WEIGHT_MAX
     queues = {

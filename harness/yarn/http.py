@@ -6,6 +6,7 @@ answer any path alike: a 307 with ``Location`` names the active one, a 307 with 
 
 from __future__ import annotations
 
+import html
 import http.client
 import json
 import logging
@@ -38,6 +39,14 @@ _TEXT_LIMIT = 300
 STREAMED = 16
 #: A moment as RFC 9110 writes it.
 _DATE = re.compile(r"[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT")
+#: How a standby's answer in plain text begins.
+_STANDBY_WORDS = (b"This is standby RM.", b"Can't find any active RM", b"There is no active RM right now")
+_LONGEST_WORDS = 64
+#: Where an error page of Jetty has its reason: of Hadoop 3.3 on, and of earlier ones.
+_PAGE_REASONS = (
+    re.compile(r"<th>MESSAGE:</th>\s*<td>(.*?)</td>", re.DOTALL),
+    re.compile(r"Reason:\s*<pre>(.*?)</pre>", re.DOTALL),
+)
 _REASONS = (r"\[Errno -?\d+\] ([^'\")]+)", r"\((?:read|connect) timeout=[^)]*\)")
 
 
@@ -408,7 +417,7 @@ class HttpClient:
             if heard is not None:
                 chunks = heard.chunks(chunks)
             if reader is not None and 200 <= response.status_code < 300:
-                return Answer(url, response.status_code, reader(chunks, url), response.headers)
+                return Answer(url, response.status_code, reader(_not_of_standby(chunks, base), url), response.headers)
             data = b"".join(chunks)
             return self._judge(response, base, url, data, words)
         finally:
@@ -445,19 +454,24 @@ class HttpClient:
         status = response.status_code
         if 300 <= status < 400:
             raise self._standby(response, base, url)
+        if status in (200, 503):
+            _check_standby(data, base)
         if 200 <= status < 300:
             if words:
                 return Answer(url, status, well_formed(data.decode("utf-8", "replace")), response.headers)
             document = None if not data.strip() else parse_json(data, url)
             return Answer(url, status, document, response.headers)
         exception, message = remote_exception(data, url)
-        if words and not exception:
+        page = "" if exception or message else page_reason(data)
+        if words and not exception and not message and not page:
             message = _short(well_formed(data[:4096].decode("utf-8", "replace")))
         text = f"HTTP {status}"
         if exception or message:
             text += f" {exception}: {message}" if exception and message else f" {exception or message}"
         elif response.reason:
             text += f" {_short(response.reason)}"
+        if page and page.lower() not in text.lower():
+            text += f": {page}"
         hint = hint_of(text)
         if status == 401 and hint is None:
             hint = self._authenticate(response)
@@ -494,6 +508,37 @@ class HttpClient:
                 f"redirected to {_short(location)}", where=url, hint="check the path", status=response.status_code
             )
         return _Failed(NoActiveRm(f"on standby; it names {active} as active", where=base), unsent=True, active=active)
+
+
+def _check_standby(data: bytes, base: str) -> None:
+    """Raise where a standby answers in plain text, with status 200 (RMWebAppFilter.doFilter)."""
+    if data.lstrip().startswith(_STANDBY_WORDS):
+        words = _short(" ".join(data[:300].decode("utf-8", "replace").split()))
+        raise _Failed(NoActiveRm(f"on standby: {words}", where=base), unsent=True)
+
+
+def _not_of_standby(chunks: Iterator[bytes], base: str) -> Iterator[bytes]:
+    """Yield the chunks of an answer; raise as `_check_standby` does where its beginning is a standby's."""
+    begun = b""
+    for chunk in chunks:
+        begun += chunk
+        # All phrases are shorter; a JSON document is told by its first byte.
+        if len(begun) >= _LONGEST_WORDS or begun.lstrip()[:1] in (b"{", b"["):
+            break
+    _check_standby(begun, base)
+    yield begun
+    yield from chunks
+
+
+def page_reason(data: bytes) -> str:
+    """Return the reason in an error page of Hadoop's web server, or in a plain text; '' if it has none."""
+    text = well_formed(data[:65536].decode("utf-8", "replace"))
+    if not text.lstrip().startswith("<"):
+        return "" if text.lstrip()[:1] in ("{", "[") else _short(text)
+    for pattern in _PAGE_REASONS:
+        if (found := pattern.search(text)) is not None:
+            return _short(html.unescape(re.sub(r"<[^>]*>", " ", found[1])))
+    return ""
 
 
 def date_of(headers: Mapping[str, str]) -> float | None:

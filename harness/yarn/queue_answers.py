@@ -158,7 +158,7 @@ def _capacity_root(queues: Mapping[str, QueueStatus]) -> QueueStatus:
     return replace(queues["root"], used=used, demand=demand, reserved=reserved)
 
 
-def _partition(fields: Fields, outer: str, item: str) -> Fields | None:
+def default_partition(fields: Fields, outer: str, item: str) -> Fields | None:
     """Return a queue's resources in the default partition; None if the answer has none."""
     for found in fields.object(outer).objects_of(item):
         if found.text("partitionName", "") == "":
@@ -167,7 +167,7 @@ def _partition(fields: Fields, outer: str, item: str) -> Fields | None:
 
 
 def _capacity_cluster(root: Fields, where: str) -> Resource:
-    own = _partition(root, "capacities", "queueCapacitiesByPartition")
+    own = default_partition(root, "capacities", "queueCapacitiesByPartition")
     if own is None:
         raise BadAnswer("the root queue has no capacity in the default partition", where=where)
     return own.resource("effectiveMinResource")
@@ -184,7 +184,7 @@ def capacity_limits(document: Any, where: str) -> dict[str, str]:
     waiting = [(Fields(document, where, "answer").object("scheduler").object("schedulerInfo"), "")]
     while waiting:
         fields, parent = waiting.pop()
-        path = _capacity_path(fields, parent)
+        path = capacity_path(fields, parent)
         waiting += [(child, path) for child in fields.objects("queues", "queue")]
         leaf = fields.text("type", "") == "capacitySchedulerLeafQueueInfo"
         policy = fields.text("orderingPolicyInfo", "")
@@ -193,7 +193,7 @@ def capacity_limits(document: Any, where: str) -> dict[str, str]:
         priority = fields.number("queuePriority", 0.0)
         if priority:
             found[f"{path}.priority"] = f"{priority:.0f}"
-        own = _partition(fields, "capacities", "queueCapacitiesByPartition")
+        own = default_partition(fields, "capacities", "queueCapacitiesByPartition")
         if path != "root" and not (own is not None and _absolute(fields, own, parent)):
             found[f"{path}.maximum-capacity"] = _number_text(min(fields.number("maxCapacity", 100.0), 100.0))
         parallel = fields.integer("maxParallelApps", JAVA_INT_MAX)
@@ -215,7 +215,7 @@ def _number_text(value: float) -> str:
     return f"{value:.6f}".rstrip("0").rstrip(".") or "0"
 
 
-def _capacity_path(fields: Fields, parent: str | None) -> str:
+def capacity_path(fields: Fields, parent: str | None) -> str:
     """Return a queue's full path; before Hadoop 3.4 an answer has only names."""
     name = fields.text("queueName", "")
     return fields.text("queuePath", f"{parent}.{name}" if parent and name else "" if parent else "root")
@@ -233,8 +233,8 @@ def _absolute(fields: Fields, own: Fields, parent: str | None) -> bool:
 
 def _capacity_queue(fields: Fields, parent: str | None) -> QueueStatus:
     leaf = fields.text("type", "") == "capacitySchedulerLeafQueueInfo"
-    own = _partition(fields, "capacities", "queueCapacitiesByPartition")
-    usage = None if parent is None else _partition(fields, "resources", "resourceUsagesByPartition")
+    own = default_partition(fields, "capacities", "queueCapacitiesByPartition")
+    usage = None if parent is None else default_partition(fields, "resources", "resourceUsagesByPartition")
     nothing = Resource()
     guaranteed = own.resource("effectiveMinResource") if own is not None else nothing
     used = usage.resource("used") if usage is not None else nothing
@@ -247,7 +247,7 @@ def _capacity_queue(fields: Fields, parent: str | None) -> QueueStatus:
     else:
         setting = weight if weight >= 0 else fields.number("capacity")
     return QueueStatus(
-        path=possible_queue(_capacity_path(fields, parent), fields.where),
+        path=possible_queue(capacity_path(fields, parent), fields.where),
         parent=parent,
         leaf=leaf,
         policy=fields.text("orderingPolicyInfo", "utilization"),
@@ -270,6 +270,21 @@ def _capacity_queue(fields: Fields, parent: str | None) -> QueueStatus:
         priority=int(fields.number("queuePriority", 0.0)),
         maximum_capacity=fields.number("maxCapacity") if "maxCapacity" in fields and not absolute else None,
     )
+
+
+def steady_weights(status: SchedulerStatus) -> dict[str, float]:
+    """Return an estimate of a Fair Scheduler's weights: in the ratio of its steady fair shares, siblings' mean is 1.
+
+    REST does not show weights. Steady fair shares are in their ratio, but for queues with minimum and maximum shares.
+    """
+    sums: dict[str | None, list[float]] = {}
+    for queue in status.queues.values():
+        sums.setdefault(queue.parent, []).append(max(float(queue.steady_share.memory_mb), 0.0))
+    means = {parent: sum(shares) / len(shares) for parent, shares in sums.items()}
+    return {
+        path: max(queue.steady_share.memory_mb, 0) / means[queue.parent] if means[queue.parent] > 0 else 1.0
+        for path, queue in status.queues.items()
+    }
 
 
 def with_created(entitlements: Mapping[str, float], status: SchedulerStatus) -> dict[str, float]:

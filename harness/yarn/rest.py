@@ -20,6 +20,7 @@ from harness.yarn.answers import AppList, AppStatus, ClusterInfo, ClusterMetrics
 from harness.yarn.errors import BadAnswer, NoActiveRm, Refused, Unreachable
 from harness.yarn.http import HttpClient, HttpOptions, date_of
 from harness.yarn.queue_answers import SchedulerStatus
+from harness.yarn.queue_limits import SchedulerLimits, scheduler_limits
 
 T = TypeVar("T")
 _ROOT = "/ws/v1/cluster"
@@ -172,6 +173,13 @@ class RestClient:
     def scheduler(self) -> SchedulerStatus:
         """``/scheduler``: the queue tree of a Fair or a Capacity Scheduler."""
         return self._said(queue_answers.scheduler, f"{_ROOT}/scheduler")
+
+    def scheduler_with_limits(self) -> tuple[SchedulerStatus, SchedulerLimits]:
+        """``/scheduler`` once more: the queue tree, and what its queues are limited to."""
+        return self._said(
+            lambda document, url: (queue_answers.scheduler(document, url), scheduler_limits(document, url)),
+            f"{_ROOT}/scheduler",
+        )
 
     def capacity_limits(self) -> dict[str, str]:
         """``/scheduler`` of a Capacity Scheduler: the limits of its queues, as settings without their prefix."""

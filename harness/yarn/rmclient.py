@@ -147,6 +147,17 @@ class RmClient:
             return {path: queue.setting for path, queue in status.queues.items() if queue.setting is not None}
         return {path: queue.weight for path, queue in self.effective_queues().items()}
 
+    def weights_or_why(self, status: SchedulerStatus) -> tuple[dict[str, float] | None, str]:
+        """`weights`; None, and why in words, where a Fair Scheduler's client RPC does not tell them (REST has none)."""
+        try:
+            return self.weights(status), ""
+        except InputError as error:
+            return None, (
+                "the weights are not known, steady fair shares stand for them: REST does not show weights, and the "
+                f"client RPC does not answer ({error.what}, {error.where}); let this machine reach the client port "
+                "(yarn.resourcemanager.address), or name it as `client` in `rms` of --config"
+            )
+
     def confirm_weights(self, wanted: Mapping[str, float], *, timeout_s: float = 5.0, every_s: float = 0.05) -> float:
         """Waits until the RM has these weights (compared as float32); the seconds it took. Raises NotEffective."""
         return self._confirm(lambda: adminrpc.weights_differ(wanted, self.effective_queues()), timeout_s, every_s)

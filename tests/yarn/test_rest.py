@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -181,6 +182,49 @@ def test_without_an_active_rm_it_says_so(servers: Any) -> None:
     with pytest.raises(NoActiveRm, match="standby"):
         client(first.url, second.url).metrics()
     assert len(first.requests) == len(second.requests) == 3
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "This is standby RM. The redirect url is: http://rm2:8088/ws/v1/cluster/apps",
+        "Can't find any active RM. Will retry in next 2 seconds.",
+        "There is no active RM right now.",
+    ],
+)
+def test_a_standby_that_answers_in_plain_text_is_passed_over(servers: Any, words: str) -> None:
+    """RMWebAppFilter writes these with status 200 where it does not redirect."""
+    standby = servers(http(200, f"{words}\n".encode(), Content_Type="text/plain"))
+    active = servers(http(200, {"apps": None}))
+    assert client(standby.url, active.url).apps() == []
+    for ask in (client(standby.url).apps, client(standby.url).info, client(standby.url).metrics):
+        with pytest.raises(NoActiveRm, match=re.escape(words)):
+            ask()
+
+
+@pytest.mark.parametrize(
+    ("page", "reason"),
+    [
+        (
+            b"<html><head><title>Error 403 GSSException</title></head><body><h2>HTTP ERROR 403</h2><table><tr>"
+            b"<th>URI:</th><td>/ws</td></tr><tr><th>MESSAGE:</th><td>User: dr.who is not allowed to impersonate &apos;a"
+            b"&apos;</td></tr></table></body></html>",
+            "HTTP 403 Forbidden: User: dr.who is not allowed to impersonate 'a'",
+        ),
+        (
+            b"<html><body><p>Problem accessing /ws/v1/cluster/scheduler-conf. Reason:\n<pre>    Only admin can carry"
+            b" out this operation.</pre></p></body></html>",
+            "HTTP 403 Forbidden: Only admin can carry out this operation.",
+        ),
+        (b"Only admin can carry out this operation.", "HTTP 403 Forbidden: Only admin can carry out this operation."),
+        (b"<html><body>no</body></html>", "HTTP 403 Forbidden"),
+    ],
+)
+def test_the_reason_in_a_refusals_page_is_told(servers: Any, page: bytes, reason: str) -> None:
+    server = servers(http(403, page, reason="Forbidden"))
+    with pytest.raises(Refused) as caught:
+        client(server.url).metrics()
+    assert caught.value.what == reason
 
 
 def test_two_standbys_that_name_each_other_do_not_loop(servers: Any) -> None:

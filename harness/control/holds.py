@@ -1,0 +1,418 @@
+"""What holds a queue or an application back on a ResourceManager: which limit, by how much, which setting mends it.
+
+Pure: from one look at the RM (`Facts`), on either scheduler, whether or not a controller runs. A scheduler leaves
+applications in ``ACCEPTED`` and containers waiting for reasons other than a queue's share: the part of it that
+ApplicationMasters may take, the number of applications, a maximum, a user's limit. The figures are in ``/scheduler``,
+and the reason for an application's master in its diagnostics (Hadoop's ``CSAMContainerLaunchDiagnosticsConstants``,
+``FSAppAttempt``, ``MaxRunningAppsEnforcer``).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.base.words import counted
+from harness.model.resources import ZERO, Resource
+from harness.yarn.answers import AppStatus, NodeStatus
+from harness.yarn.capacity.properties import PREFIX
+from harness.yarn.queue_answers import CAPACITY, QueueStatus, SchedulerStatus
+from harness.yarn.queue_limits import QueueLimits, SchedulerLimits, UserUse
+
+#: States of an application that its scheduler knows.
+LIVE = ("ACCEPTED", "RUNNING")
+#: What diagnostics say of a master that waits (3.2 to 3.5).
+_AM_SHARE = re.compile(r"exceeds maximum AM resource allowed|AM resource limit exceeded")
+_USER_AM = re.compile(r"User's AM resource limit exceeded")
+_MAXIMUM = re.compile(r"exceeds current queue or its parents maximum resource allowed")
+_RUNNING = re.compile(r'The (queue|user) "([^"]*)" has reached the maximum limit of runnable applications')
+_LAUNCHED = re.compile(r"AM container is launched")
+_ASK = re.compile(r"(?:AM Resource Request = |Resource request: )<memory:(\d{1,18}), vCores:(\d{1,9})")
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """One limit that holds a queue or an application back.
+
+    ``kind``: am-share, user-am-share, maximum, running-apps, user-running-apps, user-limit, state. ``queue`` has the
+    limit: the queue itself, or one above it. ``has`` and ``limit`` are in ``unit`` (MiB, vcores, applications; None:
+    the RM does not show it). ``setting`` is the name of what to change, ``mend`` says to what.
+    """
+
+    kind: str
+    queue: str
+    setting: str
+    what: str
+    mend: str
+    has: float | None = None
+    limit: float | None = None
+    unit: str = ""
+
+    def line(self) -> str:
+        """Describe it for a person."""
+        return f"Held by {self.setting}: {self.what}. {self.mend}."
+
+    def document(self) -> dict[str, Any]:
+        """Return it as a JSON document."""
+        names = ("kind", "queue", "setting", "has", "limit", "unit", "what", "mend")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """One look at an RM.
+
+    Parameters
+    ----------
+    status, limits
+        Its queue tree, and what the queues are limited to.
+    apps
+        Its applications that have not ended, in order of submission, their queues in full.
+    nodes
+        Its nodes; none: not known.
+    container_every_s
+        How long it takes on the average until some container of the cluster ends, seconds, since the RM's start; None:
+        not known.
+    """
+
+    status: SchedulerStatus
+    limits: SchedulerLimits
+    apps: Sequence[AppStatus] = ()
+    nodes: Sequence[NodeStatus] = ()
+    container_every_s: float | None = None
+
+    @property
+    def is_capacity(self) -> bool:
+        """Whether the RM has a Capacity Scheduler."""
+        return self.status.type == CAPACITY
+
+    @property
+    def counts_vcores(self) -> bool:
+        """Whether vcores count against limits: always for a Fair Scheduler, by its calculator for the other."""
+        return not self.is_capacity or bool(self.limits.dominant)
+
+    def waiting(self, path: str) -> list[AppStatus]:
+        """Return the applications of a queue and of those below it whose master has no container, in their order."""
+        return [app for app in self.apps if _is_below(app.queue, path) and waits_for_master(app)]
+
+
+def waits_for_master(app: AppStatus) -> bool:
+    """Whether an application is accepted and its ApplicationMaster has no container."""
+    return app.state == "ACCEPTED" and app.allocated == ZERO and not _LAUNCHED.search(app.diagnostics)
+
+
+def holds_of_queue(facts: Facts, path: str) -> tuple[Hold, ...]:
+    """Return what holds a leaf queue back: its waiting masters first, then the containers of those that run."""
+    queue = facts.status.queues[path]
+    waiting = facts.waiting(path)
+    pending = queue.containers_pending > 0 or queue.demand != queue.used
+    if not waiting and not pending:
+        return ()
+    found = list(_of_queues(facts, queue, _ask_of(facts, queue, waiting)))
+    for app in waiting:
+        found += _of_master(facts, app)
+    if pending:
+        found += _of_users(facts, path, {app.user for app in facts.apps if app.queue == path})
+    return _distinct(found)
+
+
+def holds_of_app(facts: Facts, app: AppStatus) -> tuple[Hold, ...]:
+    """Return what holds one application back."""
+    queue = facts.status.queues.get(app.queue)
+    if queue is None:
+        return ()
+    if waits_for_master(app):
+        return _distinct([*_of_queues(facts, queue, _asked(app)), *_of_master(facts, app)])
+    if app.state != "RUNNING" or not (queue.containers_pending or queue.demand != queue.used):
+        return ()
+    found = [*_of_queues(facts, queue, _ask_of(facts, queue, [])), *_of_users(facts, app.queue, {app.user})]
+    return _distinct(hold for hold in found if hold.kind != "state")
+
+
+def ahead(facts: Facts, app: AppStatus) -> list[AppStatus]:
+    """Return the applications of the same queue that wait for their master's container, too, and came earlier."""
+    waiting = facts.waiting(app.queue)
+    return waiting[: waiting.index(app)] if app in waiting else []
+
+
+def room(facts: Facts, ask: Resource | None) -> str:
+    """Describe whether the cluster has room for one more container; '' if it has, or that is not known."""
+    free = facts.status.capacity - _used(facts)
+    size = ask or Resource(1, 1)
+    if free.memory_mb < size.memory_mb or (facts.counts_vcores and free.vcores < size.vcores):
+        left = f"{max(free.memory_mb, 0):,} MiB and {counted(max(free.vcores, 0), 'vcore')} are free"
+        return f"The cluster is full ({left})."
+    able = [node for node in facts.nodes if node.state == "RUNNING"]
+    if ask is None or not able or any(_fits(ask, node.available, vcores=facts.counts_vcores) for node in able):
+        return ""
+    most = max(able, key=lambda node: node.available.memory_mb)
+    return (
+        f"No node has room for a container of {size_words(ask)}: {size_words(free)} are free in all, and the node with "
+        f"most memory left, {most.id}, has {size_words(most.available)}."
+    )
+
+
+def ask_of_queue(facts: Facts, path: str) -> Resource | None:
+    """Return the mean size of the containers that a queue waits for; None if it is not known."""
+    return _ask_of(facts, facts.status.queues[path], facts.waiting(path))
+
+
+def size_words(amount: Resource) -> str:
+    """``512 MiB and 1 vcore``."""
+    return f"{amount.memory_mb:,} MiB and {counted(amount.vcores, 'vcore')}"
+
+
+def _used(facts: Facts) -> Resource:
+    root = facts.status.queues["root"]
+    return root.used + root.reserved if facts.is_capacity else root.used
+
+
+def _is_below(path: str, above: str) -> bool:
+    return (path + ".").startswith(above + ".")
+
+
+def _fits(ask: Resource, available: Resource, *, vcores: bool) -> bool:
+    return ask.memory_mb <= available.memory_mb and (not vcores or ask.vcores <= available.vcores)
+
+
+def _distinct(found: Iterable[Hold]) -> tuple[Hold, ...]:
+    """Return the holds without repetitions; one limit that holds many applications counts once, by the first."""
+    kept: dict[tuple[str, str, str], Hold] = {}
+    for hold in found:
+        kept.setdefault((hold.kind, hold.queue, hold.setting), hold)
+    maxima = {hold.queue for hold in kept.values() if hold.kind == "maximum"}
+    # A part of 1 lets ApplicationMasters take the whole maximum: then it is the maximum that holds them.
+    return tuple(h for h in kept.values() if not (h.kind == "am-share" and h.queue in maxima and h.limit is None))
+
+
+def _asked(app: AppStatus) -> Resource | None:
+    """Return the size of an application's master as its diagnostics tell it."""
+    found = _ASK.search(app.diagnostics)
+    return Resource(int(found[1]), int(found[2])) if found else None
+
+
+def _ask_of(facts: Facts, queue: QueueStatus, waiting: Sequence[AppStatus]) -> Resource | None:
+    """Return the size of a container that the queue waits for: a master's, else the mean of all that it asks for."""
+    for app in waiting:
+        if (size := _asked(app)) is not None:
+            return size
+    more = queue.demand - queue.used
+    if queue.containers_pending > 0 and more.memory_mb > 0:
+        return Resource(more.memory_mb // queue.containers_pending, max(more.vcores, 0) // queue.containers_pending)
+    return None
+
+
+def _of_queues(facts: Facts, leaf: QueueStatus, ask: Resource | None) -> Iterator[Hold]:
+    """Yield what of the queue and of those above it holds every application in it."""
+    for limits in facts.limits.upwards(leaf.path):
+        path = limits.path
+        if facts.is_capacity and limits.state != "RUNNING":
+            yield Hold(
+                "state",
+                path,
+                f"{PREFIX}{path}.state",
+                f"{path} is {limits.state}, so that no application is taken",
+                "Set it to RUNNING",
+            )
+        yield from _too_many_apps(facts, limits)
+        if path != "root" and (hold := _at_maximum(facts, leaf, limits, ask)) is not None:
+            yield hold
+
+
+def _too_many_apps(facts: Facts, limits: QueueLimits) -> Iterator[Hold]:
+    """Yield the limit of running applications, if it is reached and others wait for it."""
+    if limits.max_running is None:
+        return
+    if facts.is_capacity:
+        running, waiting = limits.running, limits.applications - limits.running
+        name, act = f"{PREFIX}{limits.path}.max-parallel-apps", "Set it"
+    else:
+        below = [app for app in facts.apps if app.state in LIVE and _is_below(app.queue, limits.path)]
+        waiting = sum(
+            waits_for_master(app) and (m := _RUNNING.search(app.diagnostics)) is not None and m[1] == "queue"
+            for app in below
+        )
+        running, name = len(below) - waiting, f"maxRunningApps of {limits.path}"
+        act = "Set it in the allocation file"
+    if waiting <= 0 or running < limits.max_running:
+        return
+    yield Hold(
+        "running-apps",
+        limits.path,
+        name,
+        f"{counted(running, 'application')} of at most {limits.max_running:,} {'run' if running != 1 else 'runs'} in "
+        f"{limits.path}, and {waiting:,} more {'wait' if waiting != 1 else 'waits'} for one of them to end",
+        f"{act} to {running + 1:,} or more",
+        has=running,
+        limit=limits.max_running,
+        unit="applications",
+    )
+
+
+def _at_maximum(facts: Facts, leaf: QueueStatus, limits: QueueLimits, ask: Resource | None) -> Hold | None:
+    """Return the maximum of a queue, if its next container does not fit below it."""
+    queue = facts.status.queues[limits.path]
+    size = ask or Resource(1, 1)
+    for unit, has, more, most in (
+        ("MiB", queue.used.memory_mb, size.memory_mb, queue.maximum.memory_mb),
+        ("vcores", queue.used.vcores, size.vcores, queue.maximum.vcores),
+    ):
+        if (unit == "vcores" and not facts.counts_vcores) or has + more <= most:
+            continue
+        if most >= (facts.status.capacity.memory_mb if unit == "MiB" else facts.status.capacity.vcores):
+            continue  # it may take the whole cluster: then the cluster is full
+        what = f"{queue.path} holds {has:,} of at most {most:,} {unit}"
+        if ask is not None:
+            what += f", and the next container asks for {more:,} {unit}, {has + more - most:,} more than is left"
+        if not facts.is_capacity:
+            name, mend = (
+                f"maxResources of {queue.path}",
+                f"Set it in the allocation file to {has + more:,} {unit} or more",
+            )
+        else:
+            name = f"{PREFIX}{queue.path}.maximum-capacity"
+            above = facts.status.queues[queue.parent or "root"]
+            whole = (above.maximum if above.parent else facts.status.capacity).memory_mb
+            now = limits.setting("maximum-capacity")
+            need = 100.0 * (has + more) / whole if unit == "MiB" and whole > 0 else None
+            if need is None or now is None or queue.maximum_capacity is None:
+                mend = f"Raise it to {has + more:,} {unit} or more"
+            else:
+                mend = f"Raise it from {_few(now)} to {_up(need, 1)} % or more"
+        return Hold("maximum", queue.path, name, what, mend, has=has, limit=most, unit=unit)
+    return None
+
+
+def _of_master(facts: Facts, app: AppStatus) -> Iterator[Hold]:
+    """Yield what holds the master of one application back, by its diagnostics and the queue's figures."""
+    limits = facts.limits.queues.get(app.queue)
+    if limits is None:
+        return
+    if (found := _RUNNING.search(app.diagnostics)) is not None and found[1] == "user":
+        running = sum(one.user == app.user and one.state in LIVE and not waits_for_master(one) for one in facts.apps)
+        yield Hold(
+            "user-running-apps",
+            app.queue,
+            f"maxRunningApps of user {app.user}",
+            f"{counted(running, 'application')} of {app.user} {'run' if running != 1 else 'runs'}, as many as the "
+            "allocation file allows",
+            f'Raise maxRunningApps of <user name="{app.user}">, or userMaxAppsDefault',
+            has=running,
+            unit="applications",
+        )
+    elif facts.is_capacity and not app.diagnostics and _passed_over(facts, limits):
+        running = sum(one.user == app.user and one.state in LIVE and not waits_for_master(one) for one in facts.apps)
+        yield Hold(
+            "user-running-apps",
+            app.queue,
+            f"{PREFIX}user.{app.user}.max-parallel-apps",
+            f"{counted(running, 'application')} of {app.user} {'run' if running != 1 else 'runs'}, and the scheduler "
+            "has not begun to look at this one, although no queue above it is at its own limit",
+            f"Raise it, or {PREFIX}user.max-parallel-apps, which holds for all users",
+            has=running,
+            unit="applications",
+        )
+    if not _AM_SHARE.search(app.diagnostics):
+        return
+    ask = _asked(app)
+    user = next((one for one in limits.users if one.name == app.user), None)
+    if _USER_AM.search(app.diagnostics) and user is not None:
+        yield _user_am_share(facts, limits, user, ask)
+    else:
+        yield _am_share(facts, limits, ask)
+
+
+def _passed_over(facts: Facts, limits: QueueLimits) -> bool:
+    """Whether applications of a Capacity Scheduler's leaf wait that no queue's limit of running ones holds."""
+    above = facts.limits.upwards(limits.path)
+    return limits.applications > limits.running and not any(
+        one.max_running is not None and one.running >= one.max_running for one in above
+    )
+
+
+def _does_not_fit(facts: Facts, used: Resource, limit: Resource, ask: Resource | None) -> tuple[str, int, int, int]:
+    """Return unit, what is held, the limit, and what the next one asks for, of the resource that does not fit."""
+    size = ask or ZERO
+    if used.memory_mb + size.memory_mb <= limit.memory_mb and facts.counts_vcores:
+        return "vcores", used.vcores, limit.vcores, size.vcores
+    return "MiB", used.memory_mb, limit.memory_mb, size.memory_mb
+
+
+def _am_words(whose: str, has: int, most: int, more: int, unit: str) -> str:
+    words = f"{whose} hold {has:,} of at most {most:,} {unit} there"
+    return words + (
+        f", and the next one asks for {more:,} {unit}, {has + more - most:,} more than is left" if more else ""
+    )
+
+
+def _am_share(facts: Facts, limits: QueueLimits, ask: Resource | None) -> Hold:
+    unit, has, most, more = _does_not_fit(facts, limits.am_used, limits.am_limit, ask)
+    words = _am_words("ApplicationMasters", has, most, more, unit)
+    path = limits.path
+    if not facts.is_capacity:
+        fair = facts.status.queues[path].fair_share
+        whole = fair.memory_mb if unit == "MiB" else fair.vcores
+        least = f"to {_up((has + more) / whole, 2)} or more" if whole > 0 and more else "higher"
+        mend = f"Set it in the allocation file {least} (a part of its fair share), or to -1 (no limit)"
+        return Hold("am-share", path, f"maxAMShare of {path}", words, mend, has=has, limit=most, unit=unit)
+    name, now = f"{PREFIX}{path}.maximum-am-resource-percent", limits.setting("maximum-am-resource-percent")
+    least = f" to {_up(now * (has + more) / most, 2)} or more" if now and most > 0 and more else ""
+    mend = f"Raise it{'' if now is None else f' from {_few(now)}'}{least}"
+    # With a part of 1 the limit is the queue's maximum; see `_distinct`.
+    limit = None if now is not None and now >= 1 else most
+    return Hold("am-share", path, name, words, mend, has=has, limit=limit, unit=unit)
+
+
+def _user_am_share(facts: Facts, limits: QueueLimits, user: UserUse, ask: Resource | None) -> Hold:
+    unit, has, most, more = _does_not_fit(facts, user.am_used, user.am_limit, ask)
+    words = _am_words(f"ApplicationMasters of {user.name}", has, most, more, unit)
+    percent, factor = limits.setting("maximum-am-resource-percent"), limits.setting("user-limit-factor")
+    # The user's limit is a part of the queue's guaranteed capacity, times the factor unless that is -1.
+    key, now = "maximum-am-resource-percent", percent
+    if factor is not None and factor >= 0 and percent is not None and percent >= 1:
+        key, now = "user-limit-factor", factor
+    least = f" to {_up(now * (has + more) / most, 2)} or more" if now and most > 0 and more else ""
+    mend = f"Raise it{'' if now is None else f' from {_few(now)}'}{least}"
+    if key != "user-limit-factor" and factor is not None and factor >= 0:
+        mend += f", or {PREFIX}{limits.path}.user-limit-factor (now {_few(factor)})"
+    return Hold(
+        "user-am-share", limits.path, f"{PREFIX}{limits.path}.{key}", words, mend, has=has, limit=most, unit=unit
+    )
+
+
+def _of_users(facts: Facts, path: str, names: Iterable[str]) -> Iterator[Hold]:
+    """Yield the limits of users of a Capacity Scheduler's leaf who hold more than theirs: they get nothing more."""
+    limits = facts.limits.queues.get(path)
+    wanted = set(names)
+    for user in limits.users if limits is not None else ():
+        if user.name not in wanted or limits is None:
+            continue
+        for unit, has, most in (
+            ("MiB", user.used.memory_mb, user.limit.memory_mb),
+            ("vcores", user.used.vcores, user.limit.vcores),
+        ):
+            if (unit == "vcores" and not facts.counts_vcores) or not 0 < most < has:
+                continue
+            factor = limits.setting("user-limit-factor")
+            key = "user-limit-factor" if factor is not None and factor >= 0 else "minimum-user-limit-percent"
+            now = limits.setting(key)
+            mend = f"Raise it{'' if now is None else f' from {_few(now)}'}"
+            if key == "user-limit-factor":
+                mend += " (-1: no limit, since Hadoop 3.4)"
+            words = f"{user.name} holds {has:,} {unit} there, and gets no more above {most:,} {unit}"
+            yield Hold("user-limit", path, f"{PREFIX}{path}.{key}", words, mend, has=has, limit=most, unit=unit)
+            break
+
+
+def _few(value: float) -> str:
+    """Format a setting as a person writes it (REST shows float32)."""
+    return f"{value:.4f}".rstrip("0").rstrip(".")
+
+
+def _up(value: float, digits: int) -> str:
+    """Round up, so that what is told suffices."""
+    scale = 10**digits
+    return f"{math.ceil(value * scale - 1e-9) / scale:.{digits}f}"

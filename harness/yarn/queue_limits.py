@@ -1,0 +1,231 @@
+"""The limits of each queue in a ResourceManager's ``/scheduler``, and what counts against them, for both schedulers.
+
+These are the facts by which a scheduler leaves an application or a container waiting although the queue has a share.
+`harness.yarn.queue_answers` reads what the controller needs in each period; this is for answers to people. No I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.model.queues import JAVA_INT_MAX
+from harness.model.resources import ZERO, Resource
+from harness.yarn.answers import Fields
+from harness.yarn.queue_answers import CAPACITY, MAX_QUEUE_DEPTH, capacity_path, default_partition
+
+#: By this factor two shares of a queue have to differ to tell which one its scheduler counts.
+_TOLD_APART = 1.05
+
+
+@dataclass(frozen=True, slots=True)
+class UserUse:
+    """What one user holds in a leaf of a Capacity Scheduler, and the limits of that user there."""
+
+    name: str
+    used: Resource
+    limit: Resource
+    am_used: Resource
+    am_limit: Resource
+    waiting_apps: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLimits:
+    """The limits of one queue, and what counts against them.
+
+    Parameters
+    ----------
+    path, parent
+        The queue, and the one above it (None: root).
+    leaf
+        Whether it takes applications.
+    state
+        ``RUNNING``; a Capacity Scheduler's queue that is ``STOPPED`` or ``DRAINING`` takes none.
+    am_used, am_limit
+        What ApplicationMasters hold, and may hold. A Fair Scheduler shows a limit of zero where there is none.
+    max_running
+        How many applications may run in it and below it; None: any number.
+    running, applications
+        How many may run by that limit now, and how many there are; 0 for a Fair Scheduler's queues, which do not show
+        them.
+    users
+        The Capacity Scheduler's, by name.
+    settings
+        The Capacity Scheduler's settings as they are, by their key without prefix (``user-limit-factor``).
+    """
+
+    path: str
+    parent: str | None
+    leaf: bool
+    state: str = "RUNNING"
+    am_used: Resource = ZERO
+    am_limit: Resource = ZERO
+    max_running: int | None = None
+    running: int = 0
+    applications: int = 0
+    users: tuple[UserUse, ...] = ()
+    settings: Mapping[str, float] | None = None
+
+    def setting(self, key: str) -> float | None:
+        """Return one of the Capacity Scheduler's settings; None if the answer does not show it."""
+        return (self.settings or {}).get(key)
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerLimits:
+    """The limits of all queues by path.
+
+    ``dominant`` says whether the scheduler compares dominant shares (None: the answer does not tell).
+    """
+
+    queues: Mapping[str, QueueLimits]
+    dominant: bool | None = None
+
+    def upwards(self, path: str) -> Iterator[QueueLimits]:
+        """Yield a queue and all queues above it, root last."""
+        at: str | None = path
+        while at is not None and (found := self.queues.get(at)) is not None:
+            yield found
+            at = found.parent
+
+
+def scheduler_limits(document: Any, where: str) -> SchedulerLimits:
+    """Read the limits in ``/scheduler`` of a Fair or a Capacity Scheduler.
+
+    Raises
+    ------
+    BadAnswer
+        A figure of a limit is no figure.
+    """
+    info = Fields(document, where, "answer").object("scheduler").object("schedulerInfo")
+    if info.text("type", "") == CAPACITY:
+        found = dict(_capacity(info))
+        return SchedulerLimits(_with_sums(found), _is_dominant(info))
+    root = info.object("rootQueue")
+    return SchedulerLimits(dict(_fair(root)), root.text("schedulingPolicy", "").lower() == "drf")
+
+
+def _fair(root: Fields) -> Iterator[tuple[str, QueueLimits]]:
+    waiting: list[tuple[Fields, str | None, int]] = [(root, None, 0)]
+    while waiting:
+        fields, parent, depth = waiting.pop()
+        path = fields.text("queueName", "")
+        most = fields.integer("maxApps", JAVA_INT_MAX)
+        yield (
+            path,
+            QueueLimits(
+                path,
+                parent,
+                fields.text("type", "") == "fairSchedulerLeafQueueInfo",
+                am_used=_resource(fields, "amUsedResources"),
+                am_limit=_resource(fields, "amMaxResources"),
+                max_running=most if most < JAVA_INT_MAX else None,
+            ),
+        )
+        if depth < MAX_QUEUE_DEPTH:
+            waiting += [(child, path, depth + 1) for child in fields.objects("childQueues", "queue")]
+
+
+def _capacity(root: Fields) -> Iterator[tuple[str, QueueLimits]]:
+    waiting: list[tuple[Fields, str | None, int]] = [(root, None, 0)]
+    while waiting:
+        fields, parent, depth = waiting.pop()
+        path = capacity_path(fields, parent)
+        leaf = fields.text("type", "") == "capacitySchedulerLeafQueueInfo"
+        most = fields.integer("maxParallelApps", JAVA_INT_MAX)
+        settings = {"maximum-capacity": fields.number("maxCapacity", 100.0)}
+        for name, key in (
+            ("userLimit", "minimum-user-limit-percent"),
+            ("userLimitFactor", "user-limit-factor"),
+            ("configuredMaxAMResourceLimit", "maximum-am-resource-percent"),
+        ):
+            if name in fields:
+                settings[key] = fields.number(name)
+        running = fields.count("numActiveApplications", 0) + fields.count("numPendingApplications", 0) if leaf else 0
+        yield (
+            path,
+            QueueLimits(
+                path,
+                parent,
+                leaf,
+                state=fields.text("state", "RUNNING"),
+                am_used=_resource(fields, "usedAMResource"),
+                am_limit=_resource(fields, "AMResourceLimit"),
+                max_running=most if most < JAVA_INT_MAX else None,
+                running=running,
+                applications=fields.count("numApplications", running),
+                users=tuple(_users(fields)) if leaf else (),
+                settings=settings,
+            ),
+        )
+        if depth < MAX_QUEUE_DEPTH:
+            waiting += [(child, path, depth + 1) for child in fields.objects("queues", "queue")]
+
+
+def _users(fields: Fields) -> Iterator[UserUse]:
+    queue_limit = _resource(fields, "userAMResourceLimit")
+    for user in fields.objects("users", "user"):
+        usage = default_partition(user, "resources", "resourceUsagesByPartition")
+        own = _resource(usage, "amLimit") if usage is not None else ZERO
+        yield UserUse(
+            name=user.text("username", ""),
+            used=_resource(user, "resourcesUsed"),
+            limit=_resource(user, "userResourceLimit"),
+            am_used=_resource(user, "AMResourceUsed"),
+            am_limit=own if own != ZERO else queue_limit,
+            waiting_apps=user.count("numPendingApplications", 0),
+        )
+
+
+def _with_sums(found: dict[str, QueueLimits]) -> dict[str, QueueLimits]:
+    """Add how many applications run below each parent, which a Capacity Scheduler's answer does not show."""
+    running = dict.fromkeys(found, 0)
+    for queue in found.values():
+        at: str | None = queue.path if queue.leaf else None
+        while at is not None and at in found:
+            running[at] += queue.running
+            at = found[at].parent
+    return {
+        path: queue
+        if queue.leaf
+        else QueueLimits(
+            path,
+            queue.parent,
+            False,
+            queue.state,
+            max_running=queue.max_running,
+            running=running[path],
+            applications=queue.applications,
+            settings=queue.settings,
+        )
+        for path, queue in found.items()
+    }
+
+
+def _is_dominant(root: Fields) -> bool | None:
+    """Whether queues' used capacities are their dominant shares; None where both shares are the same in each queue.
+
+    The calculator is in no answer, but a queue's ``absoluteUsedCapacity`` is reckoned by it.
+    """
+    whole = default_partition(root, "capacities", "queueCapacitiesByPartition")
+    if whole is None:
+        return None
+    cluster = whole.resource("effectiveMinResource")
+    if cluster.memory_mb <= 0 or cluster.vcores <= 0:
+        return None
+    waiting = [root]
+    while waiting:
+        fields = waiting.pop()
+        waiting += list(fields.objects("queues", "queue"))
+        used = _resource(fields, "resourcesUsed")
+        memory, vcores = used.memory_mb / cluster.memory_mb, used.vcores / cluster.vcores
+        shown = fields.number("absoluteUsedCapacity", 0.0) / 100.0
+        if vcores > _TOLD_APART * memory and memory > 0 and shown > 0:
+            return abs(shown - vcores) < abs(shown - memory)
+    return None
+
+
+def _resource(fields: Fields, name: str) -> Resource:
+    return fields.resource(name) if name in fields else ZERO

@@ -1,0 +1,283 @@
+"""What holds queues and applications back, from answers of real ResourceManagers (3.4.2), recorded.
+
+Each recorded cluster had two nodes of 4 GiB and 8 vcores. Applications of 512 MiB and 1 vcore whose masters sleep were
+submitted to queues that are limited in one way each, and to ``root.full`` until nothing was left. Parts of the answers
+that the product does not read are left out of the recordings.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from harness.cli import main
+from harness.control.explain import expected_s, explain, explain_app
+from harness.control.holds import Facts, holds_of_app, holds_of_queue
+from harness.control.view import View, from_rm
+from harness.model.resources import Resource
+from harness.yarn import answers, queue_answers
+from harness.yarn.queue_limits import scheduler_limits
+from tests.yarn.fake_server import FakeServer, http
+
+RECORDED = Path(__file__).parents[1] / "yarn" / "recorded" / "held"
+
+
+def recorded(kind: str, name: str) -> Any:
+    return json.loads((RECORDED / kind / f"{name}.json").read_text())
+
+
+def facts_of(kind: str) -> Facts:
+    tree = recorded(kind, "scheduler")
+    return Facts(
+        queue_answers.scheduler(tree, "x"),
+        scheduler_limits(tree, "x"),
+        answers.apps(recorded(kind, "apps"), "x"),
+        answers.nodes(recorded(kind, "nodes"), "x"),
+        container_every_s=20.0,
+    )
+
+
+def view_of(facts: Facts) -> View:
+    weights = {path: queue.setting or 1.0 for path, queue in facts.status.queues.items()}
+    return from_rm(1000.0, "http://rm", facts.status, weights, facts.apps, facts=facts)
+
+
+P = "yarn.scheduler.capacity."
+#: Scheduler, queue -> kind of limit, the queue that has it, setting, what is held of how much, how to mend it.
+HELD = {
+    ("fair", "root.am"): ("am-share", "root.am", "maxAMShare of root.am", 0, 144, "to 0.36 or more"),
+    ("fair", "root.most"): ("maximum", "root.most", "maxResources of root.most", 1, 1, "to 2 vcores or more"),
+    ("fair", "root.runs"): ("running-apps", "root.runs", "maxRunningApps of root.runs", 1, 1, "to 2 or more"),
+    ("fair", "root.dept.y"): ("running-apps", "root.dept", "maxRunningApps of root.dept", 1, 1, "to 2 or more"),
+    ("fair", "root.users"): (
+        "user-running-apps", "root.users", "maxRunningApps of user bob", 1, None, 'of <user name="bob">, or userMaxApps'
+    ),
+    ("capacity", "root.am"): (
+        "user-am-share", "root.am", f"{P}root.am.maximum-am-resource-percent", 512, 256, "from 0.1 to 0.40 or more"
+    ),
+    ("capacity", "root.most"): (
+        "maximum", "root.most", f"{P}root.most.maximum-capacity", 1024, 1228, "from 15 to 18.8 % or more"
+    ),
+    ("capacity", "root.parallel"): (
+        "running-apps", "root.parallel", f"{P}root.parallel.max-parallel-apps", 1, 1, "to 2 or more"
+    ),
+    ("capacity", "root.dept.y"): (
+        "running-apps", "root.dept", f"{P}root.dept.max-parallel-apps", 1, 1, "to 2 or more"
+    ),
+    ("capacity", "root.factor"): (
+        "user-am-share", "root.factor", f"{P}root.factor.user-limit-factor", 1024, 1024, "from 1 to 1.50 or more"
+    ),
+    ("capacity", "root.users"): (
+        "user-running-apps", "root.users", f"{P}user.bob.max-parallel-apps", 1, None, f"or {P}user.max-parallel-apps"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "path"), HELD)
+def test_a_queue_is_told_which_limit_holds_it_and_which_setting_mends_it(kind: str, path: str) -> None:
+    facts = facts_of(kind)
+    [hold] = holds_of_queue(facts, path)
+    *told, mend = HELD[kind, path]
+    assert [hold.kind, hold.queue, hold.setting, hold.has, hold.limit] == told
+    assert mend in hold.mend
+    view = view_of(facts)
+    words = explain(view, path)
+    assert hold.line() in words
+    assert not any("It is next" in line or "wants nothing" in line for line in words), words
+    [app] = [app for app in facts.waiting(path) if hold in holds_of_app(facts, app)][:1]
+    assert hold.line() in explain_app(view, app)
+    assert expected_s(view, view.queues[path]) is None
+
+
+@pytest.mark.parametrize("kind", ["fair", "capacity"])
+def test_who_has_all_that_he_wants_is_held_by_nothing(kind: str) -> None:
+    facts = facts_of(kind)
+    assert holds_of_queue(facts, "root.dept.x") == ()
+    [app] = [app for app in facts.apps if app.queue == "root.dept.x"]
+    words = " ".join(explain_app(view_of(facts), app))
+    assert "Its ApplicationMaster has its container and has not registered" in words
+
+
+def test_a_queue_without_a_limit_waits_for_a_full_cluster_and_its_turn() -> None:
+    facts = facts_of("fair")
+    queues = dict(facts.status.queues)
+    queues["root.full"] = replace(
+        queues["root.full"], demand=queues["root.full"].used + Resource(1024, 2), containers_pending=2
+    )
+    facts = replace(facts, status=replace(facts.status, queues=queues))
+    view = view_of(facts)
+    row = view.queues["root.full"]
+    assert row.holds == ()
+    words = " ".join(explain(view, "root.full"))
+    assert "No limit holds it. The cluster is full (0 MiB and 0 vcores are free)." in words
+    assert "Its turn is expected in about 20 s" in words
+    # Those that a limit holds are not before it.
+    assert "It is next: " in words
+    assert expected_s(view, row) == 20.0
+
+
+def test_a_user_above_his_limit_gets_no_more_containers() -> None:
+    facts = facts_of("capacity")
+    limits = dict(facts.limits.queues)
+    [anna] = limits["root.factor"].users
+    limits["root.factor"] = replace(limits["root.factor"], users=(replace(anna, used=Resource(1536, 3)),))
+    queues = dict(facts.status.queues)
+    more = queues["root.factor"].used + Resource(512, 1)
+    queues["root.factor"] = replace(queues["root.factor"], demand=more, containers_pending=1)
+    running = [
+        replace(app, state="RUNNING", allocated=Resource(512, 1), diagnostics="")
+        for app in facts.apps
+        if app.queue == "root.factor"
+    ]
+    facts = replace(
+        facts,
+        status=replace(facts.status, queues=queues),
+        limits=replace(facts.limits, queues=limits),
+        apps=running,
+    )
+    [hold] = holds_of_queue(facts, "root.factor")
+    assert (hold.kind, hold.has, hold.limit) == ("user-limit", 1536, 1024)
+    assert hold.setting == f"{P}root.factor.user-limit-factor"
+    assert holds_of_app(facts, running[0]) == (hold,)
+
+
+def test_room_that_no_node_has_in_one_piece() -> None:
+    """Of 2,560 MiB that are free both nodes have a part."""
+    facts = facts_of("capacity")
+    large = [
+        replace(app, diagnostics=app.diagnostics.replace("Request = <memory:512", "Request = <memory:2048"))
+        for app in facts.apps
+    ]
+    free = [replace(node, available=Resource(1280, 4)) for node in facts.nodes]
+    queues = dict(facts.status.queues)
+    queues["root.asks"] = replace(queues["root.asks"], demand=Resource(2048, 1), containers_pending=1, path="root.asks")
+    limits = dict(facts.limits.queues)
+    limits["root.asks"] = replace(limits["root.asks"], running=1)
+    facts = replace(
+        facts,
+        status=replace(facts.status, queues=queues),
+        limits=replace(facts.limits, queues=limits),
+        apps=[app for app in large if app.queue != "root.asks"],
+        nodes=free,
+    )
+    words = " ".join(explain(view_of(facts), "root.asks"))
+    assert "No limit holds it. No node has room for a container of 2,048 MiB and 1 vcore: 2,560 MiB" in words
+
+
+def test_a_stopped_queue_is_told() -> None:
+    facts = facts_of("capacity")
+    limits = dict(facts.limits.queues)
+    limits["root.parallel"] = replace(limits["root.parallel"], state="STOPPED", max_running=None, running=2)
+    facts = replace(facts, limits=replace(facts.limits, queues=limits))
+    [hold] = holds_of_queue(facts, "root.parallel")
+    assert (hold.kind, hold.setting) == ("state", f"{P}root.parallel.state")
+
+
+def answering(kind: str) -> FakeServer:
+    """An RM that shows what was recorded; it has no client RPC."""
+
+    def reply(connection: socket.socket, request: bytes) -> None:
+        path = urlsplit(request.split(b" ", 2)[1].decode()).path.removeprefix("/ws/v1/cluster/")
+        if path.startswith("apps/"):
+            found = [app for app in recorded(kind, "apps")["apps"]["app"] if app["id"] == path.removeprefix("apps/")]
+            connection.sendall(http(200, {"app": found[0]}) if found else http(404, {}))
+        elif path in ("scheduler", "apps", "nodes", "info"):
+            connection.sendall(http(200, recorded(kind, path)))
+        else:
+            connection.sendall(http(404, {}))
+
+    return FakeServer(reply)
+
+
+@pytest.fixture(params=["fair", "capacity"])
+def rm(request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
+    with answering(request.param) as server:
+        yield request.param, server.url
+
+
+def called(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stop:
+        main(list(arguments))
+    out, err = capsys.readouterr()
+    return int(stop.value.code or 0), out, err
+
+
+def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    return called(capsys, "explain", *arguments)
+
+
+def test_the_command_explains_queues_and_applications_without_a_controller(
+    rm: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    kind, url = rm
+    code, out, err = asked(capsys, "root.am", "--rm", url, "--json")
+    assert code == 0, err
+    told = json.loads(out)
+    assert told["queue"] == "root.am"
+    assert [hold["kind"] for hold in told["holds"]] == [HELD[kind, "root.am"][0]]
+    [last] = [app.id for app in facts_of(kind).waiting("root.am")][-1:]
+    code, out, err = asked(capsys, last, "--rm", url, "--json")
+    assert code == 0, err
+    told = json.loads(out)
+    assert told["application"]["id"] == last
+    assert told["application"]["waits_for_master"] is True
+    assert [hold["setting"] for hold in told["holds"]] == [HELD[kind, "root.am"][2]]
+    assert told["ahead"] == [app.id for app in facts_of(kind).waiting("root.am")][:-1]
+    code, out, _ = asked(capsys, last, "--rm", url)
+    assert code == 0
+    assert "The ResourceManager says: [" in out
+
+
+def test_rest_alone_suffices_and_says_what_is_missing(rm: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    kind, url = rm
+    code, out, err = asked(capsys, "root.full", "--rm", url, "--json")
+    assert code == 0, err
+    told = json.loads(out)
+    if kind == "capacity":
+        assert told["alarms"] == []
+        return
+    [alarm] = told["alarms"]
+    assert alarm["kind"] == "read-back"
+    assert "let this machine reach the client port" in alarm["text"]
+    assert told["weight"] is None
+    # The six queues are equals, and the maximum of one leaves the others a little more.
+    assert told["entitled_share"] == pytest.approx(1 / 6, abs=0.01)
+
+
+def test_what_else_asks_a_fair_scheduler_goes_on_by_rest_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with answering("fair") as server:
+        code, out, err = called(capsys, "top", "--once", "--json", "--rm", server.url)
+        assert code == 0, err
+        assert [alarm["kind"] for alarm in json.loads(out)["alarms"]] == ["read-back"]
+        trace = tmp_path / "t.jsonl"
+        code, _, err = called(capsys, "record", "--rm", server.url, "-o", str(trace))
+        assert code == 0, err
+        assert "the weights are not known, steady fair shares stand for them" in err
+        header = json.loads(trace.read_text().splitlines()[0])
+        assert "weights are estimated" in header["source"]
+        assert header["queues"]["root.full"]["weight"] == pytest.approx(1.05, abs=0.01)
+        follow = tmp_path / "f.jsonl"
+        code, _, err = called(capsys, "record", "--rm", server.url, "--follow", str(follow), "--for", "1s")
+        assert code == 0, err
+        assert err.count("the weights are not known") == 1
+        code, _, err = called(capsys, "assess", "--rm", server.url, "-o", str(tmp_path / "a"), "--json")
+        assert code == 0, err
+        assert "the weights are not known" in err
+
+
+def test_an_unknown_application_is_one_line(rm: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = asked(capsys, "application_1_9999", "--rm", rm[1])
+    assert code == 2
+    assert "does not know application_1_9999" in err
+    code, _, err = asked(capsys, "application_1_9999", "--ledger", "none.db")
+    assert code == 2
+    assert "give --rm URL" in err
