@@ -218,12 +218,13 @@ def doctor(
     from harness.clusters.doctor import Wanted, examine_cluster, examine_machine, examine_rm, examine_settings
     from harness.clusters.doctor_access import examine_access
     from harness.model.resources import ZERO
-    from harness.yarn.files import ConfigStore
+    from harness.yarn.files import ConfigStore, LocalStore
     from harness.yarn.http import base_url
 
     if rest_address is not None:
         address = base_url(rest_address)
-        findings = list(examine_rm(address, access=access))
+        its_file = LocalStore(Path(allocations)) if allocations else None
+        findings = list(examine_rm(address, access=access, capacity_file=its_file))
         if not any(found.check == "rm" and found.result == "problem" for found in findings):
             findings += examine_access(address, access)
         return _report(findings, as_json)

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.base.errors import CallError, YarnfairError
+from harness.base.errors import CallError
 from harness.cli.access import Access, access_options
 from harness.cli.output import options
 
 if TYPE_CHECKING:
     from harness.control.config import EnforceConfig
-    from harness.control.holds import Facts
     from harness.control.view import View
     from harness.yarn.answers import AppStatus
     from harness.yarn.rmclient import RmClient
@@ -87,6 +86,7 @@ class Source:
 
             return from_run(Path(self.run_folder), at_s=self.at_s)
         from harness.control.view import from_ledger, from_rm
+        from harness.yarn.holds import look
         from harness.yarn.queue_answers import in_full
 
         # Without --rm the ledger alone answers, fresh or not.
@@ -96,7 +96,7 @@ class Source:
         if not self.rms and kept is not None and not live:
             return kept
         client = self._open()
-        facts = self._facts(client) if limits else None
+        facts = look(client.rest) if limits else None
         status = facts.status if facts is not None else client.rest.scheduler()
         weights, problem = client.weights_or_why(status)
         if kept is not None:
@@ -125,26 +125,6 @@ class Source:
             hint = "it may have ended long ago: an RM retains yarn.resourcemanager.max-completed-applications"
             raise CallError(f"the ResourceManager does not know {identity}", where=error.where, hint=hint) from None
         return in_full(AppList([found]), rest.scheduler().queues)[0]
-
-    def _facts(self, client: RmClient) -> Facts:
-        """What queues are limited to now, and what counts against that."""
-        from harness.control.holds import LIVE, Facts
-        from harness.yarn import jmx
-        from harness.yarn.queue_answers import in_full
-
-        rest = client.rest
-        status, limits = rest.scheduler_with_limits()
-        apps = in_full(rest.apps(states=LIVE), status.queues)
-        every_s, nodes = None, []
-        # A proxy may hide either; both only say when a turn is expected.
-        with contextlib.suppress(YarnfairError):
-            nodes = rest.nodes()
-        with contextlib.suppress(YarnfairError):
-            info = rest.info()
-            ended = jmx.queue_containers(rest.http, only=rest.http.current)["root"].released
-            up_s = (info.clock_s or time.time()) - info.started_on_ms / 1000.0
-            every_s = up_s / ended if ended > 0 and up_s > 0 else None
-        return Facts(status, limits, apps, nodes, every_s)
 
     def _open(self) -> RmClient:
         if self._client is None:

@@ -7,13 +7,14 @@ other hosts (ssh) this machine is only asked for what `up` needs of it: jars to 
 
 from __future__ import annotations
 
+import contextlib
 import email.utils
 import os
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from harness.base.errors import InputError
 from harness.clusters.backends import backend_class
@@ -22,17 +23,21 @@ from harness.clusters.daemons import SCHEDULERS, port_taken
 from harness.clusters.processes import free_mb
 from harness.clusters.status import ClusterStatus
 from harness.model.data import data_path
-from harness.model.resources import Resource
+from harness.model.resources import ZERO, Resource
 from harness.yarn.answers import NodeStatus
+from harness.yarn.capacity.properties import parse_configuration, shown_properties
 from harness.yarn.capacity.queues import queue_tree
 from harness.yarn.capacity.source import StoreSource
 from harness.yarn.capacity.traps import find_traps
+from harness.yarn.capacity.validate import is_configuration
 from harness.yarn.discover import rm_property
-from harness.yarn.errors import BadAnswer, Refused, Unreachable
+from harness.yarn.errors import BadAnswer, NoActiveRm, Refused, Unreachable
 from harness.yarn.files import ConfigStore, LocalStore
+from harness.yarn.holds import holds_of_queue, look
 from harness.yarn.http import HttpOptions
 from harness.yarn.queue_answers import CAPACITY
 from harness.yarn.rest import RestClient
+from harness.yarn.validation import check_document
 
 #: yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage of Hadoop 3.4.
 DISK_LIMIT_PERCENT = 90.0
@@ -132,25 +137,47 @@ def examine_settings(wanted: Wanted, allocations: Path | ConfigStore | None) -> 
         bound = "; its vcores are the bound" if fit < wanted.memory_mb // wanted.minimum_allocation_mb else ""
         yield Finding("minimum-allocation", "fine", f"{fit} of the smallest containers fit on a node{bound}")
     capacity = wanted.capacity or Resource(wanted.memory_mb * wanted.nodes, wanted.vcores * wanted.nodes)
-    if Path(allocations.name if allocations is not None else "").name == SCHEDULERS["capacity"][1]:
-        return  # its limit of ApplicationMasters follows the shares: `_traps` names it
     if not isinstance(allocations, ConfigStore):
         allocations = LocalStore(allocations or data_path("docker", "scheduler", "fair-scheduler.xml"))
-    yield from _am_shares(wanted, capacity, allocations)
+    is_capacity = Path(allocations.name).name == SCHEDULERS["capacity"][1]
+    check = "capacity-file" if is_capacity else "allocation-file"
+    try:
+        data = allocations.read()
+    except InputError as error:
+        hint = "see that it is there and can be read: a running RM keeps what it has read, a new one does not start"
+        yield Finding(check, "problem", error.line(), hint)
+        return
+    if is_capacity or is_configuration(data):
+        # Its limit of ApplicationMasters follows the shares: `_found_traps` names it.
+        yield from _capacity_file(data, allocations.name)
+        return
+    yield from _am_shares(wanted, capacity, data, allocations)
 
 
-def _am_shares(wanted: Wanted, capacity: Resource, allocations: ConfigStore) -> Iterator[Finding]:
+def _capacity_file(data: bytes, source: str) -> Iterator[Finding]:
+    """What a ResourceManager says of a capacity-scheduler.xml, and what would go wrong when it is steered."""
+    verdict = check_document(data, source=source)
+    for error in verdict.errors[:10]:
+        yield Finding("capacity-file", "problem", f"{source}: {error.what}", error.hint)
+    if verdict.errors:
+        return
+    yield Finding("capacity-file", "fine", f"the ResourceManager takes {source}")
+    try:
+        values = parse_configuration(data, source=source).values
+        found = find_traps(values, {}, queue_tree(values, source=source))
+    except InputError as error:
+        yield Finding("capacity", "note", f"{source} cannot be steered: {error.what}", error.hint)
+        return
+    # A cluster that nobody steers has no use for them: they are worth knowing, and no problem of this file.
+    yield from (Finding(trap.name, "note", f"for `enforce`: {trap.what}", trap.hint) for trap in found)
+
+
+def _am_shares(wanted: Wanted, capacity: Resource, data: bytes, allocations: ConfigStore) -> Iterator[Finding]:
     """FSLeafQueue.canRunAppAM: the ApplicationMasters of a queue fit into its fair share times maxAMShare."""
     from harness.sim.shares import fair_shares
     from harness.yarn.fair.manager import QueueManager
     from harness.yarn.fair.parse import parse_allocations
 
-    try:
-        data = allocations.read()
-    except InputError as error:
-        hint = "see that it is there and can be read: a running RM keeps what it has read, a new one does not start"
-        yield Finding("allocation-file", "problem", error.line(), hint)
-        return
     try:
         tree = QueueManager(parse_allocations(data, source=allocations.name)).tree()
         shares = fair_shares(tree, capacity)
@@ -225,38 +252,111 @@ def examine_cluster(status: ClusterStatus) -> Iterator[Finding]:
 
 
 def examine_rm(
-    rest_address: str, *, wanted_nodes: int | None = None, access: Mapping[str, Any] | None = None
+    rest_address: str,
+    *,
+    wanted_nodes: int | None = None,
+    access: Mapping[str, Any] | None = None,
+    capacity_file: ConfigStore | None = None,
 ) -> Iterator[Finding]:
     """A ResourceManager, whoever started it: answers, is active, its nodes are well, clocks agree, containers fit.
 
-    ``access``: arguments of HttpOptions: Kerberos, TLS.
+    Of a standby the active RM that it names is examined. ``access``: arguments of HttpOptions: Kerberos, TLS.
+    ``capacity_file``: where the RM's capacity-scheduler.xml is, if it keeps its configuration there.
     """
     with RestClient([rest_address], replace(QUICK, **(access or {}))) as rest:
         try:
             info = rest.info()
+        except NoActiveRm as error:
+            yield from (standby := _of_standby(rest, rest_address, error))
+            if any(finding.result == "problem" for finding in standby):
+                return
+            info = rest.info()
+        except (Unreachable, Refused, BadAnswer) as error:
+            yield _no_rm(rest_address, error)
+            return
+        try:
             before = time.time()
             answer = rest.http.request("GET", "/ws/v1/cluster/metrics", repeatable=True)
             after = time.time()
             nodes = rest.nodes(("NEW", "RUNNING", "UNHEALTHY", "LOST"))
         except (Unreachable, Refused, BadAnswer) as error:
-            hint = error.hint or "look into the RM's log; a taken port or a broken allocation file ends it at its start"
-            yield Finding("rm", "problem", f"no ResourceManager answers: {error.what} ({rest_address})", hint)
+            yield _no_rm(rest_address, error)
             return
-        yield Finding("rm", "fine", f"Hadoop {info.version} is active at {rest_address}")
+        yield Finding("rm", "fine", f"Hadoop {info.version} is active at {rest.http.current}")
         yield _skew(answer.headers.get("Date"), before, after)
         yield from _nodes(nodes, wanted_nodes)
         yield from _minimum(rest, nodes)
-        yield from _traps(rest, info.hadoop)
+        yield from _held(rest)
+        yield from _traps(rest, info.hadoop, capacity_file)
 
 
-def _traps(rest: RestClient, hadoop: tuple[int, int]) -> Iterator[Finding]:
+def _no_rm(rest_address: str, error: InputError) -> Finding:
+    hint = error.hint or "look into the RM's log; a taken port or a broken allocation file ends it at its start"
+    return Finding("rm", "problem", f"no ResourceManager answers: {error.what} ({rest_address})", hint)
+
+
+def _of_standby(rest: RestClient, rest_address: str, error: NoActiveRm) -> list[Finding]:
+    """One that answers and is not active; the client goes on to the active one that it names, if it names one."""
+    try:
+        version = f"Hadoop {rest.info_of(rest.http.bases[0]).version}"
+    except (Unreachable, Refused, BadAnswer):
+        version = "a ResourceManager"
+    said = f"{version} answers at {rest_address} and is not the active one ({error.what})"
+    try:
+        # It redirects every other page to the active one.
+        rest.metrics()
+        rest.info()
+    except (Unreachable, Refused, BadAnswer):
+        hint = "give the other ResourceManager's address; where both are on standby, look at their election (ZooKeeper)"
+        return [Finding("rm", "problem", f"{said}, and none that it names is", hint)]
+    return [Finding("rm", "note", f"{said}: {rest.http.current}, which it names, is examined", "give that address")]
+
+
+def _held(rest: RestClient) -> Iterator[Finding]:
+    """Queues that are held by a limit: a problem where nothing of the queue runs, else worth knowing."""
+    try:
+        facts = look(rest)
+    except (Unreachable, Refused, BadAnswer):
+        return  # that it answers is another check's business
+    waiting = 0
+    for path, queue in facts.status.queues.items():
+        if not queue.leaf:
+            continue
+        for hold in holds_of_queue(facts, path):
+            waiting += 1
+            stuck = queue.used == ZERO and hold.kind in ("am-share", "user-am-share", "maximum", "state")
+            what = f"{path} waits and gets nothing: " if stuck else f"{path} waits: "
+            result: Literal["problem", "note"] = "problem" if stuck else "note"
+            yield Finding("held", result, f"{what}{hold.what}", f"{hold.setting}: {_lower(hold.mend)}")
+    if not waiting:
+        yield Finding("held", "fine", "no queue that waits is held by a limit")
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def _traps(rest: RestClient, hadoop: tuple[int, int], capacity_file: ConfigStore | None) -> Iterator[Finding]:
     """What would go wrong when a Capacity Scheduler is steered; nothing of a Fair Scheduler."""
+    whole = True
     try:
         if rest.scheduler().type != CAPACITY:
             return
-        source = StoreSource(rest.http)
-        values = source.read().values
-        traps = find_traps(values, rest.properties(), queue_tree(values, source=source.name), hadoop)
+        if capacity_file is not None:
+            values: Mapping[str, str] = parse_configuration(capacity_file.read(), source=capacity_file.name).values
+            source = capacity_file.name
+        else:
+            store = StoreSource(rest.http)
+            source = store.name
+            try:
+                values = store.read().values
+            except Refused:
+                # An RM that keeps its configuration in a file (the default) shows it nowhere.
+                values, whole, source = shown_properties(rest.scheduler_with_limits()[1]), False, "/scheduler"
+        site: Mapping[str, str] = {}
+        with contextlib.suppress(Refused, BadAnswer):
+            site = rest.properties()
+        traps = find_traps(values, site, queue_tree(values, source=source), hadoop)
     except Refused as error:
         hint = "`yarnfair enforce --dry-run` with its capacity_file names them"
         yield Finding("capacity", "note", f"the Capacity Scheduler's traps cannot be looked for ({error.what})", hint)
@@ -267,6 +367,16 @@ def _traps(rest: RestClient, hadoop: tuple[int, int]) -> Iterator[Finding]:
     except InputError as error:
         yield Finding("capacity", "problem", error.what, error.hint or "mend the scheduler's configuration")
         return
+    if not whole:
+        yield Finding(
+            "capacity",
+            "note",
+            "the Capacity Scheduler keeps its configuration in a file, which REST does not show: what would go wrong "
+            "when it is steered is told as far as its queues show it",
+            "give --allocations capacity-scheduler.xml for the rest; `enforce` takes the file as `capacity_file`",
+        )
+        # Whether a limit of applications is set or follows the share is not seen.
+        traps = tuple(trap for trap in traps if trap.name != "maximum-applications")
     # With no other priority there, a controller's lift is 1: who wrote it only the controller knows.
     maybe_lifts = {text.strip() for name, text in values.items() if name.endswith(".priority")} <= {"0", "1"}
     blocking = False
@@ -277,7 +387,7 @@ def _traps(rest: RestClient, hadoop: tuple[int, int]) -> Iterator[Finding]:
             continue
         blocking = blocking or trap.blocking
         yield Finding(trap.name, "problem" if trap.blocking else "note", trap.what, trap.hint)
-    if not blocking:
+    if not blocking and whole:
         yield Finding("capacity", "fine", "the Capacity Scheduler can be steered")
 
 

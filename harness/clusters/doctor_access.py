@@ -13,6 +13,7 @@ from harness.yarn import adminrpc
 from harness.yarn.discover import find_rm, rm_property
 from harness.yarn.errors import Refused
 from harness.yarn.http import HttpOptions
+from harness.yarn.queue_answers import CAPACITY
 from harness.yarn.rmclient import RmClient
 
 _POLL = "with `refresh: poll` the Fair Scheduler reads the file by itself, within 10 to 15 s"
@@ -33,12 +34,23 @@ def examine_access(rest_address: str, access: Mapping[str, Any]) -> Iterator[Fin
         return
     with client:
         try:
-            client.effective_queues()
-            yield Finding("read-back", "fine", f"the RPC at {rm.client} shows the weights in force")
+            if _has_capacity(client):
+                yield Finding("read-back", "fine", "REST shows the capacities in force")
+            else:
+                client.effective_queues()
+                yield Finding("read-back", "fine", f"the RPC at {rm.client} shows the weights in force")
         except YarnfairError as error:
             hint = f"{error.hint}; or `read_back: false`" if error.hint else "or `read_back: false`"
             yield Finding("read-back", "note", f"`enforce` cannot read back: {_line(error)}", hint)
         yield _refresh(client)
+
+
+def _has_capacity(client: RmClient) -> bool:
+    """Whether the RM has a Capacity Scheduler, which shows by REST what it goes by."""
+    try:
+        return client.rest.scheduler().type == CAPACITY
+    except YarnfairError:
+        return False
 
 
 def _refresh(client: RmClient) -> Finding:

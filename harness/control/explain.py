@@ -1,6 +1,6 @@
 """Explain a queue's allocation, or an application's wait, in plain sentences and figures, from a `View`.
 
-Formatting only: what holds a queue back is `harness.control.holds`' business.
+Formatting only: what holds a queue back is `harness.yarn.holds`' business.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 
 from harness.base.words import counted, seconds
 from harness.control.changes import amount
-from harness.control.holds import ahead, ask_of_queue, holds_of_app, room, size_words, waits_for_master
 from harness.control.view import QueueRow, Rival, View, alarms, by_priority, head, rivals
 from harness.yarn.answers import AppStatus
+from harness.yarn.holds import ahead, ask_of_queue, holds_of_app, room, size_words, waits_for_master
 from harness.yarn.queue_answers import CAPACITY
 
 #: A running controller has polled within this time, seconds.

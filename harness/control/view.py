@@ -15,10 +15,10 @@ from typing import Any
 
 from harness.base.errors import InputError, YarnfairError
 from harness.control.changes import SAME, Entitled, debts, parts, shares, summed
-from harness.control.holds import Facts, Hold, holds_of_queue
 from harness.ledger.store import read_decisions, read_documents
 from harness.policies.registry import make_policy
 from harness.yarn.answers import AppStatus
+from harness.yarn.holds import Facts, Hold, holds_of_queue
 from harness.yarn.plausible import sift
 from harness.yarn.queue_answers import CAPACITY, SchedulerStatus, steady_weights
 

@@ -52,6 +52,8 @@ class QueueLimits:
         them.
     users
         The Capacity Scheduler's, by name.
+    capacity
+        The Capacity Scheduler's capacity as a property has it, ``40`` or ``2w`` or ``[memory=8192,vcores=8]``.
     settings
         The Capacity Scheduler's settings as they are, by their key without prefix (``user-limit-factor``).
     """
@@ -66,6 +68,7 @@ class QueueLimits:
     running: int = 0
     applications: int = 0
     users: tuple[UserUse, ...] = ()
+    capacity: str = ""
     settings: Mapping[str, float] | None = None
 
     def setting(self, key: str) -> float | None:
@@ -157,11 +160,21 @@ def _capacity(root: Fields) -> Iterator[tuple[str, QueueLimits]]:
                 running=running,
                 applications=fields.count("numApplications", running),
                 users=tuple(_users(fields)) if leaf else (),
+                capacity=_capacity_text(fields),
                 settings=settings,
             ),
         )
         if depth < MAX_QUEUE_DEPTH:
             waiting += [(child, path, depth + 1) for child in fields.objects("queues", "queue")]
+
+
+def _capacity_text(fields: Fields) -> str:
+    own = default_partition(fields, "capacities", "queueCapacitiesByPartition") if "capacities" in fields else None
+    if fields.flag("isAbsoluteResource", False) and own is not None:
+        least = own.resource("configuredMinResource")
+        return f"[memory={least.memory_mb},vcores={least.vcores}]"
+    weight = fields.number("weight", -1.0)
+    return f"{weight:g}w" if weight >= 0 else f"{fields.number('capacity', 0.0):g}"
 
 
 def _users(fields: Fields) -> Iterator[UserUse]:
@@ -198,6 +211,7 @@ def _with_sums(found: dict[str, QueueLimits]) -> dict[str, QueueLimits]:
             max_running=queue.max_running,
             running=running[path],
             applications=queue.applications,
+            capacity=queue.capacity,
             settings=queue.settings,
         )
         for path, queue in found.items()

@@ -25,7 +25,7 @@ from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
 from harness.clusters.status import ClusterStatus, Part
 from harness.yarn.answers import cluster_info, nodes
 from harness.yarn.errors import Unreachable
-from harness.yarn.files import ConfigStore
+from harness.yarn.files import ConfigStore, LocalStore
 from harness.yarn.rmclient import RmAddress
 from tests.yarn.fake_server import FakeServer, http
 
@@ -167,6 +167,32 @@ def test_a_broken_allocation_file(tmp_path: Path) -> None:
     assert found.check == "allocation-file"
 
 
+CAPACITY_FILE = """<configuration>
+  <property><name>yarn.scheduler.capacity.root.queues</name><value>a,b</value></property>
+  <property><name>yarn.scheduler.capacity.root.a.capacity</name><value>40</value></property>
+  <property><name>yarn.scheduler.capacity.root.b.capacity</name><value>60</value></property>
+</configuration>
+"""
+
+
+@pytest.mark.parametrize("name", ["capacity-scheduler.xml", "mine.xml"])
+def test_a_capacity_schedulers_file_is_judged_as_one(tmp_path: Path, name: str) -> None:
+    """By what it is: under another name it was read as an allocation file."""
+    file = tmp_path / name
+    file.write_text(CAPACITY_FILE)
+    findings = list(doctor.examine_settings(WANTED, file))
+    assert problems(findings) == []
+    assert ("capacity-file", "fine") in {(finding.check, finding.result) for finding in findings}
+    assert "user-limit-factor" in {finding.check for finding in findings if finding.result == "note"}
+    file.write_text(CAPACITY_FILE.replace(">60<", ">50<"))
+    (found,) = problems(doctor.examine_settings(WANTED, file))
+    assert found.check == "capacity-file"
+    assert "90" in found.what
+    file.unlink()
+    (found,) = problems(doctor.examine_settings(WANTED, file))
+    assert found.result == "problem"
+
+
 class Rm:
     """A ResourceManager's answers, recorded from a real one, to be changed into trouble."""
 
@@ -176,6 +202,8 @@ class Rm:
         self.metrics = json.loads((RECORDED / "metrics.json").read_text())
         self.minimum: Any = {"property": {"key": "k", "value": "256"}}
         self.ahead_s = 0.0
+        #: More pages: end of the path -> document, or a status.
+        self.more: dict[str, Any] = {}
 
     def serve(self, connection: socket.socket, request: bytes) -> None:
         path = request.split(b" ")[1].decode()
@@ -183,6 +211,10 @@ class Rm:
         for name, document in {"/info": self.info, "/nodes": self.nodes, "/metrics": self.metrics}.items():
             if f"cluster{name}" in path:
                 connection.sendall(http(200, document, Date=date))
+                return
+        for name, document in self.more.items():
+            if path.partition("?")[0].endswith(name):
+                connection.sendall(http(document) if isinstance(document, int) else http(200, document))
                 return
         connection.sendall(http(200 if self.minimum else 404, self.minimum))
 
@@ -243,6 +275,78 @@ def test_an_rm_that_does_not_tell_its_minimum(answer: Any) -> None:
     rm = Rm()
     rm.minimum = answer
     assert problems(examine(rm)) == []
+
+
+def held(kind: str) -> Rm:
+    """One whose queues are held by limits, each in its way, as recorded (tests/control/test_holds.py)."""
+    rm, folder = Rm(), RECORDED / "held" / kind
+    rm.more = {f"/{name}": json.loads((folder / f"{name}.json").read_text()) for name in ("scheduler", "apps")}
+    rm.more["/scheduler-conf"] = rm.more["/scheduler-conf/version"] = 400
+    rm.more["/conf"] = rm.more["/jmx"] = 404
+    return rm
+
+
+def test_a_stuck_queue_of_a_fair_scheduler() -> None:
+    findings = [finding for finding in examine(held("fair")) if finding.check == "held"]
+    assert {(finding.what.split()[0], finding.result) for finding in findings} == {
+        ("root.am", "problem"),
+        ("root.most", "note"),
+        ("root.runs", "note"),
+        ("root.dept.y", "note"),
+        ("root.users", "note"),
+    }
+    (stuck,) = problems(findings)
+    assert stuck.what.startswith("root.am waits and gets nothing: ApplicationMasters hold 0 of at most 144 MiB there")
+    assert stuck.hint is not None
+    assert stuck.hint.startswith("maxAMShare of root.am: set it in the allocation file to 0.36 or more")
+
+
+def test_a_capacity_scheduler_whose_configuration_is_a_file(tmp_path: Path) -> None:
+    """The default. Of a file the RM shows nothing but its queues, which tell the more harmful traps."""
+    rm = held("capacity")
+    findings = examine(rm)
+    assert "HTTP 400" not in " ".join(f"{finding.what} {finding.hint}" for finding in findings)
+    by_check = {finding.check: finding for finding in findings}
+    assert "keeps its configuration in a file" in by_check["capacity"].what
+    assert (by_check["user-limit-factor"].result, by_check["am-limit"].result) == ("problem", "note")
+    assert "root.factor" in by_check["user-limit-factor"].what
+    assert "maximum-applications" not in by_check
+    (tmp_path / "c.xml").write_text(CAPACITY_FILE)
+    findings = examine(rm, capacity_file=LocalStore(tmp_path / "c.xml"))
+    assert "maximum-applications" in {finding.check for finding in findings}
+    assert "keeps its configuration in a file" not in " ".join(finding.what for finding in findings)
+
+
+def test_a_standby_is_told_as_one_and_the_active_rm_is_examined() -> None:
+    rm, standby = Rm(), Rm()
+    standby.info["clusterInfo"]["haState"] = "STANDBY"
+    with FakeServer(rm.serve) as active:
+
+        def passive(connection: socket.socket, request: bytes) -> None:
+            path = request.split(b" ")[1].decode()
+            if "/info" in path:
+                connection.sendall(http(200, standby.info))
+            else:
+                connection.sendall(http(307, b"This is standby RM.", Location=f"{active.url}{path}"))
+
+        with FakeServer(passive) as server:
+            findings = list(doctor.examine_rm(server.url))
+        told = [finding for finding in findings if finding.check == "rm"]
+        assert [finding.result for finding in told] == ["note", "fine"]
+        assert f"answers at {server.url} and is not the active one" in told[0].what
+        assert told[1].what.endswith(f"is active at {active.url}")
+        assert problems(findings) == []
+
+    def alone(connection: socket.socket, request: bytes) -> None:
+        path = request.split(b" ")[1].decode()
+        there = b"Can't find any active RM. Will retry in next 2 seconds."
+        connection.sendall(http(200, standby.info) if "/info" in path else http(200, there))
+
+    with FakeServer(alone) as server:
+        (found,) = problems(doctor.examine_rm(server.url))
+    assert (
+        "is not the active one (no active ResourceManager (STARTED, STANDBY)), and none that it names is" in found.what
+    )
 
 
 def test_no_rm() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from harness.clusters import doctor_access
 from harness.clusters.base import Finding
 from harness.yarn.errors import Refused, Unreachable
+from harness.yarn.queue_answers import CAPACITY
+from harness.yarn.rest import RestClient
 from harness.yarn.rmclient import RmAddress
 
 RM = RmAddress.of("http://rm:8088")
@@ -62,6 +65,13 @@ def test_the_acl_on_administration(
     finding = found(user)["refresh"]
     assert finding.result == ("fine" if allowed else "note")
     assert allowed or ("may not refresh" in finding.what and "refresh: poll" in (finding.hint or ""))
+
+
+def test_a_capacity_scheduler_is_read_back_by_rest(rm: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its client RPC, which does not answer here, is not asked: `enforce` does not either."""
+    rm["queues"] = Unreachable("no answer: Connection refused", where="rm:8032", hint="check the port")
+    monkeypatch.setattr(RestClient, "scheduler", lambda _: SimpleNamespace(type=CAPACITY))
+    assert found()["read-back"] == Finding("read-back", "fine", "REST shows the capacities in force")
 
 
 def test_an_rpc_that_cannot_be_used_is_a_note_with_the_other_way(rm: dict[str, Any]) -> None:

@@ -19,10 +19,10 @@ import pytest
 
 from harness.cli import main
 from harness.control.explain import expected_s, explain, explain_app
-from harness.control.holds import Facts, holds_of_app, holds_of_queue
 from harness.control.view import View, from_rm
 from harness.model.resources import Resource
 from harness.yarn import answers, queue_answers
+from harness.yarn.holds import Facts, holds_of_app, holds_of_queue
 from harness.yarn.queue_limits import scheduler_limits
 from tests.yarn.fake_server import FakeServer, http
 

@@ -14,6 +14,7 @@ from xml.sax.saxutils import escape
 
 from harness.base.errors import InputError
 from harness.yarn.fair.dom import Element, empty_tag, parse_xml, spliced, start_tag_end
+from harness.yarn.queue_limits import SchedulerLimits
 
 PREFIX = "yarn.scheduler.capacity."
 #: From here on a user-limit-factor, and a maximum-am-resource-percent, hold a lone user to nothing at any usual share.
@@ -106,3 +107,21 @@ def parse_configuration(data: bytes, *, source: str) -> ConfigurationFile:
             begin, end = 0, 0
         found[key] = _Place(value.all_text(), begin, end, item.start, data.index(b">", item.end) + 1)
     return ConfigurationFile(data, {name: place.value for name, place in found.items()}, found, root.end)
+
+
+def shown_properties(limits: SchedulerLimits) -> dict[str, str]:
+    """Return a Capacity Scheduler's properties as far as ``/scheduler`` shows them, with their prefix.
+
+    An RM whose configuration is a file shows it nowhere else. Whether a value is set or a default is not seen, and of
+    what the scheduler itself is set to nothing is.
+    """
+    found: dict[str, str] = {}
+    below: dict[str, list[str]] = {}
+    for path, queue in limits.queues.items():
+        if queue.parent is not None:
+            below.setdefault(queue.parent, []).append(path.rpartition(".")[2])
+            found[f"{PREFIX}{path}.capacity"] = queue.capacity
+        for key, value in (queue.settings or {}).items():
+            if queue.parent is not None or key != "maximum-capacity":
+                found[f"{PREFIX}{path}.{key}"] = f"{value:g}"
+    return {**found, **{f"{PREFIX}{path}.queues": ",".join(names) for path, names in below.items()}}

@@ -1,6 +1,6 @@
 """What holds a queue or an application back on a ResourceManager: which limit, by how much, which setting mends it.
 
-Pure: from one look at the RM (`Facts`), on either scheduler, whether or not a controller runs. A scheduler leaves
+From one `look` at the RM (`Facts`), on either scheduler, whether or not a controller runs. A scheduler leaves
 applications in ``ACCEPTED`` and containers waiting for reasons other than a queue's share: the part of it that
 ApplicationMasters may take, the number of applications, a maximum, a user's limit. The figures are in ``/scheduler``,
 and the reason for an application's master in its diagnostics (Hadoop's ``CSAMContainerLaunchDiagnosticsConstants``,
@@ -9,18 +9,23 @@ and the reason for an application's master in its diagnostics (Hadoop's ``CSAMCo
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.base.errors import YarnfairError
 from harness.base.words import counted
 from harness.model.resources import ZERO, Resource
+from harness.yarn import jmx
 from harness.yarn.answers import AppStatus, NodeStatus
 from harness.yarn.capacity.properties import PREFIX
-from harness.yarn.queue_answers import CAPACITY, QueueStatus, SchedulerStatus
+from harness.yarn.queue_answers import CAPACITY, QueueStatus, SchedulerStatus, in_full
 from harness.yarn.queue_limits import QueueLimits, SchedulerLimits, UserUse
+from harness.yarn.rest import RestClient
 
 #: States of an application that its scheduler knows.
 LIVE = ("ACCEPTED", "RUNNING")
@@ -97,6 +102,28 @@ class Facts:
     def waiting(self, path: str) -> list[AppStatus]:
         """Return the applications of a queue and of those below it whose master has no container, in their order."""
         return [app for app in self.apps if _is_below(app.queue, path) and waits_for_master(app)]
+
+
+def look(rest: RestClient) -> Facts:
+    """Ask an RM for the limits of its queues and what counts against them.
+
+    Raises
+    ------
+    Unreachable, Refused, BadAnswer
+        Its queues or applications are not shown. Nodes and ``/jmx`` may be hidden: they only tell when a turn comes.
+    """
+    status, limits = rest.scheduler_with_limits()
+    apps = in_full(rest.apps(states=LIVE), status.queues)
+    nodes: list[NodeStatus] = []
+    every_s = None
+    with contextlib.suppress(YarnfairError):
+        nodes = rest.nodes()
+    with contextlib.suppress(YarnfairError):
+        info = rest.info()
+        containers = jmx.queue_containers(rest.http, only=rest.http.current).get("root")
+        up_s = (info.clock_s or time.time()) - info.started_on_ms / 1000.0
+        every_s = up_s / containers.released if containers is not None and containers.released and up_s > 0 else None
+    return Facts(status, limits, apps, nodes, every_s)
 
 
 def waits_for_master(app: AppStatus) -> bool:
