@@ -42,6 +42,7 @@ SOURCES = {
         HERE / "java" / "src" / "org" / "apache" / "hadoop" / "yarn" / "util" / "SystemClock.java",
     ],
     "fs2cs": [SOURCE.parent / "converter" / "Fs2cs.java"],
+    "place": [SOURCE.parent / "Place.java"],
     "load": [HERE / "java" / "src" / (_LOAD.replace(".", "/") + ".java")],
 }
 #: Preemption keeps queues in sets by identity hash, random in a real RM: equal hashes make them insertion-ordered.

@@ -173,7 +173,7 @@ class _Rules:
         self.variables.add(name)
 
 
-def _fields(mapping: str) -> list[str]:
+def fields_of_mapping(mapping: str) -> list[str]:
     """The parts of a mapping between colons, trimmed; empty parts are dropped (``getTrimmedStringCollection``)."""
     return [trim(part) for part in mapping.split(":") if trim(part)]
 
@@ -186,7 +186,7 @@ def check_legacy(
     count, form = (2, "application:queue") if names else (3, "u:user:queue or g:group:queue")
     for mapping in mappings:
         try:
-            parts = _fields(mapping)
+            parts = fields_of_mapping(mapping)
             if len(parts) != count:
                 raise Syntax(f"mapping {mapping[:80]!r} is not of the form {form}", f"write {form}")
             if not names and parts[0] not in ("u", "g"):
@@ -202,7 +202,7 @@ def check_legacy(
 def check_json(text: str, queues: QueueNames, *, report: Callable[[Refused], None]) -> None:
     """Report what Hadoop refuses in the rules of a ``mapping-rule-json``."""
     try:
-        document = _read_json(text)
+        document = read_json(text)
     except ValueError as error:
         report(Syntax(f"mapping-rule-json is not JSON: {error}", 'write {"rules": [...]}'))
         return
@@ -218,7 +218,9 @@ def check_json(text: str, queues: QueueNames, *, report: Callable[[Refused], Non
             report(type(refused)(f"mapping rule {number}: {refused.what}", refused.hint))
 
 
-def _read_json(text: str) -> Any:
+def read_json(text: str) -> Any:
+    """The document of a ``mapping-rule-json``. Raises ValueError where it is none."""
+
     def constant(name: str) -> None:
         raise ValueError(f"{name} is not a value")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from harness.model.queues import (
     ROOT,
@@ -110,6 +110,16 @@ class QueueManager:
         path = ensure_root_prefix(name)
         node = self._get(path, leaf=True) if create else self._nodes.get(path)
         return node.path if node is not None and node.leaf else None
+
+    def kind(self, path: str) -> Literal["leaf", "parent"] | None:
+        """Whether the queue of a full path is a leaf or a parent; None: there is none."""
+        node = self._nodes.get(path)
+        return None if node is None else "leaf" if node.leaf else "parent"
+
+    def configured(self, path: str) -> bool:
+        """Whether there is a queue of this full path that an allocation file names (FSPlacementRule.configuredQueue)."""
+        node = self._nodes.get(path)
+        return node is not None and not node.dynamic
 
     def check(self, *, is_empty: Callable[[str], bool]) -> None:
         """What the reload thread does every 10 s: removes empty ad hoc queues, retries what could not be changed."""
