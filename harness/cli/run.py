@@ -24,10 +24,11 @@ from harness.cli.output import (
     seed_option,
 )
 from harness.cli.progress import RunProgress
+from harness.cli.scheduler_file import on_scheduler_file, scheduler_file_of, scheduler_file_options
 
 if TYPE_CHECKING:
     from harness.experiments.campaign.executors import Processes
-    from harness.experiments.kind import Ended, Target
+    from harness.experiments.kind import Ended, Loaded, Target
     from harness.experiments.selection import Selection
     from harness.yarn.http import HttpOptions
 
@@ -88,6 +89,7 @@ def say_if_it_compiles(schedulers: Iterable[str] = ("fair",)) -> None:
 @click.option("--allocations", metavar="PLACE", help="Its allocation file: a path, sftp://, webhdfs:// [queues stay].")
 @click.option("--shared", metavar="DIR", help="A folder that this machine and all its nodes see under the same path.")
 @click.option("--inventory", metavar="FILE", help="With --backend ssh: the hosts (docs/how-to/ssh-cluster.md).")
+@scheduler_file_options
 @access_options
 @json_option
 def run(
@@ -102,6 +104,10 @@ def run(
     no_report: bool,
     as_json: bool,
     access: Access,
+    scheduler_file: str | None,
+    place: str | None,
+    drop: bool,
+    groups: tuple[str, ...],
     **cluster: str | None,
 ) -> None:
     """Run EXPERIMENT (a YAML file, or a name of `yarnfair list experiments`) under each of its policies.
@@ -125,9 +131,14 @@ def run(
     target = Target(**cluster, http=_http(access, cluster["rm"]))
     if backend == "sim" and target != Target():
         raise CallError("an option of a real cluster", where="--backend sim", hint="give --backend local")
+    on_file = {"scheduler_file": scheduler_file, "place": place, "drop": drop, "groups": groups}
+    if scheduler_file is not None and backend != "sim":
+        raise CallError(
+            "--scheduler-file is of the simulator", where=f"--backend {backend}", hint="leave one of the two out"
+        )
     asked = Selection(split_policies(policies), given, seeds, real=backend != "sim")
     with _processes(jobs, asked) as workers:
-        called = [_Called(name, asked, backend, target if asked.real else None) for name in experiments]
+        called = [_Called(name, asked, backend, target if asked.real else None, on_file) for name in experiments]
         for one in called:
             one.place(out if out is None or len(called) == 1 else out / one.loaded.name)
             one.run(workers, resume, quiet=as_json)
@@ -174,18 +185,32 @@ def _http(access: Access, rm: str | None) -> HttpOptions | None:
 class _Called:
     """One experiment of the call. Whatever a user can get wrong is found when it is made, before anything runs."""
 
-    def __init__(self, name: str, asked: Selection, backend: str, target: Target | None) -> None:
+    def __init__(
+        self, name: str, asked: Selection, backend: str, target: Target | None, on_file: dict[str, Any]
+    ) -> None:
         from harness.base.documents import read_yaml
         from harness.experiments.kind import kind_of
         from harness.experiments.resolve import experiment_path
 
         document = read_yaml(experiment_path(name))
         self.kind, self.backend, self.target = kind_of(document), backend, target
-        self.loaded = self.kind.load(document)
+        self.loaded = self._on_file(self.kind.load(document), on_file)
         self.variants = self.kind.variants(self.loaded, asked)
         self.kind.check(self.loaded, self.variants, backend, target)
         self.folder, self.report = Path(), None  # type: Path, Path | None
         self.ended: Sequence[Ended] = ()
+
+    def _on_file(self, loaded: Loaded, on_file: dict[str, Any]) -> Loaded:
+        """On the queues of a scheduler's own file, where the call names one."""
+        from harness.experiments.resolve import LoadedExperiment
+
+        if isinstance(loaded, LoadedExperiment):
+            return on_scheduler_file(loaded, on_file)
+        if scheduler_file_of({}, on_file) is not None:
+            raise CallError(
+                f"{loaded.name} does not run on YARN's schedulers", where="--scheduler-file", hint="leave it out"
+            )
+        return loaded
 
     def place(self, out: Path | None) -> None:
         from harness.experiments.run import output_folder

@@ -11,13 +11,14 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from harness.base.errors import CallError, InputError
 from harness.cli import names
-from harness.cli.output import Number, json_option, print_result, scheduler_option
+from harness.cli.output import Number, json_option, print_result, say, scheduler_option
+from harness.cli.scheduler_file import on_scheduler_file, scheduler_file_of, scheduler_file_options
 
 if TYPE_CHECKING:
     from harness.model.queues import SchedulerName
@@ -90,6 +91,7 @@ def _listening(host: str, option: str, port: int) -> Iterator[None]:
 )
 @click.option("--seed", type=click.IntRange(0), help="The jobs' seed (default: 1).")
 @click.option("--allocations", "file", help="The scheduler's file; written from the experiment if it is not there.")
+@scheduler_file_options
 @click.option("--queues", type=click.IntRange(1, 10_000), help="Without EXPERIMENT: the number of queues.")
 @click.option(
     "--apps", type=click.IntRange(0, 100_000), help="With --queues: applications, which never end [ten a queue]."
@@ -112,28 +114,51 @@ def serve(
     apps: int | None,
     for_s: float | None,
     as_json: bool,
+    **on_file: Any,
 ) -> None:
     """A simulated cluster behind a ResourceManager's REST API and the two calls of its RPC that a controller needs.
 
     It runs EXPERIMENT's jobs on EXPERIMENT's nodes, and whatever clients submit. Virtual time follows the wall clock.
     As an RM does, it reads its scheduler's file when a client calls `refreshQueues`, and the allocation file also by
     itself. The Capacity Scheduler's configuration changes over REST, or with `--store file` by its file. Ctrl-C ends
-    it.
+    it. With --scheduler-file it has that file's queues, and places what clients submit by the file's rules.
     """
-    if (experiment is None) == (queues is None):
-        raise click.UsageError("give an experiment, or --queues N --apps M")
-    from harness.experiments.served import experiment_setup, file_name, synthetic_setup, with_file, with_store
+    real = on_file["scheduler_file"] is not None
+    if (experiment is None) == (queues is None and not (real and apps is not None)) or (queues is not None and real):
+        raise click.UsageError("give an experiment, or --queues N --apps M, or --scheduler-file FILE --apps M")
+    if real and file is not None and Path(file).exists():
+        raise CallError("--scheduler-file and --allocations of a file that is there", hint="give one of the two")
+    from harness.base.files import write_text
+    from harness.experiments.served import (
+        file_name,
+        served_experiment,
+        setup_of_loaded,
+        setup_on_file,
+        synthetic_setup,
+        with_file,
+        with_store,
+    )
     from harness.sim.serve.live import LiveCluster
     from harness.sim.serve.rest import RestServer
     from harness.sim.serve.rpc import RpcServer
 
+    of_file = scheduler_file_of({}, on_file) if experiment is None else None
     if experiment is not None:
-        setup = experiment_setup(experiment, policy, seed, scheduler)
+        loaded = on_scheduler_file(served_experiment(experiment, scheduler), on_file)
+        setup, of_file = setup_of_loaded(loaded, policy, seed), loaded.scheduler_file
+    elif of_file is not None:
+        of_file = of_file.settled(())
+        setup = setup_on_file(of_file, apps or 0, seed or 1)
+        for line in of_file.lines():
+            say(line)
     else:
         setup = synthetic_setup(queues or 1, apps if apps is not None else 10 * (queues or 1), seed or 1, scheduler)
     setup = with_store(setup, store)
     stop = threading.Event()
+    scheduler = setup.scheduler
     with _folder(file, file_name(scheduler)) as path, contextlib.ExitStack() as running:
+        if of_file is not None and of_file.text:
+            write_text(path, of_file.text)
         cluster = LiveCluster(with_file(setup, path), path, speed=speed)
         with _listening(host, "--port", port):
             rest = RestServer(cluster, host, port)

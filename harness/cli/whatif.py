@@ -11,6 +11,7 @@ import click
 
 from harness.base.errors import CallError
 from harness.cli.output import OutputFile, cluster_option, json_option, print_result, say, stay
+from harness.cli.scheduler_file import on_scheduler_file, scheduler_file_options
 
 if TYPE_CHECKING:
     from harness.experiments.resolve import LoadedExperiment
@@ -23,8 +24,11 @@ if TYPE_CHECKING:
 @click.option("--serve", default="127.0.0.1:0", show_default="this machine alone, a free port", metavar="HOST:PORT")
 @click.option("--export", type=OutputFile(), metavar="FILE", help="Write the page as one file that works offline.")
 @click.option("--state", default="", metavar="STATE", help="With --export: the part of a page's address after #.")
+@scheduler_file_options
 @json_option
-def whatif(what: str, cluster: Path | None, serve: str, export: Path | None, state: str, as_json: bool) -> None:
+def whatif(
+    what: str, cluster: Path | None, serve: str, export: Path | None, state: str, as_json: bool, **on_file: Any
+) -> None:
     """Drag weights, horizon, half-life, T_wait of an EXPERIMENT or a TRACE; two policies side by side, computed anew.
 
     A TRACE is one of `yarnfair record`, a run directory, SLS', Rumen's, or a folder of job history files.
@@ -38,7 +42,7 @@ def whatif(what: str, cluster: Path | None, serve: str, export: Path | None, sta
     from harness.report.whatif import page
 
     with tempfile.TemporaryDirectory(prefix="yarnfair-") as folder:
-        what_if = WhatIf(_load(what, cluster, Path(folder)))
+        what_if = WhatIf(on_scheduler_file(_load(what, cluster, Path(folder)), on_file))
         say_if_it_compiles((what_if.experiment.spec.scheduler,))
         try:
             if export is not None:

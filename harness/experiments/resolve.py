@@ -16,6 +16,7 @@ from harness.base.errors import CallError, InputError, nearest
 from harness.experiments.kind import KindVariant, Loaded, hash_of, kind_of
 from harness.experiments.loads import QueueLoad, resolved_document, sizes_of
 from harness.experiments.policy_file import is_policy_file, read_policy_file
+from harness.experiments.scheduler_file import SchedulerFile
 from harness.experiments.selection import (
     check_given,
     check_names,
@@ -62,6 +63,8 @@ class LoadedExperiment(Loaded):
     weights: Mapping[str, float]  # by full path, parents too
     leaves: tuple[str, ...]  # full paths, in the order of the file
     resolved: Mapping[str, Any]  # everything but policies and seeds, defaults written out; `hash` is of it, sha-256
+    #: Whose queues and settings stand for the experiment's own; its loads then name queues that clients ask for.
+    scheduler_file: SchedulerFile | None = None
 
     def described(self) -> dict[str, Any]:
         """What ``run.json`` has of it besides the hash."""
@@ -225,6 +228,11 @@ def jobs_of(experiment: LoadedExperiment, seed: int) -> tuple[Iterable[JobSpec],
     if twice is not None:
         listed = list(map(with_queue, listed))
         built = [list(map(with_queue, jobs)) if isinstance(jobs, list) else map(with_queue, jobs) for jobs in built]
+    file = experiment.scheduler_file
+    if file is not None:
+        if not all_listed:
+            return file.jobs(_merged(built)), None
+        listed = list(file.jobs(sorted(listed, key=lambda job: job.submit_s)))
     return (listed, len(listed)) if all_listed else (_merged(built), None)
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from harness.base.errors import CallError
 from harness.base.files import read_text, writing
-from harness.experiments.resolve import jobs_of, load_experiment, variants_of
+from harness.experiments.resolve import LoadedExperiment, jobs_of, load_experiment, variants_of
+from harness.experiments.scheduler_file import SchedulerFile
 from harness.experiments.simulated import setup_of
 from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage
 from harness.model.queues import ROOT, AllocationFile, QueueSettings, SchedulerName
@@ -35,21 +36,47 @@ _NODE = Resource(65536, 64)
 _RUNNING = 2
 
 
-def experiment_setup(name: str, policy: str | None, seed: int | None, scheduler: SchedulerName = "fair") -> SimSetup:
+def served_experiment(name: str, scheduler: SchedulerName = "fair") -> LoadedExperiment:
+    """Load an experiment for one scheduler, whatever its file says. Raises InputError."""
+    experiment = load_experiment(name)
+    return replace(experiment, spec=experiment.spec.model_copy(update={"scheduler": scheduler}))
+
+
+def setup_of_loaded(experiment: LoadedExperiment, policy: str | None, seed: int | None) -> SimSetup:
     """An experiment's cluster, queues and jobs, with a policy in the scheduler (None: the scheduler's own).
 
     Raises CallError for a policy from outside: a controller is what the served cluster is there for.
     """
-    experiment = load_experiment(name)
-    experiment = replace(experiment, spec=experiment.spec.model_copy(update={"scheduler": scheduler}))
     seeds = [seed] if seed is not None else [1]
-    (variant,) = variants_of(experiment, policies=[policy or scheduler], seeds=seeds)[:1]
+    (variant,) = variants_of(experiment, policies=[policy or experiment.spec.scheduler], seeds=seeds)[:1]
     if variant.mode == "outside":
         raise CallError(
             f"{policy} acts from outside", where="--policy", hint="leave it out and run the controller beside it"
         )
     jobs, _ = jobs_of(experiment, variant.seed)
-    return setup_of(experiment, variant, jobs)
+    setup, file = setup_of(experiment, variant, jobs), experiment.scheduler_file
+    return setup if file is None else replace(setup, groups=file.groups)
+
+
+def experiment_setup(name: str, policy: str | None, seed: int | None, scheduler: SchedulerName = "fair") -> SimSetup:
+    """`setup_of_loaded` of an experiment by its name or file."""
+    return setup_of_loaded(served_experiment(name, scheduler), policy, seed)
+
+
+def setup_on_file(file: SchedulerFile, apps: int, seed: int = 1) -> SimSetup:
+    """The synthetic load of `synthetic_setup` on the leaves of a scheduler's file, in turn."""
+    setup = synthetic_setup(1, apps, seed, file.scheduler)
+    leaves = file.leaves
+    jobs = [replace(job, queue=leaves[number % len(leaves)]) for number, job in enumerate(setup.jobs)]
+    return replace(
+        setup,
+        allocations=file.allocations,
+        jobs=jobs,
+        entitlements=file.weights(),
+        capacity=file.capacity,
+        capacity_complete=file.scheduler == "capacity",
+        groups=file.groups,
+    )
 
 
 def synthetic_setup(queues: int, apps: int, seed: int = 1, scheduler: SchedulerName = "fair") -> SimSetup:

@@ -24,20 +24,21 @@ def setup_of(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobS
     """What the simulator is given for one variant."""
     from harness.sim.setup import Delays, MapReduceMaster, SimSetup
 
-    spec = experiment.spec
+    spec, file = experiment.spec, experiment.scheduler_file
     return SimSetup(
         nodes=nodes_of(spec),
-        allocations=allocation_file(spec),
+        allocations=allocation_file(spec) if file is None else file.allocations,
         jobs=jobs,
         entitlements=dict(experiment.weights),
-        queue_orders=queue_orders(spec),
+        queue_orders=queue_orders(spec) if file is None else {},
         policy=make_policy(variant.policy, variant.settings),
         mode=variant.mode,
         period_s=variant.period_s,
         actuation_delay_s=spec.actuation.delay_s,
         poll_s=spec.actuation.poll_s or (POLL_S if variant.poll else 0.0),
         scheduler=variant.scheduler,
-        capacity=texts(spec.capacity),
+        capacity=texts(spec.capacity) if file is None else file.capacity,
+        capacity_complete=file is not None,
         max_ratio=spec.actuation.max_ratio,
         task_lengths=spec.actuation.task_lengths,
         conf=texts(spec.conf),

@@ -395,4 +395,7 @@ def with_weights(experiment: LoadedExperiment, weights: Mapping[str, float]) -> 
         return found
 
     spec = experiment.spec.model_copy(update={"queues": walk(experiment.spec.queues, ROOT)})
-    return replace(experiment, spec=spec, weights=entitlements)
+    file = experiment.scheduler_file
+    if file is not None:
+        file = file.with_weights(weights, experiment.capacity)
+    return replace(experiment, spec=spec, weights=entitlements, scheduler_file=file)

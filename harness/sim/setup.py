@@ -90,6 +90,7 @@ class SimSetup:
     scheduler, capacity
         Which of Hadoop's schedulers decides. ``capacity``: settings of the Capacity Scheduler (without their prefix),
         beside or instead of those made from ``allocations`` (harness.sim.capacity.tree); its queues are those of there.
+        With ``capacity_complete`` they are the whole configuration, and nothing is made from ``allocations``.
     policy, mode
         ``inside``: the plan's order is evaluated in the scheduler at each allocation. ``outside``: the stock Fair
         Scheduler allocates, and each ``period_s`` the control core writes the plan's attributes, which take effect
@@ -132,6 +133,9 @@ class SimSetup:
     asked_phase_s: float = 0.0
     scheduler: SchedulerName = "fair"
     capacity: Mapping[str, str] = field(default_factory=dict)
+    capacity_complete: bool = False
+    #: User -> groups, the primary one first: a served cluster's placement rules look at them.
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     max_ratio: float | None = None
     task_lengths: Literal["work", "containers"] = "work"
     conf: Mapping[str, str] = field(default_factory=dict)

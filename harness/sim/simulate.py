@@ -137,7 +137,9 @@ class Simulation:
                 where="scheduler: capacity",
                 hint="leave them out",
             )
-        settings = {**capacity_settings(self.allocations, self.setup.nodes), **self.setup.capacity}
+        settings = dict(self.setup.capacity)
+        if not self.setup.capacity_complete:
+            settings = {**capacity_settings(self.allocations, self.setup.nodes), **settings}
         made = CapacityScheduler(conf, settings, self.setup.nodes)
         if set(made.queue_slots) != {queue.path for queue in self.tree}:
             raise InputError("its queues are not the experiment's", where="capacity", hint="name the same queues")

@@ -35,10 +35,14 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The full path of the queue of an application; None: the ResourceManager rejects it, and ``why``."""
+    """The full path of the queue of an application; None: the ResourceManager rejects it, and ``why``.
+
+    ``asked``: the queue that it came to and that is no leaf; "" where the rules themselves reject it.
+    """
 
     queue: str | None
     why: str = ""
+    asked: str = ""
 
 
 class Placing(Protocol):
@@ -68,7 +72,7 @@ class FairPlacing:
 
     @property
     def rules(self) -> tuple[PlacementRule, ...]:
-        """The file's rules, or those that Hadoop makes of yarn-site.xml (``QueuePlacementPolicy.fromConfiguration``)."""
+        """The file's rules, or those of yarn-site.xml (``QueuePlacementPolicy.fromConfiguration``)."""
         file: AllocationFile = self.manager.allocations
         if file.placement_rules is not None:
             return file.placement_rules
@@ -93,7 +97,7 @@ class FairPlacing:
         if self.manager.kind(path) is None and any(not one or one != trim_queue_name(one) for one in path.split(".")):
             return Placement(None, f"illegal queue name {path!r}")
         leaf = self.manager.leaf(path)
-        return Placement(leaf) if leaf is not None else Placement(None, f"{path} is not a leaf queue")
+        return Placement(leaf) if leaf is not None else Placement(None, f"{path} is not a leaf queue", path)
 
     def _by(self, rule: PlacementRule, given: Submission) -> str | None:
         """The queue that one rule names; None: the next rule is asked."""
@@ -277,23 +281,23 @@ class CapacityPlacing:
         found = self._names.path(path)
         if found is not None:
             if self._kinds[found] != "leaf":
-                return Placement(None, f"{found} is not a leaf queue")
+                return Placement(None, f"{found} is not a leaf queue", path)
             return Placement(found)
         if self._names.ambiguous(path):
-            return Placement(None, f"several queues are called {path}")
+            return Placement(None, f"several queues are called {path}", path)
         parts = path.split(".")
         if len(parts) < 2 or not all(parts):
-            return Placement(None, f"there is no queue {path}")
+            return Placement(None, f"there is no queue {path}", path)
         top = self._names.path(parts[0])
         whole = path if top is None else ".".join([top, *parts[1:]])
         above = whole.rpartition(".")[0]
         missing = [] if self._kinds.get(above) == "creating-v1" else self._missing_parents(whole)
         if missing is None:
-            return Placement(None, f"there is no queue {path}, and nothing makes it")
+            return Placement(None, f"there is no queue {path}, and nothing makes it", path)
         for new in (*missing, whole):
             parent = new.rpartition(".")[0]
             if self._kinds[parent] == "creating" and not self._takes_weights(parent):
-                return Placement(None, f"{parent} makes no queues: those below it have no weights")
+                return Placement(None, f"{parent} makes no queues: those below it have no weights", path)
             self._kinds[new] = "leaf" if new == whole else "creating"
             self._children.setdefault(parent, []).append(new)
             self.created.append(new)
@@ -301,7 +305,7 @@ class CapacityPlacing:
         return Placement(whole)
 
     def _missing_parents(self, path: str) -> list[str] | None:
-        """Return the parents that are made with a queue, the uppermost first (``determineMissingParents``); None: no."""
+        """Return the parents that a queue is made with, uppermost first (``determineMissingParents``)."""
         missing: list[str] = []
         made, distance = set(self.created), 1
         above = path.rpartition(".")[0]

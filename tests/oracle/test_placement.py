@@ -40,7 +40,11 @@ _RULES = ["specified", "user", "primaryGroup", "secondaryGroupExistingQueue", "n
 
 def applications(rng: Random) -> list[dict[str, str]]:
     return [
-        {"queue": rng.choice(_QUEUES), "user": rng.choice(list(GROUPS)), "name": rng.choice(["job", "a", "x", "nosuch"])}
+        {
+            "queue": rng.choice(_QUEUES),
+            "user": rng.choice(list(GROUPS)),
+            "name": rng.choice(["job", "a", "x", "nosuch"]),
+        }
         for _ in range(APPS)
     ]
 

@@ -32,8 +32,11 @@ UNCOVERED: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (r"schedule-asynchronously\.enable", ("false",), "asynchronous scheduling"),
     (r"lazy-preemption-enabled", ("false",), "lazy preemption"),
     (r"legacy-queue-mode\.enabled", ("true",), "the new queue mode"),
+    (r"root(\..+)?\.(maximum|default)-application-lifetime", ("", "0", "-1"), "lifetimes of applications"),
 )
 _CALCULATORS = {"DefaultResourceCalculator": False, "DominantResourceCalculator": True}
+#: Orders of parents and of leaves.
+_POLICIES = (("utilization", "priority-utilization"), ("fifo", "fair"))
 _PARALLEL = "max-parallel-apps"
 _OF_USER = re.compile(rf"user\.(.+)\.{_PARALLEL}")
 #: The largest weight that Hadoop takes.
@@ -97,6 +100,45 @@ class CapacityConf:
             queue = todo.pop(0)
             yield queue
             todo += queue.children
+
+
+@dataclass(frozen=True, slots=True)
+class Uncovered:
+    """A property that the simulator does not cover. ``key``: without the prefix; ``instead``: its value without it."""
+
+    key: str
+    value: str
+    what: str
+    instead: str | None = None
+
+
+def uncovered(settings: Mapping[str, str]) -> list[Uncovered]:
+    """All properties (without their prefix) that the simulator does not cover, in their order.
+
+    With each of them left out, or set to ``instead``, it covers the configuration, which Hadoop need not take then.
+    """
+    found = []
+    for key, value in settings.items():
+        text = value.strip()
+        what, instead = "", None
+        for pattern, harmless, name in UNCOVERED:
+            if text.lower() not in harmless and re.fullmatch(pattern, key):
+                what = name
+                break
+        if not what and key == "resource-calculator" and text and text.rpartition(".")[2] not in _CALCULATORS:
+            what = "another resource calculator"
+        elif not what and key.startswith("root.") and key.endswith(".ordering-policy"):
+            path = key.removesuffix(".ordering-policy")
+            parent = path == "root" or any(name.strip() for name in settings.get(f"{path}.queues", "").split(","))
+            if text not in _POLICIES[0 if parent else 1]:
+                what = f"ordering policy {text}"
+        elif not what and re.fullmatch(r"root(\..+)?\.(maximum-)?capacity", key) and _ABSOLUTE.search(value):
+            parts = value[1:-1].split(",")
+            if len(own := [part for part in parts if "/" not in part.partition("=")[0]]) < len(parts):
+                what, instead = "other resources than memory and vcores", f"[{','.join(own)}]"
+        if what:
+            found.append(Uncovered(key, value, what, instead))
+    return found
 
 
 def properties(document: Any) -> dict[str, str | None]:
@@ -206,7 +248,7 @@ class _Reader:
         q.priority = self.whole(f"{path}.priority", 0)
         policy = self.settings.get(f"{path}.ordering-policy", above.policy if above and names else None)
         q.policy = policy.strip() if policy is not None else None
-        known = ("utilization", "priority-utilization") if names or above is None else ("fifo", "fair")
+        known = _POLICIES[0] if names or above is None else _POLICIES[1]
         if q.policy is not None and q.policy not in known:
             raise self.wrong(f"{path}.ordering-policy", f"{q.policy!r} is not covered", f"write {' or '.join(known)}")
         q.sized = self.flag(f"{path}.ordering-policy.fair.enable-size-based-weight", False)
@@ -353,10 +395,11 @@ def read_conf(
     `cluster`: the nodes' memory (MB) and vcores, by which dominant shares are compared. `largest`: the scheduler's
     largest container, which no queue's may exceed.
     """
-    for key, value in settings.items():
-        for pattern, harmless, what in UNCOVERED:
-            if value.strip().lower() not in harmless and re.fullmatch(pattern, key):
-                raise InputError(f"{what}: not covered by the simulator", where=PREFIX + key, hint="remove it")
+    if left := uncovered(settings):
+        listed = "; ".join(f"{PREFIX}{one.key} ({one.what})" for one in left[1:])
+        more = f"; nor are {listed}" if listed else ""
+        hint = "remove it" if not listed else "remove them"
+        raise InputError(f"{left[0].what}: not covered by the simulator{more}", where=PREFIX + left[0].key, hint=hint)
     if not settings.get("root.queues"):
         raise InputError("no queues below root", where=f"{PREFIX}root.queues", hint="name at least one")
     given = settings.get("resource-calculator", "").strip() or "DefaultResourceCalculator"

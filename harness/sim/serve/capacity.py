@@ -20,6 +20,8 @@ from harness.sim.serve.seam import Answer, JavaError, Room, Running
 from harness.sim.serve.values import Document, resource
 from harness.yarn import rpc
 from harness.yarn.capacity.properties import parse_configuration
+from harness.yarn.capacity.settings import Settings
+from harness.yarn.placement import CapacityPlacing, Placement, Submission
 
 STORE = "yarn.scheduler.configuration.store.class"
 _STATES = {st.RUNNING: "RUNNING", st.STOPPED: "STOPPED", st.DRAINING: "DRAINING"}
@@ -40,16 +42,16 @@ class CapacityRoom(Room):
         #: All properties that are in force, with their prefix.
         self._values = {f"{PREFIX}{key}": value for key, value in sim.scheduler.settings.items()}
         self._version = 1
+        #: Made of the configuration in force, when the first application comes.
+        self._placing: CapacityPlacing | None = None
 
     # --- applications ---
 
-    def placed_in(self, name: str, user: str) -> str:
-        """As named: a leaf's path, or its own name where only one leaf has it."""
-        slot = self.sim.scheduler.leaf_index(name or "default")
-        if slot is None:
-            return name or "default"
-        path: str = self.sim.scheduler.queue_paths[slot]
-        return path
+    def placed_in(self, name: str, user: str, app: str = "") -> Placement:
+        """By the configuration's mapping rules, else as named: a leaf's path, or its own name where one leaf has it."""
+        if self._placing is None:
+            self._placing = CapacityPlacing(Settings({key: text for key, text in self._values.items() if text}))
+        return self._placing.place(Submission(name, user, self.groups.get(user, ()), app))
 
     def leaf(self, name: str) -> str | None:
         """Return the full path of a leaf queue, which is created if the scheduler creates queues.
@@ -59,8 +61,11 @@ class CapacityRoom(Room):
         slot = self.sim.scheduler.leaf_index(name)
         return None if slot is None else self.sim.scheduler.queue_paths[slot]
 
-    def no_leaf(self, path: str, identity: str) -> str:
+    def no_leaf(self, placed: Placement, identity: str, user: str) -> str:
         """Return Hadoop's message for a submission to a queue that is not a leaf."""
+        path = placed.asked
+        if not path:
+            return "Application submission have been rejected by a mapping rule. Please see the logs for details"
         if ensure_root_prefix(path) in self.sim.scheduler.children:
             return f"Application {identity} submitted by user to non-leaf queue : {path}"
         return f"Application {identity} submitted by user to unknown queue: {path}"
@@ -98,7 +103,7 @@ class CapacityRoom(Room):
             self.sim.scheduler.reconfigure(_settings(values), self.sim.now_ms)
         finally:
             self.sim.queues_changed()
-        self._values = values
+        self._values, self._placing = values, None
 
     def tidy(self) -> None:
         """Its queues stay."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.model.queues import JAVA_LONG_MAX, ensure_root_prefix
+from harness.model.queues import JAVA_LONG_MAX
 from harness.sim import world as w
 from harness.sim.fair.move import move_app
 from harness.sim.fair.state import NEED_ROOM
@@ -15,6 +15,7 @@ from harness.sim.serve.seam import Room
 from harness.sim.serve.values import Document, resource
 from harness.yarn import rpc
 from harness.yarn.fair.parse import parse_allocations
+from harness.yarn.placement import FairPlacing, Placement, Submission
 
 
 class FairRoom(Room):
@@ -28,20 +29,15 @@ class FairRoom(Room):
 
     # --- applications ---
 
-    def placed_in(self, name: str, user: str) -> str:
-        """Without rules in the file: as named, the user's, or default."""
+    def placed_in(self, name: str, user: str, app: str = "") -> Placement:
+        """By the file's rules, or by those that yarn-site.xml makes."""
         conf = self.sim.scheduler.conf
-        if name not in ("", "default", "root.default"):
-            path = ensure_root_prefix(name)
-            if path in self.sim.scheduler.queue_slots or conf.flag("yarn.scheduler.fair.allow-undeclared-pools", True):
-                return path
-            return "root.default"
-        of_user = f"root.{user.replace('.', '_dot_')}"
-        if conf.flag("yarn.scheduler.fair.user-as-default-queue", True) and (
-            of_user in self.sim.scheduler.queue_slots or conf.flag("yarn.scheduler.fair.allow-undeclared-pools", True)
-        ):
-            return of_user
-        return "root.default"
+        placing = FairPlacing(
+            self.sim.scheduler.manager,
+            allow_undeclared=conf.flag("yarn.scheduler.fair.allow-undeclared-pools", True),
+            user_as_default=conf.flag("yarn.scheduler.fair.user-as-default-queue", True),
+        )
+        return placing.place(Submission(name, user, self.groups.get(user, ()), app))
 
     def leaf(self, name: str) -> str | None:
         """The full path of a leaf, made if it is not there; None: it is a parent, or cannot be made."""
@@ -52,9 +48,11 @@ class FairRoom(Room):
         path: str = self.sim.scheduler.queue_paths[slot]
         return path
 
-    def no_leaf(self, path: str, identity: str) -> str:
-        """Return Hadoop's message for a submission to a queue that is not a leaf."""
-        return f"{path} is not a leaf queue"
+    def no_leaf(self, placed: Placement, identity: str, user: str) -> str:
+        """Return Hadoop's message for a submission that is placed in no leaf."""
+        if placed.asked:
+            return f"{placed.asked} is not a leaf queue"
+        return f"Reject application {identity} submitted by user {user} application rejected by placement rules."
 
     def refused(self, path: str, identity: str) -> str:
         """Return Hadoop's message for a submission that is refused."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from harness.sim.serve.values import Document
 from harness.sim.setup import SimSetup
+from harness.yarn.placement import Placement
 
 
 class Running(Protocol):
@@ -64,20 +65,22 @@ class Room(ABC):
 
     def __init__(self, sim: Running) -> None:
         self.sim = sim
+        #: User -> groups, for rules that look at them.
+        self.groups: Mapping[str, tuple[str, ...]] = sim.setup.groups
 
     # --- applications ---
 
     @abstractmethod
-    def placed_in(self, name: str, user: str) -> str:
-        """The full path that the RM's own placement gives to a submission."""
+    def placed_in(self, name: str, user: str, app: str = "") -> Placement:
+        """Where the RM's own placement rules place a submission (`app`: its name)."""
 
     @abstractmethod
     def leaf(self, name: str) -> str | None:
         """The full path of a leaf (made, where the scheduler makes queues); None: there is none."""
 
     @abstractmethod
-    def no_leaf(self, path: str, identity: str) -> str:
-        """Why an application for a path that is no leaf was refused."""
+    def no_leaf(self, placed: Placement, identity: str, user: str) -> str:
+        """Why an application that has no leaf was refused, in Hadoop's words."""
 
     @abstractmethod
     def refused(self, path: str, identity: str) -> str:

@@ -259,12 +259,14 @@ class LiveSimulation(Simulation):
         Raises InputError for what no node can hold.
         """
         self._reserved.discard(number)
-        path = self.room.placed_in(job.queue, job.user)
-        leaf = self.room.leaf(path)
+        placed = self.room.placed_in(job.queue, job.user, job.name)
+        leaf = None if placed.queue is None else self.room.leaf(placed.queue)
         if leaf is None:
-            app = Application(number, job.name, job.user, path, "YARN", self.now_ms, state="FAILED")
+            app = Application(
+                number, job.name, job.user, placed.asked or job.queue, "YARN", self.now_ms, state="FAILED"
+            )
             app.finished_ms = self.now_ms
-            app.diagnostics = self.room.no_leaf(path, self.name_of(app))
+            app.diagnostics = self.room.no_leaf(placed, self.name_of(app), job.user)
             change(app)
             self.submitted += 1
             self.applications[number] = app

@@ -117,7 +117,7 @@ class QueueManager:
         return None if node is None else "leaf" if node.leaf else "parent"
 
     def configured(self, path: str) -> bool:
-        """Whether there is a queue of this full path that an allocation file names (FSPlacementRule.configuredQueue)."""
+        """Whether an allocation file names the queue of this full path (FSPlacementRule.configuredQueue)."""
         node = self._nodes.get(path)
         return node is not None and not node.dynamic
 
