@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.base.errors import CallError
 from harness.base.outputs import write_output
 from harness.cli.output import OutputFile, json_option, print_json, say, scheduler_option
 
 if TYPE_CHECKING:
+    from harness.base.documents import YamlDocument
     from harness.model.queues import AllocationFile
 
 
@@ -21,13 +23,15 @@ if TYPE_CHECKING:
     "file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="The other way: the queue tree of an allocation file.",
+    help="The other way: the queue tree of an allocation file or a capacity-scheduler.xml.",
 )
 @click.option("-o", "--output", type=OutputFile(), help="Write there instead of to standard output.")
 @scheduler_option
 @json_option
 def render(queues: Path | None, file: Path | None, output: Path | None, scheduler: str, as_json: bool) -> None:
     """The scheduler's file for a queue tree in YAML (docs/reference/allocation-file.md): allocations, or capacities.
+
+    A tree with `scheduler: capacity` has the Capacity Scheduler's own settings, and is rendered as such.
 
     It refuses what the ResourceManager would accept and get wrong. It reads its own file back before it prints it.
     """
@@ -39,17 +43,27 @@ def render(queues: Path | None, file: Path | None, output: Path | None, schedule
     assert queues is not None
     from harness.base.documents import read_yaml
     from harness.base.errors import YarnfairError
+    from harness.yarn.capacity.tree import is_capacity_tree
     from harness.yarn.capacity.validate import validate_properties
     from harness.yarn.fair.render import render_allocations
     from harness.yarn.fair.tree import read_tree
     from harness.yarn.fair.validate import validate_allocations
 
     document = read_yaml(queues)
-    made = read_tree(document.data, document.where)
-    try:
-        text = render_allocations(made) if scheduler == "fair" else _capacities(made)
-    except YarnfairError as error:
-        raise type(error)(error.what, where=error.where or str(queues), hint=error.hint) from error
+    if is_capacity_tree(document.data):
+        given = click.get_current_context().get_parameter_source("scheduler")
+        if scheduler == "fair" and given is not click.core.ParameterSource.DEFAULT:
+            raise CallError(
+                "the tree says scheduler: capacity", where="--scheduler fair", hint="give one in the Fair one's terms"
+            )
+        scheduler, names, text = "capacity", *_properties(document)
+    else:
+        made = read_tree(document.data, document.where)
+        names = sorted({*made.configured_leaves, *made.configured_parents})
+        try:
+            text = render_allocations(made) if scheduler == "fair" else _capacities(made)
+        except YarnfairError as error:
+            raise type(error)(error.what, where=error.where or str(queues), hint=error.hint) from error
     check = validate_allocations if scheduler == "fair" else validate_properties
     verdict = check(text, source="the rendered file")
     if verdict.errors:
@@ -65,17 +79,15 @@ def render(queues: Path | None, file: Path | None, output: Path | None, schedule
         # The RM, another user, reads it: a file that is replaced keeps its mode.
         write_output(output, text, sync=True, hint="give a path that can be written")
     if as_json:
-        names = sorted({*made.configured_leaves, *made.configured_parents})
         print_json({"file": str(output) if output else None, "queues": names, "xml": text})
     elif output is None:
         click.echo(text, nl=False)
 
 
 def _render_tree(file: Path, output: Path | None, as_json: bool) -> None:
-    """The queue tree of a published allocation file, as YAML. It is read again and compared before it is printed."""
+    """The queue tree of a published file, as YAML. It is read again and compared before it is printed."""
     import yaml
 
-    from harness.base.errors import InputError
     from harness.base.files import reading
     from harness.yarn.capacity.validate import is_configuration
     from harness.yarn.fair.parse import parse_allocations
@@ -84,9 +96,9 @@ def _render_tree(file: Path, output: Path | None, as_json: bool) -> None:
     with reading(file):
         data = file.read_bytes()
     if is_configuration(data):
-        hint = "give an allocation file of the Fair Scheduler: a queue tree says nothing else"
-        raise InputError("a Capacity Scheduler's file", where=str(file), hint=hint)
-    tree = tree_of(parse_allocations(data, source=str(file)), source=str(file))
+        tree = _tree_of_capacities(data, str(file))
+    else:
+        tree = tree_of(parse_allocations(data, source=str(file)), source=str(file))
     text = yaml.safe_dump(tree, sort_keys=False, allow_unicode=True, width=110)
     if output is not None:
         write_output(output, text, hint="give a path that can be written")
@@ -94,6 +106,35 @@ def _render_tree(file: Path, output: Path | None, as_json: bool) -> None:
         print_json({"file": str(output) if output else None, "tree": tree})
     elif output is None:
         click.echo(text, nl=False)
+
+
+def _tree_of_capacities(data: bytes, source: str) -> dict[str, Any]:
+    """The queue tree of a capacity-scheduler.xml; what `validate` finds wrong in it is warned of."""
+    from harness.yarn.capacity.properties import parse_configuration
+    from harness.yarn.capacity.tree import capacity_tree_of
+    from harness.yarn.capacity.validate import validate_properties
+
+    tree = capacity_tree_of(parse_configuration(data, source=source).values, source=source)
+    for error in validate_properties(data, source=source).errors:
+        say(f"warning: {error.text(source)}")
+    return tree
+
+
+def _properties(document: YamlDocument) -> tuple[list[str], str]:
+    """The queues of a tree in the Capacity Scheduler's terms, and its file."""
+    from harness.yarn.capacity.convert import render_configuration
+    from harness.yarn.capacity.properties import PREFIX
+    from harness.yarn.capacity.tree import read_capacity_tree
+
+    values = read_capacity_tree(document.data, document.where)
+    names = sorted(
+        f"{path}.{name}"
+        for key, text in values.items()
+        if key.startswith(f"{PREFIX}root.") and key.endswith(".queues")
+        for path in [key.removeprefix(PREFIX).removesuffix(".queues")]
+        for name in text.split(",")
+    )
+    return names, render_configuration(values)
 
 
 def _capacities(file: AllocationFile) -> str:

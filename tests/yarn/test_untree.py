@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
+from harness.base.documents import read_yaml
 from harness.base.errors import InputError
 from harness.cli import main
+from harness.experiments.resolve import allocation_file, experiment_path, load_experiment
+from harness.model.brought import names
+from harness.model.queues import QueueSettings
+from harness.model.resources import Resource
+from harness.yarn.capacity.convert import convert_allocations, render_properties
+from harness.yarn.capacity.properties import parse_configuration
+from harness.yarn.capacity.tree import capacity_tree_of, read_capacity_tree
 from harness.yarn.fair.manager import queue_tree
 from harness.yarn.fair.parse import parse_allocations
-from harness.yarn.fair.render import render_allocations
+from harness.yarn.fair.render import in_float32, render_allocations
 from harness.yarn.fair.tree import read_tree
 from harness.yarn.fair.untree import tree_of
 
@@ -95,8 +104,27 @@ def test_render_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         {q.path: q for q in queue_tree(parse_allocations(one))} for one in (WITHOUT, capsys.readouterr().out)
     )
     assert after == before
-    (tmp_path / "capacity.xml").write_text("<configuration></configuration>")
-    with pytest.raises(SystemExit) as stop:
-        main(["render", "--from", str(tmp_path / "capacity.xml")])
-    assert stop.value.code
-    assert "a Capacity Scheduler's file" in capsys.readouterr().err
+
+
+def test_the_files_of_all_experiments_go_through_a_tree_and_back() -> None:
+    """As allocation files, and as the Capacity Scheduler's files that they convert to."""
+    done = 0
+    for name in names("experiments"):
+        document = read_yaml(experiment_path(name))
+        if document.data.get("kind") is not None:
+            continue
+        allocations = allocation_file(load_experiment(name, document).spec)
+        root = QueueSettings(
+            "root",
+            min_share_preemption_timeout_ms=allocations.default_min_share_preemption_timeout_ms,
+            fair_share_preemption_timeout_ms=allocations.default_fair_share_preemption_timeout_ms,
+            fair_share_preemption_threshold=allocations.default_fair_share_preemption_threshold,
+        )
+        settings = {"root": root, **allocations.settings}
+        round_trip(render_allocations(in_float32(replace(allocations, settings=settings))))
+        text = render_properties(convert_allocations(allocations, cluster=Resource(1 << 20, 1024)).properties)
+        values = parse_configuration(text.encode(), source=name).values
+        tree = yaml.safe_load(yaml.safe_dump(capacity_tree_of(values, source=name), sort_keys=False))
+        assert read_capacity_tree(tree, str) == dict(values)
+        done += 1
+    assert done >= 20

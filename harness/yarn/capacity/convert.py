@@ -430,7 +430,12 @@ def _preemption(queue: Queue) -> tuple[int, int, float]:
 
 def render_properties(properties: Mapping[str, str]) -> str:
     """Render ``capacity-scheduler.xml`` with these properties, whose names lack the prefix."""
+    full = {name if name.startswith("yarn.") else PREFIX + name: value for name, value in properties.items()}
+    return render_configuration(full)
+
+
+def render_configuration(values: Mapping[str, str]) -> str:
+    """Render ``capacity-scheduler.xml`` with these properties, by their full names."""
     from harness.model.data import templates
 
-    full = {name if name.startswith("yarn.") else PREFIX + name: value for name, value in properties.items()}
-    return templates(keep_trailing_newline=True).get_template("capacity-scheduler.xml.j2").render(properties=full)
+    return templates(keep_trailing_newline=True).get_template("capacity-scheduler.xml.j2").render(properties=values)
