@@ -786,6 +786,13 @@ _ALL = (
         "Applications that name no queue go to root.default, which takes none.",
         "Write RUNNING, or map applications elsewhere.",
     ),
+    Rule(
+        "YF317",
+        _W,
+        "a largest container of nothing",
+        "A request above the queue's maximum-allocation-* is refused, an ApplicationMaster's first.",
+        "Write the largest container, or leave it to yarn.scheduler.maximum-allocation-*.",
+    ),
     # ---- Fair Scheduler: refused
     Rule(
         "YF401",

@@ -153,7 +153,8 @@ class _Traps:
         loader = self.loader
         everywhere = loader.number("global-queue-max-application", -1) or -1
         most = loader.number("maximum-applications", 10_000)
-        if everywhere > 0 or most is None or not loader.legacy:
+        # A limit of less than 1 for the whole cluster is a mistake of its own.
+        if everywhere > 0 or most is None or most < 1 or not loader.legacy:
             return
         found: list[tuple[Node, float]] = []
         for node in self.nodes:
@@ -290,6 +291,12 @@ class _Traps:
                 self.report(f"{node.path}.queues", node.path, "YF312", what, "make them sum to 100 if that is meant")
 
     def largest_containers(self) -> None:
+        for node in self.nodes:
+            for ending in _DEFAULT_MAX:
+                key = f"{node.path}.maximum-allocation-{ending}"
+                if self.loader.settings.raw(key) is not None and self.loader.number(key, -1, queue=node.path) == 0:
+                    what = f"maximum-allocation-{ending} 0: every container is larger, so every submission is rejected"
+                    self.report(key, node.path, "YF317", what, "write the largest container, or remove it")
         if self.loader.site_known:
             return
         for node in self.nodes:

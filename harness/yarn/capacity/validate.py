@@ -41,6 +41,17 @@ _CLASSES = ("resource-calculator", "ordering-policy", "auto-create-child-queue.m
 _MOST_TRIALS = 20
 
 
+def _without_misspelt_prefix(name: str) -> str:
+    """What follows the prefix of a property, where that is left out or misspelt; "" where it is another's."""
+    if name.startswith(f"{ROOT}."):
+        return name
+    parts = name.split(".")
+    prefix = ".".join(parts[:3])
+    if len(parts) > 3 and nearest(f"{prefix}.", [PREFIX]) and not prefix.endswith((".fair", ".maximum-allocation")):
+        return ".".join(parts[3:])
+    return ""
+
+
 def is_configuration(data: bytes) -> bool:
     """Whether this is a Hadoop configuration file rather than an allocation file: by its outermost element."""
     found = re.search(
@@ -176,6 +187,8 @@ class _Check(Check):
             return
         if not name.startswith(PREFIX) and name not in known.ELSEWHERE:
             close = nearest(name, known.ELSEWHERE) if name.startswith("yarn.resourcemanager.monitor.capacity.") else ""
+            if not close and (rest := _without_misspelt_prefix(name)):
+                close = f"{PREFIX}{rest}"
             if close:
                 spot.report("YF201", f"{name[:100]} is not a setting, it is ignored", f"write {close}")
             else:

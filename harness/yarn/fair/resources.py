@@ -42,7 +42,7 @@ def parse_resources(text: str, *, missing: int = JAVA_LONG_MAX, extra_types: Col
     if "=" in text:
         return _new_style(text, missing, extra_types)
     if "%" in text:
-        return _percentages(text.lower())
+        return _percentages(text)
     return _old_style(text)
 
 
@@ -101,14 +101,14 @@ def _new_style(text: str, missing: int, extra_types: Collection[str]) -> Resourc
 
 
 def _percentages(text: str) -> ResourceLimit:
-    parts = split(text, ",")
+    parts = split(text.lower(), ",")
     if len(parts) == 1:
         fraction = _fraction(trim(parts[0]), "")
         return ResourceLimit(None, fraction, fraction)
     return ResourceLimit(
         None,
-        _fraction(_first_with(parts, "memory"), "memory"),
-        _fraction(_first_with(parts, "cpu"), "cpu"),
+        _fraction(_first_with(parts, "memory", text), "memory"),
+        _fraction(_first_with(parts, "cpu", text), "cpu"),
     )
 
 
@@ -120,20 +120,20 @@ def _old_style(text: str) -> ResourceLimit:
         parts = _WITH_SPACES.findall(lower)
         if len(parts) != 2:
             raise ValueError(f"{text!r} is not of the form 'X mb, Y vcores'")
-    memory_mb = _amount(parts, "mb")
+    memory_mb = _amount(parts, "mb", text)
     if memory_mb < 0:
         raise ValueError(f"{text!r}: memory must not be negative")
-    vcores = _amount(parts, "vcores")
+    vcores = _amount(parts, "vcores", text)
     if vcores < 0:
         raise ValueError(f"{text!r}: vcores must not be negative")
     return ResourceLimit(Resource(memory_mb, vcores))
 
 
-def _first_with(parts: list[str], word: str) -> str:
+def _first_with(parts: list[str], word: str, text: str) -> str:
     for part in parts:
         if word in part:
             return trim(part)
-    raise ValueError(f"{', '.join(parts)!r} does not say how much {word}")
+    raise ValueError(f"{text!r} does not say how much {word}")
 
 
 def _fraction(text: str, word: str) -> float:
@@ -146,9 +146,9 @@ def _fraction(text: str, word: str) -> float:
     return fraction
 
 
-def _amount(parts: list[str], word: str) -> int:
-    part = _first_with(parts, word)
+def _amount(parts: list[str], word: str, text: str) -> int:
+    part = _first_with(parts, word, text)
     match = re.match(_VALUE + re.escape(word), part)
     if not match:
-        raise ValueError(f"{part!r} is not an amount of {word}")
+        raise ValueError(f"{text!r} has no amount of {word}")
     return parse_int(match[1])

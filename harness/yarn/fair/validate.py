@@ -237,7 +237,7 @@ class _Check(Check):
                 continue
             inner.once(seen, item.tag)
             if (text := inner.text()) is not None:
-                inner.apps(text)
+                inner.apps(text, name)
         if not seen:
             spot.report("YF513", f"user {name!r} has no limit", "write <maxRunningApps>, or remove it")
 

@@ -37,6 +37,8 @@ from harness.yarn.findings import Finding, Fix, Verdict
 
 _NUMBER = r"[0-9]+(?:\.[0-9]*)?"
 #: The notations of a resource that mean what they say; anything else that Hadoop takes has a part that it drops.
+#: Units that neither notation of Hadoop has.
+_LARGE_UNITS = re.compile(r"(?<![\w.])([0-9]+(?:\.[0-9]+)?)\s*([gt])i?b?(?![a-z])", re.IGNORECASE)
 _CLEAR_RESOURCES = [
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -183,14 +185,15 @@ class Spot:
                 "scale the weights of the siblings",
             )
 
-    def apps(self, text: str) -> None:
-        """Check a limit of running applications."""
+    def apps(self, text: str, user: str = "") -> None:
+        """Check a limit of running applications, of a queue or of a user."""
+        whose = f" of user {user}" if user else ""
         value = self.number(text, parse_int)
         if value is not None and value < 0:
             self.report("YF510", f"<{self.element.tag}> is negative: no application ever runs", "write 0 or more")
         elif value == 0:
             self.report(
-                "YF611", f"<{self.element.tag}> is 0: no application ever runs", "raise it if that is not meant"
+                "YF611", f"<{self.element.tag}> is 0: no application{whose} ever runs", "raise it if that is not meant"
             )
 
     def am_share(self, text: str) -> None:
@@ -257,7 +260,9 @@ class Spot:
         try:
             limit = parse_resources(text, missing=kind.missing, extra_types=types)
         except ValueError as error:
-            self.report("YF401", f"<{tag}>: {error}", "write '4096 mb, 4 vcores'" + (" or '50%'" if percent else ""))
+            plain = _in_megabytes(text)
+            usual = "write '4096 mb, 4 vcores'" + (" or '50%'" if percent else "")
+            self.report("YF401", f"<{tag}>: {error}", f"write '{plain}'" if plain else usual)
             return None
         if limit.absolute is None:
             if not percent:
@@ -290,6 +295,22 @@ class Spot:
 
 def _hours(seconds: int) -> str:
     return f"{seconds / 3600:.0f} hours" if seconds < 72 * 3600 else f"{seconds / 86_400:.0f} days"
+
+
+def _in_megabytes(text: str) -> str | None:
+    """The text with amounts in gigabytes or terabytes in megabytes; None where that is no resource either."""
+    old = "=" not in text
+
+    def amount(found: re.Match[str]) -> str:
+        number = float(found[1]) * (1024 if found[2].lower() == "g" else 1024**2)
+        return f"{number:.0f}" + (" mb" if old else "")
+
+    plain = _LARGE_UNITS.sub(amount, text)
+    try:
+        parse_resources(plain)
+    except ValueError:
+        return None
+    return plain
 
 
 def _meant(text: str) -> str:
