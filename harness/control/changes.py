@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from harness.policies.base import Policy
@@ -76,12 +76,21 @@ def summed(of_leaves: Mapping[str, float]) -> dict[str, float]:
     return found
 
 
-def debts(counted: Mapping[str, float], queues: Mapping[str, Entitled], *, flat: bool) -> dict[str, float]:
+def debts(
+    counted: Mapping[str, float],
+    queues: Mapping[str, Entitled],
+    *,
+    flat: bool,
+    newcomers: Collection[str] = (),
+) -> dict[str, float]:
     """Return the debt that each queue is owed (negative: it owes), in the unit of ``counted``.
+
+    ``newcomers``: leaves that have asked for nothing yet. They are owed nothing, and the others share without them.
 
     ``counted``: leaf -> accumulated resources. The debt is the queue's entitled share of all accumulated resources,
     less its own. ``flat``: leaves are entitled by their own weights, regardless of the tree.
     """
+    queues = {path: queue for path, queue in queues.items() if path not in newcomers}
     own = summed({queue: used for queue, used in counted.items() if queue in queues and queues[queue].leaf})
     share = shares({path: queues[path] for path in own if path in queues}, flat=flat)
     everything = own.get("root", 0.0)
@@ -130,14 +139,17 @@ def changes(
     queues: Mapping[str, Entitled],
     reasons: Mapping[str, str],
     policy: Policy,
+    newcomers: Collection[str] = (),
 ) -> list[Change]:
     """Return every queue that a decision gives a weight, with the cause that the policy and its accounts give."""
     was, will = parts(before), parts(after)
-    owed = debts(counted, queues, flat=policy.dues_are_flat()) if policy.gives_back else {}
+    owed = debts(counted, queues, flat=policy.dues_are_flat(), newcomers=newcomers) if policy.gives_back else {}
     settings = policy.ledger_settings()
     unit = settings.resource if settings is not None else "memory"
     whole = sum(counted.values())
     due = parts({queue: queues[queue].weight for queue in will if queue in queues})
+    # Whether anybody below the same parent who is owed asks for more.
+    claimed = {queue.rpartition(".")[0] for queue, debt in owed.items() if debt > 0 and queues[queue].asks}
     found = []
     for queue, part in will.items():
         why = reasons.get(queue, "")
@@ -145,15 +157,17 @@ def changes(
         if not why:
             why = debt_words(debt, whole, unit)
             if why and Change(queue, was.get(queue), part, "").moved and queue in due:
-                why += _against(debt, was.get(queue), part, due[queue], asks=queues[queue].asks)
+                asks, unclaimed = queues[queue].asks, queue.rpartition(".")[0] not in claimed
+                why += _against(debt, was.get(queue), part, due[queue], asks=asks, unclaimed=unclaimed)
         found.append(Change(queue, was.get(queue), part, why))
     return found
 
 
-def _against(debt: float, before: float | None, after: float, due: float, *, asks: bool) -> str:
+def _against(debt: float, before: float | None, after: float, due: float, *, asks: bool, unclaimed: bool) -> str:
     """Explain why a queue's part moves against its debt.
 
-    Parts are of the siblings' total weight. Returns '' if the part moves with the debt.
+    Parts are of the siblings' total weight. ``unclaimed``: no sibling that is owed asks for more. Returns '' if the
+    part moves with the debt.
     """
     if before is None or (after > before) == (debt > 0):
         return ""
@@ -161,4 +175,8 @@ def _against(debt: float, before: float | None, after: float, due: float, *, ask
         if not asks:
             return " (asks for no more now)"
         return " (gets it back more slowly)" if after > due + SAME else " (gets nothing back now)"
-    return " (gives it back more slowly)" if after < due - SAME else " (gives nothing back now)"
+    if after < due - SAME:
+        return " (gives it back more slowly)"
+    if unclaimed:
+        return " (takes what nobody who is owed asks for)"
+    return " (gives nothing back now)" if after <= due + SAME else " (is above its part all the same)"

@@ -234,7 +234,8 @@ class ControlCore:
     def _write(
         self, wanted: Attributes, now_s: float, counted: Mapping[str, float], reasons: Mapping[str, str]
     ) -> list[Action]:
-        record = Record(now_s, wanted, _changed(self.written, wanted), counted, reasons)
+        newcomers = self.ledger.newcomers() if self.ledger is not None else frozenset()
+        record = Record(now_s, wanted, _changed(self.written, wanted), counted, reasons, newcomers)
         self.written, self.last_write_s, self.actuating_since_s = wanted, now_s, now_s
         return [Write(wanted), Refresh(), record]
 

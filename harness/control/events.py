@@ -106,13 +106,17 @@ class RaiseAlarm:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A decision with its reasons, for decisions.jsonl. ``changed``: queues that differ from the last write."""
+    """A decision with its reasons, for decisions.jsonl. ``changed``: queues that differ from the last write.
+
+    ``newcomers``: leaves that have asked for nothing yet since they joined the accounts; they are owed nothing.
+    """
 
     time_s: float
     attributes: Attributes
     changed: tuple[str, ...]
     counted: Mapping[str, float]
     reasons: Mapping[str, str]
+    newcomers: frozenset[str] = frozenset()
 
 
 Action = Observe | Write | Refresh | ReadBack | RaiseAlarm | Record

@@ -103,6 +103,8 @@ def _now(view: View, row: QueueRow) -> str:
 
 
 def _accounts(view: View, row: QueueRow) -> str | None:
+    if row.newcomer:
+        return "It is new and has asked for nothing yet: nothing is owed to it for the time before it asks."
     if row.accumulated is None or row.deficit is None:
         return None
     total = view.queues["root"].accumulated or 0.0 if "root" in view.queues else 0.0

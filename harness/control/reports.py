@@ -45,6 +45,11 @@ class TickReport:
     before: Mapping[str, float] = field(default_factory=dict)
     #: Whether the file was replaced.
     wrote: bool = False
+    #: What was written, queue -> share in the unit of the scheduler's configuration; and what messages call it.
+    written: Mapping[str, float] = field(default_factory=dict)
+    values_name: str = "weights"
+    #: Kinds of lasting alarms that are no affair of this controller any more: it does not write.
+    dropped: frozenset[str] = frozenset()
     #: Time from the decision until the RM showed it (None: not carried out, or not read back).
     effect_s: float | None = None
     alarms: tuple[Alarm, ...] = ()

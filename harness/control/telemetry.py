@@ -30,8 +30,8 @@ _OF_A_KIND = ("app",)
 #: Momentary figures in an alarm's text: a different figure does not make it a different alarm.
 _FIGURE = re.compile(r"\b\d[\d.,]*(?= (?:s\b|%|times\b))")
 _BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
-#: At most this many queues are named in one log line.
-_MOST_NAMED = 6
+#: At most this many queues are named in one log line; in JSON, and in the ledger, all are.
+_MOST_NAMED = 40
 
 
 class Log:
@@ -80,11 +80,8 @@ class TickLog:
             weights = record.attributes.weights
             moved = [queue for queue in record.changed if queue in weights]
             before = self._weights or report.before
-            told = [
-                change
-                for change in changes_of(record, report.snapshot, before, self.policy)
-                if change.moved or not self._weights
-            ]
+            every = changes_of(record, report.snapshot, before, self.policy)
+            told = [change for change in every if change.moved or not self._weights]
             named = {change.queue for change in sorted(told, key=_moved, reverse=True)[:_MOST_NAMED]}
             shown = [change.line() for change in told if change.queue in named]
             others = [_moved(change) for change in told if change.queue not in named]
@@ -100,12 +97,17 @@ class TickLog:
             else:
                 # Keep the old weights until small steps add up to a visible change.
                 self._weights = dict(weights)
+            # Whoever reads the JSON selects by the event's name, which stays.
+            event = report.values_name if not self._log.in_json else "weights"
             self._log(
                 "info",
-                "shadow" if report.shadow else "weights",
+                "shadow" if report.shadow else event,
                 ("would write " if report.shadow else "") + f"{', '.join(shown) or nothing}{more}{effect}",
                 weights={queue: weights[queue] for queue in moved},
-                reasons={queue: record.reasons[queue] for queue in record.changed if queue in record.reasons},
+                written={queue: report.written[queue] for queue in moved if queue in report.written},
+                parts={change.queue: [change.before, change.after] for change in every if change.queue in moved},
+                reasons={change.queue: change.why for change in every if change.why and change.queue in moved}
+                | {queue: record.reasons[queue] for queue in record.changed if queue in record.reasons},
                 wrote=report.wrote,
                 effect_s=report.effect_s,
                 took_s=round(report.took_s, 4),
@@ -125,7 +127,8 @@ class TickLog:
         for kind in before:
             # Momentary events have no end to log.
             if kind not in self._alarms and kind not in ("rm", "foreign", "note"):
-                self._log("info", kind, "mended")
+                ended = "no longer its affair: this controller does not write now"
+                self._log("info", kind, ended if kind in report.dropped else "mended")
 
 
 def _moved(change: Change) -> float:
@@ -137,7 +140,8 @@ def changes_of(record: Record, snapshot: Snapshot | None, before: Mapping[str, f
     """Return a decision as changes of shares with causes; ``before``: the previous weights."""
     seen = () if snapshot is None else snapshot.queues.values()
     queues = {q.name: Entitled(q.weight, q.leaf, q.pending_containers > 0 or q.demand != q.allocated) for q in seen}
-    return changes(before, record.attributes.weights, record.counted, queues, record.reasons, policy)
+    after = record.attributes.weights
+    return changes(before, after, record.counted, queues, record.reasons, policy, record.newcomers)
 
 
 class Metrics:

@@ -63,6 +63,8 @@ class QueueRow:
     priority: int = 0
     ordering: str = ""
     allocated_vcores: int = 0
+    #: Whether it has asked for nothing yet since it joined the accounts: then nothing is owed to it.
+    newcomer: bool = False
     #: What holds it back, if the RM's limits were asked for.
     holds: tuple[Hold, ...] = ()
 
@@ -146,13 +148,14 @@ def with_sums(view: View) -> View:
     share = shares(entitled, flat=view.flat)
     known = {path: row.accumulated for path, row in leaves.items() if row.accumulated is not None}
     accumulated = summed(known)
-    all_of_it = accumulated.get("root", 0.0)
+    newcomers = [path for path, row in leaves.items() if row.newcomer]
+    owed = debts(known, entitled, flat=view.flat, newcomers=newcomers) if known else {}
     rows = {
         path: replace(
             row,
             share=share.get(path, 0.0),
             accumulated=accumulated.get(path, 0.0) if known else None,
-            deficit=share.get(path, 0.0) * all_of_it - accumulated.get(path, 0.0) if known else None,
+            deficit=None if not known or row.newcomer else owed.get(path, 0.0),
         )
         for path, row in view.queues.items()
     }
@@ -177,7 +180,8 @@ def with_changes(view: View, decisions: Iterable[Mapping[str, Any]]) -> View:
         now, was = parts(decision["weights"]), parts(before.get("weights", {}))
         wanted = {p for p in wanted if p in changed or abs(now.get(p, 0.0) - was.get(p, 0.0)) >= SAME}
         entitled = {path: Entitled(row.entitlement, row.leaf) for path, row in view.queues.items()}
-        owed = debts(decision.get("counted") or {}, entitled, flat=view.flat)
+        newcomers = decision.get("newcomers") or ()
+        owed = debts(decision.get("counted") or {}, entitled, flat=view.flat, newcomers=newcomers)
         for path in wanted:
             rows[path] = replace(
                 rows[path],
@@ -205,6 +209,8 @@ def from_ledger(path: Path, now_s: float | None = None) -> View:
         given_back = bool(look.get("given_back"))
         name, settings = documents["policy"]
         accounts = {leaf: float(a[0] + a[1] + a[3]) for leaf, a in ledger["accounts"].items()}
+        # Older ledgers lack the flag.
+        newcomers = {leaf for leaf, a in ledger["accounts"].items() if len(a) > 7 and a[7] is True}
         rows = {
             queue: QueueRow(
                 path=queue,
@@ -219,6 +225,7 @@ def from_ledger(path: Path, now_s: float | None = None) -> View:
                 waits_since_s=_later(q["backlog_since_s"], q["last_start_s"]),
                 weight=None if given_back else q["weight"],
                 accumulated=accounts.get(queue),
+                newcomer=queue in newcomers,
             )
             for queue, q in look["queues"].items()
         }

@@ -195,6 +195,7 @@ class Controller(Tenure[ClientT]):
     def tick(self) -> TickReport:
         """Run one control period now."""
         self._tick = tick = TickReport(self.clock())
+        tick.values_name = self.actuator.values_name.partition(" ")[0]
         self._decided_s = None
         tick.alarms, self._announced = tuple(self._announced), []
         self._hold()
@@ -227,9 +228,12 @@ class Controller(Tenure[ClientT]):
 
     def _let_last(self) -> None:
         """Repeat lasting alarms whose causes this tick has not checked: they end when the cause is seen gone."""
-        if not self.holds or self.shadow:
-            self._checked(*_OF_A_WRITER)
         raised = {alarm.kind for alarm in self._tick.alarms}
+        # One that sees nothing has lost the lease by that: it knows as little whether the cause is gone.
+        if (not self.holds and not raised & _BLIND) or self.shadow:
+            lasting = {alarm.kind for alarm in self._lasting}
+            self._tick.dropped = frozenset(_OF_A_WRITER) & lasting - raised - self._looked_for
+            self._checked(*_OF_A_WRITER)
         for alarm in self._lasting:
             if alarm.kind not in raised | self._looked_for:
                 self._tick.alarms += (alarm,)
@@ -283,7 +287,7 @@ class Controller(Tenure[ClientT]):
             self._alarm("file", error.line())
         if self.holds:
             for danger in self.actuator.dangers():
-                self._alarm("foreign", f"somebody else wrote the allocation file: {danger}")
+                self._alarm("foreign", f"somebody else wrote {self._document}: {danger}")
         try:
             observed = self._look.look(self.actuator)
         except ClocksDiffer as error:
@@ -347,8 +351,13 @@ class Controller(Tenure[ClientT]):
         if drift and self.holds:
             shown = "; ".join(edit.line() for edit in drift[:5])
             more = f" and {len(drift) - 5} more" if len(drift) > 5 else ""
-            self._alarm("foreign", f"somebody else wrote the allocation file: {shown}{more}")
+            self._alarm("foreign", f"somebody else wrote {self._document}: {shown}{more}")
             self.core.forget_written()
+
+    @property
+    def _document(self) -> str:
+        """What messages call the configuration that is written."""
+        return "the scheduler's configuration" if self.actuator.scheduler else "the allocation file"
 
     def _tell_traps(self) -> None:
         """Report traps.
@@ -413,7 +422,7 @@ class Controller(Tenure[ClientT]):
             if self._lease is not None and not self._told(self._lease):
                 return self._passive()
             self.actuator.write(prepared, self._lease.lasts if self._lease is not None else always)
-            reached, tick.wrote = True, prepared.changed
+            reached, tick.wrote, tick.written = True, prepared.changed, dict(prepared.in_force)
             self._in_force, self._written_s = prepared.in_force, self.clock()
             if self.settings.refresh == "rpc":
                 self.actuator.load(self.client)

@@ -366,6 +366,11 @@ class Ledger:
         nothing = np.zeros(len(usage))
         return np.maximum(memory / r.memory_mb if r.memory_mb else nothing, vcores / r.vcores if r.vcores else nothing)
 
+    def newcomers(self) -> frozenset[str]:
+        """Return the leaves that joined an existing ledger and have asked for nothing yet: nothing is owed to them."""
+        # The flags go on with those of removed leaves.
+        return frozenset(leaf for leaf, late in zip(self.leaves, self._late, strict=False) if late)
+
     def _join(self, active: Collection[str]) -> None:
         """Give leaves that are new to the ledger their pseudo accumulated resources.
 

@@ -27,6 +27,15 @@ from harness.model.resources import Resource
 FORMAT = 3
 #: Maximum number of stored decisions.
 MOST_DECISIONS = 20_000
+#: Of those before the latest so many, only some are kept: see `_thin`.
+LATEST_DECISIONS = 10_000
+#: Age from which on one decision is kept in so many seconds: one a minute for a week, one an hour after that.
+_THINNED_S = ((0.0, 60.0), (7 * 86_400.0, 3600.0))
+#: How often old decisions are thinned, in decisions.
+_THIN_EVERY = 100
+_DELETE_OLDEST = (
+    "DELETE FROM decisions WHERE number <= (SELECT number FROM decisions ORDER BY number DESC LIMIT 1 OFFSET ?)"
+)
 _SCHEMA = """
 CREATE TABLE documents (name TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE apps (
@@ -158,6 +167,20 @@ class LedgerStore:
         looked = self.document("looked_s")
         return RmAccounts(apps, queues, looked_s=None if looked is None else float(looked))
 
+    def _thin(self, latest: int, now_s: float) -> None:
+        """Delete old decisions: the latest are all kept, of earlier ones one a minute, and one an hour after a week.
+
+        A decision each five seconds would fill the table within 28 hours. This way it reaches back more than a year.
+        """
+        limit = latest - min(LATEST_DECISIONS, MOST_DECISIONS)
+        for age_s, every_s in _THINNED_S:
+            old = "number <= ? AND time_s <= ?"
+            self._db.execute(
+                f"DELETE FROM decisions WHERE {old} AND number NOT IN "
+                f"(SELECT MAX(number) FROM decisions WHERE {old} GROUP BY CAST(time_s / ? AS INTEGER))",
+                (limit, now_s - age_s, limit, now_s - age_s, every_s),
+            )
+
     def commit(
         self,
         *,
@@ -181,7 +204,9 @@ class LedgerStore:
                         "INSERT INTO decisions (time_s, content) VALUES (?, ?)",
                         (decision["time_s"], _text(decision)),
                     ).lastrowid
-                    self._db.execute("DELETE FROM decisions WHERE number <= ?", ((added or 0) - MOST_DECISIONS,))
+                    if (added or 0) % _THIN_EVERY == 0:
+                        self._thin(added or 0, float(decision["time_s"]))
+                    self._db.execute(_DELETE_OLDEST, (MOST_DECISIONS,))
         except (sqlite3.Error, OSError) as error:
             hint = _ROOM if _disk_fails(error) else None
             raise StoreFull(f"the ledger cannot be written: {error}", where=str(self.path), hint=hint) from None

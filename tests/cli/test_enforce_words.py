@@ -50,7 +50,12 @@ def test_a_dry_run_says_what_changes_in_shares_and_why(
 @pytest.mark.parametrize(
     ("before", "after", "asks", "said"),
     [
-        ({"a": 3.0, "b": 1.0}, {"a": 1.0, "b": 1.0}, False, ("asks for no more now", "gives nothing back now")),
+        (
+            {"a": 3.0, "b": 1.0},
+            {"a": 1.0, "b": 1.0},
+            False,
+            ("asks for no more now", "takes what nobody who is owed asks for"),
+        ),
         ({"a": 9.0, "b": 1.0}, {"a": 3.0, "b": 1.0}, True, ("gets it back more slowly", "gives it back more slowly")),
         ({"a": 3.0, "b": 1.0}, {"a": 1.0, "b": 1.0}, True, ("gets nothing back now", "gives nothing back now")),
         ({"a": 1.0, "b": 1.0}, {"a": 3.0, "b": 1.0}, True, ("", "")),
@@ -67,3 +72,21 @@ def test_a_part_that_moves_against_the_debt_says_why(
     found = [change.why for change in changes(was, will, counted, queues, {}, make_policy("ltrf"))]
     debts = ("owed 10.0 GiB·h", "has had too much by 10.0 GiB·h")
     assert found == [f"{debt} ({more})" if more else debt for debt, more in zip(debts, said, strict=True)]
+
+
+def test_beside_a_raise_nobody_is_said_to_give_nothing_back() -> None:
+    """`b 25 -> 60 %: has had too much (gives nothing back now)`: what is told beside a raise is what it is."""
+    queues = {"root.a": Entitled(1.0, True, asks=True), "root.b": Entitled(1.0, True)}
+    counted = {"root.a": 10 * HOUR, "root.b": 30 * HOUR}
+    was, will = {"root.a": 3.0, "root.b": 1.0}, {"root.a": 2.0, "root.b": 3.0}
+    found = {change.queue: change.why for change in changes(was, will, counted, queues, {}, make_policy("ltrf"))}
+    assert found["root.b"] == "has had too much by 10.0 GiB·h (is above its part all the same)"
+
+
+def test_a_new_queue_is_owed_nothing_before_it_asks() -> None:
+    """It was told to be owed its part of all that others had used before it existed."""
+    queues = {"root.a": Entitled(1.0, True), "root.b": Entitled(1.0, True), "root.new": Entitled(2.0, True, asks=False)}
+    counted = {"root.a": 30 * HOUR, "root.b": 10 * HOUR, "root.new": 0.0}
+    weights = {"root.a": 1.0, "root.b": 2.0, "root.new": 3.0}
+    found = changes({}, weights, counted, queues, {}, make_policy("ltrf"), {"root.new"})
+    assert [change.why for change in found] == ["has had too much by 10.0 GiB·h", "owed 10.0 GiB·h", ""]

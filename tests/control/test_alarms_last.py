@@ -46,6 +46,25 @@ def test_a_failed_write_lasts_while_the_rm_is_down(tmp_path: Path) -> None:
         assert rm.place.writes
 
 
+def test_a_failed_write_is_not_mended_by_losing_the_lease_for_want_of_an_rm(tmp_path: Path) -> None:
+    """A holder that sees nothing gives no sign of life: that it does not write any more mends nothing."""
+    rm = rm_with_load()
+    with controlled(rm, tmp_path) as controller:
+        rm.place.fail = InputError("No space left on device")
+        controller.tick()
+        rm.down, controller.holds = silence(), False
+        controller._hold = lambda: None  # type: ignore[method-assign]
+        rm.now_s += 5.0
+        report = controller.tick()
+        assert kinds(report) == {"actuation", "observation"}
+        assert report.dropped == frozenset()
+        rm.down = None
+        rm.now_s += 5.0
+        report = controller.tick()
+        assert kinds(report) == set()
+        assert report.dropped == {"actuation"}, "now it sees that another one may write: it is no affair of its own"
+
+
 def test_weights_that_were_not_in_force_are_an_alarm_while_the_rm_is_down(tmp_path: Path) -> None:
     rm = rm_with_load()
     with controlled(rm, tmp_path) as controller:

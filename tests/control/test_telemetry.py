@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from dataclasses import replace
 
 import pytest
@@ -197,10 +198,49 @@ def test_the_largest_of_many_changes_are_named_and_the_others_are_bounded() -> N
     """A queue that lost its whole share was hidden in "and 7 more"."""
     stream = io.StringIO()
     told = TickLog(Log(stream), make_policy("fair"))
-    names = [f"q{at}" for at in range(9)]
+    names = [f"q{at}" for at in range(12)]
     told(decision({}, **dict.fromkeys(names, 10.0), z=10.0))
     first = stream.getvalue()
     told(decision({}, **dict.fromkeys(names, 11.0), z=0.001))
     line = stream.getvalue()[len(first) :]
-    assert "z 10 -> 0 %" in line
-    assert "and 4 more by 1.1 % at most" in line
+    assert "z 7.7 -> 0 %" in line
+    assert all(f"{name} 7.7 -> 8.3 %" in line for name in names)
+    names = [f"q{at}" for at in range(49)]
+    told(decision({}, **dict.fromkeys(names, 10.0), z=10.0))
+    first = stream.getvalue()
+    told(decision({}, **dict.fromkeys(names, 11.0), z=500.0))
+    line = stream.getvalue()[len(first) :]
+    assert "z 2.0 -> 48 %" in line
+    assert "and 10 more by 0.9 % at most" in line
+
+
+def test_the_json_log_has_all_reasons_and_what_is_written() -> None:
+    """`reasons` was empty where the accounts are the reason, and children summed to their parent's entitlement."""
+    stream = io.StringIO()
+    told = TickLog(Log(stream, "json"), make_policy("ltrf"))
+    told(decision({"a": 30 * 2**20, "b": 10 * 2**20}, a=1.0, b=1.0))
+    report = decision({"a": 30 * 2**20, "b": 10 * 2**20}, a=1.0, b=3.0)
+    told(replace(report, written={"root.a": 25.0, "root.b": 75.0}, values_name="capacities"))
+    line = json.loads(stream.getvalue().splitlines()[-1])
+    assert line["event"] == "weights", "whoever reads it selects by this name"
+    assert line["reasons"] == {"root.a": "has had too much by 2.8 GiB·h", "root.b": "owed 2.8 GiB·h"}
+    assert line["written"] == {"root.a": 25.0, "root.b": 75.0}
+    assert line["parts"] == {"root.a": [0.5, 0.25], "root.b": [0.5, 0.75]}
+
+
+def test_a_scheduler_of_capacities_has_no_line_about_weights() -> None:
+    stream = io.StringIO()
+    TickLog(Log(stream), make_policy("ltrf"))(replace(decision({}, a=1.0, b=1.0), values_name="capacities"))
+    assert " info capacities: a 50 %, b 50 %" in stream.getvalue()
+
+
+def test_what_is_no_longer_a_controllers_affair_is_not_mended() -> None:
+    stream = io.StringIO()
+    told = TickLog(Log(stream), make_policy("ltrf"))
+    told(TickReport(time_s=1.0, took_s=0.1, alarms=(Alarm("actuation", "no answer"),)))
+    told(TickReport(time_s=6.0, took_s=0.1, dropped=frozenset({"actuation"})))
+    assert (
+        stream.getvalue()
+        .splitlines()[-1]
+        .endswith("info actuation: no longer its affair: this controller does not write now")
+    )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import json
 import os
 import random
 import shutil
@@ -261,6 +263,32 @@ def kill_and_look(path: Path, rng: random.Random) -> None:
         # The first look sets the base: all after it counts.
         assert accounts.queues["root.a"].memory_mb_s == at - 1
     assert read_decisions(path, most=1) == [{"time_s": float(at)}]
+
+
+def test_the_history_of_decisions_reaches_back_for_months(tmp_path: Path) -> None:
+    """One each five seconds filled the table within 28 hours, one a minute within two weeks."""
+    path, now_s = tmp_path / "l.db", 1_700_000_000.0
+    moments = [now_s - 60.0 * minutes for minutes in range(90 * 1440, 1, -1)]
+    with LedgerStore(path) as store:
+        with store._db:
+            store._db.execute("BEGIN")
+            store._db.executemany(
+                "INSERT INTO decisions (time_s, content) VALUES (?, ?)",
+                ((at, json.dumps({"time_s": at})) for at in moments),
+            )
+        # Old decisions are thinned at each hundredth.
+        assert len(moments) % 100 == 99
+        for _ in range(3):
+            moments.append(moments[-1] + 5.0)
+            store.commit(decision={"time_s": moments[-1]})
+    kept = [made["time_s"] for made in read_decisions(path, most=10**6)]
+    assert len(kept) <= 20_000
+    assert kept[-10_000:] == moments[-10_000:], "the latest are all there"
+    assert moments[-1] - kept[0] > 60 * 86_400
+    gaps = [later - earlier for earlier, later in itertools.pairwise(kept)]
+    assert max(gaps) <= 7200.0
+    week = [gap for at, gap in zip(kept, gaps, strict=False) if moments[-1] - at < 6 * 86_400]
+    assert max(week) <= 120.0
 
 
 def test_a_writer_that_is_killed_leaves_one_whole_state(tmp_path: Path) -> None:
