@@ -29,7 +29,7 @@ from typing import Any
 
 from harness.base.errors import InputError
 from harness.base.files import read_json
-from studies import assessed_tables, bench_tables, dynamicmr_tables, figures_tables, ordering_tables
+from studies import assessed_tables, bench_tables, cloud_range, dynamicmr_tables, figures_tables, ordering_tables
 from studies.gallery import PANELS, drawing
 from studies.generated import write_pages
 from studies.keys import expanded, found
@@ -46,6 +46,7 @@ TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     **figures_tables.TABLES,
     **assessed_tables.TABLES,
     **bench_tables.TABLES,
+    "cloud-range": ("cloud-range", cloud_range.table),
     **measured.TABLES,
 }
 

@@ -96,7 +96,7 @@ def queues(values: Values) -> str:
         (
             queue,
             *(
-                f"{mean_of(values['variants'][variant]['queues'][f'root.{queue}'][key]):.2f}"
+                shown(values["variants"][variant]["queues"][f"root.{queue}"][key])
                 for key in ("fairness_degree", "workload_speedup_over_static")
                 for variant in names
             ),
@@ -157,29 +157,58 @@ def slowdowns(values: Values) -> str:
             (
                 "None" if policy == "none" else policy.upper(),
                 *(f"{mean_of(own['queues'][name]['mean_slowdown']):.2f}" for name in CLUSTERS),
-                "" if policy == "none" or below is None else f"{mean_of(below):.3f}",
+                "" if policy == "none" or below is None else shown(below, ".3f"),
+                *_td(own, policy),
             )
         )
-    return markdown(("policy", *(f"slowdown, {name}" for name in CLUSTERS), "all jobs below None, part"), rows)
+    head = ("all jobs below None, part", "TD better, worse, the same in", "TD below it, part")
+    return markdown(("policy", *(f"slowdown, {name}" for name in CLUSTERS), *head), rows)
+
+
+def _td(own: Values, policy: str) -> tuple[str, str]:
+    """A policy beside TD, over the pairs that the seeds make."""
+    if policy == "td":
+        return "", ""
+    found = own["against_td"]
+    return f"{found['td_better']}, {found['td_worse']}, {found['same']}", shown(found["td_below"], ".3f")
 
 
 def users(values: Values) -> str:
-    """QKnober's Fig. 9 and Grandl's Tetris over the number of users, each ± half of the 95 % interval over seeds."""
-    shown_as = {
-        "DRF": ("drf", "speedup_over_static", ".2f"),
-        "Tetris `0.2`": ("tetris,f=0.2", "speedup_over_static", ".2f"),
-        "QKnober `0.2`": ("qknober,rho=0.2", "speedup_over_static", ".2f"),
-        "Tetris: makespan, s": ("tetris,f=0.2", "makespan_s", ",.0f"),
-        "Tetris with `remaining=1`: makespan, s": ("tetris,f=0.2,remaining=1", "makespan_s", ",.0f"),
-        "Tetris: mean completion of a task, s": ("tetris,f=0.2", "mean_completion_s", ",.0f"),
-        "Tetris with `remaining=1`: mean completion, s": ("tetris,f=0.2,remaining=1", "mean_completion_s", ",.0f"),
-    }
-    given = (100, 200, 300, 400, 500, 600)
+    """QKnober's Fig. 9 over the number of users, each ± half of the 95 % interval over seeds."""
+    rules = {"DRF": "drf", "Tetris `0.2`": "tetris,f=0.2", "QKnober `0.2`": "qknober,rho=0.2"}
+    given = (10, 30, 60)
     rows = [
-        (name, *(shown(values["variants"][f"{variant},users={number}"][key], form) for number in given))
-        for name, (variant, key, form) in shown_as.items()
+        (name, *(shown(values["variants"][f"{rule},users={number}"]["speedup_over_static"]) for number in given))
+        for name, rule in rules.items()
     ]
-    return markdown(("users", *map(str, given)), rows)
+    rows += [
+        (
+            f"{name}: over DRF",
+            *(shown(values["variants"][f"{rule},users={number}"]["speedup_over_drf"], ".3f") for number in given),
+        )
+        for name, rule in rules.items()
+        if rule != "drf"
+    ]
+    return markdown(("users (theirs)", *(f"{number} ({10 * number})" for number in given)), rows)
+
+
+def knob_loads(values: Values) -> str:
+    """QKnober's rules by what the synthetic load assumes: per cent of the makespan, in how many of the seeds."""
+    figures = {
+        "knob 0 over knob 1": "knob_0_over_knob_1",
+        "QKnober over DRF": "qknober_over_drf",
+        "QKnober over Tetris": "qknober_over_tetris",
+        "Tetris over DRF": "tetris_over_drf",
+    }
+    rows = []
+    for name, own in values["loads"].items():
+        gains = [
+            f"{shown(own[key], '.1f', ' %', 100.0)}, {own['seeds'] * mean_of(own[f'{key}_faster']):.0f}"
+            for key in figures.values()
+        ]
+        soft = [f"{mean_of(own['soft_fairness'][f'qknober {knob}']):.2f}" for knob in (0, 1)]
+        rows.append((name, *gains, ", ".join(soft)))
+    return markdown(("load", *figures, "soft fairness at knob 0, 1"), rows)
 
 
 def windows(values: Values) -> str:
@@ -228,5 +257,6 @@ TABLES: dict[str, tuple[str, Callable[[Values], str]]] = {
     "fawkes-7-st": ("fawkes-growing-st", growing),
     "fawkes-9": ("fawkes-d", slowdowns),
     "qknober-9": ("qknober-users", users),
+    "qknober-loads": ("qknober-loads", knob_loads),
     "qknober-c3": ("qknober-window", windows),
 }

@@ -348,7 +348,7 @@ def trace_part() -> str:
 
 def vectors_part() -> str:
     """The keys of ``kind: vectors``."""
-    return _keys(("", vectors.VectorExperiment))
+    return _keys(("", vectors.VectorExperiment), ("tasks", vectors.VectorTasks))
 
 
 def rates_part() -> str:

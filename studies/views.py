@@ -229,7 +229,19 @@ def summary(runs: Runs, name: str) -> dict[str, Any]:
                 all(own[seed][2]["mean_slowdown"] <= other[seed][2]["mean_slowdown"] for other in runs.values())
                 for seed in own
             )
+            values["against_td"] = against_td(own, runs["fawkes-td"])
     return values
+
+
+def against_td(own: Any, td: Any) -> dict[str, Any]:
+    """A policy's mean job slowdown beside TD's, seed by seed: in how many TD is better, worse or the same, how much."""
+    pairs = [(own[seed][2]["mean_slowdown"], td[seed][2]["mean_slowdown"]) for seed in own]
+    return {
+        "td_better": sum(theirs < ours for ours, theirs in pairs),
+        "td_worse": sum(theirs > ours for ours, theirs in pairs),
+        "same": sum(theirs == ours for ours, theirs in pairs),
+        "td_below": spread([1 - theirs / ours for ours, theirs in pairs]),
+    }
 
 
 def _numbers(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -136,6 +136,7 @@ class ConstantsSpec(Strict):
     load_gb_s: Positive | None = None
     wan: Ratio | None = None
     job_setup_s: Seconds | None = None
+    slow_start: Part | None = None
     spread: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] | None = None
 
     def constants(self) -> Constants:

@@ -15,8 +15,10 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from harness.base.errors import InputError, reason
 from harness.base.files import open_whole
@@ -211,16 +213,47 @@ SHAPES = (
 TOTALS = (527.5, 513.2, 520.0)
 
 
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a synthetic load assumes of its tasks. Every value is an assumption: QKnober prints none of them.
+
+    Pairs are the ends of a uniform distribution. ``size``: of each resource, in the trace's units (the largest machine
+    has 1). ``drawn``: who draws it, each job (a user's demands are diverse, QKnober C2) or each user once for all its
+    jobs. ``heavy``: a factor on one resource, drawn with the size; None for none. ``spread``: sigma of a job's demand
+    around its size. ``mean_s``: a user's mean task duration; ``spread_s``: sigma of durations around it.
+    ``median_tasks``, ``tasks_sigma``, ``most_tasks``: how many tasks a job has.
+    """
+
+    size: tuple[float, float] = (0.02, 0.10)
+    drawn: Literal["job", "user"] = "job"
+    heavy: tuple[float, float] | None = None
+    spread: float = 0.3
+    mean_s: tuple[float, float] = (600.0, 3600.0)
+    spread_s: float = 0.5
+    median_tasks: float = 12.0
+    tasks_sigma: float = 1.0
+    most_tasks: int = 200
+
+
+SHAPE = Shape()
+
+
 def synthetic(
-    *, users: int, machines: int = 1000, hours: float = 24.0, load: float = 1.2, seed: int = 1, uneven: float = 0.5
+    *,
+    users: int,
+    machines: int = 1000,
+    hours: float = 24.0,
+    load: float = 1.2,
+    seed: int = 1,
+    uneven: float = 0.5,
+    shape: Shape = SHAPE,
 ) -> VectorLoad:
     """SYNTHETIC, not Google's data: a load of the same shape, for where the trace is not at hand.
 
     Machines have the trace's shapes in its proportions, scaled to the paper's totals (disk: the same on each). Users
-    have equal weights; their work is uneven (log-normal, sigma ``uneven``; 0: all the same), and each is heavy in one
-    resource. Jobs come at random over the hours, of 1 to 200 like tasks; task durations are log-normal, their means up
-    to a factor of 6 apart between users, and scaled so that the scarcest resource is asked for ``load`` times what the
-    machines have in that time. The figures besides the machines and the totals are assumptions.
+    have equal weights; their work is uneven (log-normal, sigma ``uneven``; 0: all the same). Jobs of like tasks come
+    at random over the hours; durations are scaled so that the scarcest resource is asked for ``load`` times what the
+    machines have in that time. The figures besides the machines and the totals are assumptions (`Shape`).
     """
     rng = np.random.default_rng([seed, users])
     shares = np.array([count for _, _, count in SHAPES], float)
@@ -234,22 +267,28 @@ def synthetic(
     capacity = servers.sum(axis=0)
     user, submit, duration, demand = [], [], [], []
     room = servers.max(axis=0) * 0.9
+
+    def drawn_size() -> npt.NDArray[np.float64]:
+        found = rng.uniform(*shape.size, 3)
+        if shape.heavy is not None:
+            found[rng.integers(3)] *= rng.uniform(*shape.heavy)
+        return found
+
     for i in range(users):
-        heavy = rng.integers(3)
-        typical = rng.uniform(0.02, 0.10, 3)
-        typical[heavy] *= rng.uniform(1.5, 4.0)
-        mean_s = rng.uniform(600, 3600)
+        of_the_user = drawn_size()
+        mean_s = rng.uniform(*shape.mean_s)
         work = 0.0
         while work < parts[i] * load:
-            tasks = min(200, int(rng.lognormal(2.5, 1.0)) + 1)
-            need = np.minimum(typical * rng.lognormal(0.0, 0.3, 3), room)
+            tasks = min(shape.most_tasks, int(rng.lognormal(math.log(shape.median_tasks), shape.tasks_sigma)) + 1)
+            typical = of_the_user if shape.drawn == "user" else drawn_size()
+            need = np.minimum(typical * rng.lognormal(0.0, shape.spread, 3), room)
             at = int(rng.uniform(0, span_ms))
-            drawn = rng.lognormal(math.log(mean_s), 0.5, tasks) * 1000
+            lengths_ms = rng.lognormal(math.log(mean_s), shape.spread_s, tasks) * 1000
             user += [i] * tasks
             submit += [at] * tasks
-            duration += drawn.tolist()
+            duration += lengths_ms.tolist()
             demand += [need] * tasks
-            work += float(drawn.sum()) / span_ms * float((need / capacity).max())
+            work += float(lengths_ms.sum()) / span_ms * float((need / capacity).max())
     sizes, lengths = np.array(demand), np.array(duration, float)
     asked = (sizes * lengths[:, None]).sum(axis=0) / (capacity * span_ms)
     lengths *= load / asked.max()

@@ -47,6 +47,34 @@ def test_waves_and_contention_by_hand() -> None:
     assert alone(CPU, 12.8, 5, ("transient", 5)).makespan_s == alone(CPU, 12.8, 10).makespan_s
 
 
+def test_reduces_start_early_by_hadoops_slow_start() -> None:
+    """1 GB on one node: 8 maps on 6 slots, two waves of 40 s. Two reduces of 20 s copy for half of it."""
+
+    def made(slow_start: float, nodes: int = 1) -> float:
+        job = MRJob("j", replace(CPU, shuffle=0.5), 1)
+        cluster = ClusterSetup("c", nodes, (job,), ready=True)
+        return simulate(Setup(nodes, (cluster,), None, constants=replace(EVEN, slow_start=slow_start))).makespan_s
+
+    assert made(1.0) == 10 + 80 + 20
+    assert made(0.05) == 10 + 80 + 10, "the copying is over when the last map ends"
+    assert made(0.75) == 10 + 80 + 10, "six of eight maps are enough"
+    assert made(0.76) == 10 + 80 + 20
+    assert made(0.05, nodes=2) == 10 + 40 + 20, "one wave: nothing has ended before the last map"
+
+
+def test_early_reduces_hold_slots_that_others_need() -> None:
+    """FIFO: a job of one map behind a job of two waves gets reduce slots when that one's reduces end."""
+    jobs = (MRJob("long", CPU, 1), MRJob("short", replace(CPU, name="other", map_s=10), 0.1))
+    cluster = ClusterSetup("c", 1, jobs, ready=True)
+    late, early = (
+        simulate(Setup(1, (cluster,), None, constants=replace(EVEN, slow_start=part))).jobs for part in (1.0, 0.05)
+    )
+    ended = [{row.job: row.finished_s for row in found} for found in (late, early)]
+    assert ended[0]["short"] == 10 + 40 + 10 + 20
+    assert ended[1]["short"] == 10 + 40 + 40 + 20 + 20
+    assert ended[0]["long"] == ended[1]["long"] == 110
+
+
 def test_two_sites_slow_the_network_only() -> None:
     shuffling = replace(DISK, shuffle=0.5)
     assert alone(shuffling, 1, 10, sites=2).makespan_s == 10 + 20 + 40 * (0.25 + 0.5 * 1.5 + 0.25 * 1.5)

@@ -88,6 +88,17 @@ def test_six_accelerators_cost_either_of_the_two_figures(types: dict[str, Instan
     assert hours_of(_queries(94), [core, six]) == pytest.approx(1.88)
 
 
+def test_a_round_pays_its_own_hours_of_the_core_pool(types: dict[str, InstanceType]) -> None:
+    """Section 4: the cost of one round of 4 hours. Five nodes are five nodes, however long their queries run."""
+    core = (types["m1.large"], 5)
+    hours = hours_of(_queries(94), [core])
+    assert hours > 4
+    assert period_cost(core, (), hours, 4)[0] == pytest.approx(5 * 0.34 * 4)
+    # Accelerators are held until the queries are done, beyond the period too.
+    assert period_cost(core, [(types["c1.medium"], 1)], 4.5, 4) == (pytest.approx(5 * 0.34 * 4 + 5 * 0.17), 5)
+    assert period_cost(core, [(types["c1.medium"], 1)], math.inf, 4)[1] == 4
+
+
 def test_more_accelerators_can_cost_less(types: dict[str, InstanceType]) -> None:
     """Section 4: fewer started hours. 15 end within one hour and cost less than 12."""
     core, medium = (types["m1.large"], 5), types["c1.medium"]

@@ -17,7 +17,7 @@ import yaml
 from harness.base.errors import InputError
 from harness.cli import main
 from harness.systems.qknober.experiment import load_trace
-from harness.systems.qknober.google import TOTALS, Part, synthetic
+from harness.systems.qknober.google import TOTALS, Part, Shape, synthetic
 from harness.systems.qknober.simulator import RULES, VectorLoad, simulate
 
 
@@ -202,6 +202,86 @@ def test_the_synthetic_load_has_the_papers_machines() -> None:
     # Every task fits on some server, and the seed decides everything.
     assert all((world.servers >= need).all(axis=1).any() for need in np.unique(world.demand, axis=0)[:200])
     assert np.array_equal(world.demand, synthetic(users=10, hours=2.0).demand)
+
+
+def dominant(world: VectorLoad) -> np.ndarray:
+    """The resource of which each task asks the most, of the cluster's."""
+    found: np.ndarray = (world.demand / world.servers.sum(axis=0)).argmax(axis=1)
+    return found
+
+
+def most_of_one(world: VectorLoad) -> float:
+    """The part of each user's tasks whose dominant resource is the user's usual one; mean over users."""
+    own = [np.bincount(dominant(world)[world.user == user], minlength=3) for user in range(len(world.weights))]
+    return float(np.mean([counts.max() / counts.sum() for counts in own]))
+
+
+def test_demands_within_a_user_are_diverse_unless_the_user_draws_them() -> None:
+    """QKnober C2. A heavy resource that the user draws is heavy in nearly all its tasks."""
+    by_job, by_user, heavy = (
+        synthetic(users=30, machines=50, hours=6.0, shape=shape)
+        for shape in (Shape(), Shape(drawn="user"), Shape(drawn="user", heavy=(3.0, 4.0)))
+    )
+    assert most_of_one(by_job) < 0.65
+    assert most_of_one(by_job) + 0.1 < most_of_one(by_user) < most_of_one(heavy)
+    assert most_of_one(heavy) > 0.9
+
+
+def test_the_shape_of_a_load_is_what_is_asked_for() -> None:
+    small = Shape(
+        size=(0.01, 0.01), spread=0.0, spread_s=0.0, mean_s=(100, 100), median_tasks=90, tasks_sigma=0.0, most_tasks=5
+    )
+    world = synthetic(users=4, machines=20, hours=2.0, shape=small)
+    assert np.allclose(world.demand, 0.01)
+    assert len(np.unique(world.duration_ms)) == 1, "scaled alike"
+    together = np.unique(np.stack([world.user, world.submit_ms]), axis=1, return_counts=True)[1]
+    assert (together % 5 == 0).all(), "jobs of five, some of them at one instant"
+
+
+def test_the_load_grows_with_the_users_from_a_number_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """QKnober 7.3.2: contention becomes more serious with more users. Twice the users bring twice the work."""
+    code, said = run_file(
+        tmp_path, capsys, users=[4, 8], machines=10, hours=6, load=0.4, load_at_users=4, uneven=0, policies=["drf"]
+    )
+    assert code == 0, said
+    work = {}
+    for path in (tmp_path / "runs").rglob("summary.json"):
+        found = json.loads(path.read_text())
+        work[found["users"]] = max(found["utilisation"].values()) * found["makespan_s"] / (6 * 3600)
+    assert work == {4: pytest.approx(0.4, rel=0.01), 8: pytest.approx(0.8, rel=0.01)}
+
+
+def test_runs_of_one_seed_are_compared_with_each_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    policies = ["static", "drf", {"policy": "qknober", "vary": {"rho": [0, 1]}}]
+    code, said = run_file(
+        tmp_path, capsys, users=6, machines=6, hours=2, load=1.5, policies=policies, seed=[1, 2], sample_s=20
+    )
+    assert code == 0, said
+    found = {}
+    for path in (tmp_path / "runs").rglob("run.json"):
+        info = json.loads(path.read_text())
+        found[info["variant"].partition(",seed")[0], info["seed"]] = json.loads(
+            (path.parent / "summary.json").read_text()
+        )
+    for (_, seed), own in found.items():
+        for key, other in (("static", "static"), ("drf", "drf"), ("knob_1", "qknober,rho=1")):
+            expected = found[other, seed]["makespan_s"] / own["makespan_s"]
+            assert own[f"speedup_over_{key}"] == pytest.approx(expected, abs=1e-5)
+        assert own["soft_fairness_p95"] >= 0
+    assert any(found["qknober,rho=0", seed]["speedup_over_knob_1"] != 1 for seed in (1, 2))
+
+
+def test_what_is_of_a_synthetic_load_is_refused_of_a_trace(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for key, value in (("tasks", {"drawn": "user"}), ("load_at_users", 3)):
+        code, said = run_file(trace, capsys, trace=".", **{key: value})
+        assert code == 1, said
+        assert f"{key} is of a synthetic load" in said
+
+
+def test_a_range_that_falls_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, said = run_file(tmp_path, capsys, tasks={"size": [0.2, 0.1]})
+    assert code == 1
+    assert "size: the least is above the most" in said
 
 
 @pytest.fixture

@@ -39,12 +39,16 @@ class Task:
     kind: int
     index: int
     node: Node
+    started_s: float
     alive: bool = True
 
 
 @dataclass(slots=True, eq=False)
 class JobRun:
-    """A submitted job. ``todo``: indices of maps and reduces not started (again); ``left``: not ended."""
+    """A submitted job. ``todo``: indices of maps and reduces not started (again); ``left``: not ended.
+
+    ``early``: reduces that run before the last map has ended. ``maps``: how many maps it has.
+    """
 
     spec: MRJob
     number: int
@@ -53,6 +57,8 @@ class JobRun:
     todo: list[list[int]]
     left: list[int]
     reduce_s: float
+    maps: int
+    early: list[Task] = field(default_factory=list)
     started_s: float | None = None
     finished_s: float | None = None
 
@@ -60,6 +66,10 @@ class JobRun:
     def tasks_waiting(self) -> int:
         """The number of tasks that have not started."""
         return len(self.todo[MAP]) + len(self.todo[REDUCE])
+
+    def may_start(self, kind: int, slow_start: float) -> bool:
+        """Whether tasks of a kind may start: reduces when ``slow_start`` of the maps have ended."""
+        return kind == MAP or self.maps - self.left[MAP] >= slow_start * self.maps
 
 
 class Cluster:
@@ -80,6 +90,7 @@ class Cluster:
         self.replicating = 0
         self.numbers = 0
         self.killed = 0
+        self.started = 0
 
     # --- nodes ---
 
@@ -138,24 +149,30 @@ class Cluster:
         todo = [list(range(maps - 1, -1, -1)), list(range(reduces - 1, -1, -1))]
         ready_s = now_s + self.constants.job_setup_s
         run = JobRun(
-            job, self.numbers, submitted_s, ready_s, todo, [maps, reduces], job.profile.one_reduce_s(job.input_gb)
+            job, self.numbers, submitted_s, ready_s, todo, [maps, reduces], job.profile.one_reduce_s(job.input_gb), maps
         )
         self.numbers += 1
         self.queue.append(run)
         return run
 
-    def start(self, now_s: float, first_id: int) -> Iterator[tuple[float, Task]]:
-        """Fills free slots in FIFO order (FIFO scheduler of Hadoop 1); yields when each started task ends.
+    def start(self, now_s: float) -> Iterator[tuple[float, Task]]:
+        """Fills free slots in FIFO order (FIFO scheduler of Hadoop 1); yields when each task ends of which it is known.
 
-        Reduces start when the job's last map has ended. Times are set when all that start now have started, so that
-        the first of a wave does not look as if it were alone.
+        Times are set when all that start now have started, so that the first of a wave does not look as if it were
+        alone. A reduce that starts before the job's last map has ended holds its slot and copies; when it ends is
+        known when that map has.
         """
         started: list[Task] = []
+        copied: list[Task] = []
+        for job in self.queue:
+            if job.early and job.left[MAP] == 0:
+                copied += [task for task in job.early if task.alive]
+                job.early = []
         for kind in (MAP, REDUCE):
             waiting = [
                 job
                 for job in self.queue
-                if job.todo[kind] and job.ready_s <= now_s and (kind == MAP or job.left[MAP] == 0)
+                if job.todo[kind] and job.ready_s <= now_s and job.may_start(kind, self.constants.slow_start)
             ]
             if not waiting:
                 continue
@@ -172,18 +189,27 @@ class Cluster:
                         at += 1
                         continue
                     node.free[kind] -= 1
-                    task = Task(first_id + len(started), job, kind, todo.pop(), node)
+                    task = Task(self.started, job, kind, todo.pop(), node, now_s)
+                    self.started += 1
                     node.running[task.id] = task
                     self.running[kind] += 1
                     if job.started_s is None:
                         job.started_s = now_s
-                    started.append(task)
+                    if kind == REDUCE and job.left[MAP]:
+                        job.early.append(task)
+                    else:
+                        started.append(task)
                 if at >= len(open_nodes):
                     break
-        if started:
+        if started or copied:
             pace = self._pace(now_s)
             for task in started:
                 yield now_s + self._task_s(task, pace), task
+            for task in copied:
+                # The copying, its part ``shuffle``, may be over by now; sorting and reducing come after the last map.
+                own_s = self._task_s(task, pace)
+                copy_s = own_s * task.job.spec.profile.shuffle
+                yield max(now_s, task.started_s + copy_s) + own_s - copy_s, task
 
     def _pace(self, now_s: float) -> tuple[float, float, float]:
         """How much longer reading input, writing output and crossing the network take.

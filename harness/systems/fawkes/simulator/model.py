@@ -20,6 +20,7 @@ class Constants:
 
     ``replication_gb_s``: one transfer of a node's data to another when it leaves. Transfers run in pairs of nodes, at
     most half of all storage nodes at once, and only into nodes that stay (docs/reference/fawkes.md).
+    ``slow_start``: the part of a job's maps that have ended when its reduces may start (Hadoop 1's default is 0.05).
     ``load_gb_s``: loading and saving, a core node. ``wan``: how much longer a transfer between sites takes.
     """
 
@@ -32,6 +33,7 @@ class Constants:
     load_gb_s: float = 0.04
     wan: float = 1.0
     job_setup_s: float = 10.0
+    slow_start: float = 1.0
     #: Durations of tasks spread evenly by this part around their mean.
     spread: float = 0.1
 

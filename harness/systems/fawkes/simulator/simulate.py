@@ -83,7 +83,6 @@ class Simulation:
         self.targets: dict[str, int] = {}
         self.heap: list[tuple[float, int, int, Any]] = []
         self.order = itertools.count()
-        self.task_ids = 0
         self.now_s = 0.0
         self.result = Result()
         self.left = sum(len(c.jobs) for c in setup.clusters)
@@ -316,8 +315,7 @@ class Simulation:
     def _start(self, name: str) -> None:
         cluster = self.clusters[name]
         if cluster.active:
-            for end_s, task in cluster.start(self.now_s, self.task_ids):
-                self.task_ids += 1
+            for end_s, task in cluster.start(self.now_s):
                 self.push(end_s, _TASK, (name, task))
 
     def _task_ended(self, name: str, task: Task) -> None:

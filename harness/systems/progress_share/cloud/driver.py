@@ -155,15 +155,15 @@ def ends_in_time(works: Sequence[float], rates: Sequence[float], deadlines_h: Se
 def period_cost(core: Pool, accelerators: Sequence[Pool], hours: float, period_h: float) -> tuple[float, int]:
     """Return the dollars for one period and the billed hours of the accelerators.
 
-    Core nodes are there for the whole period (and for as long as queries run into the next one); accelerators are
-    released when the queries are done.
+    Core nodes are there for good: each period pays its own hours, also where the queries of one run into the next
+    (section 4: the cost of "one round"). Accelerators are released when the queries are done; of queries that never
+    are, at the end of the period.
     """
-    stays_h = max(period_h, hours) if math.isfinite(hours) else period_h
-    cost = core[0].price_hour * core[1] * billed_hours(stays_h)
+    cost = core[0].price_hour * core[1] * billed_hours(period_h)
     price = sum(kind.price_hour * count for kind, count in accelerators)
     if price == 0:
         return cost, 0
-    billed = billed_hours(min(hours, stays_h))
+    billed = billed_hours(hours if math.isfinite(hours) else period_h)
     return cost + price * billed, billed
 
 
