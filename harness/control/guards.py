@@ -30,6 +30,9 @@ class Guards(Strict):
     """How many applications the RM may refuse (they fail before they have a container) within an hour."""
     rm_response_s: Seconds | None = None
     """How long the RM may take to show its queues; three times in a row is too much."""
+    foreign_edit: bool = False
+    """Whether somebody else's change of a value that the controller writes is too much. Without this a share that an
+    administrator writes becomes the queue's entitlement, and the controller goes on."""
 
 
 class GuardWatch:

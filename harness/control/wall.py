@@ -117,6 +117,8 @@ class Controller(Tenure[ClientT]):
         if (state := store.document("ledger")) is not None:
             self.core.resume(state, store.document("consumed") or {})
         self.clock = clock or SteadyClock()
+        #: What somebody else wrote, where that is a guard; '': nothing since the last look.
+        self._edited = ""
         #: Whether this machine's clock has been compared with the RM's and the ledger's.
         self._clock_compared = False
         #: The document of the last decision (available with `dry_run`).
@@ -300,7 +302,8 @@ class Controller(Tenure[ClientT]):
         self._tick.snapshot = snapshot = observed.snapshot
         self._checked("app", "policy", "clock", "cluster")
         look = self._look
-        passed = self._guards.look(snapshot, look.refused, look.latest_end_ms, look.answer_s)
+        passed = self._guards.look(snapshot, look.refused, look.latest_end_ms, look.answer_s) or self._edited
+        self._edited = ""
         self._guard(self.clock(), passed, seen=True)
         if self.settings.count_earlier and self.core.ledger is None:
             # Accounting covers the time since the first of these applications was started.
@@ -353,6 +356,8 @@ class Controller(Tenure[ClientT]):
             more = f" and {len(drift) - 5} more" if len(drift) > 5 else ""
             self._alarm("foreign", f"somebody else wrote {self._document}: {shown}{more}")
             self.core.forget_written()
+            if self.settings.guards.foreign_edit:
+                self._edited = f"somebody else wrote {self._document} ({shown}{more})"
 
     @property
     def _document(self) -> str:

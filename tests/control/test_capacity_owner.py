@@ -181,13 +181,41 @@ def test_new_queues_that_do_not_sum_to_100_stop_the_writing_and_are_filled_up_on
 def test_absolute_resources_of_siblings_are_one_unit_too(path: Path) -> None:
     file = percentages(a="[memory=4096,vcores=4]", b="[memory=4096,vcores=4]")
     actuator = begun(path, file, {"root.a": 3.0, "root.b": 1.0})
-    assert "[memory=6144,vcores=6]" in path.read_text()
+    assert "[memory=6144,vcores=4]" in path.read_text()
     theirs = percentages(a="[memory=2048,vcores=2]", b="[memory=4096,vcores=4]", d="[memory=2048,vcores=2]")
     path.write_text(theirs)
     actuator.read()
     assert actuator.configured_weights() == pytest.approx({"root.a": 25.0, "root.b": 50.0, "root.d": 25.0})
     actuator.write(actuator.original())
     assert path.read_text() == theirs
+
+
+GPUS = percentages(a="[memory=8192,vcores=2,gpu=1]", b="[memory=8192,vcores=14,gpu=7]")
+_CALCULATOR = (
+    f"<property><name>{PREFIX}resource-calculator</name>"
+    "<value>org.apache.hadoop.yarn.util.resource.DominantResourceCalculator</value></property></configuration>"
+)
+
+
+@pytest.mark.parametrize(
+    ("file", "a", "b"),
+    [
+        (GPUS, "[memory=12288,vcores=2,gpu=1]", "[memory=4096,vcores=14,gpu=7]"),
+        (
+            GPUS.replace("</configuration>", _CALCULATOR),
+            "[memory=12288,vcores=12,gpu=1]",
+            "[memory=4096,vcores=4,gpu=7]",
+        ),
+    ],
+    ids=["memory is counted", "dominant shares are counted"],
+)
+def test_a_debt_moves_no_guarantee_of_what_is_not_counted(path: Path, file: str, a: str, b: str) -> None:
+    """Of 1 and 7 GPUs a debt of memory made 6 and 2."""
+    actuator = begun(path, file, {"root.a": 3.0, "root.b": 1.0})
+    assert a in path.read_text()
+    assert b in path.read_text()
+    actuator.write(actuator.original())
+    assert path.read_text() == file
 
 
 def test_capacities_of_an_older_copy_or_of_another_controller_are_nobodys_entitlement(path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,32 @@ def passed(rm: RmModel, controller: Controller, app: str = "bad") -> object:
     refuse(rm, app)
     rm.now_s += 20.0
     return controller.tick()
+
+
+def test_somebody_elses_edit_is_an_entitlement_or_a_guard_as_configured(tmp_path: Path) -> None:
+    for stops in (False, True):
+        rm, folder = contended(MemoryPlace(WRITTEN)), tmp_path / str(stops)
+        folder.mkdir()
+        with driven(rm, folder, guards=Guards(foreign_edit=stops)) as controller:
+            turn(rm, controller)
+            assert rm.place.data != WRITTEN, "weights are in force"
+            rm.place.data = re.sub(rb'<queue name="a"><weight>[^<]*', b'<queue name="a"><weight>7', rm.place.data)
+            rm.now_s += 20.0
+            report = controller.tick()
+            assert "(taken as its entitlement)" in told(report, "foreign")
+            assert bool(controller.released) == stops
+            if stops:
+                assert "somebody else wrote the allocation file (weight of root.a is 7.0" in told(report, "guard")
+                # What was edited stays, what else the controller wrote is given back.
+                assert rm.place.data == WRITTEN.replace(b"2.0", b"7")
+                assert go_on(folder / "ledger.db")
+                turn(rm, controller)
+                turn(rm, controller)
+                assert not controller.released
+            else:
+                assert "guard" not in kinds(report)
+                assert controller.actuator.baseline["root.a"]["weight"] == 7.0
+            assert rm.place.data != WRITTEN.replace(b"2.0", b"7")
 
 
 def test_past_a_guard_it_releases_once_says_so_and_goes_on_as_a_shadow(tmp_path: Path) -> None:

@@ -161,11 +161,18 @@ def _flag(values: Mapping[str, str], name: str) -> bool:
     return values.get(f"{PREFIX}{name}", "").strip().lower() == "true"
 
 
-def capacities(shares: Mapping[str, float], old: Mapping[str, Capacity], total: Capacity | None) -> dict[str, Capacity]:
+def capacities(
+    shares: Mapping[str, float],
+    old: Mapping[str, Capacity],
+    total: Capacity | None,
+    moved: Collection[str] = ("memory",),
+) -> dict[str, Capacity]:
     """Capacities of all children of one parent in the ratio of ``shares``, in the kind that they have.
 
     A child whose capacity is 0 keeps it: Hadoop serves it after all others, whatever its neighbours have. ``total``:
-    the parent's absolute resources, where it has new ones. InputError where no such capacities exist.
+    the parent's absolute resources, where it has new ones. ``moved``: which of the absolute resources are divided anew;
+    every queue keeps its own amounts of the others, which the accounts do not count. InputError where no such
+    capacities exist.
     """
     mode = next(iter(old.values())).mode
     open_ = {path: share for path, share in shares.items() if old[path].entitlement > 0}
@@ -176,7 +183,7 @@ def capacities(shares: Mapping[str, float], old: Mapping[str, Capacity], total: 
     elif mode == "percent":
         new = _percentages(open_, old)
     else:
-        new = _absolute(open_, old, total)
+        new = _absolute(open_, old, total, moved)
     return {path: new.get(path, old[path]) for path in old}
 
 
@@ -210,11 +217,18 @@ def _percentages(shares: Mapping[str, float], old: Mapping[str, Capacity]) -> di
     return new
 
 
-def _absolute(shares: Mapping[str, float], old: Mapping[str, Capacity], total: Capacity | None) -> dict[str, Capacity]:
+def _absolute(
+    shares: Mapping[str, float], old: Mapping[str, Capacity], total: Capacity | None, moved: Collection[str]
+) -> dict[str, Capacity]:
     amounts: dict[str, dict[str, int]] = {path: {} for path in shares}
     names = dict.fromkeys(name for capacity in old.values() for name in capacity.amounts or ())
     for name in names:
         has = {path: (old[path].amounts or {}).get(name, 0) for path in old}
+        if name not in moved:
+            for path in shares:
+                if name in (old[path].amounts or {}):
+                    amounts[path][name] = has[path]
+            continue
         whole = sum(has[path] for path in shares)
         if total is not None and total.amounts is not None:
             # The parent has another amount now: its children share what they had of it, in proportion.

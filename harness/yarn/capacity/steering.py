@@ -115,11 +115,18 @@ class Steering:
             least = {child: plan.min_shares[child].memory_mb for child in weights if child in plan.min_shares}
             if least and (parent_mb := self._guaranteed(parent.path, new)) > 0:
                 weights = lifted(weights, {child: memory_mb / parent_mb for child, memory_mb in least.items()})
-            for child, capacity in capacities(weights, old, total).items():
+            for child, capacity in capacities(weights, old, total, self._moved()).items():
                 new[child] = capacity
                 same = capacity == old[child]
                 found.put(child, CAPACITY, (self.text(child, CAPACITY) if same else None) or capacity.text())
                 found.in_force[child] = capacity.entitlement
+
+    def _moved(self) -> tuple[str, ...]:
+        """Which absolute resources follow shares: those that the scheduler compares queues by, and accounts are of.
+
+        A guarantee of GPUs, or of vcores where memory alone is counted, is no part of what is owed.
+        """
+        return ("memory", "vcores") if counts_dominant(self.settings) else ("memory",)
 
     def _priorities(self, plan: Attributes, found: Wanted) -> None:
         """Give lifted queues a priority above that of their siblings.
