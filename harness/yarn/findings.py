@@ -442,6 +442,15 @@ _ALL = (
         refused=True,
     ),
     Rule(
+        "YF147",
+        _E,
+        "a maximum that is a weight",
+        "In flexible mode (legacy-queue-mode.enabled false) the RM computes no maximum from a weight: it fails with an "
+        "IllegalStateException.",
+        "Write per cent of the parent, or resources.",
+        refused=True,
+    ),
+    Rule(
         "YF150",
         _E,
         "yarn.scheduler.queue-placement-rules that cannot be used",

@@ -115,6 +115,7 @@ MAXIMA = [
     "NaN",
     "[memory=100%,vcores=50%]",
     "[mem=8192]",
+    "[memory=2w,vcores=1w]",
 ]
 STATES = ["RUNNING", "STOPPED", "running", "stopped", "DRAINING", " RUNNING", "RUNNING ", "HALTED", ""]
 LABELS = ["*", "gpu", "cpu", "gpu,cpu", " ", "", "gpu , cpu", "*,gpu"]

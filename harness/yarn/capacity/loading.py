@@ -333,6 +333,7 @@ class Loader:
         if node.children:
             self._check_children(node, node.children, "start")
             self._unknown_resources(node)
+        self._maximum_weights(node)
         return node
 
     def _set_up(self, node: Node) -> None:
@@ -957,6 +958,27 @@ class Loader:
                     f"its capacity names {', '.join(unknown)}, which yarn.resource-types does not",
                     "name it there (--yarn-site), or remove it here",
                 )
+
+    def _maximum_weights(self, node: Node) -> None:
+        """In flexible mode no maximum is a weight (``WeightQueueCapacityCalculator.calculateMaximumResource``)."""
+        if self.legacy or node.parent is None or node.broken:
+            return
+        for label in sorted(node.labels & node.parent.labels):
+            key = self.labelled(node.path, label, "maximum-capacity")
+            text = self.text(key)
+            if text is None:
+                continue
+            if is_vector(text):
+                try:
+                    parts = vector_parts(text, memory_needed=self.release < (3, 5), types=self.types)
+                except ValueError:
+                    continue
+                weighted = "weight" in parts.values()
+            else:
+                weighted = bool(label) and text.endswith("w")
+            if weighted:
+                what = f"maximum-capacity {text[:60]!r} is a weight"
+                self.refuse("YF147", key, node.path, what, "write per cent, or [memory=8192,vcores=8]")
 
     def _named_kind(self, queue: Node, label: str) -> str:
         if _any(queue.minimum.get(label, {})):

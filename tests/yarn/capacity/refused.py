@@ -165,6 +165,18 @@ REFUSED: list[tuple[str, dict[str, str], dict[str, str | None], str]] = [
         {"legacy-queue-mode.enabled": "false", "root.a.capacity": "[memory=4096,vcores=4,mem=2]"},
         "YF146",
     ),
+    (
+        "a maximum of weights in flexible mode",
+        PERCENT,
+        {"legacy-queue-mode.enabled": "false", "root.a.maximum-capacity": "[memory=50%,vcores=1w]"},
+        "YF147",
+    ),
+    (
+        "a label's maximum that is a weight in flexible mode",
+        LABELS,
+        {"legacy-queue-mode.enabled": "false", "root.a.accessible-node-labels.gpu.maximum-capacity": "2w"},
+        "YF147",
+    ),
     # labels
     ("a label's sum of 70", LABELS, {"root.a.accessible-node-labels.gpu.capacity": "70"}, "YF144"),
     (
