@@ -26,10 +26,17 @@ Safe = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9]
 
 def _connected(text: str) -> str:
     """A name or address to connect to, an IPv6 address without its brackets. ValueError for one with a port."""
+    if "://" in text:
+        raise ValueError(f"{text[:60]!r} is a URL: write the host's name or address alone")
+    if "@" in text:
+        user, _, host = text.rpartition("@")
+        raise ValueError(f"{text[:60]!r} has a user in it: write host: {host!r} and user: {user!r}")
     bracketed = re.fullmatch(r"\[([^\]]*)\](?::([0-9]+))?", text)
     inner, port = (bracketed[1], bracketed[2]) if bracketed else (text, None)
     if bracketed is None and text.count(":") == 1:
         inner, port = text.split(":")
+    if port is not None and not (port.isascii() and port.isdigit() and 1 <= int(port) <= 65535):
+        raise ValueError(f"{text[:60]!r} ends in no port: write host: {inner!r}")
     if port is not None:
         raise ValueError(f"{text!r} has a port in it: write host: {inner!r} and port: {port}")
     if ":" in inner:
