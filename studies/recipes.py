@@ -47,6 +47,7 @@ SIMULATED: dict[str, Recipe] = {
     "ltyarn-thesis": _run("ltyarn-thesis"),
     "ltyarn-hadoop": _run("ltyarn-hadoop"),
     "ltyarn-hadoop-hierarchy": _run("ltyarn-hadoop-hierarchy"),
+    "application-cap": _study("application_cap -o {file}"),
     "ltyarn-hierarchy": _run("ltyarn-hierarchy --seed 1-10"),
     "t-wait": _run("t-wait"),
     "quantum": _run("quantum"),
