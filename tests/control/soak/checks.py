@@ -26,7 +26,7 @@ _EXCUSES = frozenset({"not-in-force", "actuation", "rm", "foreign", "file", "lea
 _CACHE_S = 3.0
 #: Why an application is not counted whole that was there before a look, and not in its list.
 _LATE = "older than the last look"
-_WARNING = re.compile(r" (?:warning ([\w-]+): (.*)|info ([\w-]+): mended)\n")
+_WARNING = re.compile(r" (?:warning ([\w-]+): (.*)|info ([\w-]+): (?:mended|no longer its affair: [^\n]*))\n")
 
 
 class Checks:
