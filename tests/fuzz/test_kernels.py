@@ -149,15 +149,17 @@ def test_the_heap_orders_events_and_says_when_it_is_full() -> None:
         push(world, 0, E_ACT, 0, 0)
 
 
-def test_the_ends_of_a_node_come_in_their_order() -> None:
+@pytest.mark.parametrize("taken", [(0, BLOCK, 2 * BLOCK), (2 * BLOCK, BLOCK, 0)])
+def test_the_ends_of_a_node_come_in_their_order(taken: tuple[int, ...]) -> None:
+    """``taken``: in which order blocks are taken; the one at the end of the memory is full and not the first, or is."""
     rng = random.Random(4)
     containers = 3 * (BLOCK - 1)
     world = new_world(1, 1, containers=containers)
     # Exactly the blocks that one node with so many containers takes.
     exact = zeros(3 * BLOCK, world.ends.dtype)
-    exact["c"][::BLOCK] = [BLOCK, 2 * BLOCK, -1]
+    exact["c"][list(taken)] = [*taken[1:], -1]
     world = world._replace(ends=exact)
-    world.g["ends_free"] = 0
+    world.g["ends_free"] = taken[0]
     times: dict[int, int] = {}
     now = 0
     for _ in range(30):
@@ -171,7 +173,9 @@ def test_the_ends_of_a_node_come_in_their_order() -> None:
         assert world.scratch[: len(due)].tolist() == [c for _, c in due]
         gone = [c for _, c in due]
         if len(times) > 40:
-            gone += rng.sample(sorted(times.keys() - set(gone)), 2)
+            left = sorted(times.keys() - set(gone))
+            # The soonest are what a block remembers.
+            gone += {*rng.sample(left, 2), *sorted(left, key=lambda c: times[c])[:3]}
         for c in gone:
             ends.out_of_node(world, c)
             del times[c]
