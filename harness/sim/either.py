@@ -17,6 +17,7 @@ from harness.sim.which import of_scheduler
 can_skip = of_scheduler(fs_nodes.can_skip, cs_nodes.can_skip)
 add_app = of_scheduler(fs_apps.add_app, cs_seam.add_app)
 update = of_scheduler(fs_shares.update, cs_seam.nothing_now)
+is_settled = of_scheduler(fs_shares.is_settled, cs_seam.always)
 preempt_pass = of_scheduler(fs_preempt.preempt_pass, cs_seam.nothing_now)
 next_kill_ms = of_scheduler(fs_preempt.next_kill_ms, cs_seam.never)
 run_kills = of_scheduler(fs_preempt.run_kills, cs_seam.nothing_now)

@@ -483,7 +483,7 @@ class Simulation:
             events=int(g["started"] + g["ended"]),
             assignments=int(g["started"]),
             heartbeats=int(g["heartbeats"]),
-            heartbeats_skipped=int(g["skipped"]),
+            heartbeats_skipped=int(g["skipped"] + g["leapt"]),
             updates=int(g["updates"]),
             ticks=self.ticks,
             max_wait_s=waits,

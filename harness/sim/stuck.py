@@ -34,10 +34,14 @@ class Stillness:
         now, events = int(g["now"][0]), int(g["started"][0] + g["ended"][0])
         if now < int(g["pause_ms"][0]) or events != int(g["still_events"][0]):
             return False
-        g["pause_ms"] = now + int(g["still_ms"][0])
-        if not nothing_is_due(world):
+        every_ms = int(g["still_ms"][0])
+        due_ms = next_due_ms(world)
+        if due_ms < NEVER:
+            # Before that nothing can be noticed. Looks stay multiples of the interval apart.
+            g["pause_ms"] = now + every_ms * max(-(-(due_ms - now) // every_ms), 1)
             self._since_ms = None
             return False
+        g["pause_ms"] = now + every_ms
         if self._since_ms is None or events != self._events:
             self._since_ms, self._events = now, events
         return now - self._since_ms >= self._patience_ms
@@ -47,15 +51,17 @@ class Stillness:
         return max(int(S.x["last_start_ms"].max()), int(world.g["last_end_ms"][0])) / 1000.0
 
 
-def nothing_is_due(world: Any) -> bool:
-    """Whether nothing is left that could happen by itself: no job to come, no task that ends, nothing of a master."""
+def next_due_ms(world: Any) -> int:
+    """When something next happens by itself: a job comes, a process ends, a master acts; NEVER if nothing is left."""
     g = world.g[0]
-    if int(g["feed_ms"]) != NEVER:
-        return False
-    if not all(_only_looks(world, int(value)) for value in world.heap_v[: int(g["heap_n"])]):
-        return False
-    nodes = world.nodes
-    return not bool(((nodes["next_end_ms"] < NEVER) & (nodes["up"] == 1)).any())
+    count = int(g["heap_n"])
+    events = zip(world.heap_t[:count].tolist(), world.heap_v[:count].tolist(), strict=True)
+    ends = world.nodes["next_end_ms"][world.nodes["up"] == 1]
+    return min(
+        int(g["feed_ms"]),
+        min((at_ms for at_ms, event in events if not _only_looks(world, event)), default=NEVER),
+        int(ends.min(initial=NEVER)),
+    )
 
 
 def _only_looks(world: Any, event: int) -> bool:

@@ -57,7 +57,9 @@ MAX_STAGES = 62
 #: begin of the round that the quanta were last made for; ``ring_stale``: nodes came or went; ``beat_again``: the
 #: heartbeat that is due has begun; ``am_lost``: some AM was lost and is to be started anew; ``live_jobs``: submitted or
 #: waiting, endless services excluded; ``started``: containers; ``preempt_ms`` to ``preempt_limit``: of MapReduce's
-#: masters (`harness.sim.setup.MapReduceMaster`), ``hanging_ms`` -1: never.
+#: masters (`harness.sim.setup.MapReduceMaster`), ``hanging_ms`` -1: never; ``skipped``: heartbeats that were passed
+#: over one by one, ``leapt``: many at a time; ``quiet``: how many were since anything has changed, or one more than
+#: ``ring_n`` once ``quiet_end_ms`` is known: when the next process ends.
 GLOBALS = record(
     "now limit_ms next_update_ms next_sample_ms next_tick_ms sample_ms tick_ms pause_after pause_ms still_ms "
     "still_events feed_ms node_hb_ms end_hb_ms am_hb_ms am_lag_ms am_start_ms container_start_ms update_ms "
@@ -66,7 +68,7 @@ GLOBALS = record(
     "update_noted_ms failure:d max_attempts straggler:d straggler_factor:d speculation speculation_factor:d heap_n "
     "ring_n ring_at ring_base_ms job_free redo_free redo_left inner_free inner_left live_runs ends_free burst "
     "need_room cross_ms round_ms ring_stale beat_again am_lost live_jobs waiting_jobs sample_n ended_n task_n started "
-    "ended heartbeats skipped updates jobs_done jobs_failed last_end_ms",
+    "ended heartbeats skipped leapt quiet quiet_end_ms updates jobs_done jobs_failed last_end_ms",
     lines=False,
 )
 

@@ -390,3 +390,12 @@ def update(s: S, now: int) -> int:
     g.avail_mb, g.avail_vcores = g.cluster_mb - g.alloc_mb, g.cluster_vcores - g.alloc_vcores
     find_starved(s, now)
     return 0
+
+
+@kernel
+def is_settled(s: S) -> bool:
+    """Whether `update` would change nothing, now and at any later time, as long as nothing else happens."""
+    g = s.g[0]
+    clean = g.dirty_head < 0 and g.demand_dirty == 0 and g.shares_dirty == 0 and g.asks_head < 0
+    # With preemption an update also looks at how long applications have waited.
+    return clean and g.preemption == 0
