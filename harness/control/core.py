@@ -94,7 +94,7 @@ class ControlCore:
         self._leaves: tuple[str, ...] = ()
         self._last: Any = np.zeros((0, 2))
         self._shown_once: Any = None
-        #: Shape and capacity of the last observation; `decide` answers only for figures with the same ones.
+        #: Shape and capacity of the last observation; `decide` accepts only observations with the same two.
         self._like: tuple[Any, Any] | None = None
         #: `written`, and its weights in the order of that shape (None: `written` has more than weights).
         self._in_order: tuple[Attributes | None, Any] = (None, None)

@@ -210,7 +210,7 @@ class KueueActuator(BaseActuator):
         return {path: _weight(values[_SHARE]) for path, values in self._values().items()}
 
     def name_queues(self, leaves: Mapping[str, bool], now_s: float) -> None:
-        """Nothing: Kueue makes no queues by itself."""
+        """Do nothing: Kueue creates no queues of its own accord."""
 
     def prepare(self, attributes: Attributes) -> PreparedWeights:
         """Return the weights that are to be written."""

@@ -18,12 +18,13 @@ _POLICIES = "yarn.resourcemanager.scheduler.monitor.policies"
 #: ``CapacityScheduler.reinitialize`` and this policy can wait for each other for ever (YARN-10932).
 _QUEUE_MANAGEMENT = "QueueManagementDynamicEditPolicy"
 _PREEMPTION = "ProportionalCapacityPreemptionPolicy"
-#: From here on a maximum-am-resource-percent leaves a user's applications room at a tenth of a queue's usual share.
+#: With a maximum-am-resource-percent of at least this, a user's applications still start when the queue has a tenth of
+#: its usual share.
 _ROOM_FOR_MASTERS = 10.0
-#: From here on a user-limit-factor of -1 is no limit and ``getQueueInfo`` has a Fair queue's weight.
+#: Since this release a user-limit-factor of -1 means no limit, and ``getQueueInfo`` returns a Fair queue's weight.
 _MODERN = (3, 4)
-#: From here on a Capacity Scheduler schedules asynchronously unless it is told not to (YARN-7327): a default of the
-#: class, which neither its configuration nor ``/conf`` shows.
+#: Since this release the Capacity Scheduler schedules asynchronously by default (YARN-7327). The default is in the code:
+#: neither the configuration nor ``/conf`` shows it.
 _ASYNCHRONOUS = (3, 5)
 
 
