@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import random
 import resource
 import statistics
 import time
@@ -50,6 +51,7 @@ LOADED_CONF = {
     "yarn.scheduler.increment-allocation-mb": "512",
     "yarn.scheduler.minimum-allocation-mb": "512",
 }
+_YEAR_S = 365 * 86_400.0
 FOUR = '<allocations><queue name="a"/><queue name="b"/><queue name="c"/><queue name="d"/></allocations>'
 FOUR_LEAVES = ("root.a", "root.b", "root.c", "root.d")
 ONE = Resource(1024, 1)
@@ -336,6 +338,22 @@ def measure_nodes(nodes: int, seconds: float) -> dict[str, Any]:
     return {"days": round(seconds / 86400.0, 4), **_run(_four(nodes, _steady(nodes, seconds), "ltrf"))}
 
 
+def _rare() -> Iterator[JobSpec]:
+    """1,000 jobs of 100 tasks on average, at random times of a year."""
+    rng = random.Random(1)
+    times = sorted(rng.uniform(0.0, _YEAR_S) for _ in range(1000))
+    for i, submit_s in enumerate(times):
+        stage = Stage("map", rng.randrange(1, 200), ONE, Duration("exponential", value_s=300.0))
+        yield JobSpec(f"j{i}", FOUR_LEAVES[i % 4], "mapreduce", ONE, (stage,), submit_s=submit_s)
+
+
+def measure_idle_year() -> dict[str, Any]:
+    """A year in which next to nothing happens, LTRF in the scheduler, a sample an hour."""
+    _warm()
+    setup = replace(_four(20, _rare(), "ltrf"), sample_s=3600.0, time_limit_s=2 * _YEAR_S)
+    return {"days": 365, **_run(setup)}
+
+
 # --- all of it ---
 
 _PARTS: dict[str, Callable[..., Any]] = {
@@ -344,6 +362,7 @@ _PARTS: dict[str, Callable[..., Any]] = {
     "fb_day": measure_fb_day,
     "days": measure_days,
     "nodes": measure_nodes,
+    "idle_year": measure_idle_year,
     "decisions": measure_decisions,
     "control": measure_control,
     "first": measure_first,
@@ -402,6 +421,8 @@ def bench(full: bool, say: Callable[[str], None], *, engine_only: bool = False) 
 
     fb_day = measure("a day of Facebook, control every second", "fb_day")
     costs({"fb_day": fb_day["cpu_s"]})
+    idle_year = measure("1,000 jobs in a year", "idle_year")
+    costs({"idle_year": idle_year["cpu_s"]})
     growth = []
     for nodes, seconds in ((60, 21600.0), (600, 7200.0), (6000, 1800.0)):
         span = seconds * (12 if full else 1)
@@ -445,6 +466,7 @@ def bench(full: bool, say: Callable[[str], None], *, engine_only: bool = False) 
     return {
         "engine": engine,
         "fb_day": fb_day,
+        "idle_year": idle_year,
         "growth": growth,
         "scale": scale,
         "first": first,

@@ -43,7 +43,8 @@ def table(figures: dict[str, Any]) -> str:
         return "\n".join([*lines, took])
     lines += ["", "Runs                  nodes    days      events   wall s  events/s  peak MiB"]
     day = figures["fb_day"]
-    rows = [("FB day, control 1 s", day["nodes"], 1.0, day)]
+    year = figures["idle_year"]
+    rows = [("FB day, control 1 s", day["nodes"], 1.0, day), ("1,000 jobs, a year", year["nodes"], 365.0, year)]
     rows += [("growth", row["nodes"], row["days"], row) for row in figures["growth"]]
     for label, nodes, days, row in rows:
         lines.append(

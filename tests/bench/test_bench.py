@@ -80,6 +80,7 @@ def test_the_table_fits_80_columns() -> None:
         {
             "engine": dict.fromkeys(("fair", "ltrf", "user_policy"), engine),
             "fb_day": run,
+            "idle_year": run,
             "growth": [run],
             "scale": {"nodes_10": {**run, "applications": 10_000, "of_100_nodes": 0.51}},
             "first": dict.fromkeys(
