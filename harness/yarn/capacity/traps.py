@@ -23,8 +23,8 @@ _PREEMPTION = "ProportionalCapacityPreemptionPolicy"
 _ROOM_FOR_MASTERS = 10.0
 #: Since this release a user-limit-factor of -1 means no limit, and ``getQueueInfo`` returns a Fair queue's weight.
 _MODERN = (3, 4)
-#: Since this release the Capacity Scheduler schedules asynchronously by default (YARN-7327). The default is in the code:
-#: neither the configuration nor ``/conf`` shows it.
+#: Since this release the Capacity Scheduler schedules asynchronously by default (YARN-7327). The default is in the
+#: code: neither the configuration nor ``/conf`` shows it.
 _ASYNCHRONOUS = (3, 5)
 
 
