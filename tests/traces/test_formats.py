@@ -15,7 +15,6 @@ from tests.traces.histories import Job, Run
 
 CLUSTER = Header(nodes=[NodeLine(count=2, memory_mb=8192, vcores=8)], queues={"root.q": QueueLine()})
 SPARK = json.dumps({"Event": "SparkListenerLogStart", "Spark Version": "3.5.1"}) + "\n"
-SWF = "; Computer: x\n" + "1 0 10 100 4 -1 -1 4 200 -1 1 1 1 1 1 1 -1 -1\n" * 3
 
 
 @pytest.mark.parametrize(
@@ -28,7 +27,6 @@ SWF = "; Computer: x\n" + "1 0 10 100 4 -1 -1 4 200 -1 1 1 1 1 1 1 -1 -1\n" * 3
         ("t.parquet", b"PAR1\x15", "a parquet file"),
         ("history", b'Meta VERSION="1" .\nJob JOBID="job_2009"', "MapReduce 1"),
         ("topology.json", b'{"name":"<root>","children":[{"name":"rack"}]}', "a topology of Rumen"),
-        ("log.swf", SWF.encode(), "Standard Workload Format"),
         ("own.csv", b"job,queue,submit\n1,a,0\n2,b,10\n", "a table (CSV)"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,9 @@ def _value_replaced(line: str, draw: random.Random) -> str:
     try:
         document = json.loads(line)
     except ValueError:
-        return line
+        words = re.split(r"([ ,])", line)
+        words[draw.randrange(len(words))] = str(draw.choice(ODD))
+        return "".join(words)
     places: list[tuple[Any, Any]] = []
 
     def walk(value: Any) -> None:
@@ -98,7 +101,33 @@ def _value_replaced(line: str, draw: random.Random) -> str:
     return json.dumps(document, separators=(",", ":"))
 
 
-TEXTS = {"job history": history_text, "Rumen": rumen_text, "SLS": sls_text}
+def swf_line(number: int) -> str:
+    return f"{number} {10 * number} 5 100 4 -1 2048 4 200 -1 1 1 1 1 1 1 -1 -1"
+
+
+def swf_text(draw: random.Random) -> str:
+    return "\n".join(["; MaxProcs: 64", "; MaxNodes: 8", *(swf_line(draw.randrange(9)) for _ in range(4))])
+
+
+CSV_COLUMNS = "job,queue,submit_s,tasks,task_s,memory_mb"
+
+
+def csv_line(number: int) -> str:
+    return f"j{number},q,{10 * number},4,30,1024"
+
+
+def csv_text(draw: random.Random) -> str:
+    return "\n".join([CSV_COLUMNS, *(csv_line(draw.randrange(9)) for _ in range(4))])
+
+
+TEXTS = {"job history": history_text, "Rumen": rumen_text, "SLS": sls_text, "SWF": swf_text, "CSV": csv_text}
+#: What a job is in the formats of one job a line.
+LINES = {
+    "Rumen": lambda n: json.dumps(rumen_job(n, [attempt(DAY + 10_000, DAY + 20_000)])),
+    "SLS": lambda n: json.dumps(sls_job(n)),
+    "SWF": swf_line,
+    "CSV": csv_line,
+}
 
 
 def identity_holds(reading: Reading) -> None:
@@ -132,11 +161,10 @@ def test_damage_in_one_record_leaves_the_jobs_of_the_others(tmp_path: Path, read
         files[2].write_text(files[2].read_text()[:300])
         found = reader.read(tmp_path)
     else:
-        one = [attempt(DAY + 10_000, DAY + 20_000)]
-        jobs = [json.dumps(rumen_job(n, one) if reader.name == "Rumen" else sls_job(n)) for n in range(5)]
-        jobs[2] = jobs[2][:60]
+        jobs = [LINES[reader.name](n) for n in range(5)]
+        jobs[2] = jobs[2][: 60 if jobs[2].startswith("{") else 9]
         path = tmp_path / "x.json"
-        path.write_text("\n".join(jobs))
+        path.write_text("\n".join([*([CSV_COLUMNS] if reader.name == "CSV" else []), *jobs]))
         found = reader.read(path)
     assert len(found.jobs) == 4
     identity_holds(found)

@@ -12,11 +12,13 @@ from pathlib import Path
 from harness.base.files import open_whole
 from harness.traces.formats.base import Reading, TimedJob, TraceFormat
 from harness.traces.formats.jobhistory import JobHistory
+from harness.traces.formats.jobs_csv import OPTIONAL, REQUIRED, JobsCsv
 from harness.traces.formats.rumen import Rumen
 from harness.traces.formats.sls import Sls
+from harness.traces.formats.swf import Swf
 
 #: Readers, asked in this order.
-FORMATS: tuple[TraceFormat, ...] = (JobHistory(), Rumen(), Sls())
+FORMATS: tuple[TraceFormat, ...] = (JobHistory(), Rumen(), Sls(), Swf(), JobsCsv())
 
 #: How much of a file decides what it is.
 HEAD_BYTES = 65_536
@@ -33,20 +35,6 @@ class Unreadable:
 
 def _starts(*magics: bytes) -> Callable[[bytes], bool]:
     return lambda head: head.lstrip(b"\xef\xbb\xbf").startswith(magics)
-
-
-def _swf(head: bytes) -> bool:
-    """Standard Workload Format: comments that begin with a semicolon, then 18 numbers a line."""
-    lines = [line for line in head.decode("latin-1").splitlines()[:-1] or head.decode("latin-1").splitlines() if line]
-    data = [line.split() for line in lines if not line.startswith(";")]
-    return bool(data) and all(len(words) == 18 and _numbers(words) for words in data[:20])
-
-
-def _numbers(words: list[str]) -> bool:
-    try:
-        return bool([float(word) for word in words])
-    except ValueError:
-        return False
 
 
 def _csv(head: bytes) -> bool:
@@ -106,8 +94,11 @@ UNREADABLE: tuple[Unreadable, ...] = (
         lambda head: b'"rack"' in head and b'"node"' in head and b'"job.tasks"' not in head,
         "give the jobs, and the nodes by --cluster FILE (docs/how-to/assess.md shows one)",
     ),
-    Unreadable("a trace in the Standard Workload Format", _swf, _WRITE_OURS),
-    Unreadable("a table (CSV)", _csv, _WRITE_OURS),
+    Unreadable(
+        "a table (CSV) without the columns of a table of jobs",
+        _csv,
+        f"name its columns in the first line: {', '.join(REQUIRED)}; if wanted {', '.join(OPTIONAL)}",
+    ),
 )
 
 

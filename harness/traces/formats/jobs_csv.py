@@ -1,0 +1,178 @@
+"""A table of jobs of one's own, as CSV with a line of column names: the simplest way to bring a load.
+
+Columns: ``submit_s``, ``tasks``, ``task_s`` must be there; ``job``, ``queue``, ``user``, ``name``, ``memory_mb``,
+``vcores``, ``am_memory_mb``, ``am_vcores``, ``finished_s`` may be. Others are ignored, and named.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from harness.base.documents import LONGEST_S
+from harness.base.errors import InputError
+from harness.base.files import read_text
+from harness.traces.accounting import UNREADABLE, Totals
+from harness.traces.formats.base import BadRecord, Collector, Reading, TimedJob, bad_line, missing_queues
+from harness.traces.recorded import JobLine, StageLine, full_name
+from harness.traces.spec import DemandSpec
+
+MAX_BYTES = 1 << 30
+MOST_TASKS = 1_000_000
+REQUIRED = ("submit_s", "tasks", "task_s")
+#: The other columns, with what is taken where a field is empty or the column is missing.
+OPTIONAL = {
+    "job": "the number of the line",
+    "queue": "root.default",
+    "user": "unknown",
+    "name": "none",
+    "memory_mb": "1024",
+    "vcores": "1",
+    "am_memory_mb": "1024",
+    "am_vcores": "1",
+    "finished_s": "unknown",
+}
+
+
+class JobsCsv:
+    """Reader of a table of jobs."""
+
+    name = "CSV"
+    versions = f"a table of jobs with the columns {', '.join(REQUIRED)} and, if wanted, {', '.join(OPTIONAL)}"
+    lacks = "nodes; weights of queues"
+    assumes = "tasks of 1,024 MB and 1 vcore, equally long; a master of the same size; `root.default`"
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether the first line names the columns that must be there."""
+        return set(REQUIRED) <= set(_columns(head.decode("utf-8-sig", "replace")))
+
+    def read(self, path: Path) -> Reading:
+        """Read the table."""
+        text = read_text(path, MAX_BYTES, hint="check the path, or split the file").removeprefix("\ufeff")
+        columns = _columns(text)
+        if missing := [name for name in REQUIRED if name not in columns]:
+            raise InputError(
+                f"no column {', '.join(missing)}",
+                where=f"{path}:1",
+                hint="name the columns in the first line (docs/reference/trace.md lists them)",
+            )
+        collector = Collector()
+        without_queue = without_memory = 0
+        rows = csv.reader(io.StringIO(text), _dialect(text))
+        try:
+            next(rows)
+            for number, words in enumerate(rows, 1):
+                if not any(word.strip() for word in words):
+                    continue
+                where = f"{path}:{rows.line_num}"
+                collector.count(Totals(records=1, jobs=1))
+                try:
+                    if len(words) != len(columns):
+                        raise BadRecord(f"{len(words)} fields in a line, {len(columns)} columns")
+                    fields = {name: word.strip() for name, word in zip(columns, words, strict=True)}
+                    made = _timed(fields, str(number))
+                except BadRecord as error:
+                    collector.leave_out(f"{UNREADABLE}: {error}", Totals(records=1, jobs=1), where)
+                    continue
+                totals = made.totals()
+                collector.count(Totals(0, 0, totals.tasks, totals.attempts, totals.container_ms))
+                collector.keep(made, where)
+                without_queue += not fields.get("queue")
+                without_memory += not fields.get("memory_mb")
+        except csv.Error as error:
+            raise InputError(f"no table: {error}", where=f"{path}:{rows.line_num}", hint="correct that line") from None
+        assumed = [
+            f"{what} ({count:,} jobs)"
+            for what, count in (
+                ("jobs without a queue are in root.default", without_queue),
+                ("tasks without a size have 1,024 MB", without_memory),
+            )
+            if count
+        ]
+        if ignored := [name for name in columns if name and name not in (*REQUIRED, *OPTIONAL)]:
+            assumed.append(f"columns that are not read: {', '.join(ignored[:10])}")
+        return collector.finish(self.name, assumed=assumed, unknown=missing_queues(without_queue, len(collector.jobs)))
+
+
+def _dialect(text: str) -> type[csv.Dialect]:
+    """Commas, semicolons or tabulators, whichever the first line has most of."""
+    first = text.partition("\n")[0]
+
+    class Table(csv.excel):
+        delimiter = max(",;\t", key=first.count)
+
+    return Table
+
+
+def _columns(text: str) -> list[str]:
+    """The names in the first line; of names that are there twice none."""
+    try:
+        names = [word.strip() for word in next(csv.reader(io.StringIO(text.partition("\n")[0]), _dialect(text)), [])]
+    except csv.Error:
+        return []
+    return names if len(set(names)) == len(names) else []
+
+
+def _number(fields: Mapping[str, str], name: str, default: float | None, *, most: float) -> float:
+    """A field that is a number from 0 on. Raises BadRecord."""
+    text = fields.get(name, "")
+    if not text:
+        if default is None:
+            raise BadRecord(f"{name} is empty")
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        raise BadRecord(f"{name} is {text[:40]!r}, not a number") from None
+    if not (math.isfinite(value) and 0 <= value <= most):
+        raise BadRecord(f"{name} is {text[:40]}, outside 0 to {most:g}")
+    return value
+
+
+def _whole(fields: Mapping[str, str], name: str, default: int | None, *, most: int) -> int:
+    value = _number(fields, name, default, most=most)
+    if not float(value).is_integer():
+        raise BadRecord(f"{name} is {fields[name][:40]}, not a whole number")
+    return int(value)
+
+
+def _timed(fields: Mapping[str, str], number: str) -> TimedJob:
+    """A row as a job. Raises BadRecord."""
+    submit_s = _number(fields, "submit_s", None, most=LONGEST_S * 1000)
+    tasks = _whole(fields, "tasks", None, most=MOST_TASKS)
+    task_s = _number(fields, "task_s", None, most=LONGEST_S)
+    finished_s = _number(fields, "finished_s", -1.0, most=LONGEST_S * 1000)
+    if 0 <= finished_s < submit_s:
+        raise BadRecord("finished_s is before submit_s")
+    if not tasks:
+        raise BadRecord("no tasks")
+    try:
+        line = JobLine(
+            job=fields.get("job") or number,
+            queue=full_name(fields.get("queue") or "default"),
+            user=fields.get("user") or "unknown",
+            name=fields.get("name", "")[:1000],
+            kind="dag",
+            submit_s=0.0,
+            am=DemandSpec(
+                memory_mb=_whole(fields, "am_memory_mb", 1024, most=1 << 40),
+                vcores=_whole(fields, "am_vcores", 1, most=1 << 20),
+            ),
+            stages=[
+                StageLine(
+                    name="tasks",
+                    memory_mb=_whole(fields, "memory_mb", 1024, most=1 << 40),
+                    vcores=_whole(fields, "vcores", 1, most=1 << 20),
+                    tasks_s=[round(task_s, 3)] * tasks,
+                )
+            ],
+            finished_s=round(finished_s - submit_s, 3) if finished_s >= 0 else None,
+        )
+    except ValidationError as error:
+        raise bad_line(error) from None
+    return TimedJob(round(1000 * submit_s), line, tasks)
