@@ -8,7 +8,7 @@
 # make reference  the generated parts of docs/reference made from the code (commands, settings, keys)
 # make kerberos   the extra `kerberos` into .venv (needs libkrb5-dev, python3-dev and gcc)
 # make site       docs/ as a site with search, in build/site (open index.html); its generator comes into build/site-venv
-# make lint       ruff, mypy, import rules
+# make lint       ruff, mypy, import rules; whether the changes that tests plant still have their place
 # make clean      removes the environment and caches (not ./runs)
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -60,6 +60,7 @@ lint: setup
 	$(BIN)/ruff format --check harness studies tests yarnfair
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.planting
 
 PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder
 

@@ -41,3 +41,16 @@ def read(kind: type[P], file: Path, key: str) -> list[P]:
     for one in found:
         one.before(ROOT)
     return found
+
+
+def check() -> int:
+    """Read every list of known changes, as the tests do when they are collected; how many there are."""
+    from tests import mutations
+    from tests.control.soak import planted
+    from tests.fuzz import test_planted
+
+    return len(mutations.mutations()) + len(planted.bugs()) + len(test_planted.ERRORS)
+
+
+if __name__ == "__main__":
+    print(f"{check()} known changes have their place in the code")
