@@ -21,6 +21,7 @@ from harness.yarn.errors import Refused, Unreachable
 from harness.yarn.fair.manager import queue_tree
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.files import ConfigStore, FileChanged, always
+from harness.yarn.queue_answers import CAPACITY as CAPACITY_SCHEDULER
 from harness.yarn.queue_answers import QueueStatus, SchedulerStatus
 from harness.yarn.rmclient import NotEffective
 from tests.control.soak import capacities
@@ -327,6 +328,14 @@ class RmModel:
     def effective_queues(self) -> Mapping[str, EffectiveQueue]:
         self._check()
         return {queue.path: EffectiveQueue(queue.path, queue.parent, queue.weight, ZERO, 1) for queue in self.tree}
+
+    def weights(self, status: SchedulerStatus) -> dict[str, float]:
+        if status.type == CAPACITY_SCHEDULER:
+            return {path: queue.setting for path, queue in status.queues.items() if queue.setting is not None}
+        return {path: queue.weight for path, queue in self.effective_queues().items()}
+
+    def weights_or_why(self, status: SchedulerStatus) -> tuple[dict[str, float] | None, str]:
+        return self.weights(status), ""
 
     def confirm_weights(self, wanted: Mapping[str, float], *, timeout_s: float = 5.0, every_s: float = 0.05) -> float:
         if wrong := adminrpc.weights_differ(wanted, dict(self.effective_queues())):
