@@ -90,6 +90,7 @@ def call(
     what_if = SimpleNamespace(experiment=SimpleNamespace(spec=spec), close=lambda: None)
     monkeypatch.setattr("harness.predict.whatif.WhatIf", lambda *_: what_if)
     monkeypatch.setattr("harness.cli.whatif._load", lambda *_: None)
+    monkeypatch.setattr("harness.cli.whatif.on_scheduler_file", lambda experiment, _: experiment)
     monkeypatch.setattr("harness.cli.whatif._exported", lambda *_: {})
     monkeypatch.setattr("harness.cli.run.say_if_it_compiles", lambda *_: None)
 
