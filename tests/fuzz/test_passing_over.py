@@ -80,13 +80,15 @@ def test_it_makes_no_difference(scheduler: str, first: int) -> None:
         compared += 1
         leapt += passed.heartbeats_skipped
     assert compared > 5
-    assert leapt > 10_000
+    assert leapt > 1_000
 
 
 def test_an_idle_year_takes_few_steps() -> None:
     """Three jobs in a year: neither heartbeats, nor updates, nor looks whether it stands still are made one by one."""
     setup = sparse(3, "fair")
     jobs = [replace(job, submit_s=i * 1e7, after_job=None) for i, job in enumerate(setup.jobs[:3])]
+    # With preemption each update may look at how long applications have waited.
+    setup = replace(setup, conf={})
     year = replace(setup, jobs=jobs, mode="inside", policy=make_policy("fair", {}), sample_s=1e6, time_limit_s=4e7)
     simulation = Simulation(year)
     result = simulation.run()
