@@ -22,7 +22,7 @@ def code_of(*arguments: str) -> int:
         (
             ("decide", "--record", "fawkes-d"),
             1,
-            "fawkes-d.yaml:4: an experiment of kind mr-clusters, which only `yarnf",
+            "fawkes-d.yaml:5: an experiment of kind mr-clusters, which only `yarnf",
         ),
         (
             ("sim", "serve", "cloud-production"),
