@@ -76,7 +76,7 @@ def of_papers(
 ) -> dict[str, float]:
     """What only some runs have: the bound of QKnober's Theorem 1 at a given knob; the cost of nodes with prices."""
     from harness.results.metrics import until
-    from harness.results.papers import Curves, cost_dollars, theorem_1
+    from harness.results.papers import Curves, cost_dollars, soft_fairness_p95, theorem_1
 
     found: dict[str, float] = {}
     end_s = result.makespan_s if result.finished else result.end_s
@@ -85,9 +85,9 @@ def of_papers(
         samples = result.samples
         columns = [samples.queues.index(queue) for queue in experiment.leaves]
         curves = Curves(samples, columns, until(samples.time_s, end_s))
-        theta = theorem_1(curves, float(knob))
-        if theta is not None:
-            found["theta"] = theta
+        # The bound, and what it compares with.
+        theory = {"theta": theorem_1(curves, float(knob)), "soft_fairness_p95": soft_fairness_p95(curves)}
+        found.update({key: value for key, value in theory.items() if value is not None})
     cost = cost_dollars([group.model_dump() for group in experiment.spec.cluster.nodes], end_s)
     if cost is not None:
         found["cost_dollars"] = cost

@@ -184,7 +184,6 @@ def measures(curves: Curves, queues: Sequence[str]) -> tuple[dict[str, Any], dic
     gained = discrimination_s(curves)
     whole = {
         "soft_fairness": soft_fairness(curves),
-        "soft_fairness_p95": soft_fairness_p95(curves),
         "fairness_error": fairness_error(curves),
         "overall_discrimination_variance": pvariance(gained) if gained else 0.0,
     }

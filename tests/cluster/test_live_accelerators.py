@@ -89,7 +89,7 @@ class Running:
         until("the jobs end", lambda: not {app.name for app in self.replayer.live()} & set(names))
 
 
-def until(what: str, met: Callable[[], bool], seconds: float = 300.0) -> None:
+def until(what: str, met: Callable[[], bool], seconds: float = 600.0) -> None:
     end = time.monotonic() + seconds
     while not met():
         assert time.monotonic() < end, what
@@ -119,7 +119,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 def test_nodes_of_types_join_compute_and_leave(running: Running) -> None:
-    slow, fast = running.grow("slow", 0.2)[0], running.grow("fast", 0.8)[0]
+    slow, fast = running.grow("slow", 0.4)[0], running.grow("fast", 1.6)[0]
     assert (slow["name"], fast["name"]) == ("slow-1", "fast-1")
     nodes = {node.id: node for node in running.client.rest.nodes(("RUNNING",))}
     assert len(nodes) == 3
@@ -173,7 +173,7 @@ def test_names_are_taken_once_and_unknown_ones_are_errors(running: Running) -> N
     with pytest.raises(InputError, match=r"small-1, small-2"):
         accelerators.shrink(["small-1", "small-9"])
     accelerators.shrink(["small-1"], drain_s=30)
-    assert accelerators.nodes() == {"small-2": "small"}
+    assert [name for name, of in accelerators.nodes().items() if of == "small"] == ["small-2"]
     # `down` of the fixture takes the other one away with the cluster.
     assert [node.name for node in accelerators.grow(kind, 1, timeout_s=300)] == ["small-1"]
 

@@ -126,7 +126,6 @@ def test_nothing_and_nobody() -> None:
     nothing = curves([[0, 0]], [[0, 0]], times=(0.0,))
     assert measures(nothing, ["a", "b"])[0] == {
         "soft_fairness": None,
-        "soft_fairness_p95": None,
         "fairness_error": None,
         "overall_discrimination_variance": 0.0,
     }

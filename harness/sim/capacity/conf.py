@@ -130,7 +130,7 @@ def uncovered(settings: Mapping[str, str]) -> list[Uncovered]:
         elif not what and key.startswith("root.") and key.endswith(".ordering-policy"):
             path = key.removesuffix(".ordering-policy")
             parent = path == "root" or any(name.strip() for name in settings.get(f"{path}.queues", "").split(","))
-            if text not in _POLICIES[0 if parent else 1]:
+            if text and text not in _POLICIES[0 if parent else 1]:
                 what = f"ordering policy {text}"
         elif not what and re.fullmatch(r"root(\..+)?\.(maximum-)?capacity", key) and _ABSOLUTE.search(value):
             parts = value[1:-1].split(",")
