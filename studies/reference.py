@@ -35,6 +35,7 @@ from harness.jobs.workloads.bins import BinSpec
 from harness.jobs.workloads.sequence import JobTemplate
 from harness.policies.base import describe_settings
 from harness.policies.registry import POLICIES, policy_class
+from harness.predict.support import FEATURES, VERBS
 from harness.results.catalogue import metrics
 from harness.sim.setup import Delays
 from harness.systems.fawkes import spec as mrclusters
@@ -486,6 +487,26 @@ def _first(thing: object) -> str:
     return re.sub(r"``([^`]+)``", r"`\1`", text)
 
 
+def support_part() -> str:
+    """Features against verbs, then the reasons of the cells that are no plain yes."""
+    head = ("feature", *(f"`{verb}`" for verb in VERBS))
+    out = []
+    for group in dict.fromkeys(feature.group for feature in FEATURES):
+        own = [feature for feature in FEATURES if feature.group == group]
+        out.append(f"## {group[0].upper()}{group[1:]}")
+        table = [(feature.title, *(feature.cell(verb).word for verb in VERBS)) for feature in own]
+        out.append(markdown(head, [tuple(map(escaped, row)) for row in table]))
+        said = [
+            f"- {feature.title}, `{verb}`: {_plain(cell.text())}."
+            for feature in own
+            for verb in VERBS
+            if (cell := feature.cell(verb)).why
+        ]
+        if said:
+            out.append("\n".join(said))
+    return "\n\n".join(out)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "python": python_part,
     "commands": commands_part,
@@ -501,6 +522,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "metrics": metrics_part,
     "trace": trace_part,
     "validation": validation_part,
+    "can-i-use-it": support_part,
     "vectors": vectors_part,
     "computing-rates": rates_part,
     "cloud": cloud_part,

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from harness.clusters.accelerators import Accelerators
     from harness.clusters.base import Cluster, Finding
     from harness.clusters.status import ClusterStatus
+    from harness.predict.support import Row
+    from harness.yarn.files import ConfigStore
 
 _backend = click.option(
     "--backend",
@@ -213,21 +215,23 @@ def doctor(
 ) -> int:
     """What would make a cluster fail, or makes this one fail, and how to mend it. Exit code 1 when there is something.
 
-    The options say what the cluster shall be; of one that `up` has started here they are known.
+    The options say what the cluster shall be; of one that `up` has started here they are known. With --rm it says first
+    what each command does with the features that the cluster has.
     """
     from harness.clusters.doctor import Wanted, examine_cluster, examine_machine, examine_rm, examine_settings
     from harness.clusters.doctor_access import examine_access
     from harness.model.resources import ZERO
-    from harness.yarn.files import ConfigStore, LocalStore
+    from harness.yarn.files import LocalStore
     from harness.yarn.http import base_url
 
     if rest_address is not None:
         address = base_url(rest_address)
         its_file = LocalStore(Path(allocations)) if allocations else None
+        can_use = _can_use(address, access, its_file)
         findings = list(examine_rm(address, access=access, capacity_file=its_file))
         if not any(found.check == "rm" and found.result == "problem" for found in findings):
             findings += examine_access(address, access)
-        return _report(findings, as_json)
+        return _report(findings, as_json, can_use)
     if access:
         raise click.UsageError("--kerberos, --keytab and --ca-file go with --rm")
     sizes = ("nodes", "memory_mb", "vcores", "minimum_allocation_mb", "rm_heap_mb", "nm_heap_mb")
@@ -256,15 +260,30 @@ def doctor(
     return _report(findings, as_json)
 
 
-def _report(findings: list[Finding], as_json: bool) -> int:
+def _can_use(address: str, access: Access, its_file: ConfigStore | None) -> list[Row]:
+    """What each command does with the features of a cluster; nothing where it does not show them."""
+    from harness.clusters.doctor import QUICK
+    from harness.predict.support import seen
+    from harness.yarn.rest import RestClient
+
+    with RestClient([address], replace(QUICK, **access)) as rest:
+        return seen(rest, its_file)
+
+
+def _report(findings: list[Finding], as_json: bool, can_use: list[Row] | None = None) -> int:
+    from harness.predict.support import lines as can_use_lines
+
     problems = [finding for finding in findings if finding.result == "problem"]
-    lines = []
+    lines = [*can_use_lines(can_use), ""] if can_use else []
     for finding in findings:
         lines.append(f"{finding.result:<8} {finding.check}: {finding.what}")
         if finding.hint and finding.result != "fine":
             lines.append(f"{'':<8} hint: {finding.hint}")
     rows, wrong = ([asdict(finding) for finding in of] for of in (findings, problems))
-    print_result(as_json, {"healthy": not problems, "findings": wrong, "checks": rows}, lines)
+    document: dict[str, Any] = {"healthy": not problems, "findings": wrong, "checks": rows}
+    if can_use is not None:
+        document["can_use"] = {row.feature.key: row.document() for row in can_use}
+    print_result(as_json, document, lines)
     return 1 if problems else 0
 
 

@@ -308,6 +308,24 @@ def read_scheduler_file(
     return replace(file, conf=conf, dropped=tuple(left), place=place, groups=dict(groups or {}))
 
 
+def left_out(data: bytes, *, source: str, conf: Mapping[str, str] | None = None) -> list[Dropped]:
+    """Return the settings of a scheduler's file that the simulator does not cover.
+
+    Parameters
+    ----------
+    data : its content.
+    source : what messages call it.
+    conf : properties of yarn-site.xml that go with it.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, with and without them.
+    """
+    found = _read_capacity(data, source) if is_configuration(data) else _read_fair(data, source, dict(conf or {}))
+    return found[1]
+
+
 def _check(data: bytes, source: str) -> None:
     """Raises InputError with the first finding for which a ResourceManager would not start or refresh."""
     refused = [one for one in check_document(data, source=source).findings if one.refused]

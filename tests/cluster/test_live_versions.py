@@ -28,6 +28,7 @@ VERSIONS = {
     "3.2.4": ("percent", "absolute"),
     "3.3.6": ("percent", "absolute"),
     "3.4.1": ("weight", "percent", "absolute"),
+    "3.5.0": ("weight", "percent", "absolute"),
 }
 STORE = "yarn.scheduler.configuration.store"
 #: The kind -> the capacities of root.a, root.b, root.g; root.g.x and root.g.y.
@@ -81,6 +82,8 @@ def described(kind: str, no_limit: str) -> str:
         f"{P}root.queues": "a,b,g",
         f"{P}root.g.queues": "x,y",
         f"{P}maximum-am-resource-percent": "10",
+        # The default until Hadoop 3.5.
+        f"{P}schedule-asynchronously.enable": "false",
         **{f"{P}{path}.capacity": text for path, text in zip(paths, CAPACITIES[kind], strict=True)},
         **{name: no_limit if name.endswith("-factor") else value for name, value in MENDED.items()},
     }

@@ -1,0 +1,726 @@
+"""What yarnfair does with each feature of a cluster: a table of features and verbs, and its row for a cluster at hand.
+
+A refusal is not written down here: each feature has an example of a configuration, and what `enforce` and the simulator
+say of it (`harness.yarn.capacity.traps`, `harness.sim.capacity.conf.UNCOVERED` and what reads a scheduler's file) is
+the cell. What is written down is the test that shows how the rest works; a cell without one is "not tried".
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from harness.base.errors import InputError
+from harness.experiments.scheduler_file import left_out
+from harness.model.queues import SchedulerName
+from harness.traces.recording import scheduler_properties
+from harness.yarn.answers import HADOOP
+from harness.yarn.capacity.convert import render_properties
+from harness.yarn.capacity.properties import PREFIX, parse_configuration, shown_properties
+from harness.yarn.capacity.queues import queue_tree
+from harness.yarn.capacity.source import StoreSource
+from harness.yarn.capacity.traps import Trap, fair_traps, find_traps
+from harness.yarn.errors import BadAnswer, Refused, Unreachable
+from harness.yarn.files import ConfigStore
+from harness.yarn.queue_answers import CAPACITY
+from harness.yarn.rest import RestClient
+
+Word = Literal["works", "counted but not steered", "refused", "not tried"]
+Verb = Literal["record", "assess", "whatif", "usage", "enforce"]
+#: Each is a command.
+VERBS: tuple[Verb, ...] = ("record", "assess", "whatif", "usage", "enforce")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What one verb does with one feature.
+
+    Parameters
+    ----------
+    word
+        How it is.
+    why
+        What is refused or left out, and where it is not as one would expect; "" where there is nothing to say.
+    test
+        The test that shows it, ``path::name``; "" where nobody has tried, and where the code's own words are the cell.
+    """
+
+    word: Word
+    why: str = ""
+    test: str = ""
+
+    def text(self) -> str:
+        """Return it as a person reads it."""
+        return f"{self.word}: {self.why}" if self.why else self.word
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A cluster as far as its features show.
+
+    Parameters
+    ----------
+    scheduler
+        Which one the RM has.
+    values
+        The Capacity Scheduler's properties, with their prefix.
+    site
+        The RM's own (``/conf``).
+    hadoop
+        Its release.
+    file
+        The text of an allocation file, of an example.
+    version
+        Its release in full, as the RM has it.
+    nodes_gone
+        How many nodes it has lost, decommissioned or is about to.
+    """
+
+    scheduler: SchedulerName
+    values: Mapping[str, str] = field(default_factory=dict)
+    site: Mapping[str, str] = field(default_factory=dict)
+    hadoop: tuple[int, int] = HADOOP
+    file: str = ""
+    version: str = ""
+    nodes_gone: int = 0
+
+    def on(self, name: str, default: bool = False) -> bool:
+        """Return whether a switch is on, in the scheduler's properties or in the RM's own."""
+        text = (self.values.get(name) or self.site.get(name) or "").strip().lower()
+        return default if text not in ("true", "false") else text == "true"
+
+    def switched(self, end: str) -> bool:
+        """Return whether any queue has this switch on."""
+        return any(name.endswith(end) and text.strip().lower() == "true" for name, text in self.values.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """A row of the table.
+
+    Parameters
+    ----------
+    key
+        How JSON calls it.
+    group, title
+        How a person does.
+    has
+        Whether a cluster has it.
+    example
+        A cluster that has it, and no other danger.
+    traps
+        Traps of `enforce` that are about it.
+    uncovered
+        What the simulator calls it where it does not cover it.
+    played_without
+        Whether it changes the scheduler's decisions while no recording has it: a replay is then one without it.
+    shown
+        Cells of verbs that nothing refuses.
+    """
+
+    key: str
+    group: str
+    title: str
+    has: Callable[[Cluster], bool]
+    example: Cluster
+    traps: tuple[str, ...] = ()
+    uncovered: str = ""
+    played_without: bool = False
+    shown: Mapping[Verb, Cell] = field(default_factory=dict)
+
+    def cell(self, verb: Verb, cluster: Cluster | None = None) -> Cell:
+        """Return what a verb does with it: on a cluster at hand (which has it), or on the example."""
+        found: Cell | None = None
+        if verb == "enforce":
+            found = self._enforced(self.example if cluster is None else cluster)
+        elif verb == "whatif":
+            found = self._simulated()
+        if found is None and self.played_without and verb in ("assess", "whatif") and not self._recorded():
+            found = Cell("counted but not steered", f"a recording does not have it: played without {self.title}")
+        return found or self.shown.get(verb, Cell("not tried"))
+
+    def _enforced(self, cluster: Cluster) -> Cell | None:
+        """What `enforce` itself says of it, where that is no plain yes."""
+        try:
+            found = enforce_traps(cluster)
+        except InputError as error:
+            return Cell("refused", error.what)
+        own = [trap for trap in found if trap.name in self.traps]
+        for trap in own:
+            if trap.blocking:
+                return Cell("refused", f"{trap.what}; {trap.hint} (or `accept: [{trap.name}]`)")
+        return Cell("counted but not steered", own[0].what) if own else None
+
+    def _simulated(self) -> Cell | None:
+        """What the simulator says of a scheduler's file with it."""
+        example = self.example
+        text = example.file or render_properties(
+            {name.removeprefix(PREFIX): value for name, value in example.values.items()}
+        )
+        try:
+            left = left_out(text.encode(), source="FILE", conf=dict(example.site))
+        except InputError as error:
+            return Cell("refused", error.what)
+        own = [one for one in left if one.what == self.uncovered]
+        if not own:
+            return None
+        return Cell("refused", f"a scheduler's file with {own[0].name} ({own[0].what}; `--drop` leaves it out)")
+
+    def _recorded(self) -> bool:
+        """Whether the first line of a recording would have any of its settings."""
+        return bool(scheduler_properties(self.example.site))
+
+
+def enforce_traps(cluster: Cluster) -> tuple[Trap, ...]:
+    """Return what `enforce` says of a cluster before it writes; InputError where it cannot steer its queues at all."""
+    if cluster.scheduler == "fair":
+        return fair_traps(cluster.hadoop)
+    tree = queue_tree(cluster.values, source="its configuration")
+    return find_traps(cluster.values, cluster.site, tree, cluster.hadoop)
+
+
+_BASE = {
+    f"{PREFIX}root.queues": "a,b",
+    f"{PREFIX}root.a.capacity": "50",
+    f"{PREFIX}root.b.capacity": "50",
+    f"{PREFIX}root.a.user-limit-factor": "-1",
+    f"{PREFIX}root.b.user-limit-factor": "-1",
+    f"{PREFIX}global-queue-max-application": "10000",
+    f"{PREFIX}maximum-am-resource-percent": "1000",
+}
+_SITE = {"yarn.acl.enable": "true", "yarn.admin.acl": "admin"}
+_ASYNCHRONOUS = f"{PREFIX}schedule-asynchronously.enable"
+_MONITOR = "yarn.resourcemanager.scheduler.monitor"
+_MANAGING = "QueueManagementDynamicEditPolicy"
+_STORE = "yarn.scheduler.configuration.store.class"
+_FILE = "<allocations><queue name='a'/><queue name='b'/></allocations>"
+CAPACITY_BASE = Cluster("capacity", _BASE, _SITE)
+FAIR_BASE = Cluster("fair", site=_SITE, file=_FILE)
+
+
+def _capacity(values: Mapping[str, str] | None = None, site: Mapping[str, str] | None = None) -> Cluster:
+    """Return the example of a Capacity Scheduler with more properties, and with more of the RM's own."""
+    return replace(CAPACITY_BASE, values={**_BASE, **(values or {})}, site={**_SITE, **(site or {})})
+
+
+def _each(*values: str) -> dict[str, str]:
+    """Return capacities of the example's two queues."""
+    return {f"{PREFIX}root.{queue}.capacity": value for queue, value in zip("ab", values, strict=True)}
+
+
+def _mode(cluster: Cluster) -> set[str]:
+    """Return the kinds of capacity that a cluster's queues have."""
+    texts = [
+        "".join(text.split())
+        for name, text in cluster.values.items()
+        if name.startswith(f"{PREFIX}root.") and name.endswith(".capacity") and ".template." not in name
+    ]
+    found = {"absolute" if text.startswith("[") else "weight" if text.endswith("w") else "percent" for text in texts}
+    if cluster.values.get(f"{PREFIX}legacy-queue-mode.enabled", "").strip().lower() == "false":
+        found.add("flexible")
+    return found
+
+
+def _is(scheduler: SchedulerName) -> Callable[[Cluster], bool]:
+    return lambda cluster: cluster.scheduler == scheduler
+
+
+def _of_mode(kind: str) -> Callable[[Cluster], bool]:
+    return lambda cluster: cluster.scheduler == "capacity" and kind in _mode(cluster)
+
+
+def _preempts(cluster: Cluster) -> bool:
+    policies = cluster.site.get(f"{_MONITOR}.policies", "ProportionalCapacityPreemptionPolicy")
+    return (
+        cluster.scheduler == "capacity"
+        and cluster.on(f"{_MONITOR}.enable")
+        and "ProportionalCapacityPreemptionPolicy" in policies
+        and not cluster.on(f"{PREFIX}root.disable_preemption")
+    )
+
+
+def _managed(cluster: Cluster) -> bool:
+    policies = cluster.site.get(f"{_MONITOR}.policies", "")
+    return cluster.on(f"{_MONITOR}.enable") and _MANAGING in policies and _creating_v1(cluster)
+
+
+def _creating_v1(cluster: Cluster) -> bool:
+    return cluster.scheduler == "capacity" and cluster.switched(".auto-create-child-queue.enabled")
+
+
+def _creating_v2(cluster: Cluster) -> bool:
+    return cluster.scheduler == "capacity" and cluster.switched(".auto-queue-creation-v2.enabled")
+
+
+def _stored(kind: str) -> Callable[[Cluster], bool]:
+    # Where nothing is said it is a file (YarnConfiguration.DEFAULT_CONFIGURATION_STORE).
+    # An RM that does not show its properties does not tell.
+    return lambda cluster: (
+        cluster.scheduler == "capacity" and bool(cluster.site) and cluster.site.get(_STORE, "file").strip() == kind
+    )
+
+
+def _zk_log(cluster: Cluster) -> bool:
+    return _stored("zk")(cluster) and cluster.site.get("yarn.scheduler.configuration.store.max-logs", "") != "0"
+
+
+def _types(cluster: Cluster) -> list[str]:
+    """Return the resource types beside memory and vcores."""
+    names = [name.strip() for name in cluster.site.get("yarn.resource-types", "").split(",")]
+    return [name for name in names if name and name not in ("memory-mb", "vcores", "memory")]
+
+
+def _release(first: tuple[int, int], before: tuple[int, int] | None) -> Callable[[Cluster], bool]:
+    return lambda cluster: first <= cluster.hadoop and (before is None or cluster.hadoop < before)
+
+
+def _works(test: str, why: str = "") -> Cell:
+    return Cell("works", why, test)
+
+
+def _counted(why: str, test: str) -> Cell:
+    return Cell("counted but not steered", why, test)
+
+
+_OWN = "tests/predict/test_support.py::"
+_VERSIONS = "tests/cluster/test_live_versions.py::"
+_LIVE_CAPACITY = "tests/cluster/test_live_capacity.py::"
+_ENTITLED = "tests/predict/test_entitlements.py::"
+_USAGE = _works("tests/predict/test_usage.py::test_the_command")
+_USAGE_CAPACITY = _works(f"{_OWN}test_a_statement_has_a_capacity_schedulers_dues")
+_TREES = _works(f"{_ENTITLED}test_a_capacity_scheduler_s_tree_has_one_entitlement_everywhere")
+_WHATIF = _works("tests/report/test_whatif.py::test_weights_are_what_queues_get_and_the_past_is_made_up_for")
+_WHATIF_CAPACITY = _works("tests/report/test_whatif.py::test_a_capacity_trace_is_played_by_the_capacity_scheduler")
+_ON_VERSIONS = _works(f"{_VERSIONS}test_the_capacity_scheduler")
+#: A trace's reader asks no ResourceManager.
+_OFFLINE: dict[Verb, Cell] = {"usage": _USAGE, "whatif": _WHATIF}
+_ONE_PARTITION = _counted(
+    "nodes of all labels count as one cluster", f"{_OWN}test_a_recording_takes_the_nodes_of_all_labels_as_one_cluster"
+)
+_TWO_TYPES = _counted(
+    "memory and vcores alone; other types are not recorded", f"{_OWN}test_a_recording_counts_memory_and_vcores_alone"
+)
+_NO_TIMEOUTS = _counted(
+    "the switch, without the time-outs, which are in the allocation file",
+    f"{_OWN}test_a_recording_has_the_switch_of_fair_preemption_and_no_time_outs",
+)
+_STORE_WRITES = _works(
+    "tests/cluster/test_live_stores.py::test_a_hundred_writes_with_another_writer_between_lose_nothing"
+)
+
+
+def _store(kind: str, **more: Cell) -> Feature:
+    return Feature(
+        key=f"store-{kind}",
+        group="configuration store",
+        title="configuration in a file" if kind == "file" else f"configuration in the store {kind}",
+        has=_stored(kind),
+        example=replace(CAPACITY_BASE, site={**_SITE, _STORE: kind}),
+        traps=("zk-log",),
+        shown={**_OFFLINE, "enforce": _STORE_WRITES, **more},  # type: ignore[dict-item]
+    )
+
+
+FEATURES: tuple[Feature, ...] = (
+    Feature(
+        key="fair",
+        group="scheduler",
+        title="Fair Scheduler",
+        has=_is("fair"),
+        example=FAIR_BASE,
+        shown={
+            "record": _works("tests/traces/test_following.py::test_what_was_recorded_in_pieces_is_what_ran"),
+            "assess": _works("tests/predict/test_rm.py::test_with_the_history_server_there_is_one"),
+            "whatif": _WHATIF,
+            "usage": _USAGE,
+            "enforce": _works("tests/cluster/test_live_enforce.py::test_once_dry_run_release_and_the_views"),
+        },
+    ),
+    Feature(
+        key="capacity",
+        group="scheduler",
+        title="Capacity Scheduler",
+        has=_is("capacity"),
+        example=CAPACITY_BASE,
+        shown={
+            "record": _works(f"{_LIVE_CAPACITY}test_a_trace_has_the_scheduler_its_limits_and_the_users"),
+            "assess": _works("tests/predict/test_rm.py::test_on_the_capacity_scheduler"),
+            "whatif": _WHATIF_CAPACITY,
+            "usage": _USAGE_CAPACITY,
+            "enforce": _works(f"{_LIVE_CAPACITY}test_shares_are_in_force_and_everything_goes_back"),
+        },
+    ),
+    *(
+        Feature(
+            key=f"capacity-{kind}",
+            group="capacity mode",
+            title=title,
+            has=_of_mode(kind),
+            example=_capacity(
+                {
+                    **_each(*capacities),
+                    # Beside absolute capacities the limit of applications is each queue's own.
+                    **{f"{PREFIX}root.{queue}.maximum-applications": "10000" for queue in "ab"},
+                }
+            ),
+            shown={
+                "record": _ON_VERSIONS,
+                "assess": _TREES,
+                "whatif": _TREES,
+                "usage": _USAGE_CAPACITY,
+                "enforce": _ON_VERSIONS,
+            },
+        )
+        for kind, title, capacities in (
+            ("percent", "percentages", ("50", "50")),
+            ("weight", "weights", ("1w", "2w")),
+            ("absolute", "absolute resources", ("[memory=1024,vcores=1]", "[memory=1024,vcores=1]")),
+        )
+    ),
+    Feature(
+        key="capacity-flexible",
+        group="capacity mode",
+        title="flexible mode (`legacy-queue-mode.enabled=false`)",
+        has=_of_mode("flexible"),
+        example=_capacity({f"{PREFIX}legacy-queue-mode.enabled": "false"}),
+        traps=("queue-mode",),
+        uncovered="the new queue mode",
+    ),
+    Feature(
+        key="fair-preemption",
+        group="preemption",
+        title="the Fair Scheduler's preemption",
+        has=lambda cluster: cluster.scheduler == "fair" and cluster.on("yarn.scheduler.fair.preemption"),
+        example=replace(FAIR_BASE, site={**_SITE, "yarn.scheduler.fair.preemption": "true"}),
+        shown={
+            "record": _NO_TIMEOUTS,
+            "assess": replace(_NO_TIMEOUTS, why="a recording has no time-outs: played as if nothing were preempted"),
+            "whatif": _works(
+                f"{_OWN}test_a_fair_schedulers_file_is_played_with_its_preemption", "of a scheduler's file"
+            ),
+        },
+    ),
+    Feature(
+        key="capacity-preemption",
+        group="preemption",
+        title="the Capacity Scheduler's preemption",
+        has=_preempts,
+        example=_capacity(site={f"{_MONITOR}.enable": "true"}),
+        traps=("preemption",),
+        played_without=True,
+    ),
+    Feature(
+        key="asynchronous",
+        group="scheduling",
+        title="asynchronous scheduling",
+        has=lambda cluster: cluster.scheduler == "capacity" and cluster.on(_ASYNCHRONOUS, cluster.hadoop >= (3, 5)),
+        example=_capacity({_ASYNCHRONOUS: "true"}),
+        traps=("asynchronous",),
+        uncovered="asynchronous scheduling",
+        played_without=True,
+    ),
+    Feature(
+        key="multi-node",
+        group="scheduling",
+        title="multi-node placement",
+        has=lambda cluster: cluster.scheduler == "capacity" and cluster.on(f"{PREFIX}multi-node-placement-enabled"),
+        example=_capacity({f"{PREFIX}multi-node-placement-enabled": "true"}),
+        traps=("multi-node",),
+        uncovered="multi-node placement",
+        played_without=True,
+    ),
+    Feature(
+        key="continuous",
+        group="scheduling",
+        title="the Fair Scheduler's continuous scheduling",
+        has=lambda cluster: (
+            cluster.scheduler == "fair" and cluster.on("yarn.scheduler.fair.continuous-scheduling-enabled")
+        ),
+        example=replace(FAIR_BASE, site={**_SITE, "yarn.scheduler.fair.continuous-scheduling-enabled": "true"}),
+        played_without=True,
+    ),
+    Feature(
+        key="node-labels",
+        group="labels",
+        title="node labels",
+        has=lambda cluster: cluster.scheduler == "capacity" and cluster.on("yarn.node-labels.enabled"),
+        example=_capacity({f"{PREFIX}root.a.accessible-node-labels": "gpu"}, {"yarn.node-labels.enabled": "true"}),
+        traps=("node-labels",),
+        uncovered="node labels",
+        played_without=True,
+        shown={"record": _ONE_PARTITION, "usage": _ONE_PARTITION},
+    ),
+    Feature(
+        key="auto-created-v1",
+        group="auto-created queues",
+        title="`auto-create-child-queue` (legacy)",
+        has=_creating_v1,
+        example=_capacity({f"{PREFIX}root.b.auto-create-child-queue.enabled": "true"}),
+        traps=("auto-created",),
+        uncovered="auto-created queues",
+        shown={
+            "record": _works("tests/control/test_auto_created.py::test_the_controller_and_a_recording_count_them"),
+            "assess": _works(f"{_ENTITLED}test_a_parent_without_children_is_played_as_a_leaf"),
+            "usage": _USAGE_CAPACITY,
+        },
+    ),
+    Feature(
+        key="auto-created-managed",
+        group="auto-created queues",
+        title=f"`auto-create-child-queue` with {_MANAGING}",
+        has=_managed,
+        example=_capacity(
+            {f"{PREFIX}root.b.auto-create-child-queue.enabled": "true"},
+            {f"{_MONITOR}.enable": "true", f"{_MONITOR}.policies": _MANAGING},
+        ),
+        traps=("refresh-deadlock",),
+        uncovered="auto-created queues",
+    ),
+    Feature(
+        key="auto-created-v2",
+        group="auto-created queues",
+        title="`auto-queue-creation-v2`",
+        has=_creating_v2,
+        example=_capacity({**_each("1w", "1w"), f"{PREFIX}root.b.auto-queue-creation-v2.enabled": "true"}),
+        traps=("auto-created",),
+        shown={
+            "whatif": _works(
+                "tests/experiments/test_scheduler_file.py::test_queues_that_applications_create_have_their_templates",
+                "the queues that the load creates are there from the beginning",
+            )
+        },
+    ),
+    Feature(
+        key="fair-ad-hoc",
+        group="auto-created queues",
+        title="the Fair Scheduler's ad hoc queues",
+        # By default it makes queues (yarn.scheduler.fair.allow-undeclared-pools).
+        has=lambda cluster: (
+            cluster.scheduler == "fair" and cluster.on("yarn.scheduler.fair.allow-undeclared-pools", True)
+        ),
+        example=FAIR_BASE,
+        shown={
+            "whatif": _works(
+                "tests/experiments/test_scheduler_file.py::"
+                "test_applications_come_where_the_rules_of_an_allocation_file_place_them"
+            ),
+            "enforce": _works(
+                "tests/cluster/test_live_enforce.py::test_queues_of_users_who_come_get_weights_of_their_own"
+            ),
+        },
+    ),
+    Feature(
+        key="size",
+        group="autoscaling",
+        title="nodes that leave and come",
+        has=lambda cluster: cluster.nodes_gone > 0,
+        example=replace(FAIR_BASE, nodes_gone=1),
+        shown={
+            "record": _counted(
+                "a recording of what the RM retains has the nodes of its moment",
+                "tests/traces/test_recording.py::test_nodes_are_those_that_ran",
+            ),
+            "enforce": _works(
+                "tests/cluster/test_live_enforce.py::test_a_node_that_is_killed",
+                "on the Fair Scheduler; an account goes by the capacity of the latest observation",
+            ),
+        },
+    ),
+    Feature(
+        key="resource-types",
+        group="resource types",
+        title="types beside memory and vcores (GPUs)",
+        has=lambda cluster: bool(_types(cluster)),
+        example=_capacity(
+            {
+                **_each("[memory=1024,vcores=1,yarn.io/gpu=1]", "[memory=1024,vcores=1,yarn.io/gpu=1]"),
+                **{f"{PREFIX}root.{queue}.maximum-applications": "10000" for queue in "ab"},
+            },
+            {"yarn.resource-types": "yarn.io/gpu"},
+        ),
+        uncovered="other resources than memory and vcores",
+        shown={
+            "record": _TWO_TYPES,
+            "assess": _TWO_TYPES,
+            "usage": _TWO_TYPES,
+            "enforce": _counted(
+                "accounts are of memory and vcores; of the others every queue keeps its guarantee",
+                "tests/control/test_capacity_owner.py::test_a_debt_moves_no_guarantee_of_what_is_not_counted",
+            ),
+        },
+    ),
+    Feature(
+        key="kerberos",
+        group="security",
+        title="Kerberos",
+        has=lambda cluster: cluster.site.get("hadoop.security.authentication", "").strip() == "kerberos",
+        example=replace(FAIR_BASE, site={**_SITE, "hadoop.security.authentication": "kerberos"}),
+        shown={
+            **_OFFLINE,
+            "enforce": _works(
+                "tests/cluster/test_live_secure.py::test_enforce_goes_on_over_tickets_that_end_and_a_kdc_that_is_down",
+            ),
+        },
+    ),
+    Feature(
+        key="ha",
+        group="high availability",
+        title="several ResourceManagers",
+        has=lambda cluster: cluster.on("yarn.resourcemanager.ha.enabled"),
+        example=replace(FAIR_BASE, site={**_SITE, "yarn.resourcemanager.ha.enabled": "true"}),
+        shown={
+            **_OFFLINE,
+            "enforce": _works("tests/cluster/test_live_pair.py::test_the_controller_follows_a_failover"),
+        },
+    ),
+    _store("file", record=_ON_VERSIONS),
+    _store("memory", record=_ON_VERSIONS),
+    _store("leveldb"),
+    replace(
+        _store("zk"),
+        title="configuration in the store zk, `store.max-logs` 0",
+        has=lambda cluster: _stored("zk")(cluster) and not _zk_log(cluster),
+        example=replace(
+            CAPACITY_BASE, site={**_SITE, _STORE: "zk", "yarn.scheduler.configuration.store.max-logs": "0"}
+        ),
+    ),
+    replace(
+        _store("zk"),
+        key="store-zk-log",
+        title="configuration in the store zk with its log (the default)",
+        has=_zk_log,
+    ),
+    _store("fs"),
+    Feature(
+        key="hadoop-3.3-fair",
+        group="Hadoop",
+        title="Hadoop 3.3 and before, Fair Scheduler",
+        has=lambda cluster: cluster.scheduler == "fair" and cluster.hadoop < (3, 4),
+        example=replace(FAIR_BASE, hadoop=(3, 3)),
+        traps=("read-back",),
+        shown={**_OFFLINE, "record": _works(f"{_VERSIONS}test_the_fair_scheduler")},
+    ),
+    Feature(
+        key="hadoop-3.3-capacity",
+        group="Hadoop",
+        title="Hadoop 3.3 and before, Capacity Scheduler",
+        has=lambda cluster: cluster.scheduler == "capacity" and cluster.hadoop < (3, 4),
+        example=replace(
+            CAPACITY_BASE,
+            hadoop=(3, 3),
+            # Before 3.4 a factor of -1 refuses every application.
+            values={name: "1000" if name.endswith("-factor") else text for name, text in _BASE.items()},
+        ),
+        shown={**_OFFLINE, "record": _ON_VERSIONS, "enforce": _ON_VERSIONS},
+    ),
+    Feature(
+        key="hadoop-3.4",
+        group="Hadoop",
+        title="Hadoop 3.4",
+        has=_release((3, 4), (3, 5)),
+        example=CAPACITY_BASE,
+        shown={**_OFFLINE, "record": _ON_VERSIONS, "enforce": _ON_VERSIONS},
+    ),
+    Feature(
+        key="hadoop-3.5",
+        group="Hadoop",
+        title="Hadoop 3.5",
+        has=_release((3, 5), None),
+        example=replace(CAPACITY_BASE, hadoop=(3, 5), values={**_BASE, _ASYNCHRONOUS: "false"}),
+        shown={
+            **_OFFLINE,
+            "record": _ON_VERSIONS,
+            "enforce": replace(_ON_VERSIONS, why="asynchronous scheduling, its default, is a row of its own"),
+        },
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A feature that the cluster at hand has, and what each verb does with it."""
+
+    feature: Feature
+    cells: Mapping[Verb, Cell]
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        found: dict[str, Any] = {"group": self.feature.group, "title": self.feature.title}
+        return found | {verb: {"word": cell.word, "why": cell.why} for verb, cell in self.cells.items()}
+
+
+def rows(cluster: Cluster) -> list[Row]:
+    """Return the rows of the features that a cluster has."""
+    return [
+        Row(feature, {verb: feature.cell(verb, cluster) for verb in VERBS})
+        for feature in FEATURES
+        if feature.has(cluster)
+    ]
+
+
+def cluster_at(rest: RestClient, values: Mapping[str, str] | None = None) -> Cluster:
+    """Return the features that a ResourceManager shows.
+
+    Parameters
+    ----------
+    rest
+        The ResourceManager.
+    values
+        The properties of its capacity-scheduler.xml, where that is at hand. None: its store is asked, then what
+        ``/scheduler`` shows.
+
+    Raises
+    ------
+    YarnfairError
+        It does not answer.
+    """
+    info = rest.info()
+    site: Mapping[str, str] = {}
+    with contextlib.suppress(Refused, BadAnswer):
+        site = rest.properties()
+    capacity = rest.scheduler().type == CAPACITY
+    found: Mapping[str, str] = {}
+    if capacity:
+        try:
+            found = values if values is not None else StoreSource(rest.http).read().values
+        except Refused:
+            found = shown_properties(rest.scheduler_with_limits()[1])
+    gone: tuple[str, ...] = ("LOST", "DECOMMISSIONED", "DECOMMISSIONING", "SHUTDOWN")
+    return Cluster(
+        "capacity" if capacity else "fair",
+        found,
+        site,
+        info.hadoop,
+        version=info.version,
+        nodes_gone=sum(node.state in gone for node in rest.nodes(gone)),
+    )
+
+
+def lines(found: list[Row]) -> Iterator[str]:
+    """Return what a person reads: one line a feature, and below it the reasons of the cells that are no plain yes."""
+    width = max((len(row.feature.title) for row in found), default=0)
+    yield f"{'can I use it?':<{width}}  " + "  ".join(f"{verb:<{_WIDTH}}" for verb in VERBS).rstrip()
+    for row in found:
+        words = "  ".join(f"{row.cells[verb].word:<{_WIDTH}}" for verb in VERBS).rstrip()
+        yield f"{row.feature.title:<{width}}  {words}"
+    for row in found:
+        for verb, cell in row.cells.items():
+            if cell.why and cell.word != "works":
+                yield f"{verb}, {row.feature.title}: {cell.text()}"
+
+
+_WIDTH = len("counted but not steered")
+
+
+def seen(rest: RestClient, file: ConfigStore | None = None) -> list[Row]:
+    """Return the rows of the cluster that answers; nothing where it does not show enough, which other checks say.
+
+    ``file``: its capacity-scheduler.xml, where that is at hand.
+    """
+    try:
+        values = None if file is None else parse_configuration(file.read(), source=file.name).values
+        return rows(cluster_at(rest, values))
+    except (Unreachable, Refused, BadAnswer, InputError):
+        return []

@@ -1,0 +1,293 @@
+"""The table of features and verbs: its refusals are provoked, its counts shown, the tests that it names are there."""
+
+from __future__ import annotations
+
+import ast
+import json
+import socket
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.base.errors import InputError
+from harness.cli import COMMANDS, main
+from harness.experiments.resolve import jobs_of, variants_of
+from harness.experiments.scheduler_file import read_scheduler_file
+from harness.experiments.simulated import setup_of
+from harness.model.queues import NEVER_MS
+from harness.model.resources import ZERO, Resource
+from harness.predict.replay import capacity_limits_of
+from harness.predict.support import (
+    CAPACITY_BASE,
+    FAIR_BASE,
+    FEATURES,
+    VERBS,
+    Cluster,
+    Feature,
+    Verb,
+    enforce_traps,
+    rows,
+)
+from harness.predict.usage import statement
+from harness.traces.recorded import Header, NodeLine, QueueLine
+from harness.traces.recording import nodes_of, rm_header
+from harness.yarn import answers
+from harness.yarn.answers import NodeStatus
+from harness.yarn.capacity.convert import render_properties
+from harness.yarn.capacity.properties import PREFIX
+from tests.clusters.test_doctor import CAPACITY_FILE, RECORDED, held
+from tests.control.driven import controlled
+from tests.control.rm_model import CapacityRmModel, MemoryPlace, RmModel
+from tests.control.soak import capacities
+from tests.predict.loads import job
+from tests.predict.test_entitlements import replayed
+from tests.yarn.fake_server import FakeServer
+
+FILE = "<allocations><queue name='a'/><queue name='b'/></allocations>"
+TIMED = "<defaultFairSharePreemptionTimeout>5</defaultFairSharePreemptionTimeout>"
+REPO = Path(__file__).resolve().parents[2]
+CELLS = [(feature, verb) for feature in FEATURES for verb in VERBS]
+BY_KEY = {feature.key: feature for feature in FEATURES}
+
+
+def cells(word: str, *verbs: Verb) -> list[Any]:
+    """The features whose cell of these verbs has this word."""
+    return [
+        pytest.param(feature, verb, id=f"{feature.key}-{verb}")
+        for feature, verb in CELLS
+        if verb in verbs and feature.cell(verb).word == word
+    ]
+
+
+def own_keys(feature: Feature) -> set[str]:
+    """The settings by which an example differs from a plain cluster."""
+    plain = CAPACITY_BASE if feature.example.scheduler == "capacity" else FAIR_BASE
+    have = {**feature.example.values, **feature.example.site}
+    return {name for name, text in have.items() if {**plain.values, **plain.site}.get(name) != text}
+
+
+def rm_of(cluster: Cluster) -> RmModel:
+    """A ResourceManager in memory with such a cluster's settings."""
+    if cluster.scheduler == "fair":
+        rm: RmModel = RmModel(MemoryPlace(cluster.file.encode()))
+    else:
+        rm = CapacityRmModel(capacities.stored(dict(cluster.values)))
+        rm.rest.capacity_limits = dict
+    rm.rest.properties = lambda **_: dict(cluster.site)
+    rm.rest.nodes = lambda *_, **__: [NodeStatus("n:1", "n", "/r", "RUNNING", "", "", 0, ZERO, Resource(8192, 8))]
+    return rm
+
+
+def test_every_verb_is_a_command() -> None:
+    assert set(VERBS) <= set(COMMANDS)
+    assert "plan" not in COMMANDS or "plan" in VERBS, "what it does with each feature belongs into the table"
+
+
+def test_an_example_has_its_feature_and_a_plain_cluster_has_no_danger() -> None:
+    assert len(BY_KEY) == len(FEATURES)
+    for feature in FEATURES:
+        assert feature.has(feature.example), feature.key
+    assert enforce_traps(CAPACITY_BASE) == enforce_traps(FAIR_BASE) == ()
+    plain = {"fair", "fair-ad-hoc", "hadoop-3.4"}, {"capacity", "capacity-percent", "store-file", "hadoop-3.4"}
+    for cluster, keys in zip((FAIR_BASE, CAPACITY_BASE), plain, strict=True):
+        assert {row.feature.key for row in rows(cluster)} == keys
+        assert all(row.cells["enforce"].word == "works" for row in rows(cluster))
+
+
+@pytest.mark.parametrize(("feature", "verb"), [pytest.param(f, v, id=f"{f.key}-{v}") for f, v in CELLS])
+def test_what_works_or_is_counted_names_a_test_that_is_there(feature: Feature, verb: Verb) -> None:
+    """A cell of the code's own words is provoked below; any other names its test, or nobody has tried."""
+    cell = feature.cell(verb)
+    if cell.word == "works":
+        assert cell.test
+    if cell.word != "works" and cell.word != "not tried":
+        assert cell.why
+    if cell.word == "not tried":
+        assert not cell.test
+    if cell.test:
+        path, _, name = cell.test.partition("::")
+        found = ast.parse((REPO / path).read_text(encoding="utf-8"))
+        assert name in {one.name for one in found.body if isinstance(one, ast.FunctionDef)}, cell.test
+        assert (name.startswith("test_"), Path(path).name.startswith("test_")) == (True, True)
+
+
+@pytest.mark.parametrize(("feature", "verb"), cells("refused", "enforce"))
+def test_the_controller_writes_nothing_where_the_table_says_that_it_refuses(
+    feature: Feature, verb: Verb, tmp_path: Path
+) -> None:
+    rm = rm_of(feature.example)
+    major, minor = feature.example.hadoop
+    info = rm.rest.info
+    rm.rest.info = lambda: replace(info(), version=f"{major}.{minor}.0")
+    with controlled(rm, tmp_path) as controller:
+        report = controller.tick()
+        said = [alarm.text for alarm in report.alarms if alarm.kind == "trap"]
+        assert not report.wrote
+    (name,) = feature.traps
+    (line,) = [text for text in said if text.startswith(f"{name}: ")]
+    assert feature.cell(verb).why.partition(";")[0] in line
+
+
+def test_the_controller_has_nothing_to_say_of_a_plain_cluster(tmp_path: Path) -> None:
+    with controlled(rm_of(CAPACITY_BASE), tmp_path) as controller:
+        assert not [alarm for alarm in controller.tick().alarms if alarm.kind in ("trap", "note")]
+
+
+@pytest.mark.parametrize(("feature", "verb"), cells("counted but not steered", "enforce"))
+def test_the_controller_says_what_it_leaves_as_it_is(feature: Feature, verb: Verb, tmp_path: Path) -> None:
+    cell = feature.cell(verb)
+    if cell.test:
+        return  # shown there
+    with controlled(rm_of(feature.example), tmp_path) as controller:
+        report = controller.tick()
+    assert [alarm for alarm in report.alarms if alarm.kind == "note" and cell.why in alarm.text]
+    assert not [alarm for alarm in report.alarms if alarm.kind == "trap"]
+
+
+@pytest.mark.parametrize(("feature", "verb"), cells("refused", "whatif"))
+def test_a_schedulers_file_is_refused_by_name(feature: Feature, verb: Verb, tmp_path: Path) -> None:
+    values = {name.removeprefix(PREFIX): text for name, text in feature.example.values.items()}
+    if feature.key == "node-labels":
+        # A label that root has not is refused by Hadoop itself.
+        values |= {"root.accessible-node-labels": "gpu", "root.accessible-node-labels.gpu.capacity": "100"}
+        values |= {
+            "root.a.accessible-node-labels.gpu.capacity": "100",
+            "root.b.accessible-node-labels.gpu.capacity": "0",
+        }
+        values |= {"root.b.accessible-node-labels": "gpu"}
+    file = tmp_path / "capacity-scheduler.xml"
+    file.write_text(render_properties(values))
+    with pytest.raises(InputError, match=f"does not cover .*{feature.uncovered}"):
+        read_scheduler_file(file, conf=dict(feature.example.site))
+    assert feature.uncovered in feature.cell(verb).why
+
+
+@pytest.mark.parametrize(("feature", "verb"), cells("counted but not steered", "assess", "whatif"))
+def test_what_a_recording_does_not_have_is_played_without(feature: Feature, verb: Verb, tmp_path: Path) -> None:
+    if not feature.played_without:
+        assert feature.cell(verb).test
+        return
+    keys = own_keys(feature)
+    assert keys
+    header = rm_header(rm_of(feature.example), None, [])  # type: ignore[arg-type]
+    loaded = replayed(tmp_path, header)
+    assert not keys & set(header.conf)
+    assert not {name.removeprefix(PREFIX) for name in keys} & set(capacity_limits_of(header))
+    assert not keys & set(loaded.spec.conf)
+
+
+def test_a_recording_has_the_switch_of_fair_preemption_and_no_time_outs(tmp_path: Path) -> None:
+    example = BY_KEY["fair-preemption"].example
+    timed = FILE.replace(
+        "<allocations>", "<allocations><defaultFairSharePreemptionTimeout>5</defaultFairSharePreemptionTimeout>"
+    )
+    header = rm_header(rm_of(Cluster("fair", site=example.site, file=timed)), None, [])  # type: ignore[arg-type]
+    assert header.conf["yarn.scheduler.fair.preemption"] == "true"
+    loaded = replayed(tmp_path, header)
+    setup = setup_of(loaded, variants_of(loaded)[0], jobs_of(loaded, 1)[0])
+    assert setup.conf["yarn.scheduler.fair.preemption"] == "true"
+    assert setup.allocations.default_fair_share_preemption_timeout_ms == NEVER_MS
+
+
+def test_a_fair_schedulers_file_is_played_with_its_preemption(tmp_path: Path) -> None:
+    (tmp_path / "fair.xml").write_text(FILE.replace("</allocations>", f"{TIMED}</allocations>"))
+    found = read_scheduler_file(tmp_path / "fair.xml", conf={"yarn.scheduler.fair.preemption": "true"})
+    assert found.allocations.default_fair_share_preemption_timeout_ms == 5000
+    assert found.conf["yarn.scheduler.fair.preemption"] == "true"
+
+
+def shown_nodes() -> list[NodeStatus]:
+    """Two nodes as a ResourceManager shows them: one of them has a label and GPUs."""
+    document = json.loads((RECORDED / "nodes.json").read_text())
+    first, second = document["nodes"]["node"][:2]
+    first["nodeLabels"] = ["gpu"]
+    amounts = [
+        {"name": "memory-mb", "value": 4096},
+        {"name": "vcores", "value": 4},
+        {"name": "yarn.io/gpu", "value": 8},
+    ]
+    first["totalResource"] = {"memory": 4096, "vCores": 4, "resourceInformations": {"resourceInformation": amounts}}
+    return answers.nodes({"nodes": {"node": [first, second]}}, "http://rm")
+
+
+def test_a_recording_takes_the_nodes_of_all_labels_as_one_cluster() -> None:
+    assert sum(line.count for line in nodes_of(shown_nodes())) == 2
+
+
+def test_a_recording_counts_memory_and_vcores_alone() -> None:
+    for line in nodes_of(shown_nodes()):
+        assert set(line.model_dump()) == {"count", "memory_mb", "vcores"}
+    assert {name for name in job("j", "root.a", 0.0, 1, 1.0).stages[0].model_dump() if "gpu" in name} == set()
+
+
+@pytest.mark.parametrize("weights", [(25.0, 75.0), (1.0, 3.0), (1024.0, 3072.0)], ids=["percent", "weight", "absolute"])
+def test_a_statement_has_a_capacity_schedulers_dues(weights: tuple[float, float]) -> None:
+    queues = dict(zip(("root.a", "root.b"), (QueueLine(weight=weight) for weight in weights), strict=True))
+    queues |= {"root.b.x": QueueLine(weight=weights[0]), "root.b.y": QueueLine(weight=weights[1])}
+    header = Header(nodes=[NodeLine(memory_mb=16_384, vcores=4)], queues=queues, scheduler="capacity")
+    one = job("j", "root.a", 0.0, 1, 100.0).model_copy(update={"started_s": 0.0, "finished_s": 100.0})
+    (period,) = statement(header, [one], "day")
+    due = {path: account.due / 100.0 for path, account in period.accounts.items() if account.due}
+    assert due == pytest.approx({"root.a": 4096.0, "root.b.x": 3072.0, "root.b.y": 9216.0})
+
+
+def test_doctor_says_first_what_each_command_does_with_this_cluster(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rm = held("capacity")
+    site = {"yarn.resourcemanager.scheduler.monitor.enable": "true", "yarn.node-labels.enabled": "true"}
+    rm.more["/conf"] = {"properties": [{"key": key, "value": text} for key, text in site.items()]}
+    (tmp_path / "c.xml").write_text(CAPACITY_FILE)
+    with FakeServer(rm.serve) as server:
+        call = ["cluster", "doctor", "--backend", "local", "--rm", server.url, "--allocations", str(tmp_path / "c.xml")]
+        with pytest.raises(SystemExit):
+            main([*call, "--json"])
+        found = json.loads(capsys.readouterr().out)
+        with pytest.raises(SystemExit):
+            main(call)
+        text = capsys.readouterr().out
+    table = found["can_use"]
+    assert {"capacity", "capacity-preemption", "node-labels", "hadoop-3.4"} <= set(table)
+    assert not {"fair", "fair-preemption", "hadoop-3.5", "kerberos", "ha"} & set(table)
+    assert table["capacity-preemption"]["enforce"]["word"] == "refused"
+    assert table["capacity-preemption"]["enforce"]["why"].startswith("preemption is on")
+    assert (table["capacity"]["record"], table["node-labels"]["record"]["word"]) == (
+        {"word": "works", "why": ""},
+        "counted but not steered",
+    )
+    first, second = text.splitlines()[:2]
+    assert first.split() == ["can", "I", "use", "it?", *VERBS]
+    assert second.startswith("Capacity Scheduler")
+    assert "enforce, node labels: refused: node labels are on" in text
+    assert text.index("can I use it?") < text.index("rm: Hadoop")
+
+
+def test_doctor_has_no_table_where_nothing_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with pytest.raises(SystemExit):
+        main(["cluster", "doctor", "--backend", "local", "--rm", f"http://127.0.0.1:{port}", "--json"])
+    assert json.loads(capsys.readouterr().out)["can_use"] == {}
+
+
+def test_a_node_that_has_gone_shows() -> None:
+    assert "size" not in {row.feature.key for row in rows(FAIR_BASE)}
+    assert "size" in {row.feature.key for row in rows(Cluster("fair", nodes_gone=2))}
+
+
+def test_the_cluster_at_hand_has_its_own_reason() -> None:
+    values = dict(CAPACITY_BASE.values) | {f"{PREFIX}root.a.auto-create-child-queue.enabled": "true"}
+    (row,) = [row for row in rows(Cluster("capacity", values)) if row.feature.key == "auto-created-v1"]
+    assert row.cells["enforce"].why.startswith("root.a: ")
+    assert BY_KEY["auto-created-v1"].cell("enforce").why.startswith("root.b: ")
+
+
+def test_queues_that_cannot_be_read_are_refused_with_the_reason() -> None:
+    values = {**CAPACITY_BASE.values, f"{PREFIX}root.a.capacity": "1w"}
+    found = rows(Cluster("capacity", values))
+    assert found
+    for row in found:
+        assert row.cells["enforce"].word == "refused"
+        assert "percent and weight capacities" in row.cells["enforce"].why
