@@ -1,4 +1,4 @@
-"""How much Facebook's assumed cap on running applications decides in ``ltyarn-hadoop``, over five seeds.
+"""How much Facebook's assumed cap on running applications decides in ``ltyarn``, over five seeds.
 
 python -m studies.application_cap -o docs/records/application-cap.json
 """
@@ -16,7 +16,7 @@ from studies.result import main_of
 from studies.seeds import spread
 
 ROOT = Path(__file__).resolve().parents[1]
-FILE = ROOT / "experiments" / "papers" / "ltyarn" / "ltyarn-hadoop.yaml"
+FILE = ROOT / "experiments" / "ltyarn.yaml"
 #: The assumed cap, about half and one and a half times it. With twice it, 26 masters leave static partitioning one of
 #: Facebook's 27 containers for tasks, and the load does not end within the time limit.
 CAPS = (7, 13, 20)
@@ -32,7 +32,7 @@ def measured(cap: int, folder: Path) -> dict[str, Any]:
     file.write_text(text.replace(_GIVEN, f"max_running_apps: {cap}"), encoding="utf-8")
     out = folder / f"cap-{cap}"
     command = [sys.executable, "-m", "harness", "run", str(file), "--seed", "1-5", "--jobs", "1", "--no-report"]
-    command += ["--out", str(out)]
+    command += ["--policy", "static,fair,ltyarn", "--out", str(out)]
     subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     found: dict[str, Any] = {}
     for name, repeats in collect(out).items():

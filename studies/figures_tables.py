@@ -122,8 +122,8 @@ def flow(values: Values) -> str:
     for queue, theirs in _OVERLOADED.items():
         own = values["first_260_s"]["ltyarn"][f"root.{queue}"]
         periods = ", ".join(f"{begin:.0f} to {end:.0f}" for begin, end in own["overloaded_s"])
-        most = f"{own['most_of_share']:.2f} at {own['most_at_s']:.0f} s"
-        rows.append((queue, periods, theirs, most, *(f"{own['accumulated_s'][f'{at}']:.1f}" for at in FLOW_S)))
+        most = f"{shown(own['most_of_share'])} at {shown(own['most_at_s'], '.0f')} s"
+        rows.append((queue, periods, theirs, most, *(shown(own["accumulated_s"][f"{at}"], ".1f") for at in FLOW_S)))
     head = ("queue", "demand above its share, s", "theirs", "most held, of its share")
     return markdown((*head, *(f"accumulated at {at} s" for at in FLOW_S)), rows)
 

@@ -140,8 +140,8 @@ PANELS: dict[str, Panel] = {
     ),
     "ltyarn-8": Panel(
         "LTYARN Fig. 8: speed-up over static partitioning", "speed-up", "ltyarn", QUEUES,
-        {"memoryless": f"variants/fair/{_ONE_QUEUE}/speedup_over_static",
-         "LTYARN": f"variants/ltyarn/{_ONE_QUEUE}/speedup_over_static"}, level=(1.0, "static"),
+        {"memoryless": f"variants/fair/{_ONE_QUEUE}/workload_speedup_over_static",
+         "LTYARN": f"variants/ltyarn/{_ONE_QUEUE}/workload_speedup_over_static"}, level=(1.0, "static"),
     ),
     "ltyarn-10": Panel(
         "LTYARN Fig. 10: TPC-H's longest wait for a container", "seconds", "ltyarn-hierarchy",

@@ -52,7 +52,7 @@ class Search:
         self._known: dict[str, tuple[Point, int, dict[str, Any] | None]] = {}
         #: What this search has asked for: whatever else the file keeps has no part in it.
         self.found: dict[str, tuple[Point, int, dict[str, Any] | None]] = {}
-        self.experiment = load_experiment("ltyarn")
+        self.experiment = load_experiment("ltyarn-late-reduces")
         if kept.exists():
             for line in kept.read_text(encoding="utf-8").splitlines():
                 try:

@@ -2,8 +2,8 @@
 
 The papers leave open how long tasks take, how large containers are, how long clients wait between queries, how densely
 Facebook's jobs come, how many of them may run at once, and how many executors a Spark job holds. A point says all of
-these. At each the load of experiments/ltyarn.yaml runs under static partitioning, the Fair Scheduler and LTYARN (with
-its Quantum Updater).
+these. At each the load of the experiment ltyarn-late-reduces runs under static partitioning, the Fair Scheduler and
+LTYARN (with its Quantum Updater).
 
 What counts as printed was written down before the first run (`CHECKS`; LTYARN sections 7.4 and 7.5, Figs. 7 and 8).
 "Within 20 %" is of the printed number: a mean loss of 0.5 is met from 0.4 to 0.6, an improvement of 14 to 19 % from
@@ -53,7 +53,7 @@ _LONGEST_S = 200_000.0
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One load. Task times and arrivals are factors of those in workloads/; all 1 and the defaults: ltyarn itself.
+    """One load. Task times and arrivals are factors of those in workloads/; all 1: the experiment's own.
 
     ``container_mb`` of every container; ``tpch_think_s`` between two queries, ``spark_think_s`` between two programs
     (the paper prints 120 s); ``arrivals`` of Facebook's submission times; ``facebook_apps`` at once (a limit that

@@ -45,8 +45,6 @@ SIMULATED: dict[str, Recipe] = {
     "ltyarn-small-simulated": _run("ltyarn-small"),
     "ltyarn": _run("ltyarn --seed 1-10"),
     "ltyarn-thesis": _run("ltyarn-thesis"),
-    "ltyarn-hadoop": _run("ltyarn-hadoop"),
-    "ltyarn-hadoop-hierarchy": _run("ltyarn-hadoop-hierarchy"),
     "application-cap": _study("application_cap -o {file}"),
     "ltyarn-hierarchy": _run("ltyarn-hierarchy --seed 1-10"),
     "t-wait": _run("t-wait"),

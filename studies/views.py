@@ -7,7 +7,6 @@ kinds' summaries, and `minimum_shares` is for policies that act through minimum 
 from __future__ import annotations
 
 import json
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import methodcaller
@@ -128,7 +127,8 @@ def _beyond(summary: Mapping[str, Any], t_wait_s: float, period_s: float) -> flo
 def running_tasks(runs: Runs, queue: str, naive_run: str = "naive-hltrf") -> dict[str, Any]:
     """Running tasks of a leaf while it starves under the naive approach (LTYARN Figs. 10c, 11b): mean, least, most.
 
-    The span is the naive run's longest wait of that queue; seeds are averaged.
+    The span is the naive run's longest wait of that queue. Each is a mean over seeds; where there are several, ``ci95``
+    is half of the 95 % interval of the first.
     """
     found: dict[str, list[tuple[float, float, float]]] = {}
     for repeat, (_, _, naive) in runs[naive_run].items():
@@ -139,13 +139,11 @@ def running_tasks(runs: Runs, queue: str, naive_run: str = "naive-hltrf") -> dic
             table = pd.read_parquet(own[repeat][0] / "allocations.parquet", columns=["time_s", "queue", "running"])
             inside = table[(table["queue"] == leaf) & table["time_s"].between(begin_s, end_s)]["running"]
             found.setdefault(name, []).append((float(inside.mean()), float(inside.min()), float(inside.max())))
-    return {
-        name: {
-            key: round(statistics.fmean(column), DIGITS)
-            for key, column in zip(("mean", "min", "max"), zip(*values, strict=True), strict=True)
-        }
-        for name, values in found.items()
-    }
+    made: dict[str, Any] = {}
+    for name, values in found.items():
+        mean, least, most = (spread(column) for column in zip(*values, strict=True))
+        made[name] = {**mean, "min": least["mean"], "max": most["mean"]}
+    return made
 
 
 def falls(runs: Runs, until_s: float = 3600.0) -> dict[str, Any]:
@@ -170,28 +168,39 @@ def falls(runs: Runs, until_s: float = 3600.0) -> dict[str, Any]:
 
 
 def flow(runs: Runs, until_s: float = 260.0) -> dict[str, Any]:
-    """LTYARN's Fig. 6, by variant and leaf of the first seed: when demand exceeds the leaf's share (5 s at least), the
-    most that it holds, of its share, and its accumulated resources in seconds of the whole cluster at `FLOW_S`."""
+    """LTYARN's Fig. 6, by variant and leaf, over seeds.
+
+    When demand exceeds the leaf's share in at least half of the seeds (5 s at least), the most that it holds, of its
+    share, and its accumulated resources in seconds of the whole cluster at `FLOW_S`.
+    """
     columns = ["time_s", "queue", "allocated_mb", "demand_mb", "share_mb", "accumulated_mb_s"]
     found: dict[str, Any] = {}
     for name, own in runs.items():
-        path, info, summary = next(iter(own.values()))
-        table = pd.read_parquet(path / "allocations.parquet", columns=columns)
-        found[name] = {}
-        for leaf in summary["queues"]:
-            rows = table[(table["queue"] == leaf) & (table["time_s"] <= until_s)].set_index("time_s")
-            over = rows.index[rows["demand_mb"] > rows["share_mb"]].to_numpy()
-            runs_of = np.split(over, np.flatnonzero(np.diff(over) > 1.5) + 1) if len(over) else []
-            held = rows["allocated_mb"] / rows["share_mb"]
-            found[name][leaf] = {
-                "overloaded_s": [[float(at[0]), float(at[-1])] for at in runs_of if at[-1] - at[0] >= 5.0],
-                "most_of_share": round(float(held.max()), DIGITS),
-                "most_at_s": float(held.idxmax()),
-                "accumulated_s": {
-                    f"{at}": round(float(rows["accumulated_mb_s"][at]) / info["capacity_mb"], DIGITS) for at in FLOW_S
-                },
-            }
+        leaves: dict[str, list[tuple[pd.DataFrame, float]]] = {}
+        for path, info, summary in own.values():
+            table = pd.read_parquet(path / "allocations.parquet", columns=columns)
+            for leaf in summary["queues"]:
+                rows = table[(table["queue"] == leaf) & (table["time_s"] <= until_s)].set_index("time_s")
+                leaves.setdefault(leaf, []).append((rows, info["capacity_mb"]))
+        found[name] = {leaf: _flow_of(seeds) for leaf, seeds in leaves.items()}
     return found
+
+
+def _flow_of(seeds: Sequence[tuple[pd.DataFrame, float]]) -> dict[str, Any]:
+    """One leaf's figures, of each seed's samples and the cluster's memory."""
+    above = pd.concat([rows["demand_mb"] > rows["share_mb"] for rows, _ in seeds], axis=1)
+    over = above.index[2 * above.sum(axis=1) >= len(seeds)].to_numpy()
+    periods = np.split(over, np.flatnonzero(np.diff(over) > 1.5) + 1) if len(over) else []
+    held = [rows["allocated_mb"] / rows["share_mb"] for rows, _ in seeds]
+    return {
+        "overloaded_s": [[float(at[0]), float(at[-1])] for at in periods if at[-1] - at[0] >= 5.0],
+        "most_of_share": spread([float(own.max()) for own in held]),
+        "most_at_s": spread([float(own.index.to_numpy()[own.to_numpy().argmax()]) for own in held]),
+        "accumulated_s": {
+            f"{at}": spread([float(rows["accumulated_mb_s"][at]) / capacity for rows, capacity in seeds])
+            for at in FLOW_S
+        },
+    }
 
 
 def early_loss(runs: Runs, until_s: float = 100.0) -> dict[str, Any]:

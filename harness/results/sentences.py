@@ -146,7 +146,18 @@ def _cost(without: Ran, with_memory: Ran, slower: Sequence[str]) -> str:
         whole = "the time of the whole load is not known"
     nobody = f"no queue's mean job gets slower by over {percent(SAME)}"
     who = f"mean jobs get slower in {_listed(slower)}" if slower else nobody
+    if slower and _nobody_slower_than_alone(with_memory):
+        who += ", but not slower than if each queue had a fixed part of the cluster"
     return f"What it cost: {who}; {whole}."
+
+
+def _nobody_slower_than_alone(run: Ran) -> bool:
+    """Whether each queue's mean job is as fast as under static partitioning.
+
+    False without a static run, and of runs that were cut off: other jobs have ended in them.
+    """
+    speedups = [own.get("speedup_over_static") for own in (run.summary.get("queues") or {}).values()]
+    return bool(speedups) and not _cut_off(run) and all((speedup or 0.0) >= 1 - SAME for speedup in speedups)
 
 
 def _policy(run: Ran) -> str:

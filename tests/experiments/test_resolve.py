@@ -67,11 +67,16 @@ def test_every_experiment_that_the_project_brings_loads(path: Path) -> None:
 def test_the_macro_experiment_is_the_papers() -> None:
     experiment = load_experiment("ltyarn")
     nodes = nodes_of(experiment.spec)
-    assert len(nodes) == 59
-    assert {node.memory_mb for node in nodes} == {4096}
+    assert len(nodes) == 9
+    assert {node.memory_mb for node in nodes} == {24576}
     assert experiment.leaves == ("root.Facebook", "root.Purdue", "root.TPC-H", "root.Spark")
     jobs, count = jobs_of(experiment, 1)
-    assert count == len(list(jobs)) == 100 + 5 + 20 + 20
+    made = list(jobs)
+    assert count == len(made) == 100 + 5 + 20 + 20
+    first = {job.queue: job.submit_s for job in reversed(made)}
+    assert first == {"root.Facebook": 23, "root.Purdue": 20, "root.TPC-H": 20, "root.Spark": 20}
+    reduces = [stage for job in made if job.kind == "mapreduce" for stage in job.stages if stage.after]
+    assert {stage.slow_start for stage in reduces} == {0.05}, "Hadoop's default"
     assert [v.name for v in variants_of(experiment)] == ["static", "fair", "ltyarn", "ltrf", "ltrf@outside"]
 
 

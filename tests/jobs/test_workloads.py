@@ -59,6 +59,8 @@ def test_purdue_is_five_jobs_of_640_maps_every_three_minutes() -> None:
     assert [job.submit_s for job in jobs] == [0, 180, 360, 540, 720]
     assert [job.name for job in jobs] == ["WordCount", "TeraSort", "Grep", "InvertedIndex", "HistogramMovies"]
     assert {job.stages[0].tasks for job in jobs} == {40 * 1024 // 64}
+    times = [tuple(round(expected_s(stage.duration), 6) for stage in job.stages) for job in jobs]
+    assert times == [(22, 11), (10, 26), (9, 11), (32, 23), (6, 13)], "tang-thesis Table 3.2"
     assert all(job.stages[1].after == ("map",) for job in jobs)
 
 

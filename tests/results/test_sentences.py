@@ -84,6 +84,23 @@ def test_nobody_slower_and_a_raised_loss_are_said() -> None:
     assert cost == "What it cost: no queue's mean job gets slower by over 2 %; the whole load ends 10 % later."
 
 
+def test_a_price_that_leaves_everybody_faster_than_alone_says_so() -> None:
+    """Slower than under the other policy is not slower than without sharing, which the static run tells."""
+
+    def priced(speedups: tuple[float, float], ended: int = 5) -> str:
+        queues = {
+            f"root.{name}": {"mean_completion_s": mean, "jobs": 5, "ended": ended, "speedup_over_static": speedup}
+            for name, mean, speedup in zip(("A", "B"), (150.0, 80.0), speedups, strict=True)
+        }
+        return sentences("x", [FAIR, ran("ltrf", 70.0, {}, queues=queues)])[1]
+
+    alone = ", but not slower than if each queue had a fixed part of the cluster; the whole load ends"
+    assert f"mean jobs get slower in A (50 %){alone}" in priced((1.7, 1.0))
+    assert "fixed part" not in priced((0.9, 1.6))
+    assert "fixed part" not in priced((1.7, 1.0), ended=4)
+    assert "fixed part" not in sentences("x", [FAIR, ran("ltrf", 70.0, {"A": 150.0})])[1], "no static run"
+
+
 def test_runs_that_were_cut_off_have_no_end_to_compare() -> None:
     cut = {"root.A": {"mean_completion_s": 90.0, "jobs": 5.0, "ended": 3.5, "failed": 0}}
     assert "cut off before the load's end" in sentences("x", [FAIR, ran("ltrf", 10.0, {}, queues=cut)])[1]

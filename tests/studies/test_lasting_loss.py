@@ -42,7 +42,7 @@ def test_neighbours_differ_in_one_thing_and_stay_inside() -> None:
 
 
 def test_a_point_changes_what_it_says_and_nothing_else() -> None:
-    jobs = list(jobs_of(load_experiment("ltyarn"), 1)[0])
+    jobs = list(jobs_of(load_experiment("ltyarn-late-reduces"), 1)[0])
     assert jobs_at(jobs, Point()) == jobs
     changed = jobs_at(jobs, Point(purdue_tasks=3.0, container_mb=1024, tpch_think_s=30.0, arrivals=0.5, executors=15))
     for before, after in zip(jobs, changed, strict=True):
@@ -171,7 +171,7 @@ def test_the_page_says_what_the_record_says() -> None:
 
 def test_points_without_an_end_have_no_room_for_tasks_beside_facebooks_masters() -> None:
     """Of the search's first 40 points 18 have no room for one, of which one ends: its jobs never run all at once."""
-    experiment = load_experiment("ltyarn")
+    experiment = load_experiment("ltyarn-late-reduces")
     part_mb = 59 * 4096 // 4
     full = [p for p in map(spread, range(1, 41)) if part_mb - p.facebook_apps * p.container_mb < p.container_mb]
     assert len(full) == 18
