@@ -70,6 +70,7 @@ MORE = {
     "top": "[how to](../how-to/enforce.md)",
     "assess": "[how to](../how-to/assess.md)",
     "usage": "[how to](../how-to/usage.md)",
+    "plan": "[how to](../how-to/plan.md)",
     "whatif": "[how to](../how-to/what-if.md)",
     "record": "[traces](trace.md)",
     "replay": "[traces](trace.md)",

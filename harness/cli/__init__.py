@@ -38,6 +38,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "top": ("harness.cli.top:top", "The live view in the terminal."),
         "assess": ("harness.cli.assess:assess", "Would long-term fairness help this cluster? Yes, no or unsure."),
         "whatif": ("harness.cli.whatif:whatif", "A page where settings are dragged and the run is computed anew."),
+        "plan": ("harness.cli.plan:plan", "What a change of the scheduler's configuration does to each queue."),
         "record": ("harness.cli.record:record", "A cluster's applications as a trace."),
         "usage": ("harness.cli.usage:usage", "What queues and users had, lent and borrowed."),
         "replay": ("harness.cli.replay:replay", "A recorded trace under other policies."),

@@ -150,14 +150,14 @@ class SchedulerFile:
 
     def jobs(self, jobs: Iterable[JobSpec]) -> Iterator[JobSpec]:
         """The applications in their queues; those that are rejected, and those that follow them, do not come."""
-        for job, queue, _ in self._queues_of(jobs):
+        for job, queue, _ in self.placements(jobs):
             if queue is not None:
                 yield replace(job, queue=queue)
 
-    def _queues_of(
+    def placements(
         self, jobs: Iterable[JobSpec], placing: Placing | None = None
     ) -> Iterator[tuple[JobSpec, str | None, str]]:
-        """Each application with its leaf, or with None and the reason."""
+        """Each application with its leaf, or with None and why it is rejected."""
         if self.place == "spread":
             leaves = self.leaves
             if not leaves:
@@ -185,7 +185,7 @@ class SchedulerFile:
         placing = self.placing()
         queues: dict[str, int] = {}
         rejected: dict[str, int] = {}
-        for _, queue, why in self._queues_of(jobs, placing):
+        for _, queue, why in self.placements(jobs, placing):
             if queue is None:
                 rejected[why] = rejected.get(why, 0) + 1
             else:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from harness.base.workers import worker_pool
 from harness.control.settings import MAX_RATIO
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from harness.experiments.resolve import LoadedExperiment, Variant
     from harness.sim.setup import SimResult, SimSetup
+
+T = TypeVar("T")
 
 #: Each phase of control is this part of the period further on: by the golden section any number spread evenly.
 _GOLDEN = 0.618033988749895
@@ -173,22 +175,20 @@ def _play(experiment: str, ended: frozenset[str], max_ratio: float | None, varia
     return outcome_of(result, _loaded(experiment), variant, ended)
 
 
-class Player:
-    """Plays candidates of one experiment file; side by side when that pays.
+class PhaseRunner(Generic[T]):
+    """Runs variants in many phases; side by side when that pays.
 
-    What it takes is measured at the first run (``run_s``).
+    What a run takes is measured at the first (``run_s``). ``play``: one variant in the phase of a seed; it goes to
+    other processes.
     """
 
-    def __init__(
-        self, experiment: str, ended: frozenset[str], max_ratio: float | None, processes: int | None = None
-    ) -> None:
-        self.experiment = experiment
+    def __init__(self, play: Callable[[Variant, int], T], processes: int | None = None) -> None:
         self.processes = processes if processes is not None else os.cpu_count() or 1
         self.run_s = 0.0
-        self._play = partial(_play, experiment, ended, max_ratio)
+        self._play = play
         self._pool: ProcessPoolExecutor | None = None
         self._open = ExitStack()
-        self._known: dict[tuple[str, int], Outcome] = {}
+        self._known: dict[tuple[str, int], T] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -199,23 +199,26 @@ class Player:
 
     def first(self, variant: Variant) -> None:
         """One run here; how long it took is what others are reckoned by."""
-        simulate_phase(self.experiment, variant, 1, sample_s=1e6)  # compiled and read
+        self.warm(variant)
         begun = time.perf_counter()
         self._known[variant.name, 1] = self._play(variant, 1)
         self.run_s = time.perf_counter() - begun
+
+    def warm(self, variant: Variant) -> None:
+        """Whatever is to be compiled and read before a run is timed."""
 
     def phases_within(self, budget_s: float, variants: int, *, besides: int = 0) -> int:
         """In how many phases the variants can be played in the time, ``besides`` other runs; enough for a band."""
         able = budget_s * max(self.processes, 1) / max(self.run_s, 1e-3)
         return max(min(PHASES, int((able - besides) / variants)), LEAST_PHASES)
 
-    def play(
-        self, variants: Sequence[Variant], phases: int, says: Callable[[str], None] = lambda _: None
-    ) -> list[Played]:
+    def runs(
+        self, variants: Sequence[Variant], phases: int, on_progress: Callable[[str], None] = lambda _: None
+    ) -> list[list[T]]:
         """Each variant in so many phases, whatever its seed; those that are known are not played again."""
         wanted = [(one, seed) for one in variants for seed in range(1, phases + 1)]
         open_ = [(one, seed) for one, seed in wanted if (one.name, seed) not in self._known]
-        run: Callable[..., Iterable[Outcome]] = map
+        run: Callable[..., Iterable[T]] = map
         if self.run_s * len(open_) > 6.0 and self.processes > 1:
             if self._pool is None:
                 self._pool = self._open.enter_context(worker_pool(self.processes))
@@ -223,8 +226,28 @@ class Player:
         outcomes = run(self._play, [one for one, _ in open_], [seed for _, seed in open_])
         for (one, seed), outcome in zip(open_, outcomes, strict=True):
             self._known[one.name, seed] = outcome
-            says(f"{one.name}, phase {seed} of {phases}")
+            on_progress(f"{one.name}, phase {seed} of {phases}")
+        return [[self._known[one.name, seed] for seed in range(1, phases + 1)] for one in variants]
+
+
+class Player(PhaseRunner[Outcome]):
+    """Plays candidates of one experiment file."""
+
+    def __init__(
+        self, experiment: str, ended: frozenset[str], max_ratio: float | None, processes: int | None = None
+    ) -> None:
+        super().__init__(partial(_play, experiment, ended, max_ratio), processes)
+        self.experiment = experiment
+
+    def warm(self, variant: Variant) -> None:
+        """Compile and read, in a run with few samples."""
+        simulate_phase(self.experiment, variant, 1, sample_s=1e6)
+
+    def play(
+        self, variants: Sequence[Variant], phases: int, says: Callable[[str], None] = lambda _: None
+    ) -> list[Played]:
+        """Each variant's outcomes, phase by phase."""
+        found = self.runs(variants, phases, says)
         return [
-            Played(one.name, one.policy, one.settings, [self._known[one.name, s] for s in range(1, phases + 1)])
-            for one in variants
+            Played(one.name, one.policy, one.settings, outcomes) for one, outcomes in zip(variants, found, strict=True)
         ]

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 from xml.sax.saxutils import escape, quoteattr
 
 from harness.base.outputs import write_output
@@ -84,3 +86,44 @@ def write_junit(checked: Checked, path: Path) -> None:
     Raises InputError when the disk refuses.
     """
     write_output(path, junit(checked), hint="choose another --junit FILE")
+
+
+@dataclass(frozen=True, slots=True)
+class OneCase:
+    """A case that is no recorded metric. ``words``: why it failed or was skipped."""
+
+    classname: str
+    name: str
+    outcome: Literal["passed", "failed", "skipped"]
+    words: str = ""
+
+    def lines(self) -> list[str]:
+        """As XML."""
+        begin = f'    <testcase classname={_attr(self.classname)} name={_attr(self.name)} time="0"'
+        if self.outcome == "passed":
+            return [begin + "/>"]
+        if self.outcome == "skipped":
+            return [begin + ">", f"      <skipped message={_attr(self.words)}/>", "    </testcase>"]
+        body = escape(_FORBIDDEN.sub("?", self.words))
+        failure = f'      <failure type="failed" message={_attr(self.words)}>{body}</failure>'
+        return [begin + ">", failure, "    </testcase>"]
+
+
+def write_cases(name: str, suite: str, cases: Sequence[OneCase], path: Path) -> None:
+    """Write cases as one suite.
+
+    Raises InputError when the disk refuses.
+    """
+    failed, skipped = (sum(one.outcome == what for one in cases) for what in ("failed", "skipped"))
+    counts = f'tests="{len(cases)}" failures="{failed}" errors="0" skipped="{skipped}" time="0"'
+    lines = [line for one in cases for line in one.lines()]
+    document = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        f"<testsuites name={_attr(name)} {counts}>",
+        f"  <testsuite name={_attr(suite)} {counts}>",
+        *lines,
+        "  </testsuite>",
+        "</testsuites>",
+        "",
+    ]
+    write_output(path, "\n".join(document), hint="choose another --junit FILE")

@@ -66,6 +66,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "assess": ("ADDRESS", "--rm ADDRESS --for 1", "--history ADDRESS"),
     "whatif": ("ADDRESS",),
     "usage": ("ADDRESS",),
+    "plan": ("ADDRESS --before ADDRESS --after ADDRESS", "ADDRESS --before TORN --nodes 1"),
     "record": (
         "--rm ADDRESS",
         "--rm http://127.0.0.1:1 --history ADDRESS -o out",

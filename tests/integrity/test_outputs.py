@@ -123,6 +123,10 @@ def call(
         "demo --svg": ["demo"],
         "whatif --export": ["whatif", "demo"],
         "usage --csv": ["usage", str(tmp_path / "ran.jsonl")],
+        "plan --junit": [
+            *("plan", str(tmp_path / "ran.jsonl"), "--before", str(tmp_path / "plan.xml"), "--nodes", "1"),
+            *("--phases", "1", "--fail-if", "wait(*) > 1s", "--jobs", "1"),
+        ],
     }
 
     def run(name: str, target: str) -> None:
@@ -147,7 +151,7 @@ def call(
 WRITERS = (
     *("render --output", "convert --output", "decide --output", "record --out", "report --out", "report --trace"),
     *("compare --html", "plot --out", "baseline --out", "check --junit", "check --code-quality", "demo --svg"),
-    *("whatif --export", "job run --tasks", "usage --csv"),
+    *("whatif --export", "job run --tasks", "usage --csv", "plan --junit"),
 )
 
 

@@ -1,0 +1,162 @@
+"""``yarnfair plan``: what a change of the scheduler's configuration does to each queue. Parsing and printing only."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from harness.base.errors import CallError, InputError, RegressionFound
+from harness.cli.output import OutputFile, cluster_option, jobs_option, json_option, print_result, say
+
+if TYPE_CHECKING:
+    from harness.predict.changes import Case
+
+
+@click.command(short_help="What a change of the scheduler's configuration does to each queue.")
+@click.argument("trace", type=click.Path(path_type=Path))
+@click.option("--before", required=True, metavar="FILE", help="The scheduler's file that is in force.")
+@click.option("--after", metavar="FILE", help="The new one [that of --before].")
+@click.option("--nodes", type=int, default=0, metavar="+N|-N", help="So many nodes more or fewer after the change.")
+@click.option(
+    "--submit",
+    metavar="K=V,...",
+    help="An application more: queue=Q,tasks=N,task_s=S[,memory_mb=M][,vcores=N][,user=U][,at_s=S], or like=ID.",
+)
+@click.option(
+    "--fail-if",
+    "rules",
+    multiple=True,
+    metavar="RULE",
+    help="Exit with 3 if it holds (repeat it): 'wait(prod) > +10%', 'completion(*) > 600s', 'refused(*) > 0'.",
+)
+@click.option("--junit", type=OutputFile(), help="Also write JUnit XML: a case for each rule and queue.")
+@click.option(
+    "--drop", is_flag=True, help="Leave out the settings of both files that the simulator does not cover, and say so."
+)
+@click.option(
+    "--group",
+    "groups",
+    multiple=True,
+    metavar="USER=GROUP,...",
+    help="A user's groups, the primary one first (repeat it), for placement rules that ask for them.",
+)
+@click.option(
+    "--place",
+    type=click.Choice(["rules", "spread"]),
+    default="rules",
+    show_default=True,
+    help="Place applications by the files' rules, or spread them over the leaves.",
+)
+@click.option(
+    "--phases",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    help="Phases of heartbeats that make the band of each figure [20, fewer of long traces].",
+)
+@cluster_option
+@jobs_option
+@json_option
+def plan(
+    trace: Path,
+    before: str,
+    after: str | None,
+    nodes: int,
+    submit: str | None,
+    rules: tuple[str, ...],
+    junit: Path | None,
+    drop: bool,
+    groups: tuple[str, ...],
+    place: Any,
+    phases: int | None,
+    cluster: Path | None,
+    jobs: int | None,
+    as_json: bool,
+) -> None:
+    """Simulate TRACE under two configurations of the scheduler, and say what changes for each queue.
+
+    Both files are checked as `yarnfair validate` does. Either is an allocation file or a capacity-scheduler.xml. TRACE
+    is one of `yarnfair record`, a run directory, or a trace of others. The load stays as it was recorded.
+
+    Exit code 3: a rule of --fail-if holds. Its mean over the phases decides.
+    """
+    from harness.cli.scheduler_file import groups_of
+    from harness.predict.changes import Rule, judged
+    from harness.predict.foreign import played_trace
+    from harness.predict.plan import document_of, lines_of, sides_of, submission
+    from harness.predict.plan import plan as planned
+    from harness.predict.plan_files import check_files
+    from harness.traces.accounting import account_of
+
+    if after is None and not nodes and submit is None:
+        raise CallError("nothing changes", where="plan", hint="give --after FILE, --nodes or --submit")
+    read_rules = [Rule.read(text) for text in rules]
+    if junit is not None and not rules:
+        raise CallError("--junit has no case without --fail-if", where="--junit", hint="give a rule")
+    own_groups, there = groups_of(groups), after or before
+    checked = check_files(before, there)
+    for line in checked.told:
+        say(line)
+    if checked.stops:
+        for line in checked.stops:
+            say(line)
+        raise InputError(
+            f"{len(checked.stops)} finding(s) of `yarnfair validate` keep it from being planned",
+            where=there if checked.refuses_after else before,
+            hint="correct the file",
+        )
+    with tempfile.TemporaryDirectory(prefix="yarnfair-") as folder:
+        found = played_trace(trace, cluster, Path(folder) / "trace.jsonl")
+        added = None if submit is None else submission(submit, found)
+        sides = sides_of(
+            found,
+            Path(folder),
+            before,
+            there,
+            nodes=nodes,
+            added=added,
+            place=place,
+            drop=drop,
+            groups=own_groups,
+        )
+        done = planned(found, sides, phases=phases, processes=jobs)
+        cases = judged(read_rules, done.queues)
+        failed = [case for case in cases if case.verdict == "failed"]
+        document = {
+            "trace": str(trace),
+            **account_of(found.header, found.jobs),
+            **document_of(done),
+            "validate": checked.document,
+            "fail_if": [case.document() for case in cases],
+            "verdict": "regression" if failed else "fine",
+        }
+    if junit is not None:
+        _write_junit(junit, cases, f"{before} to {there}")
+    lines = [*lines_of(done), *_rule_lines(cases)]
+    if not as_json:
+        lines = [*(f"note: {note}" for note in done.notes), *lines]
+    print_result(as_json, document, lines, hang=4)
+    if failed:
+        raise RegressionFound(
+            f"{len(failed)} of {len(cases)} case(s) of --fail-if hold: "
+            + "; ".join(case.words() for case in failed[:5]),
+            where=there,
+            hint="change the file, or the rule",
+        )
+
+
+def _rule_lines(cases: list[Case]) -> list[str]:
+    """Every rule's outcome; of one on each queue those that say something."""
+    lines = [f"{case.verdict}: {case.words()}" for case in cases if case.verdict == "failed" or case.rule.queue != "*"]
+    fine = sum(case.verdict == "fine" for case in cases)
+    return [*lines, f"{len(cases)} case(s) of --fail-if: {fine} fine"] if cases else lines
+
+
+def _write_junit(path: Path, cases: list[Case], change: str) -> None:
+    from harness.results.junit import OneCase, write_cases
+
+    verdicts: dict[str, Any] = {"fine": "passed", "failed": "failed", "not judged": "skipped"}
+    listed = [OneCase("yarnfair.plan", case.name(), verdicts[case.verdict], case.words()) for case in cases]
+    write_cases("yarnfair plan", change, listed, path)

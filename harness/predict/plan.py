@@ -1,0 +1,738 @@
+"""A change of the scheduler's configuration on a recorded load: simulated before and after, queue by queue.
+
+Both sides play the same applications in the same phases of heartbeats. Either may be of either scheduler.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, Literal
+
+from harness.base.errors import CallError, InputError
+from harness.base.words import counted
+from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of, load_experiment
+from harness.experiments.scheduler_file import Place, SchedulerFile, read_scheduler_file
+from harness.model.jobs import JobSpec
+from harness.predict.changes import COUNTS, TIMES, Change, QueueChange
+from harness.predict.playing import BUDGET_S, PhaseRunner, in_phase
+from harness.predict.replay import write_experiment
+from harness.predict.verdict import MOST_ERROR, NOTICEABLE, Band
+from harness.traces.accounting import account_lines
+from harness.traces.recorded import Header, JobLine, NodeLine, Trace, put_trace, with_used
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from harness.sim.setup import SimResult
+
+#: Below this part of its due a queue that waits is short of it, as in an assessment.
+_SHORT = 0.95
+#: The name of the application that a call adds.
+SUBMITTED = "submitted-application"
+SideName = Literal["before", "after"]
+
+
+# --- what is asked ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One configuration on one load: an experiment file (nodes and applications) on a scheduler's own file."""
+
+    experiment: str
+    file: str
+    place: Place = "rules"
+    drop: bool = False
+    groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def read(self, conf: Mapping[str, str]) -> SchedulerFile:
+        """The scheduler's file. Raises InputError."""
+        return read_scheduler_file(self.file, conf=conf, place=self.place, drop=self.drop, groups=dict(self.groups))
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSide:
+    """A side, read.
+
+    jobs : the applications that it takes, in their queues; ``placed``: every application -> its queue, or None and why.
+    lines : what there is to know of it, in words.
+    """
+
+    experiment: LoadedExperiment
+    jobs: tuple[JobSpec, ...]
+    placed: Mapping[str, tuple[str | None, str]]
+    lines: tuple[str, ...]
+
+    @property
+    def file(self) -> SchedulerFile:
+        """The scheduler's file."""
+        assert self.experiment.scheduler_file is not None
+        return self.experiment.scheduler_file
+
+    def counts_vcores(self) -> bool:
+        """Whether its scheduler compares dominant shares, not memory alone."""
+        from harness.yarn.capacity.properties import PREFIX
+        from harness.yarn.capacity.steering import counts_dominant
+
+        if self.file.scheduler == "capacity":
+            return counts_dominant({PREFIX + name: text for name, text in self.file.capacity.items()})
+        return self.file.allocations.scheduling_policy("root") == "drf"
+
+
+@lru_cache(maxsize=4)
+def loaded_side(side: Side) -> LoadedSide:
+    """Reads a side; in every process that plays it once. Raises InputError."""
+    from harness.experiments.placed import with_scheduler_file
+    from harness.experiments.simulated import texts
+
+    base = load_experiment(side.experiment)
+    made, lines = with_scheduler_file(base, side.read(texts(base.spec.conf)))
+    assert made.scheduler_file is not None
+    asked = sorted(jobs_of(base, 1)[0], key=lambda job: job.submit_s)
+    placed = {job.id: (queue, why) for job, queue, why in made.scheduler_file.placements(asked)}
+    return LoadedSide(made, tuple(jobs_of(made, 1)[0]), placed, tuple(lines))
+
+
+def with_nodes(nodes: Sequence[NodeLine], change: int) -> list[NodeLine]:
+    """Nodes with so many more or fewer of the most frequent size; then of the next one.
+
+    Raises CallError where none is left.
+    """
+    if change >= 0:
+        most = max(nodes, key=lambda one: one.count)
+        return [one.model_copy(update={"count": one.count + change}) if one is most else one for one in nodes]
+    left = {id(one): one.count for one in nodes}
+    gone = -change
+    for one in sorted(nodes, key=lambda one: -one.count):
+        taken = min(gone, one.count)
+        left[id(one)] -= taken
+        gone -= taken
+    if gone or not any(left.values()):
+        have = sum(one.count for one in nodes)
+        raise CallError(f"{-change} nodes fewer of {have}", where="--nodes", hint="leave at least one node")
+    return [one.model_copy(update={"count": left[id(one)]}) for one in nodes if left[id(one)]]
+
+
+_SUBMIT_KEYS = ("queue", "tasks", "task_s", "memory_mb", "vcores", "user", "at_s", "like")
+_SUBMIT_HINT = "write queue=prod,tasks=100,task_s=60,memory_mb=2048[,vcores=1][,user=U][,at_s=S], or like=ID[,queue=Q]"
+
+
+def submission(text: str, trace: Trace) -> JobLine:
+    """The application of ``--submit``: keys and values with commas between. Raises CallError.
+
+    ``like``: an application of the trace whose shape it has. Without ``at_s`` it comes with the last application of the
+    trace: no later moment's load is known.
+    """
+
+    def wrong(what: str) -> CallError:
+        return CallError(what, where="--submit", hint=_SUBMIT_HINT)
+
+    given: dict[str, str] = {}
+    for part in text.split(","):
+        key, equals, value = (one.strip() for one in part.partition("="))
+        if not equals or key not in _SUBMIT_KEYS or key in given or not value:
+            raise wrong(f"{part.strip()[:60]!r} is no setting of an application, or is given twice")
+        given[key] = value
+
+    def number(key: str, default: float | None, least: float, most: float, *, whole: bool = True) -> float:
+        if key not in given and default is not None:
+            return default
+        try:
+            value = float(given[key])
+        except KeyError:
+            raise wrong(f"{key} is missing") from None
+        except ValueError:
+            value = math.nan
+        if not least <= value <= most or (whole and value != int(value)):
+            raise wrong(f"{key} is {given[key][:40]!r}")
+        return value
+
+    at_s = number("at_s", max(job.submit_s for job in trace.jobs), 0.0, 1e9, whole=False)
+    fresh = {"job": SUBMITTED, "name": SUBMITTED, "submit_s": at_s, "after_job": None, "think_s": 0.0}
+    fresh |= {"started_s": None, "finished_s": None}
+    if "user" in given:
+        fresh["user"] = given["user"]
+    if "queue" in given:
+        queue = given["queue"]
+        fresh["queue"] = queue if queue.startswith("root.") else f"root.{queue}"
+    if "like" in given:
+        if any(key in given for key in ("tasks", "task_s", "memory_mb", "vcores")):
+            raise wrong("like=ID has tasks of its own")
+        model = next((job for job in trace.jobs if job.job == given["like"]), None)
+        if model is None:
+            raise wrong(f"the trace has no application {given['like'][:80]!r}")
+        return model.model_copy(update=fresh)
+    if "queue" not in given:
+        raise wrong("queue is missing")
+    from harness.traces.recorded import StageLine
+    from harness.traces.spec import DemandSpec
+
+    tasks, task_s = int(number("tasks", None, 1, 1_000_000)), number("task_s", None, 0.001, 1e9, whole=False)
+    memory_mb, vcores = int(number("memory_mb", 1024, 1, 2**40)), int(number("vcores", 1, 1, 2**20))
+    stage = StageLine(name="tasks", memory_mb=memory_mb, vcores=vcores, tasks_s=[task_s] * tasks)
+    # MapReduce's own default of a master (yarn.app.mapreduce.am.resource.mb).
+    made = JobLine(
+        job=SUBMITTED,
+        queue=str(fresh["queue"]),
+        kind="dag",
+        submit_s=at_s,
+        am=DemandSpec(memory_mb=1536, vcores=1),
+        stages=[stage],
+    )
+    return made.model_copy(update=fresh)
+
+
+def sides_of(
+    trace: Trace,
+    folder: Path,
+    before: str,
+    after: str,
+    *,
+    nodes: int = 0,
+    added: JobLine | None = None,
+    place: Place = "rules",
+    drop: bool = False,
+    groups: Mapping[str, tuple[str, ...]] | None = None,
+) -> dict[SideName, Side]:
+    """Both sides, with their experiment files written into ``folder``. Raises InputError, CallError."""
+    given = tuple((groups or {}).items())
+    here = write_experiment(trace, folder / "before")
+    there = here
+    if nodes or added is not None:
+        header, jobs = trace.header, list(trace.jobs)
+        if nodes:
+            header = header.model_copy(update={"nodes": with_nodes(header.nodes, nodes)})
+        if added is not None:
+            header, jobs = _with_added(header, jobs, added)
+        there = write_experiment(put_trace(folder / "after" / "trace.jsonl", header, jobs), folder / "after")
+    return {
+        "before": Side(str(here), before, place, drop, given),
+        "after": Side(str(there), after, place, drop, given),
+    }
+
+
+def _with_added(header: Header, jobs: list[JobLine], added: JobLine) -> tuple[Header, list[JobLine]]:
+    if any(job.job == added.job for job in jobs):
+        raise InputError(f"the trace has an application {added.job!r} itself", hint="rename it there")
+    taken = {job.queue for job in jobs}
+    for queue in taken:
+        if added.queue.startswith(f"{queue}.") or queue.startswith(f"{added.queue}."):
+            what = f"{added.queue} and {queue}, in which applications of the trace run, lie below one another"
+            raise CallError(what, where="--submit", hint="submit to a queue beside it")
+    # A recording that goes on would be read again from its own running applications.
+    header = header.model_copy(update={"queues": with_used(header.queues, [added.queue]), "zero_ms": None})
+    return header, [*jobs, added]
+
+
+# --- what is played ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SideRun:
+    """One run of a side; arrays in the order of its jobs, NaN where the time never came.
+
+    wait_s : from submission to the master's container. completion_s : to the end.
+    refused : whether the scheduler refused it as it was submitted (a full or stopped queue).
+    below_due_s : leaf -> seconds in which it wanted more than it had, and had less than 95 % of its due.
+    unfinished : why the run ended before every application had; else empty.
+    """
+
+    wait_s: NDArray[np.float64]
+    completion_s: NDArray[np.float64]
+    refused: NDArray[np.bool_]
+    below_due_s: Mapping[str, float]
+    unfinished: str
+
+
+def side_run(result: SimResult, side: LoadedSide) -> SideRun:
+    """The numbers of one run."""
+    import numpy as np
+
+    jobs = result.jobs
+    at = {str(name): row for row, name in enumerate(jobs["id"])}
+    rows = np.array([at.get(job.id, -1) for job in side.jobs], dtype=np.int64)
+    present = rows >= 0
+
+    def column(name: str) -> NDArray[np.float64]:
+        values = np.asarray(jobs[name], dtype=np.float64)
+        return np.where(present, values[np.maximum(rows, 0)] if len(values) else math.nan, math.nan)
+
+    submitted, started, finished = column("submitted_s"), column("started_s"), column("finished_s")
+    failed = column("failed") == 1.0
+    refused = failed & np.isnan(started)
+    unfinished = result.stuck
+    if not unfinished and not result.finished:
+        unfinished = f"the run was ended after {result.end_s:,.0f} s of virtual time"
+    return SideRun(
+        started - submitted,
+        np.where(failed, math.nan, finished - submitted),
+        refused,
+        below_due(result, side.experiment.leaves, vcores=side.counts_vcores()),
+        unfinished,
+    )
+
+
+def below_due(result: SimResult, leaves: Sequence[str], *, vcores: bool) -> dict[str, float]:
+    """Seconds in which each leaf wanted more than it held, and held less than 95 % of its part of the cluster."""
+    import numpy as np
+
+    samples = result.samples
+    times = np.asarray(samples.time_s, dtype=np.float64)
+    if not len(times):
+        return dict.fromkeys(leaves, 0.0)
+    end_s = result.makespan_s if result.finished else result.end_s
+    lasts = np.diff(times, append=max(end_s, float(times[-1])))
+    of_memory = np.maximum(np.asarray(samples.capacity_mb, dtype=np.float64), 1.0)
+    of_vcores = np.maximum(np.asarray(samples.capacity_vcores, dtype=np.float64), 1.0)
+    found = {}
+    for leaf in leaves:
+        k = samples.queues.index(leaf)
+        held = np.asarray(samples.allocated_mb)[:, k] / of_memory
+        wants = np.asarray(samples.demand_mb)[:, k] > np.asarray(samples.allocated_mb)[:, k]
+        if vcores:
+            held = np.maximum(held, np.asarray(samples.allocated_vcores)[:, k] / of_vcores)
+            wants |= np.asarray(samples.demand_vcores)[:, k] > np.asarray(samples.allocated_vcores)[:, k]
+        short = wants & (held < _SHORT * float(samples.share_fraction[k]))
+        found[leaf] = float(lasts[short].sum())
+    return found
+
+
+def _play(sides: Mapping[str, Side], variant: Variant, seed: int) -> SideRun:
+    from harness.experiments.simulated import setup_of, simulate_variant
+
+    side = loaded_side(sides[variant.name])
+    setup = setup_of(side.experiment, replace(variant, seed=seed), side.jobs)
+    return side_run(simulate_variant(in_phase(setup, None)), side)
+
+
+class _Sides(PhaseRunner[SideRun]):
+    def __init__(self, sides: Mapping[SideName, Side], processes: int | None) -> None:
+        super().__init__(partial(_play, {str(name): side for name, side in sides.items()}), processes)
+
+    def warm(self, variant: Variant) -> None:
+        self._play(variant, 1)
+
+
+def _variant(name: SideName, side: LoadedSide) -> Variant:
+    scheduler = side.file.scheduler
+    return Variant(name, scheduler, "inside", {}, 0, 5.0, scheduler=scheduler)
+
+
+# --- what comes of it -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The answer.
+
+    queues : the most changed first.
+    floor : a change below this part is called none: it is what the replay may be off by.
+    notes : what the answer does not cover, assumes or leaves out; for its top.
+    submitted : of an application that was added, the queue that takes it, its wait and completion by phase.
+    unfinished : side -> why its run ended before all applications had.
+    """
+
+    before: LoadedSide
+    after: LoadedSide
+    phases: int
+    applications: int
+    queues: Sequence[QueueChange]
+    reproduction_error: float | None
+    floor: float
+    notes: Sequence[str]
+    unfinished: Mapping[str, str] = field(default_factory=dict)
+    submitted: Mapping[str, Any] | None = None
+
+
+def plan(
+    trace: Trace,
+    sides: Mapping[SideName, Side],
+    *,
+    phases: int | None = None,
+    processes: int | None = None,
+    budget_s: float = BUDGET_S,
+    on_progress: Callable[[str], None] = lambda _: None,
+) -> Planned:
+    """Simulate a trace before and after a change of configuration.
+
+    Parameters
+    ----------
+    trace
+        The load as it was recorded.
+    sides
+        The two configurations (`sides_of`).
+    phases
+        Of heartbeats; by default 20, fewer of long traces.
+    processes
+        How many simulate at once; by default one a core.
+    budget_s
+        What all runs together may take about, seconds, where ``phases`` is not given.
+    on_progress
+        Told of each run that has ended.
+
+    Returns
+    -------
+    Planned
+        Every queue before and after.
+
+    Raises
+    ------
+    InputError
+        A file that the simulator does not cover, or that takes none of the applications.
+    """
+    _check_covered(trace.header, sides)
+    here, there = (loaded_side(sides[name]) for name in ("before", "after"))
+    variants = [_variant("before", here), _variant("after", there)]
+    with _Sides(sides, processes) as runs:
+        runs.first(variants[0])
+        count = phases if phases is not None else runs.phases_within(budget_s, 2)
+        befores, afters = runs.runs(variants, count, on_progress)
+    return compared(trace, here, there, befores, afters)
+
+
+def _check_covered(header: Header, sides: Mapping[SideName, Side]) -> None:
+    """Raises InputError with all that the simulator does not cover of both files at once."""
+    refused: dict[str, InputError] = {}
+    for side in sides.values():
+        try:
+            side.read(header.conf)
+        except InputError as error:
+            refused.setdefault(side.file, error)
+    if len(refused) > 1:
+        what = "; ".join(f"{file}: {error.what}" for file, error in refused.items())
+        raise InputError(what, where="both files", hint=next(iter(refused.values())).hint)
+    for only in refused.values():
+        raise only
+
+
+def compared(
+    trace: Trace, here: LoadedSide, there: LoadedSide, befores: Sequence[SideRun], afters: Sequence[SideRun]
+) -> Planned:
+    """The answer of runs before and after, phase by phase."""
+    recorded = {job.job: job for job in trace.jobs}
+    groups = {name: _group(job, here, there) for name, job in recorded.items()}
+    ended = {name for name, job in recorded.items() if job.finished_s is not None} or set(recorded)
+    members: dict[str, list[str]] = {}
+    for name, queue in groups.items():
+        members.setdefault(queue, []).append(name)
+    rows = [dict(zip((job.id for job in side.jobs), range(len(side.jobs)), strict=True)) for side in (here, there)]
+    leaves = [*here.experiment.leaves, *there.experiment.leaves]
+    error = _error(trace, groups, rows[0], befores)
+    queues = []
+    for queue in dict.fromkeys([*leaves, *members]):
+        own = members.get(queue, [])
+        both = [name for name in own if name in ended and all(name in row for row in rows)]
+        after_of = Counter(place for name in own if (place := there.placed[name][0]) is not None and place != queue)
+        why = Counter(reason for name in own if (reason := there.placed[name][1]))
+        inside = (queue in here.experiment.leaves, queue in there.experiment.leaves)
+        where: dict[tuple[bool, bool], Literal["both", "before", "after", "neither"]] = {
+            (True, True): "both",
+            (True, False): "before",
+            (False, True): "after",
+            (False, False): "neither",
+        }
+        queues.append(
+            QueueChange(
+                queue,
+                where[inside],
+                len(own),
+                _times(queue, both, rows, befores, afters),
+                _counts(own, rows, befores, afters),
+                dict(after_of),
+                dict(why),
+            )
+        )
+    floor = max(NOTICEABLE, (error or 0.0) / 2)
+    unfinished = {
+        name: text
+        for name, side in (("before", befores), ("after", afters))
+        if (text := next((run.unfinished for run in side if run.unfinished), ""))
+    }
+    return Planned(
+        here,
+        there,
+        len(befores),
+        len(recorded),
+        sorted(queues, key=lambda one: one.size(floor), reverse=True),
+        error,
+        floor,
+        _notes(trace, here, there, error, unfinished),
+        unfinished,
+        _submitted(there, rows[1], afters),
+    )
+
+
+def _group(job: JobLine, here: LoadedSide, there: LoadedSide) -> str:
+    """The queue whose application it is: where it runs before; if it is refused there, after; else as recorded."""
+    return here.placed[job.job][0] or there.placed[job.job][0] or job.queue
+
+
+def _times(
+    queue: str,
+    names: Sequence[str],
+    rows: Sequence[Mapping[str, int]],
+    befores: Sequence[SideRun],
+    afters: Sequence[SideRun],
+) -> dict[str, Change]:
+    """Means over the applications that have the time on both sides, phase by phase."""
+    import numpy as np
+
+    found = {}
+    at = [np.array([row[name] for name in names], dtype=np.int64) for row in rows]
+    for figure, attribute in (("wait", "wait_s"), ("completion", "completion_s")):
+        means: tuple[list[float], list[float]] = ([], [])
+        for here, there in zip(befores, afters, strict=True):
+            mine, its = getattr(here, attribute)[at[0]], getattr(there, attribute)[at[1]]
+            known = np.isfinite(mine) & np.isfinite(its)
+            if known.any():
+                means[0].append(float(mine[known].mean()))
+                means[1].append(float(its[known].mean()))
+        whole = len(means[0]) == len(befores)
+        found[figure] = Change(tuple(means[0]), tuple(means[1])) if whole else Change((), ())
+    below = [
+        tuple(run.below_due_s[queue] for run in side) if queue in side[0].below_due_s else ()
+        for side in (befores, afters)
+    ]
+    found["below_due"] = Change(below[0], below[1])
+    return {name: found[name] for name in TIMES}
+
+
+def _counts(
+    names: Sequence[str],
+    rows: Sequence[Mapping[str, int]],
+    befores: Sequence[SideRun],
+    afters: Sequence[SideRun],
+) -> dict[str, Change]:
+    import numpy as np
+
+    counts: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in COUNTS}
+    for side, (row, runs) in enumerate(zip(rows, (befores, afters), strict=True)):
+        at = np.array([row[name] for name in names if name in row], dtype=np.int64)
+        rejected = len(names) - len(at)
+        for run in runs:
+            refused, started, over = run.refused[at], np.isfinite(run.wait_s[at]), np.isfinite(run.completion_s[at])
+            counts["refused"][side].append(float(rejected + refused.sum()))
+            counts["never_started"][side].append(float((~refused & ~started).sum()))
+            counts["not_ended"][side].append(float((started & ~over).sum()))
+    return {name: Change(tuple(before), tuple(after)) for name, (before, after) in counts.items()}
+
+
+def _error(trace: Trace, groups: Mapping[str, str], row: Mapping[str, int], befores: Sequence[SideRun]) -> float | None:
+    """How far the replay before the change is off the recording: mean over the queues, as `assess` has it."""
+    import numpy as np
+
+    names: dict[str, list[JobLine]] = {}
+    for job in trace.jobs:
+        if job.finished_s is not None and job.job in row:
+            names.setdefault(groups[job.job], []).append(job)
+    apart = []
+    for jobs in names.values():
+        at = np.array([row[job.job] for job in jobs], dtype=np.int64)
+        real = fmean((job.finished_s or 0.0) - job.submit_s for job in jobs)
+        played = [run.completion_s[at] for run in befores]
+        known = [float(np.nanmean(values)) for values in played if np.isfinite(values).any()]
+        if real > 0 and known:
+            apart.append(abs(fmean(known) - real) / real)
+        elif real > 0:
+            apart.append(1.0)
+    return fmean(apart) if apart else None
+
+
+def _submitted(there: LoadedSide, row: Mapping[str, int], afters: Sequence[SideRun]) -> dict[str, Any] | None:
+    """What becomes of the application that was added."""
+    if SUBMITTED not in there.placed:
+        return None
+    queue, why = there.placed[SUBMITTED]
+    if queue is None:
+        return {"queue": None, "refused_because": why}
+    at = row[SUBMITTED]
+    found: dict[str, Any] = {"queue": queue}
+    for name, attribute in (("wait_s", "wait_s"), ("completion_s", "completion_s")):
+        values = [float(getattr(run, attribute)[at]) for run in afters]
+        found[name] = Band.of(values).document() if all(map(math.isfinite, values)) else None
+    found["refused"] = sum(bool(run.refused[at]) for run in afters)
+    return found
+
+
+def _notes(
+    trace: Trace, here: LoadedSide, there: LoadedSide, error: float | None, unfinished: Mapping[str, str]
+) -> list[str]:
+    """What the answer does not cover and what it rests on, all at once."""
+    notes = list(dict.fromkeys([*here.lines, *there.lines]))
+    notes += account_lines(trace.header, trace.jobs)
+    if trace.header.scheduler is not None and trace.header.scheduler != here.file.scheduler:
+        notes.append(
+            f"the trace was recorded on the {trace.header.scheduler} scheduler, {here.file.path} is a file of the "
+            f"{here.file.scheduler} scheduler"
+        )
+    if here.file.place == "rules":
+        notes.append("assumed: each application asks for the queue in which it ran")
+    if error is None:
+        notes.append("the trace does not say when applications ended: how far the replay is off is not known")
+    elif error > MOST_ERROR:
+        notes.append(
+            f"the replay of {here.file.path} is {100 * error:.0f} % off what really happened (at most "
+            f"{100 * MOST_ERROR:.0f} % for a prediction to rely on): is it the configuration that was in force?"
+        )
+    notes += [f"{name}: {text}" for name, text in unfinished.items()]
+    return notes
+
+
+def document_of(found: Planned) -> dict[str, Any]:
+    """The answer of ``--json``, but for what the call adds."""
+    described = {
+        name: {**side.file.described(), "nodes": [n.model_dump(exclude_none=True) for n in _nodes(side)]}
+        for name, side in (("before", found.before), ("after", found.after))
+    }
+    return {
+        **described,
+        "phases": found.phases,
+        "applications": found.applications,
+        "reproduction_error": found.reproduction_error,
+        "noticeable": found.floor,
+        "notes": list(found.notes),
+        "queues": [one.document(found.floor) for one in found.queues],
+        **({"submitted": dict(found.submitted)} if found.submitted is not None else {}),
+    }
+
+
+def _nodes(side: LoadedSide) -> list[NodeLine]:
+    return [
+        NodeLine(count=group.count, memory_mb=group.memory_mb, vcores=group.vcores)
+        for group in side.experiment.spec.cluster.nodes
+    ]
+
+
+# --- in words ---------------------------------------------------------------------------------------------------------
+
+#: So many queues are told in full.
+MOST_CHANGED = 5
+
+
+def lines_of(found: Planned) -> list[str]:
+    """The answer for a person, its notes apart: the queues that change most, the others, how sure it is."""
+    shown = [one for one in found.queues if _tells(one)]
+    changed = [one for one in shown if _changes(one, found.floor)][:MOST_CHANGED]
+    others = [one for one in shown if one not in changed]
+    lines = [
+        f"{change_of(found)}: {found.applications} applications, means of {found.phases} phases of heartbeats "
+        "(smallest to largest)"
+    ]
+    for one in changed:
+        lines += _block(one, found.floor)
+    if not changed:
+        lines.append("no queue changes")
+    if others:
+        lines.append("the other queues:" if changed else "the queues:")
+        lines += [f"  {_short(one, found.floor)}" for one in others]
+    if silent := len(found.queues) - len(shown):
+        lines.append(f"{silent} more without an application")
+    lines += _submission_lines(found)
+    lines.append(_how_sure(found))
+    return lines
+
+
+def change_of(found: Planned) -> str:
+    """What changes, in words: files, nodes, an application more."""
+    here, there = (sum(node.count for node in _nodes(side)) for side in (found.before, found.after))
+    files = dict.fromkeys((found.before.file.path, found.after.file.path))
+    parts = [" to ".join(files)]
+    if there != here:
+        parts.append(f"{counted(abs(there - here), 'node')} {'more' if there > here else 'fewer'}")
+    if found.submitted is not None:
+        parts.append("one application more")
+    return ", ".join(parts)
+
+
+def _tells(one: QueueChange) -> bool:
+    below = one.times["below_due"]
+    return bool(one.applications) or any(below.before) or any(below.after)
+
+
+def _changes(one: QueueChange, floor: float) -> bool:
+    return one.word(floor) != "same" or bool(one.moved) or one.time_word("below_due", floor) in ("more", "less")
+
+
+def _block(one: QueueChange, floor: float) -> list[str]:
+    lines = [f"{_name(one)}: {one.word(floor)} ({counted(one.applications, 'application')}{_where(one)})"]
+    for figure, what in TIMES.items():
+        change = one.times[figure]
+        if change.known:
+            lines.append(f"  {what:<16}{_time(change)}: {one.time_word(figure, floor)}{_relative(change)}")
+        elif change.before or change.after:
+            side = "before" if change.before else "after"
+            lines.append(f"  {what:<16}{_band(Band.of(change.before or change.after))}, only {side}")
+    for name, what in COUNTS.items():
+        change = one.counts[name]
+        if any(change.before) or any(change.after):
+            before, after = fmean(change.before), fmean(change.after)
+            lines.append(f"  {what:<16}{before:.4g} to {after:.4g} applications: {change.count_word()}")
+    lines += [f"  {counted(count, 'application')} refused: {why}" for why, count in one.reasons.items()]
+    lines += [
+        f"  {counted(count, 'application')} placed in {queue.removeprefix('root.')}"
+        for queue, count in one.moved.items()
+    ]
+    return lines
+
+
+def _short(one: QueueChange, floor: float) -> str:
+    completion = one.times["completion"]
+    told = f", completion {_time(completion)}{_relative(completion)}" if completion.known else ""
+    return f"{_name(one)}: {one.word(floor)} ({counted(one.applications, 'application')}{_where(one)}){told}"
+
+
+def _name(one: QueueChange) -> str:
+    return one.queue.removeprefix("root.")
+
+
+def _where(one: QueueChange) -> str:
+    return {"both": "", "before": ", only before", "after": ", only after", "neither": ", in neither file"}[one.where]
+
+
+def _time(change: Change) -> str:
+    return f"{_band(Band.of(change.before))} to {_band(Band.of(change.after))}"
+
+
+def _band(band: Band) -> str:
+    return f"{band.mean:,.1f} s ({band.low:,.1f} to {band.high:,.1f})"
+
+
+def _relative(change: Change) -> str:
+    band = change.relative()
+    ends = (band.low, band.high)
+    if not any(ends) or not all(map(math.isfinite, ends)):
+        return ""
+    return f", {100 * band.mean:+.1f} % ({100 * band.low:+.1f} to {100 * band.high:+.1f})"
+
+
+def _submission_lines(found: Planned) -> list[str]:
+    one = found.submitted
+    if one is None:
+        return []
+    if one["queue"] is None:
+        return [f"the submitted application is refused: {one['refused_because']}"]
+    queue = str(one["queue"]).removeprefix("root.")
+    if one["refused"]:
+        return [f"the submitted application is refused by {queue} in {one['refused']} of {found.phases} phases"]
+    told = [
+        f"{what} {value['mean']:,.1f} s ({value['band'][0]:,.1f} to {value['band'][1]:,.1f})"
+        for what, value in (("first container after", one["wait_s"]), ("ends after", one["completion_s"]))
+        if value is not None
+    ]
+    return [f"the submitted application in {queue}: {', '.join(told) or 'never starts'}"]
+
+
+def _how_sure(found: Planned) -> str:
+    error = found.reproduction_error
+    off = "cannot be held against the recording" if error is None else f"is {100 * error:.1f} % off the recording"
+    return (
+        f"How sure: the replay before the change {off} (mean completion by queue); changes below "
+        f"{100 * found.floor:.1f} % and below 1 s are called same. It holds for a load like the recorded one."
+    )

@@ -1,0 +1,71 @@
+"""Both files of a change as `yarnfair validate` sees them: what stops a plan, and what is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.yarn.fair.parse import read_bytes
+from harness.yarn.findings import Finding, Level, Verdict
+from harness.yarn.validation import check_document
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedFiles:
+    """What `check_files` found.
+
+    stops : findings for which nothing is planned; ``refuses_after``: whether one of them is of the new file.
+    told : the others that are worth a line.
+    document : the counts for ``--json``, and what is new.
+    """
+
+    stops: tuple[str, ...]
+    told: tuple[str, ...]
+    refuses_after: bool
+    document: Mapping[str, Any]
+
+
+def check_files(before: str, after: str) -> CheckedFiles:
+    """Validate both files.
+
+    A plan stops at what the ResourceManager refuses, in either file, and at errors that the change brings. An error
+    that is in force already is told, as is every warning that the change brings.
+
+    Raises
+    ------
+    InputError
+        A file cannot be read.
+    """
+    here = check_document(read_bytes(before), source=before)
+    there = here if after == before else check_document(read_bytes(after), source=after)
+    known = {_kind(one) for one in here.findings}
+    new = [one for one in there.findings if _kind(one) not in known]
+    stops = [one.text(before) for one in here.findings if one.refused]
+    refused = [one for one in there.findings if one.refused or (one in new and one.level is Level.ERROR)]
+    told = [f"{one.level.value}: {one.text(before)}" for one in here.errors if not one.refused]
+    told += [f"{one.level.value}, new: {one.text(after)}" for one in new if one.level is Level.WARNING]
+    if there is not here:
+        stops += [one.text(after) for one in refused]
+    return CheckedFiles(
+        tuple(stops),
+        tuple(told),
+        bool(refused) and there is not here,
+        {
+            "before": _counts(here),
+            "after": _counts(there),
+            "new": [
+                {"line": one.line, "queue": one.queue, "what": one.what, "hint": one.hint, "code": one.code}
+                for one in new
+            ],
+        },
+    )
+
+
+def _kind(one: Finding) -> tuple[str, str | None, str]:
+    """What makes two findings the same, wherever they stand in their files."""
+    return one.code, one.queue, one.what
+
+
+def _counts(verdict: Verdict) -> dict[str, int]:
+    return {"errors": len(verdict.errors), "warnings": len(verdict.warnings), "hints": len(verdict.hints)}

@@ -1,0 +1,116 @@
+"""The words of a change, and the rules of a gate."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.base.errors import CallError
+from harness.predict.changes import Change, QueueChange, Rule, judged
+
+NONE = Change((), ())
+SECONDS = st.floats(0.0, 1e6, allow_nan=False)
+
+
+def queue(
+    name: str = "root.a",
+    *,
+    wait: Change = NONE,
+    completion: Change = NONE,
+    below_due: Change = NONE,
+    refused: Change = Change((0.0,), (0.0,)),  # noqa: B008
+) -> QueueChange:
+    times = {"wait": wait, "completion": completion, "below_due": below_due}
+    counts = {"refused": refused, "never_started": Change((0.0,), (0.0,)), "not_ended": Change((0.0,), (0.0,))}
+    return QueueChange(name, "both", 10, times, counts)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "word"),
+    [
+        ((100.0, 100.0), (90.0, 92.0), "sooner"),
+        ((100.0, 100.0), (110.0, 108.0), "later"),
+        ((100.0, 100.0), (101.0, 98.0), "same"),
+        ((100.0, 100.0), (110.0, 99.0), "unsure"),
+        ((100.0, 100.0), (104.5, 100.5), "unsure"),
+        ((0.2, 0.1), (0.9, 0.9), "same"),
+        ((0.0, 0.0), (5.0, 9.0), "later"),
+        ((0.0, 4.0), (9.0, 9.0), "later"),
+    ],
+)
+def test_a_change_has_a_word(before: tuple[float, ...], after: tuple[float, ...], word: str) -> None:
+    assert Change(before, after).word(0.03) == word
+
+
+def test_what_the_replay_may_be_off_by_is_no_change() -> None:
+    change = Change((100.0, 100.0), (110.0, 111.0))
+    assert (change.word(0.03), change.word(0.15)) == ("later", "same")
+
+
+@given(st.lists(st.tuples(SECONDS, SECONDS), min_size=1, max_size=20))
+def test_the_mean_of_a_change_lies_in_its_band_and_is_the_change_of_the_means(pairs: list[tuple[float, float]]) -> None:
+    change = Change(tuple(one for one, _ in pairs), tuple(one for _, one in pairs))
+    band = change.relative()
+    if not math.isfinite(band.mean):
+        assert sum(change.before) < 0.001 * len(change.before)
+        return
+    slack = 1e-6 * max(abs(band.low), abs(band.high), 1.0)
+    assert band.low - slack <= band.mean <= band.high + slack
+    if any(abs(one) >= 1.0 for one in change.difference()):
+        assert band.mean == pytest.approx(sum(change.after) / sum(change.before) - 1.0, rel=1e-6, abs=1e-6)
+
+
+def test_a_queue_that_loses_applications_comes_first_whatever_the_others_win() -> None:
+    lost = queue("root.lost", completion=Change((100.0,), (50.0,)), refused=Change((0.0,), (2.0,)))
+    late = queue("root.late", completion=Change((100.0,), (900.0,)))
+    waits = queue("root.waits", wait=Change((10.0,), (60.0,)), completion=Change((100.0,), (100.0,)))
+    still = queue("root.still", completion=Change((100.0,), (100.0,)))
+    ordered = sorted([still, waits, late, lost], key=lambda one: one.size(0.03), reverse=True)
+    assert [one.queue for one in ordered] == ["root.lost", "root.late", "root.waits", "root.still"]
+    assert [one.word(0.03) for one in ordered] == ["refused", "later", "later", "same"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "verdict", "beyond"),
+    [
+        ("wait(a) > +10%", "failed", 2),
+        ("wait(root.a) > 10 %", "failed", 2),
+        ("wait(a) > +25%", "fine", 1),
+        ("wait(a) >= 120s", "failed", 2),
+        ("wait(a) > 120s", "failed", 1),
+        ("wait(a) > +30s", "fine", 0),
+        ("wait(a) < -5%", "fine", 0),
+        ("below_due(a) > +1s", "not judged", 0),
+        ("refused(a) > 1", "failed", 1),
+        ("refused(a) > +2", "fine", 0),
+        ("never_started(*) > 0", "fine", 0),
+    ],
+)
+def test_a_rule_is_held_against_the_mean(rule: str, verdict: str, beyond: int) -> None:
+    own = queue(wait=Change((100.0, 100.0), (120.0, 128.0)), refused=Change((0.0,), (2.0,)))
+    (case,) = judged([Rule.read(rule)], [own])
+    assert (case.verdict, case.beyond) == (verdict, beyond)
+    assert case.document()["verdict"] == verdict
+
+
+def test_a_change_from_nothing_is_beyond_every_percentage() -> None:
+    (case,) = judged([Rule.read("wait(a) > +1000%")], [queue(wait=Change((0.0, 0.0), (5.0, 6.0)))])
+    assert (case.verdict, case.document()["value"]) == ("failed", None)
+    assert "from 0" in case.words()
+    (case,) = judged([Rule.read("wait(a) > +0%")], [queue(wait=Change((0.0, 0.1), (0.9, 0.6)))])
+    assert case.verdict == "fine", "less than a second is no change"
+
+
+def test_a_star_stands_for_each_queue_and_a_short_name_has_to_be_unique() -> None:
+    both = [queue("root.x.a", completion=Change((1.0,), (9.0,))), queue("root.y.a", completion=Change((1.0,), (1.0,)))]
+    cases = judged([Rule.read("completion(*) > 5s")], both)
+    assert [(case.name(), case.verdict) for case in cases] == [
+        ("completion(x.a) > 5s", "failed"),
+        ("completion(y.a) > 5s", "fine"),
+    ]
+    with pytest.raises(CallError, match="not unique"):
+        judged([Rule.read("completion(a) > 5s")], both)
+    assert len(judged([Rule.read("completion(x.a) > 5s")], both)) == 1
