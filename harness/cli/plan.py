@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     "rules",
     multiple=True,
     metavar="RULE",
-    help="Exit with 3 if it holds (repeat it): 'wait(prod) > +10%', 'completion(*) > 600s', 'refused(*) > 0'.",
+    help="Exit with 3 if it holds or cannot be judged (repeat it): 'wait(prod) > +10%', 'completion(*) > 600s', "
+    "'refused(*) > 0'.",
 )
 @click.option("--junit", type=OutputFile(), help="Also write JUnit XML: a case for each rule and queue.")
 @click.option(
@@ -80,10 +81,10 @@ def plan(
     Both files are checked as `yarnfair validate` does. Either is an allocation file or a capacity-scheduler.xml. TRACE
     is one of `yarnfair record`, a run directory, or a trace of others. The load stays as it was recorded.
 
-    Exit code 3: a rule of --fail-if holds. Its mean over the phases decides.
+    Exit code 3: a rule of --fail-if holds in one phase or more, or cannot be judged.
     """
     from harness.cli.scheduler_file import groups_of
-    from harness.predict.changes import Rule, judged
+    from harness.predict.changes import Rule, judged, verdict_of
     from harness.predict.foreign import played_trace
     from harness.predict.plan import document_of, lines_of, sides_of, submission
     from harness.predict.plan import plan as planned
@@ -122,15 +123,15 @@ def plan(
             groups=own_groups,
         )
         done = planned(found, sides, phases=phases, processes=jobs)
-        cases = judged(read_rules, done.queues)
-        failed = [case for case in cases if case.verdict == "failed"]
+        cases = judged(read_rules, done.queues, done.reproduction_error)
+        red = [case for case in cases if not case.passes]
         document = {
             "trace": str(trace),
             **account_of(found.header, found.jobs),
             **document_of(done),
             "validate": checked.document,
             "fail_if": [case.document() for case in cases],
-            "verdict": "regression" if failed else "fine",
+            "verdict": verdict_of(cases),
         }
     if junit is not None:
         _write_junit(junit, cases, f"{before} to {there}")
@@ -138,10 +139,10 @@ def plan(
     if not as_json:
         lines = [*(f"note: {note}" for note in done.notes), *lines]
     print_result(as_json, document, lines, hang=4)
-    if failed:
+    if red:
         raise RegressionFound(
-            f"{len(failed)} of {len(cases)} case(s) of --fail-if hold: "
-            + "; ".join(case.words() for case in failed[:5]),
+            f"{len(red)} of {len(cases)} case(s) of --fail-if are not fine: "
+            + "; ".join(f"{case.verdict}: {case.words()}" for case in red[:5]),
             where=there,
             hint="change the file, or the rule",
         )
@@ -149,14 +150,16 @@ def plan(
 
 def _rule_lines(cases: list[Case]) -> list[str]:
     """Every rule's outcome; of one on each queue those that say something."""
-    lines = [f"{case.verdict}: {case.words()}" for case in cases if case.verdict == "failed" or case.rule.queue != "*"]
-    fine = sum(case.verdict == "fine" for case in cases)
+    lines = [f"{case.verdict}: {case.words()}" for case in cases if not case.passes or case.rule.queue != "*"]
+    fine = sum(case.passes for case in cases)
     return [*lines, f"{len(cases)} case(s) of --fail-if: {fine} fine"] if cases else lines
 
 
 def _write_junit(path: Path, cases: list[Case], change: str) -> None:
     from harness.results.junit import OneCase, write_cases
 
-    verdicts: dict[str, Any] = {"fine": "passed", "failed": "failed", "not judged": "skipped"}
-    listed = [OneCase("yarnfair.plan", case.name(), verdicts[case.verdict], case.words()) for case in cases]
+    listed = [
+        OneCase("yarnfair.plan", case.name(), case.passes, f"{case.verdict}: {case.words()}", kind=case.verdict)
+        for case in cases
+    ]
     write_cases("yarnfair plan", change, listed, path)

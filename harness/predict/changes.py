@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from harness.base.errors import CallError
-from harness.predict.verdict import NOTICEABLE, Band
+from harness.base.errors import CallError, InputError
+from harness.predict.verdict import MOST_ERROR, NOTICEABLE, Band
 
 Word = Literal["sooner", "later", "same", "unsure", "less", "more", "refused", "never"]
-Judged = Literal["fine", "failed", "not judged"]
+Judged = Literal["fine", "failed", "unsure", "not judged"]
 
 #: A difference of fewer seconds is none: heartbeats alone are a second apart.
 LEAST_S = 1.0
@@ -236,11 +236,22 @@ class Rule:
         )
         return cls(" ".join(text.split()), figure, queue, compare, value, kind)
 
-    def judge(self, queue: QueueChange) -> Case:
-        """What becomes of one queue. The mean over the phases decides; how many phases are beyond is told."""
+    def judge(self, queue: QueueChange, unsure: str = "") -> Case:
+        """What becomes of one queue.
+
+        It is fine where no phase is beyond, and failed where the mean is. What lies between is unsure. A queue that
+        loses applications is never fine by a mean of those that are left.
+
+        Parameters
+        ----------
+        queue : QueueChange
+            It before and after.
+        unsure : str
+            Why no time that was simulated can be relied on; empty where they can.
+        """
         change = {**queue.times, **queue.counts}[self.figure]
         if not (change.known or (self.kind == "after" and change.after)):
-            return Case(self, queue.queue, "not judged", None, 0, 0)
+            return Case(self, queue.queue, "not judged", why="no application of it has this figure before and after")
         if self.kind == "percent":
             part = change.relative()
             values = [100.0 * one for one in change.parts()]
@@ -250,20 +261,48 @@ class Rule:
             band = Band.of(values)
         compare = _COMPARED[self.compare]
         beyond = sum(compare(value, self.value) for value in values)
-        failed = compare(band.mean, self.value)
-        return Case(self, queue.queue, "failed" if failed else "fine", band, beyond, len(values))
+        verdict: Judged = "failed" if compare(band.mean, self.value) else "unsure" if beyond else "fine"
+        why = ""
+        if self.figure in TIMES and verdict != "failed":
+            why = unsure or self._without(queue)
+        return Case(self, queue.queue, "not judged" if why else verdict, band, beyond, len(values), why)
+
+    def _without(self, queue: QueueChange) -> str:
+        """Why the figure says too little: applications that have none after the change, and had one before."""
+        names = ("refused", "never_started", *(("not_ended",) if self.figure == "completion" else ()))
+        changes = [queue.counts[name] for name in names]
+        lost = max(map(math.fsum, zip(*(change.difference() for change in changes), strict=True)), default=0.0)
+        if lost > 0:
+            return f"{lost:.4g} more of its applications are refused, never start or never end"
+        if self.kind == "after" and self.figure != "below_due":
+            # Against a limit in seconds it does not help that the same ones waited for ever before.
+            stuck = max(map(math.fsum, zip(*(change.after for change in changes[1:]), strict=True)), default=0.0)
+            if stuck > 0:
+                return f"{stuck:.4g} of its applications never start or never end"
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A rule held against one queue. ``band``: of what the rule compares; None: the queue has no such figure."""
+    """A rule held against one queue. Only "fine" passes.
+
+    band : of what the rule compares; None where the queue has no such figure.
+    beyond : in how many phases it is beyond.
+    why : of one that is not judged.
+    """
 
     rule: Rule
     queue: str
     verdict: Judged
-    band: Band | None
-    beyond: int
-    phases: int
+    band: Band | None = None
+    beyond: int = 0
+    phases: int = 0
+    why: str = ""
+
+    @property
+    def passes(self) -> bool:
+        """Whether the gate stays open."""
+        return self.verdict == "fine"
 
     def name(self) -> str:
         """The rule, with the queue's own name."""
@@ -271,8 +310,9 @@ class Case:
 
     def words(self) -> str:
         """What was found."""
-        if self.band is None:
-            return f"{self.name()}: {self.queue} has no such figure"
+        if self.why:
+            return f"{self.name()}: cannot be judged, {self.why}"
+        assert self.band is not None
         unit = {"percent": " %", "difference": "", "after": ""}[self.rule.kind]
         unit = " s" if not unit and self.rule.figure in TIMES else unit
         sign = "" if self.rule.kind == "after" else "+"
@@ -290,6 +330,7 @@ class Case:
             "band": self.band.list() if self.band is not None and finite else None,
             "phases_beyond": self.beyond,
             "phases": self.phases,
+            "why": self.why,
         }
 
 
@@ -303,19 +344,52 @@ def _number(value: float, sign: str) -> str:
     return f"{value:{sign}.1f}"
 
 
-def judged(rules: Sequence[Rule], queues: Sequence[QueueChange]) -> list[Case]:
-    """Every rule on its queues. Raises CallError for a queue that neither file has."""
+def judged(rules: Sequence[Rule], queues: Sequence[QueueChange], error: float | None = None) -> list[Case]:
+    """Every rule on its queues; ``*`` on those that have applications.
+
+    Parameters
+    ----------
+    rules : sequence of Rule
+        As ``--fail-if`` has them.
+    queues : sequence of QueueChange
+        All that either file or the trace has.
+    error : float or None
+        How far the replay before the change is off the recording; None where the recording does not say.
+
+    Raises
+    ------
+    CallError
+        A queue that neither file has.
+    InputError
+        A rule on each queue where none has applications.
+    """
     by_name = {one.queue: one for one in queues}
+    unsure = ""
+    if error is not None and error > MOST_ERROR:
+        unsure = (
+            f"the replay before the change is {100 * error:.0f} % off the recording (at most {100 * MOST_ERROR:.0f} %)"
+        )
     cases = []
     for rule in rules:
+        where = f"--fail-if {rule.text[:80]}"
         if rule.queue == "*":
-            cases += [rule.judge(one) for one in queues]
+            own = [one for one in queues if one.applications]
+            if not own:
+                raise InputError("no queue has an application", where=where, hint="give a trace of this cluster")
+            cases += [rule.judge(one, unsure) for one in own]
             continue
         full = rule.queue if rule.queue.startswith("root.") else f"root.{rule.queue}"
         named = [full] if full in by_name else [one for one in by_name if one.endswith(f".{rule.queue}")]
         if len(named) != 1:
             shown = ", ".join(one.removeprefix("root.") for one in list(by_name)[:20])
             what = f"no leaf queue {rule.queue[:60]!r}" if not named else f"queue {rule.queue[:60]!r} is not unique"
-            raise CallError(what, where=f"--fail-if {rule.text[:80]}", hint=f"one of {shown}")
-        cases.append(rule.judge(by_name[named[0]]))
+            raise CallError(what, where=where, hint=f"one of {shown}")
+        cases.append(rule.judge(by_name[named[0]], unsure))
     return cases
+
+
+def verdict_of(cases: Sequence[Case]) -> Literal["fine", "unsure", "regression"]:
+    """Of all cases together: a regression where one failed, unsure where one is not fine."""
+    if any(case.verdict == "failed" for case in cases):
+        return "regression"
+    return "fine" if all(case.passes for case in cases) else "unsure"

@@ -78,6 +78,7 @@ def call(
     (tmp_path / "queues.yaml").write_text("queues: {a: {}}\n")
     (tmp_path / "fair.xml").write_text(ALLOCATIONS)
     (tmp_path / "ran.jsonl").write_text(RAN)
+    (tmp_path / "plan.xml").write_text('<allocations><queue name="a"/></allocations>')
     monkeypatch.setattr("harness.cli.decide._decided", lambda script: "{}\n")
     monkeypatch.setattr("harness.cli.demo._simulate", lambda *_, **__: None)
     story = SimpleNamespace(burst_s=0, times=[0], paid_s=lambda: 1, controlled=[None])
@@ -124,8 +125,15 @@ def call(
         "whatif --export": ["whatif", "demo"],
         "usage --csv": ["usage", str(tmp_path / "ran.jsonl")],
         "plan --junit": [
-            *("plan", str(tmp_path / "ran.jsonl"), "--before", str(tmp_path / "plan.xml"), "--nodes", "1"),
-            *("--phases", "1", "--fail-if", "wait(*) > 1s", "--jobs", "1"),
+            *(
+                "plan",
+                str(tmp_path / "ran.jsonl"),
+                "--before",
+                str(tmp_path / "plan.xml"),
+                "--after",
+                str(tmp_path / "plan.xml"),
+            ),
+            *("--phases", "1", "--fail-if", "refused(*) > 0", "--jobs", "1"),
         ],
     }
 

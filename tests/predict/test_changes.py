@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.base.errors import CallError
-from harness.predict.changes import Change, QueueChange, Rule, judged
+from harness.base.errors import CallError, InputError
+from harness.predict.changes import Change, QueueChange, Rule, judged, verdict_of
 
 NONE = Change((), ())
+STILL = Change((0.0, 0.0), (0.0, 0.0))
 SECONDS = st.floats(0.0, 1e6, allow_nan=False)
 
 
@@ -21,11 +22,14 @@ def queue(
     wait: Change = NONE,
     completion: Change = NONE,
     below_due: Change = NONE,
-    refused: Change = Change((0.0,), (0.0,)),  # noqa: B008
+    refused: Change = STILL,
+    never_started: Change = STILL,
+    not_ended: Change = STILL,
+    applications: int = 10,
 ) -> QueueChange:
     times = {"wait": wait, "completion": completion, "below_due": below_due}
-    counts = {"refused": refused, "never_started": Change((0.0,), (0.0,)), "not_ended": Change((0.0,), (0.0,))}
-    return QueueChange(name, "both", 10, times, counts)
+    counts = {"refused": refused, "never_started": never_started, "not_ended": not_ended}
+    return QueueChange(name, "both", applications, times, counts)
 
 
 @pytest.mark.parametrize(
@@ -78,22 +82,63 @@ def test_a_queue_that_loses_applications_comes_first_whatever_the_others_win() -
     [
         ("wait(a) > +10%", "failed", 2),
         ("wait(root.a) > 10 %", "failed", 2),
-        ("wait(a) > +25%", "fine", 1),
+        ("wait(a) > +25%", "unsure", 1),
+        ("wait(a) > +29%", "fine", 0),
         ("wait(a) >= 120s", "failed", 2),
         ("wait(a) > 120s", "failed", 1),
         ("wait(a) > +30s", "fine", 0),
         ("wait(a) < -5%", "fine", 0),
         ("below_due(a) > +1s", "not judged", 0),
-        ("refused(a) > 1", "failed", 1),
-        ("refused(a) > +2", "fine", 0),
-        ("never_started(*) > 0", "fine", 0),
+        ("never_started(a) > 1", "failed", 1),
+        ("never_started(a) > +2", "unsure", 1),
+        ("never_started(a) > +3", "fine", 0),
+        ("refused(*) > 0", "fine", 0),
     ],
 )
-def test_a_rule_is_held_against_the_mean(rule: str, verdict: str, beyond: int) -> None:
-    own = queue(wait=Change((100.0, 100.0), (120.0, 128.0)), refused=Change((0.0,), (2.0,)))
+def test_a_rule_passes_where_no_phase_is_beyond_it(rule: str, verdict: str, beyond: int) -> None:
+    own = queue(wait=Change((100.0, 100.0), (120.0, 128.0)))
+    if rule.startswith("never_started"):
+        own = queue(never_started=Change((0.0, 0.0), (1.0, 3.0)))
     (case,) = judged([Rule.read(rule)], [own])
-    assert (case.verdict, case.beyond) == (verdict, beyond)
+    assert (case.verdict, case.beyond, case.passes) == (verdict, beyond, verdict == "fine")
     assert case.document()["verdict"] == verdict
+    assert verdict_of([case]) == {"failed": "regression", "fine": "fine"}.get(verdict, "unsure")
+
+
+@pytest.mark.parametrize("rule", ["completion(a) > +10%", "completion(*) > 600s", "completion(a) > +60s"])
+@pytest.mark.parametrize("lost", ["refused", "never_started", "not_ended"])
+def test_a_mean_of_those_that_are_left_is_no_mean(rule: str, lost: str) -> None:
+    """Half of the applications are never served: the others are faster for it."""
+    gone = {lost: Change((0.0, 0.0), (0.0, 5.0))}
+    (case,) = judged([Rule.read(rule)], [queue(completion=Change((100.0, 100.0), (50.0, 50.0)), **gone)])
+    assert (case.verdict, case.passes) == ("not judged", False)
+    assert case.words().endswith("cannot be judged, 5 more of its applications are refused, never start or never end")
+
+
+def test_who_waits_for_ever_waits_longer_than_any_limit() -> None:
+    never = Change((2.0, 2.0), (2.0, 2.0))
+    own = queue(wait=Change((1.0, 1.0), (1.0, 1.0)), never_started=never)
+    limit, change = judged([Rule.read("wait(a) > 600s"), Rule.read("wait(a) > +10%")], [own])
+    assert (limit.verdict, change.verdict) == ("not judged", "fine"), "nothing has changed for the two"
+    assert "2 of its applications never start" in limit.words()
+
+
+def test_seconds_of_a_replay_that_is_far_off_are_not_judged() -> None:
+    own = queue(wait=Change((100.0, 100.0), (101.0, 101.0)))
+    rules = [Rule.read(text) for text in ("wait(a) > +10%", "wait(a) > +0%", "refused(a) > 0")]
+    assert [case.verdict for case in judged(rules, [own], 0.5)] == ["not judged", "failed", "fine"]
+    assert [case.verdict for case in judged(rules, [own], 0.1)] == ["fine", "failed", "fine"]
+    assert "50 % off the recording" in judged(rules, [own], 0.5)[0].words()
+
+
+def test_a_rule_that_can_judge_nothing_is_not_fine() -> None:
+    (named,) = judged([Rule.read("wait(a) > 1s")], [queue(applications=0)])
+    assert (named.verdict, named.passes) == ("not judged", False)
+    # On each queue: those without an application have nothing to judge; one with applications and no figure has.
+    (star,) = judged([Rule.read("wait(*) > 1s")], [queue("root.empty", applications=0), queue()])
+    assert (star.queue, star.verdict) == ("root.a", "not judged")
+    with pytest.raises(InputError, match="no queue has an application"):
+        judged([Rule.read("wait(*) > 1s")], [queue(applications=0)])
 
 
 def test_a_change_from_nothing_is_beyond_every_percentage() -> None:

@@ -108,7 +108,9 @@ def test_who_gets_more_is_sooner_and_the_other_later(
     with Player(str(experiment), ended, None, 1) as player:
         (fair,) = player.play([Variant("fair", "fair", "inside", {}, 0, 5.0)], 5)
     for queue in ("root.bursts", "root.steady"):
-        assert own[queue]["completion_s"]["before"] == fair.band(queue).document()
+        whole = fair.band(queue)
+        assert own[queue]["completion_s"]["before"]["mean"] == pytest.approx(whole.mean)
+        assert own[queue]["completion_s"]["before"]["band"] == pytest.approx(whole.list())
         waits = [one.start_wait_s[queue] for one in fair.outcomes]
         assert own[queue]["wait_s"]["before"]["band"] == pytest.approx([min(waits), max(waits)])
 
@@ -147,10 +149,12 @@ def test_applications_of_a_queue_that_is_gone_are_refused_and_a_gate_is_red(
     assert found["queues"][0]["queue"] == "root.bursts"
     assert queues(found)["root.other"]["in"] == "after"
     assert [case["verdict"] for case in found["fail_if"]] == ["failed", "not judged", "fine"]
+    assert found["fail_if"][1]["why"] == "no application of it has this figure before and after"
     assert found["verdict"] == "regression"
     suite = ElementTree.parse(junit).getroot()
-    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("3", "1", "1")
-    (failure,) = suite.iter("failure")
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("3", "2", "0")
+    failure, not_judged = suite.iter("failure")
+    assert (failure.get("type"), not_judged.get("type")) == ("failed", "not judged")
     assert "6.0 (6.0 to 6.0), beyond it in 2 of 2 phases" in (failure.text or "")
     out, err = called(
         capsys, trace, "--before", before, "--after", after, "--phases", 2, *rules[:2], "--junit", tmp_path / "k.xml",
@@ -158,7 +162,7 @@ def test_applications_of_a_queue_that_is_gone_are_refused_and_a_gate_is_red(
     )  # fmt: skip
     assert "6 applications refused: there is no queue root.bursts" in out
     assert "refused         0 to 6 applications: more" in out
-    assert "1 of 1 case(s) of --fail-if hold: refused(bursts) > 0" in err
+    assert "1 of 1 case(s) of --fail-if are not fine: failed: refused(bursts) > 0" in err
 
 
 def test_a_full_queue_refuses_and_one_that_runs_nothing_never_starts(
