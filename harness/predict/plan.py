@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 _SHORT = 0.95
 #: The name of the application that a call adds.
 SUBMITTED = "submitted-application"
+#: So many nodes more at most; a trace has at most 100,000 of a size.
+MOST_NODES = 10_000
 SideName = Literal["before", "after"]
 
 
@@ -103,9 +105,11 @@ def loaded_side(side: Side) -> LoadedSide:
 def with_nodes(nodes: Sequence[NodeLine], change: int) -> list[NodeLine]:
     """Nodes with so many more or fewer of the most frequent size; then of the next one.
 
-    Raises CallError where none is left.
+    Raises CallError where none is left, or too many come.
     """
     if change >= 0:
+        if change > MOST_NODES:
+            raise CallError(f"{change} nodes more", where="--nodes", hint=f"at most {MOST_NODES:,}")
         most = max(nodes, key=lambda one: one.count)
         return [one.model_copy(update={"count": one.count + change}) if one is most else one for one in nodes]
     left = {id(one): one.count for one in nodes}

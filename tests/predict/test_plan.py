@@ -249,6 +249,7 @@ def test_what_is_not_covered_of_both_files_is_named_at_once(
     [
         ([], "nothing changes"),
         (["--nodes", "-3"], "leave at least one node"),
+        (["--nodes", "100000000059"], "at most 10,000"),
         (["--nodes", "1", "--fail-if", "wait(prod) > 5"], "has no unit"),
         (["--nodes", "1", "--fail-if", "refused(prod) > 5%"], "counts applications"),
         (["--nodes", "1", "--fail-if", "wait() > 5s"], "names no queue"),
