@@ -28,9 +28,9 @@ from harness.yarn.queue_answers import CAPACITY
 from harness.yarn.rest import RestClient
 
 Word = Literal["works", "counted but not steered", "refused", "not tried"]
-Verb = Literal["record", "assess", "whatif", "usage", "enforce"]
+Verb = Literal["record", "assess", "whatif", "plan", "usage", "enforce"]
 #: Each is a command.
-VERBS: tuple[Verb, ...] = ("record", "assess", "whatif", "usage", "enforce")
+VERBS: tuple[Verb, ...] = ("record", "assess", "whatif", "plan", "usage", "enforce")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +135,9 @@ class Feature:
         found: Cell | None = None
         if verb == "enforce":
             found = self._enforced(self.example if cluster is None else cluster)
-        elif verb == "whatif":
+        elif verb in ("whatif", "plan"):
             found = self._simulated()
-        if found is None and self.played_without and verb in ("assess", "whatif") and not self._recorded():
+        if found is None and self.played_without and verb in ("assess", "whatif", "plan") and not self._recorded():
             found = Cell("counted but not steered", f"a recording does not have it: played without {self.title}")
         return found or self.shown.get(verb, Cell("not tried"))
 
@@ -293,9 +293,14 @@ _USAGE_CAPACITY = _works(f"{_OWN}test_a_statement_has_a_capacity_schedulers_dues
 _TREES = _works(f"{_ENTITLED}test_a_capacity_scheduler_s_tree_has_one_entitlement_everywhere")
 _WHATIF = _works("tests/report/test_whatif.py::test_weights_are_what_queues_get_and_the_past_is_made_up_for")
 _WHATIF_CAPACITY = _works("tests/report/test_whatif.py::test_a_capacity_trace_is_played_by_the_capacity_scheduler")
+_PLAN = _works("tests/predict/test_plan.py::test_who_gets_more_is_sooner_and_the_other_later")
+_PLAN_CAPACITY = _works(
+    "tests/predict/test_plan.py::test_applications_of_a_queue_that_is_gone_are_refused_and_a_gate_is_red"
+)
+_PLAN_MODES = _works("tests/predict/test_plan.py::test_the_same_shares_in_another_mode_change_nothing")
 _ON_VERSIONS = _works(f"{_VERSIONS}test_the_capacity_scheduler")
 #: A trace's reader asks no ResourceManager.
-_OFFLINE: dict[Verb, Cell] = {"usage": _USAGE, "whatif": _WHATIF}
+_OFFLINE: dict[Verb, Cell] = {"usage": _USAGE, "whatif": _WHATIF, "plan": _PLAN}
 _ONE_PARTITION = _counted(
     "nodes of all labels count as one cluster", f"{_OWN}test_a_recording_takes_the_nodes_of_all_labels_as_one_cluster"
 )
@@ -334,6 +339,7 @@ FEATURES: tuple[Feature, ...] = (
             "record": _works("tests/traces/test_following.py::test_what_was_recorded_in_pieces_is_what_ran"),
             "assess": _works("tests/predict/test_rm.py::test_with_the_history_server_there_is_one"),
             "whatif": _WHATIF,
+            "plan": _PLAN,
             "usage": _USAGE,
             "enforce": _works("tests/cluster/test_live_enforce.py::test_once_dry_run_release_and_the_views"),
         },
@@ -348,6 +354,7 @@ FEATURES: tuple[Feature, ...] = (
             "record": _works(f"{_LIVE_CAPACITY}test_a_trace_has_the_scheduler_its_limits_and_the_users"),
             "assess": _works("tests/predict/test_rm.py::test_on_the_capacity_scheduler"),
             "whatif": _WHATIF_CAPACITY,
+            "plan": _PLAN_CAPACITY,
             "usage": _USAGE_CAPACITY,
             "enforce": _works(f"{_LIVE_CAPACITY}test_shares_are_in_force_and_everything_goes_back"),
         },
@@ -369,6 +376,7 @@ FEATURES: tuple[Feature, ...] = (
                 "record": _ON_VERSIONS,
                 "assess": _TREES,
                 "whatif": _TREES,
+                "plan": _PLAN_MODES,
                 "usage": _USAGE_CAPACITY,
                 "enforce": _ON_VERSIONS,
             },
@@ -400,6 +408,7 @@ FEATURES: tuple[Feature, ...] = (
             "whatif": _works(
                 f"{_OWN}test_a_fair_schedulers_file_is_played_with_its_preemption", "of a scheduler's file"
             ),
+            "plan": _works(f"{_OWN}test_a_fair_schedulers_file_is_played_with_its_preemption"),
         },
     ),
     Feature(
@@ -485,12 +494,13 @@ FEATURES: tuple[Feature, ...] = (
         has=_creating_v2,
         example=_capacity({**_each("1w", "1w"), f"{PREFIX}root.b.auto-queue-creation-v2.enabled": "true"}),
         traps=("auto-created",),
-        shown={
-            "whatif": _works(
+        shown=dict.fromkeys(
+            ("whatif", "plan"),
+            _works(
                 "tests/experiments/test_scheduler_file.py::test_queues_that_applications_create_have_their_templates",
                 "the queues that the load creates are there from the beginning",
-            )
-        },
+            ),
+        ),
     ),
     Feature(
         key="fair-ad-hoc",
@@ -506,6 +516,7 @@ FEATURES: tuple[Feature, ...] = (
                 "tests/experiments/test_scheduler_file.py::"
                 "test_applications_come_where_the_rules_of_an_allocation_file_place_them"
             ),
+            "plan": _works("tests/predict/test_plan.py::test_nodes_and_an_application_more"),
             "enforce": _works(
                 "tests/cluster/test_live_enforce.py::test_queues_of_users_who_come_get_weights_of_their_own"
             ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.base.errors import CallError, InputError
@@ -54,6 +54,7 @@ def test_what_the_replay_may_be_off_by_is_no_change() -> None:
     assert (change.word(0.03), change.word(0.15)) == ("later", "same")
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(SECONDS, SECONDS), min_size=1, max_size=20))
 def test_the_mean_of_a_change_lies_in_its_band_and_is_the_change_of_the_means(pairs: list[tuple[float, float]]) -> None:
     change = Change(tuple(one for one, _ in pairs), tuple(one for _, one in pairs))

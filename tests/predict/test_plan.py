@@ -124,6 +124,21 @@ def test_the_same_file_changes_nothing(trace: Path, now: Path, capsys: pytest.Ca
     assert [case["verdict"] for case in found["fail_if"]] == ["fine", "fine"]
 
 
+@pytest.mark.parametrize("half", ["1w", "[memory=12288,vcores=12]"], ids=["weight", "absolute"])
+def test_the_same_shares_in_another_mode_change_nothing(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], half: str
+) -> None:
+    two = {"root__queues": "steady,bursts", "root__default__capacity": None, "global_queue_max_application": "10000"}
+    files = [
+        capacity_file(tmp_path, f"{n}.xml", **two, root__steady__capacity=one, root__bursts__capacity=other)
+        for n, (one, other) in enumerate([("50", "50"), (half, half), ("80", "20")])
+    ]
+    same, moved = (planned(capsys, trace, "--before", files[0], "--after", after, "--phases", 2) for after in files[1:])
+    for one in same["queues"]:
+        assert one["completion_s"]["difference_band"] == [0.0, 0.0]
+    assert queues(moved)["root.bursts"]["word"] == "later", "shares do count here"
+
+
 def test_applications_of_a_queue_that_is_gone_are_refused_and_a_gate_is_red(
     trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
