@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from harness.base.errors import InputError
-from harness.model.jobs import Duration, JobSpec, Stage, TaskFaults
+from harness.model.jobs import Duration, JobSpec, Stage, TaskFaults, decided_by_hadoop
 from harness.sim.durations import (
     KINDS,
     LISTED,
@@ -29,10 +29,12 @@ from harness.sim.durations import (
     unit,
     whole_ms,
 )
+from harness.sim.setup import MapReduceMaster
 
 #: Attempts whose times are drawn beforehand, where tasks may fail; later ones are like the last of them.
 _DRAWN_ATTEMPTS = 4
 NO_FAULTS = TaskFaults()
+BY_DEFAULT = MapReduceMaster()
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -41,7 +43,8 @@ class ReplayOptions:
     """How a master of the replayed load behaves.
 
     ``rm`` is the scheduler address of the ResourceManager (HOST:PORT) as the nodes see it; ``am_heartbeat_ms``,
-    ``am_response_heartbeats`` and ``reduce_preempt_ms`` are those of `harness.sim.setup.Delays`.
+    ``am_response_heartbeats`` and ``reduce_preempt_ms`` are those of `harness.sim.setup.Delays`, ``mapreduce`` says
+    when MapReduce's masters ask for reduces.
     """
 
     rm: str
@@ -50,6 +53,7 @@ class ReplayOptions:
     am_response_heartbeats: int = 0
     reduce_preempt_ms: int = 5000
     faults: TaskFaults = NO_FAULTS
+    mapreduce: MapReduceMaster = BY_DEFAULT
 
 
 def stages_in_order(job: JobSpec) -> list[Stage]:
@@ -118,6 +122,16 @@ def job_file(
         f"reduce_preempt_ms {options.reduce_preempt_ms}",
         f"max_attempts {options.faults.max_attempts}",
     ]
+    master = options.mapreduce
+    maps, reduces = decided_by_hadoop(job, stages, master.running_map_limit, master.running_reduce_limit)
+    if maps >= 0:
+        delays_s = (master.preempt_delay_s, master.unconditional_preempt_delay_s)
+        settings = (
+            *(maps, reduces, master.rampup_limit, master.preemption_limit),
+            *(round(delay_s * 1000) for delay_s in delays_s),
+            *(master.running_map_limit, master.running_reduce_limit, master.headroom),
+        )
+        lines.append(f"mapreduce {' '.join(str(setting) for setting in settings)}")
     if job.kind == "spark":
         size = job.executor_demand
         lines += [

@@ -19,7 +19,7 @@ from harness.yarn.errors import BadAnswer, Refused
 from harness.yarn.rest import RestClient, Submission
 
 #: Files of the application master.
-PROGRAM = ("am.py", "job.py", "hadoop.py")
+PROGRAM = ("am.py", "job.py", "hadoop.py", "mapreduce.py")
 #: What the containers of a replayed load need of a NodeManager, and what they can do without: it then spends half as
 #: much on a container. Memory is not watched, because these containers hold none to speak of.
 NODE_PROPERTIES: Mapping[str, str] = {

@@ -6,6 +6,7 @@ business; how they are played is harness.sim's and harness.clusters'.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -125,3 +126,18 @@ class NodeSpec:
     speed: float = 1.0
     join_s: float = 0.0
     leave_s: float | None = None
+
+
+def decided_by_hadoop(job: JobSpec, stages: Sequence[Stage], map_limit: int, reduce_limit: int) -> tuple[int, int]:
+    """Places of the map and the reduce stage of a job whose master decides as MapReduce's; -1: no such stage.
+
+    Without reduces that begin early and without limits of running tasks there is nothing to decide.
+    """
+    if job.kind != "mapreduce" or len(stages) > 2:
+        return -1, -1
+    reduces = [at for at, stage in enumerate(stages) if stage.after]
+    if not reduces:
+        return (0, -1) if len(stages) == 1 and map_limit > 0 else (-1, -1)
+    if stages[reduces[0]].slow_start >= 1.0 and map_limit <= 0 and reduce_limit <= 0:
+        return -1, -1
+    return 1 - reduces[0], reduces[0]

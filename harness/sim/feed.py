@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from harness.base.errors import InputError
-from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage
+from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage, decided_by_hadoop
 from harness.model.resources import Resource
 from harness.sim import world as w
 from harness.sim.durations import EMPIRICAL, EXPONENTIAL, KINDS, LISTED, LOGNORMAL, UNIFORM, job_key
@@ -31,21 +31,6 @@ _STAGE = {name: index for index, name in enumerate(STAGE.names or ())}
 def whole_ms(seconds: float) -> int:
     """Seconds as integer milliseconds, half up."""
     return math.floor(seconds * 1000.0 + 0.5)
-
-
-def _decided_by_hadoop(job: JobSpec, stages: Sequence[Stage], map_limit: int, reduce_limit: int) -> tuple[int, int]:
-    """Places of the map and the reduce stage of a job whose master decides as MapReduce's; -1: no such stage.
-
-    Without reduces that begin early and without limits of running tasks there is nothing to decide.
-    """
-    if job.kind != "mapreduce" or len(stages) > 2:
-        return -1, -1
-    reduces = [at for at, stage in enumerate(stages) if stage.after]
-    if not reduces:
-        return (0, -1) if len(stages) == 1 and map_limit > 0 else (-1, -1)
-    if stages[reduces[0]].slow_start >= 1.0 and map_limit <= 0 and reduce_limit <= 0:
-        return -1, -1
-    return 1 - reduces[0], reduces[0]
 
 
 class Feed:
@@ -145,7 +130,7 @@ class Feed:
                 f"its queue {job.queue!r} is not a leaf queue", where=where, hint="name a leaf of the allocation file"
             )
         endless = job.kind == "service" and job.lifetime_s is None
-        maps_at, reduces_at = _decided_by_hadoop(job, stages, int(g["map_limit"][0]), int(g["reduce_limit"][0]))
+        maps_at, reduces_at = decided_by_hadoop(job, stages, int(g["map_limit"][0]), int(g["reduce_limit"][0]))
         record: list[Any] = [0] * len(_JOB)
         for name, value in (
             ("key", job_key(self._seed, job.id)),

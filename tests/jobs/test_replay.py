@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import random
 import sys
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -16,6 +20,7 @@ from harness.experiments.simulated import setup_of
 from harness.jobs.replay import ReplayOptions, durations_ms, job_file, read_records
 from harness.model.jobs import Duration, JobSpec, Stage, TaskFaults
 from harness.model.resources import Resource
+from harness.sim import mapreduce as compiled
 
 ROOT = Path(__file__).resolve().parents[2]
 R = Resource(1024, 1)
@@ -33,7 +38,7 @@ JOB = JobSpec(
 def programs() -> Iterator[dict[str, ModuleType]]:
     """The application master's files, as modules."""
     found = {}
-    for name in ("hadoop", "job", "am"):
+    for name in ("hadoop", "mapreduce", "job", "am"):
         spec = importlib.util.spec_from_file_location(name, ROOT / "workloads" / "replay" / f"{name}.py")
         assert spec is not None
         assert spec.loader is not None
@@ -51,6 +56,7 @@ def test_the_master_reads_what_is_written_for_it(tmp_path: Path, programs: dict[
     job = programs["am"].Job(tmp_path / "job")
     assert job.words["kind"] == ["mapreduce"]
     assert (job.number("heartbeat_ms"), job.number("lag_heartbeats")) == (500, 0)
+    assert job.words["mapreduce"] == ["1", "0", "0.5", "0.5", "0", "300000", "0", "0", "scheduler"]
     # By priority, as the simulator numbers stages: reduces first.
     assert [(s.name, s.mb, s.vcores, s.slow_start, s.after, s.tasks) for s in job.stages] == [
         ("reduce", 2048, 2, 0.5, [1], 2),
@@ -62,12 +68,91 @@ def test_the_master_reads_what_is_written_for_it(tmp_path: Path, programs: dict[
         programs["am"].Job(tmp_path / "cut")
 
 
-def test_a_reduce_goes_that_keeps_its_maps_from_running(tmp_path: Path, programs: dict[str, ModuleType]) -> None:
-    """As in the simulator: not while a map runs, not before its time, one at a time, and what was asked for besides."""
-    am = programs["am"]
-    (tmp_path / "job").write_text(job_file(JOB, ReplayOptions("rm:8030", 7, reduce_preempt_ms=3000), "/s/records"))
+def test_reduces_are_decided_as_the_simulator_decides_them(programs: dict[str, ModuleType]) -> None:
+    """The plain functions against the compiled ones, which an oracle holds against Hadoop's class."""
+    ours, draw = programs["mapreduce"], random.Random(5)
+    changed, killed = Counter[int](), Counter[int]()
+    for _ in range(4000):
+        sizes = [(draw.choice((512, 1024, 2048, 3072)), draw.choice((1, 2, 4))) for _ in range(2)]
+        room = (draw.randint(-9000, 60000), draw.randint(-9, 60))
+        maps = draw.randint(0, 400)
+        done, waiting = draw.randint(0, maps), draw.choice((0, draw.randint(1, 90)))
+        held_maps = draw.choice((0, draw.randint(1, 50)))
+        scheduled, held, pending = (draw.choice((0, draw.randint(1, 40))) for _ in range(3))
+        cpu, part = draw.random() < 0.5, draw.choice((0.5, 0.05, 1.0, draw.random()))
+        assert ours.reached_slow_start(maps, done, part) == compiled.reached_slow_start(maps, done, part)
+        numbers = (maps, done, waiting, scheduled, held_maps, held)
+        found = ours.schedule_reduces(*numbers, *sizes, pending, room, cpu, part)
+        assert found == compiled.schedule_reduces(*numbers, *sizes[0], *sizes[1], pending, *room, cpu, part)
+        changed[(found > 0) - (found < 0)] += 1
+        waited = (draw.choice((0, waiting)), draw.choice((0, 0, waiting)))
+        numbers = (waiting, held_maps, *waited, scheduled, held)
+        found = ours.to_preempt(*numbers, *sizes, room, cpu, part)
+        assert found == compiled.to_preempt(*numbers, *sizes[0], *sizes[1], *room, cpu, part)
+        killed[min(found, 1)] += 1
+    assert min(changed.values()) > 300
+    assert min(killed[-1], killed[1]) > 100
+
+
+def _master(am: Any, folder: Path, job: JobSpec, **more: Any) -> Any:
+    """A master as if it were registered, of a scheduler that counts memory alone."""
+    (folder / "job").write_text(job_file(job, ReplayOptions("rm:8030", 7, **more), "/s/records"))
     master = am.Master.__new__(am.Master)
-    master.stages, master.release, master.give_back_ms = am.Job(tmp_path / "job").stages, [], 3000
+    master.job = am.Job(folder / "job")
+    master.kind, master.stages, master.runs, master.release = job.kind, master.job.stages, {}, []
+    master.give_back_ms, master.cpu, master.room = 3000, False, (0, 0)
+    return master
+
+
+def _totals(am: Any, asks: list[bytes]) -> dict[int, int]:
+    """What is asked for, by priority."""
+    return {am.first(am.first(ask)[1])[1]: am.first(ask)[4] for ask in asks}
+
+
+def test_reduces_share_a_jobs_room_with_its_maps(tmp_path: Path, programs: dict[str, ModuleType]) -> None:
+    """Maps of 1 GiB (priority 2), five reduces of 2 GiB (priority 1), slow start at half of the maps."""
+    am, reduce_of = programs["am"], replace(JOB.stages[1], tasks=5)
+    master = _master(am, tmp_path, replace(JOB, stages=(JOB.stages[0], reduce_of)))
+    maps = master.stages[1]
+    assert _totals(am, master.asks()) == {2: 130}
+    maps.next_task, maps.done, maps.running, maps.wanted = 74, 64, 10, 56
+    master.room = (6144, 0)
+    assert master.asks() == [], "64 of 130 maps are not yet half"
+    # Half of 10 x 1 GiB held and 6 GiB of room is 8 GiB: four reduces.
+    maps.done, maps.next_task, maps.wanted = 65, 75, 55
+    assert _totals(am, master.asks()) == {1: 4}
+    assert master.asks() == []
+    # Without the room it is 5 GiB, 3 less than that: one is asked for no longer.
+    master.room = (0, 0)
+    assert _totals(am, master.asks()) == {1: 3}
+    # Every map has a container: all.
+    maps.next_task, maps.wanted, maps.running = 130, 0, 65
+    assert _totals(am, master.asks()) == {1: 5}
+
+
+def test_reduces_are_killed_for_maps_that_are_starved(tmp_path: Path, programs: dict[str, ModuleType]) -> None:
+    am = programs["am"]
+    master = _master(am, tmp_path, JOB)
+    reduces, maps = master.stages
+    for number, started_ms in ((1, 5), (2, 0)):
+        run = am.Run((bytes([number]), f"c{number}"), ("n", 1), 0, 0, reduces, b"", b"")
+        run.held, run.started_ms = True, started_ms
+        master.runs[f"c{number}"] = run
+    maps.done, maps.next_task, maps.wanted, maps.running, maps.since_ms = 70, 70, 60, 1, 0
+    reduces.running, reduces.next_task, reduces.started = 2, 2, True
+    assert (master.asks(), master.release) == ([], []), "a map runs"
+    maps.running, master.room = 0, (1024, 0)
+    maps.since_ms = am.now_ms()
+    assert (master.asks(), master.release) == ([], []), "there is room for a map"
+    master.room = (0, 0)
+    assert (master.asks(), master.release) == ([], [b"\2"]), "the one that has not begun, for the limit of half"
+    assert (master.asks(), master.release) == ([], [b"\2"]), "it is chosen again, and not replaced"
+
+
+def test_a_task_of_a_dag_goes_that_keeps_others_from_running(tmp_path: Path, programs: dict[str, ModuleType]) -> None:
+    """As in the simulator: not while one of these runs, not before its time, one at a time, and what was asked for."""
+    am = programs["am"]
+    master = _master(am, tmp_path, replace(JOB, kind="dag"))
     reduce, maps = master.stages
     run = am.Run((b"\1", "c1"), ("n", 1), 0, 0, reduce, b"", b"")
     master.runs = {"c1": run}
@@ -107,8 +192,6 @@ seed: 11
 faults: {failure: 0.2, straggler: 0.1}
 """)
     loaded = load_experiment(str(tmp_path / "x.yaml"))
-    from dataclasses import replace
-
     from harness.experiments.resolve import jobs_of
 
     jobs, _ = jobs_of(loaded, 11)

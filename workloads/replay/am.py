@@ -2,8 +2,8 @@
 
 A task is a shell that sleeps, or runs the program of its stage (on the stage's host, if it names one); its start and
 end reach the master by UDP, with the shell's own clock. MapReduce and DAGs: a container a task, stages after each other
-or after slow-start. Spark: executors are held to the end, tasks are timers inside them. Services: containers are held
-until the job's lifetime ends. When it does what, is as the simulator's masters do (harness/sim/apps.py): it heartbeats
+or after slow-start, MapReduce's reduces as Hadoop's master asks for them (mapreduce.py). Spark: executors are held to
+the end, tasks are timers inside them. Services: containers are held until the job's lifetime ends. When it does what, is as the simulator's masters do (harness/sim/apps.py): it heartbeats
 at a fixed period, acts on a response at once (or a heartbeat later), asks for what may be asked for, unregisters when
 all has ended.
 
@@ -21,12 +21,15 @@ import sys
 import time
 
 import hadoop
+import mapreduce
 from hadoop import Connection, RpcError, Token, field, fields, first, signed
 from job import Job, Run
 
 RM_PROTOCOL = "org.apache.hadoop.yarn.api.ApplicationMasterProtocolPB"
 NM_PROTOCOL = "org.apache.hadoop.yarn.api.ContainerManagementProtocolPB"
 SUCCEEDED, FAILED = 1, 2
+#: SchedulerResourceTypes: the scheduler counts vcores, not only memory.
+CPU = 1
 #: Exit statuses that are nobody's fault: released or lost, disks, preempted, killed by the RM or the master.
 NO_FAULT = (-100, -101, -102, -105, -106, -107)
 #: Where all nodes are without a topology script.
@@ -65,6 +68,7 @@ class Master:
         self.response_id, self.nodes, self.node_tokens = 0, {}, {}
         self.runs = {}  # container id -> Run
         self.release, self.held = [], []  # held: (what the RM told, when), not yet acted on
+        self.room, self.cpu = (0, 0), True  # what the RM says that the job may still have; whether it counts vcores
         self.timers, self.timer_id = [], 0  # executors' inner tasks: (end ms, number, run)
         self.ears = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.ears.bind(("", 0))
@@ -88,7 +92,8 @@ class Master:
     # --- the RM ---
 
     def register(self):
-        self.rm.call("registerApplicationMaster", field(1, self.address) + field(2, 0) + field(3, ""))
+        answer = self.rm.call("registerApplicationMaster", field(1, self.address) + field(2, 0) + field(3, ""))
+        self.cpu = any(number == 7 and kind == CPU for number, kind in fields(answer))
 
     def allocate(self, asks=()):
         """A heartbeat with what is asked for and given back; what came is in self.held."""
@@ -98,7 +103,7 @@ class Master:
         request += field(4, self.response_id) + field(5, sum(stage.done for stage in self.stages) / total)
         answer = self.rm.call("allocate", request)
         self.release = []
-        heard, granted, ended = now_ms(), [], []
+        heard, granted, ended, room = now_ms(), [], [], (0, 0)
         for number, value in fields(answer):
             if number == 1 and value:
                 raise RpcError(
@@ -110,13 +115,16 @@ class Master:
                 granted.append(value)
             elif number == 4:
                 ended.append(value)
+            elif number == 5:
+                limit = first(value)
+                room = (signed(limit.get(1, 0)), signed(limit.get(2, 0)))
             elif number == 9:
                 message = first(value)
                 node = first(message[1])
                 self.node_tokens[node[1].decode(), node[2]] = Token.of(message[2])
             elif number == 12:
                 self.rm.token = Token.of(value)
-        self.held.append((granted, ended, heard))
+        self.held.append((granted, ended, heard, room))
 
     def ask(self, priority, count, mb, vcores, where="*", relax=1):
         resource = field(1, mb) + field(2, vcores)
@@ -134,7 +142,7 @@ class Master:
     def take(self):
         """Act on the responses that are due: all, or with a lag all but the last ones."""
         while len(self.held) > self.lag:
-            granted, ended, heard = self.held.pop(0)
+            granted, ended, heard, self.room = self.held.pop(0)
             starting = {}
             for value in granted:
                 self.granted(value, heard, starting)
@@ -163,6 +171,7 @@ class Master:
                 self.release.append(identity)
                 return
             stage.wanted -= 1
+            stage.scheduled = max(stage.scheduled - 1, 0)
             stage.running += 1
         self.runs[run.identity[1]] = run
         starting.setdefault(node, []).append(run)
@@ -175,7 +184,7 @@ class Master:
             stage.next_task += 1
             return True
         if stage.redo and (stage.redo_asked or stage.next_task >= stage.tasks):
-            run.task, run.attempt, run.fails = stage.redo.pop(0)
+            run.task, run.attempt, run.fails, _ = stage.redo.pop(0)
             stage.redo_asked = max(stage.redo_asked - 1, 0)
             return True
         if stage.next_task < stage.tasks:
@@ -192,7 +201,7 @@ class Master:
             if self.kind not in ("spark", "service"):
                 ms, run.will_fail = run.stage.work(run.task, run.attempt)
                 run.held = not run.stage.open and not run.will_fail
-                if not run.stage.open:
+                if not run.stage.open and "mapreduce" not in self.job.words:
                     self.check_ms = min(self.check_ms, now_ms() + self.give_back_ms)
                 # From when it says that it works; should that word get lost, it is waited for so long.
                 run.hold_until_ms = now_ms() + ms + LOST_WORD_MS
@@ -232,7 +241,7 @@ class Master:
             return
         if self.kind == "spark":
             for stage, task, attempt, fails, _ in run.inner.values():
-                stage.redo.append((task, attempt + 1, fails))
+                stage.redo.append((task, attempt + 1, fails, heard))
                 stage.running -= 1
             run.inner.clear()
             run.idle = 0
@@ -257,7 +266,7 @@ class Master:
                 f"task {run.task} of stage {stage.name} failed {fails} times, the last one with exit code {code}"
             )
             return
-        stage.redo.append((run.task, run.attempt + 1, fails))
+        stage.redo.append((run.task, run.attempt + 1, fails, heard))
 
     # --- stages ---
 
@@ -302,6 +311,8 @@ class Master:
     def asks(self):
         """What to ask for now, as totals by priority."""
         found = []
+        if "mapreduce" in self.job.words:
+            return self.decide()
         if self.kind == "spark":
             if self.executors_owed:
                 self.executors_wanted += self.executors_owed
@@ -325,6 +336,73 @@ class Master:
             stage.asked_ms = now_ms()
             found += self.asks_of(stage)
         return found
+
+    # --- as MapReduce's master ---
+
+    def decide(self):
+        """RMContainerAllocator.heartbeat: every map is asked for at once, reduces as slow start and the job's room
+        allow; reduces that hold containers are killed for starved maps. What to ask for, as totals."""
+        words = self.job.words["mapreduce"]
+        at_maps, at_reduces, preempt_ms, hanging_ms, map_limit, reduce_limit = (
+            int(words[at]) for at in (0, 1, 4, 5, 6, 7)
+        )
+        now, maps = now_ms(), self.stages[at_maps]
+        if maps.since_ms is None:
+            maps.since_ms = now
+        waiting = maps.waiting()
+        asks = self.total(maps, waiting, map_limit)
+        if at_reduces < 0:
+            return asks
+        reduces = self.stages[at_reduces]
+        pending, held = reduces.waiting() - reduces.scheduled, reduces.running
+        if pending + reduces.scheduled + held == 0:
+            return asks
+        room = (0, 0) if words[8] == "none" else self.room
+        starved = waiting > 0 and maps.running == 0
+        kill = mapreduce.to_preempt(
+            waiting, maps.running,
+            maps.waited(now, preempt_ms) if starved else 0,
+            maps.waited(now, hanging_ms) if starved and hanging_ms >= 0 else 0,
+            reduces.scheduled, held, maps.size(), reduces.size(), room, self.cpu, float(words[3]),
+        )  # fmt: skip
+        wanted = reduces.scheduled
+        if kill != mapreduce.NONE:
+            wanted = 0
+        else:
+            if pending > 0 and mapreduce.reached_slow_start(maps.tasks, maps.done, reduces.slow_start):
+                reduces.started = True
+            if reduces.started:
+                wanted += mapreduce.schedule_reduces(
+                    maps.tasks, maps.done, waiting, reduces.scheduled, maps.running, held, maps.size(), reduces.size(),
+                    pending, room, self.cpu, float(words[2]),
+                )  # fmt: skip
+        asks += self.total(reduces, wanted, reduce_limit)
+        reduces.scheduled = wanted
+        self.preempt(reduces, kill)
+        return asks
+
+    def total(self, stage, count, limit):
+        """Ask for so many tasks of a stage in all, as far as the job's limit of running ones allows
+        (applyConcurrentTaskLimits: it does not concern jobs that have no more tasks)."""
+        if 0 < limit < stage.tasks:
+            count = min(count, max(0, limit - stage.running))
+        if count == stage.wanted:
+            return []
+        stage.redo_asked = min(len(stage.redo), count)
+        stage.asked = stage.next_task + count - stage.redo_asked
+        stage.wanted, stage.asked_ms = count, now_ms()
+        return self.asks_of(stage)
+
+    def preempt(self, stage, count):
+        """Kill reduces, those first that have not begun to work, then those that were assigned first. The RM will tell
+        that they have gone; one that is chosen again until then is not replaced by another."""
+        chosen = sorted((run for run in self.runs.values() if run.stage is stage), key=lambda run: run.started_ms > 0)
+        for run in chosen[: max(count, 0)]:
+            if not run.given_back and not run.stopping:
+                run.given_back, run.held = True, False
+                self.release.append(run.identity[0])
+
+    # --- as a DAG's master ---
 
     def give_back(self):
         """One task that holds a container and waits for others goes, if these wait for containers and none of them
@@ -362,7 +440,7 @@ class Master:
                     return
                 stage = ready[0]
                 if stage.redo:
-                    task, attempt, fails = stage.redo.pop(0)
+                    task, attempt, fails, _ = stage.redo.pop(0)
                 else:
                     task, attempt, fails = stage.next_task, 0, 0
                     stage.next_task += 1
@@ -394,7 +472,7 @@ class Master:
             elif fails + 1 >= self.max_attempts:
                 self.failed = f"task {task} of stage {stage.name} failed {fails + 1} times"
             else:
-                stage.redo.append((task, attempt + 1, fails + 1))
+                stage.redo.append((task, attempt + 1, fails + 1, due))
             self.seal()
         self.fill()
 

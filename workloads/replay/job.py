@@ -9,11 +9,28 @@ class Stage:
         self.slow_start, self.after, self.tasks = slow_start, after, tasks
         self.attempts = []  # task -> [(ms, fails), ...] by attempt
         self.next_task = self.wanted = self.asked = self.done = self.running = 0
-        self.redo = []  # (task, attempt, failures), to be run again
+        self.redo = []  # (task, attempt, failures, since when), to be run again
         self.redo_asked = 0
         self.sealed, self.open = False, not after
         self.asked_ms = 0
+        # Of a job whose master decides as MapReduce's: since when its first attempts wait; reduces that are asked for,
+        # and whether slow start has been reached.
+        self.since_ms, self.scheduled, self.started = None, 0, False
         self.program = self.host = ""  # what a task runs instead of sleeping; the only node where it may
+
+    def waiting(self):
+        """Tasks without a container, those among them that are to be run again."""
+        return self.tasks - self.next_task + len(self.redo)
+
+    def waited(self, now_ms, ms):
+        """How many of these have waited for longer than that."""
+        if ms <= 0:
+            return self.waiting()
+        fresh = self.tasks - self.next_task if now_ms - self.since_ms > ms else 0
+        return fresh + sum(now_ms - since_ms > ms for *_, since_ms in self.redo)
+
+    def size(self):
+        return self.mb, self.vcores
 
     def work(self, task, attempt):
         """(milliseconds, whether it then fails); attempts beyond the listed ones are like the last."""

@@ -24,6 +24,7 @@ from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
 from harness.policies.base import CountedLedger
 from harness.policies.registry import make_policy
+from harness.sim.setup import MapReduceMaster
 from harness.yarn.rmclient import RmClient
 
 #: So often is a job submitted whose masters get lost (harness.experiments.real.curves.LostMaster).
@@ -98,6 +99,7 @@ def options_of(experiment: LoadedExperiment, rm: str, seed: int) -> ReplayOption
         am_heartbeat_ms=delays.am_heartbeat_ms or 1000,
         am_response_heartbeats=1 if delays.am_response_heartbeats is None else delays.am_response_heartbeats,
         faults=TaskFaults(**experiment.spec.faults.model_dump()),
+        mapreduce=MapReduceMaster(**experiment.spec.mapreduce.model_dump()),
     )
 
 
