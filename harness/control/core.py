@@ -31,6 +31,7 @@ from harness.control.events import (
     Tick,
     Write,
 )
+from harness.control.threshold import keep_small_changes
 from harness.ledger import Ledger, Usage
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Attributes, LedgerSettings
 from harness.model.resources import ZERO
@@ -55,6 +56,8 @@ class ControlCore:
     start_s : when accounting begins, on the snapshots' clock (0: virtual time). None: at the first observation; what
     was consumed before it does not count.
     max_ratio : weights are within this ratio of the entitlements (harness.control.bound); None: unbounded.
+    write_threshold : siblings keep the weights that were written last while no share among them would change by this
+    fraction or more (harness.control.threshold); 0: every change is written.
     remember : whether a removed leaf keeps its account in case it reappears.
     """
 
@@ -67,6 +70,7 @@ class ControlCore:
         read_back: bool = False,
         start_s: float | None = None,
         max_ratio: float | None = None,
+        write_threshold: float = 0.0,
         remember: bool = False,
     ) -> None:
         if not (0 < period_s < math.inf):
@@ -77,6 +81,7 @@ class ControlCore:
         self.read_back = read_back
         self.start_s = start_s
         self.max_ratio = max_ratio
+        self.write_threshold = write_threshold
         self.remember = remember
         #: Created at the first observation, from its leaves. Afterwards never None.
         self.ledger: Ledger | None = None
@@ -84,6 +89,8 @@ class ControlCore:
         #: written.
         self.written: Attributes | None = None
         self.last_write_s = -math.inf
+        #: The entitlements by which `written` was decided, where a threshold asks for them.
+        self._entitled: Mapping[str, float] = {}
         #: Since when an Observe has not been answered (None: none outstanding).
         self.observing_since_s: float | None = None
         #: Since when a Write has not been answered (None: none outstanding).
@@ -227,6 +234,13 @@ class ControlCore:
             return [*alarms, self._failed(error)]
         if problem:
             return [*alarms, RaiseAlarm("policy", f"{self.policy.name}: {problem}")]
+        if self.write_threshold > 0:
+            entitled = {name: queue.weight for name, queue in snapshot.queues.items()}
+            if before is not None:
+                changed = {name.rpartition(".")[0] for name, _ in entitled.items() ^ self._entitled.items()}
+                sound = keep_small_changes(sound, before, self.write_threshold, changed)
+            if sound != before:
+                self._entitled = entitled
         if sound == before:
             return alarms
         return [*alarms, *self._write(sound, now, counted.by_leaf, plan.reasons)]
@@ -315,7 +329,8 @@ class ControlCore:
         if event.assumed is not None:
             ledger.assume(event.assumed)
         shape, settings = getattr(snapshot.queues, "shape", None), ledger.settings
-        told = shape is not None and self.max_ratio is None and not (settings.count_due or settings.pseudo)
+        plain = self.max_ratio is None and not self.write_threshold
+        told = shape is not None and plain and not (settings.count_due or settings.pseudo)
         self._like = (shape, snapshot.capacity) if told and event.assumed is None else None
         return ""
 

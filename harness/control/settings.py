@@ -41,6 +41,7 @@ class ControlSettings:
     mode : ``shadow`` writes nothing, ``bounded`` weights within `max_ratio` of the entitlements, ``full`` the policy's.
         A shadow says what ``bounded`` would write.
     max_ratio : see harness.control.bound.
+    write_threshold : see harness.control.threshold.
     lease_s : how long another controller must see no sign of life before it may write the file (0: no lease).
     ask_again : what took the RM so long (applications, JMX) is not asked for again before so many times as long has
         passed: at 10 it has a tenth of its time for us at most.
@@ -61,6 +62,7 @@ class ControlSettings:
     task_lengths: bool = True
     mode: Mode = "full"
     max_ratio: float = MAX_RATIO
+    write_threshold: float = 0.0
     lease_s: float = 0.0
     ask_again: float = 10.0
     ad_hoc: Literal["scale", "name"] = "scale"

@@ -239,6 +239,7 @@ def simulate_outside(setup: SimSetup, *, on_progress: ProgressCallback | None = 
         write_gap_s=write_gap_s(setup.poll_s) if setup.poll_s else 0.0,
         start_s=0.0,
         max_ratio=setup.max_ratio,
+        write_threshold=setup.write_threshold,
     )
     simulation.on_tick = VirtualDriver(simulation, core).tick
     return simulation.run(on_progress)

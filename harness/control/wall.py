@@ -107,6 +107,7 @@ class Controller(Tenure[ClientT]):
             read_back=settings.read_back,
             remember=True,
             max_ratio=None if settings.mode == "full" else settings.max_ratio,
+            write_threshold=settings.write_threshold,
         )
         super().__init__(settings, client, actuator, store, core, dry_run=dry_run)
         self.policy, self.on_tick = policy, on_tick

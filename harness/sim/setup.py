@@ -107,6 +107,8 @@ class SimSetup:
     max_ratio
         Weights from outside are within this ratio of the entitlements (harness.control.bound); None: as the policy has
         them.
+    write_threshold
+        Siblings' weights are written where one of their shares changes by this fraction (harness.control.threshold).
     task_lengths
         What the control core is told of the mean task length: of the finished tasks' ``work``, exactly, or what a
         ResourceManager shows of ``containers`` (harness.control.app_observer.Lengths), as on a real cluster.
@@ -137,6 +139,7 @@ class SimSetup:
     #: User -> groups, the primary one first: a served cluster's placement rules look at them.
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     max_ratio: float | None = None
+    write_threshold: float = 0.0
     task_lengths: Literal["work", "containers"] = "work"
     conf: Mapping[str, str] = field(default_factory=dict)
     #: Queue path -> how it divides among its applications or children, where it has a choice of its own.
