@@ -46,6 +46,8 @@ from harness.traces import recorded
 from harness.traces.spec import DelaysSpec
 from harness.yarn.fair import spec as allocation
 from harness.yarn.findings import RULES
+from harness.yarn.releases import DEFAULT as DEFAULT_RELEASE
+from harness.yarn.releases import RELEASES
 from studies.generated import write_pages
 from studies.tables import markdown
 
@@ -508,6 +510,22 @@ def support_part() -> str:
     return "\n\n".join(out)
 
 
+def releases_part() -> str:
+    """Return the table of Hadoop's releases."""
+    head = ("release", "Java, at least", "examples and distributed shell of", "asynchronous scheduling by default")
+    rows = [
+        (
+            f"{one.version} (default)" if name == DEFAULT_RELEASE else one.version,
+            str(one.java),
+            one.programs,
+            "yes (Capacity Scheduler)" if one.asynchronous else "no",
+        )
+        for name, one in RELEASES.items()
+    ]
+    said = [f"- {one.version}: {one.differences}." for one in RELEASES.values()]
+    return markdown(head, rows) + "\n\n" + "\n".join(said)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "python": python_part,
     "commands": commands_part,
@@ -524,6 +542,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "trace": trace_part,
     "validation": validation_part,
     "can-i-use-it": support_part,
+    "hadoop-versions": releases_part,
     "vectors": vectors_part,
     "computing-rates": rates_part,
     "cloud": cloud_part,

@@ -27,7 +27,7 @@ PERIOD_S = 5.0
 EXPERIMENTS = ("ltyarn", "contended")
 
 
-def one(experiment: str, seed: int, threshold: float | None) -> tuple[float, float]:
+def one(experiment: str, seed: int, threshold: float | None, period_s: float = PERIOD_S) -> tuple[float, float]:
     """Return writes an hour and the integral of the sharing loss (s) of one run.
 
     ``threshold`` None: nothing is written, the scheduler's own policy.
@@ -35,7 +35,7 @@ def one(experiment: str, seed: int, threshold: float | None) -> tuple[float, flo
     loaded = load_experiment(experiment)
     wanted = ("fair", "inside") if threshold is None else ("ltrf", "outside")
     variant = next(found for found in variants_of(loaded) if (found.policy, found.mode) == wanted)
-    variant = replace(variant, seed=seed, period_s=PERIOD_S)
+    variant = replace(variant, seed=seed, period_s=period_s)
     setup = setup_of(loaded, variant, jobs_of(loaded, seed)[0])
     setup = replace(in_phase(setup, MAX_RATIO), write_threshold=threshold or 0.0)
     result = simulate_variant(setup)
@@ -48,6 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("experiments", nargs="*", default=EXPERIMENTS)
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--period", type=float, default=PERIOD_S, help="the control period, seconds")
     parser.add_argument("--thresholds", default=",".join(map(str, THRESHOLDS)))
     asked = parser.parse_args(arguments)
     rows = []
@@ -56,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for threshold in (None, *map(float, asked.thresholds.split(","))):
                 seeds = range(1, asked.seeds + 1)
                 count = len(seeds)
-                found = list(pool.map(one, [experiment] * count, seeds, [threshold] * count))
+                found = list(pool.map(one, [experiment] * count, seeds, [threshold] * count, [asked.period] * count))
                 hourly, losses = [row[0] for row in found], [row[1] for row in found]
                 rows.append(
                     (

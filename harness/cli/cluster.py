@@ -97,7 +97,7 @@ def cluster() -> None:
 @_inventory
 @_settings
 @scheduler_option
-@click.option("--hadoop", metavar="VERSION", help="Hadoop's release (local, ssh): 3.4.2, 3.4.3 or 3.5.0 [3.4.2].")
+@click.option("--hadoop", metavar="VERSION", help="Hadoop's release: 3.4.2, 3.4.3 or 3.5.0 [3.4.2].")
 @click.option("--preemption", is_flag=True, help="Switch the scheduler's preemption on.")
 @click.option("--history", is_flag=True, help="A JobHistoryServer too (local): it knows tasks, for `assess --history`.")
 @click.option("--property", "properties", multiple=True, metavar="NAME=VALUE", help="Written into yarn-site.xml.")
@@ -123,15 +123,14 @@ def up(
     """Start a cluster and wait until all its nodes are RUNNING (exit code 5 when they are not in time)."""
     from harness.clusters.site import check_property
     from harness.clusters.state import ClusterSpec
-    from harness.clusters.versions import release_of
+    from harness.yarn.releases import release_of
 
     pairs = named_values(properties, "--property")
     for name, value in pairs.items():
         check_property(name, value)
     spec = ClusterSpec(ports=_ports(settings), properties=pairs, jars=jars, **settings)
-    release_of(spec.hadoop)
-    if spec.hadoop is not None and backend == "docker":
-        raise click.UsageError("--hadoop is for --backend local or ssh: the image has one release")
+    if spec.hadoop is not None:
+        spec = replace(spec, hadoop=release_of(spec.hadoop).version)
     if spec.scheduler != "fair":
         able = [name for name in BACKENDS if spec.scheduler in backend_class(name).schedulers]
         if backend not in able or in_rm_policy is not None:

@@ -96,6 +96,7 @@ def _listening(host: str, option: str, port: int) -> Iterator[None]:
 @click.option(
     "--apps", type=click.IntRange(0, 100_000), help="With --queues: applications, which never end [ten a queue]."
 )
+@click.option("--hadoop", metavar="VERSION", help="Answer as this release of Hadoop does: 3.4.2, 3.4.3, 3.5.0 [3.4.2].")
 @click.option("--for", "for_s", type=Number(0, min_open=True), help="Stop after this time, in wall seconds.")
 @json_option
 def serve(
@@ -112,6 +113,7 @@ def serve(
     file: str | None,
     queues: int | None,
     apps: int | None,
+    hadoop: str | None,
     for_s: float | None,
     as_json: bool,
     **on_file: Any,
@@ -129,6 +131,10 @@ def serve(
     if real and file is not None and Path(file).exists():
         raise CallError("--scheduler-file and --allocations of a file that is there", hint="give one of the two")
     from harness.base.files import write_text
+    from harness.yarn.releases import release_of
+
+    # Says what is wrong with it before anything is read.
+    release_of(hadoop)
     from harness.experiments.served import (
         file_name,
         served_experiment,
@@ -159,7 +165,7 @@ def serve(
     with _folder(file, file_name(scheduler)) as path, contextlib.ExitStack() as running:
         if of_file is not None and of_file.text:
             write_text(path, of_file.text)
-        cluster = LiveCluster(with_file(setup, path), path, speed=speed)
+        cluster = LiveCluster(with_file(setup, path), path, speed=speed, hadoop=hadoop)
         with _listening(host, "--port", port):
             rest = RestServer(cluster, host, port)
         with _listening(host, "--admin-port", admin_port):

@@ -32,6 +32,7 @@ from harness.clusters.shared import ContainerFolder, SharedFolder
 from harness.clusters.state import ClusterSpec, ClusterState
 from harness.clusters.status import ClusterStatus, Part, last_words, wait_for_nodes
 from harness.model.data import data_path
+from harness.yarn.releases import release_of
 
 _LOG = logging.getLogger(__name__)
 _PORTS = ("http", "client", "admin")
@@ -252,7 +253,9 @@ class DockerCluster(Cluster):
     def _build(self, state: ClusterState) -> None:
         """Build the image where there is none, or one that was built from other files."""
         config = yaml.safe_load(data_path("docker", "compose.yaml").read_text(encoding="utf-8"))
-        image, sources = config["x-image"]["image"], image_sources()
+        # The tag is the release: each has an image of its own.
+        image = f"{config['x-image']['image'].partition(':')[0]}:{release_of(state.spec.hadoop).version}"
+        sources = image_sources()
         with docker_client() as client:
             known = [found for found in client.images.list(name=image) if image in (found.tags or [])]
         if any(found.labels.get(SOURCES_LABEL) == sources for found in known):
@@ -278,6 +281,8 @@ class DockerCluster(Cluster):
         return {
             **os.environ,
             "YARNFAIR_SOURCES": image_sources(),
+            "HADOOP_VERSION": release_of(spec.hadoop).version,
+            "HADOOP_PROGRAMS_VERSION": release_of(spec.hadoop).programs,
             "RM_HTTP_PORT": str(state.ports["http"]),
             "RM_CLIENT_PORT": str(state.ports["client"]),
             "RM_ADMIN_PORT": str(state.ports["admin"]),

@@ -19,8 +19,8 @@ from pathlib import Path
 from harness.base.debug import Timer, log_program
 from harness.base.errors import InputError, RunTimedOut
 from harness.base.files import holding
-from harness.clusters.versions import DEFAULT, release_of
 from harness.model.data import data_path
+from harness.yarn.releases import DEFAULT, release_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ def find(hadoop: str | None = None, *, progress: Callable[[str], None] = lambda 
     Parameters
     ----------
     hadoop : str, optional
-        A release of harness.clusters.versions; none: that of ``HADOOP_LIB``, else the default.
+        A release of harness.yarn.releases; none: that of ``HADOOP_LIB``, else the default.
     progress : callable
         Is told what takes long.
 

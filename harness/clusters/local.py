@@ -39,8 +39,8 @@ from harness.clusters.daemons import (
 from harness.clusters.shared import LocalFolder, SharedFolder
 from harness.clusters.state import ClusterSpec, ClusterState, not_ended
 from harness.clusters.status import ClusterStatus, Part, last_words, wait_for_nodes
-from harness.clusters.versions import release_of
 from harness.model.data import data_path
+from harness.yarn.releases import release_of
 
 _PORT_ATTEMPTS = 3
 _HISTORY_HEAP_MB = 192

@@ -80,6 +80,8 @@ class Target:
     python: str | None = None
     #: The hosts on which one is brought up (backend ssh).
     inventory: str | None = None
+    #: The release of Hadoop of one that is brought up (harness.yarn.releases; None: the default).
+    hadoop: str | None = None
     #: How it is asked, where that is not Hadoop's simple authentication over plain HTTP.
     http: HttpOptions | None = None
 

@@ -18,13 +18,14 @@ from harness.model.queues import SchedulerName
 from harness.traces.recording import scheduler_properties
 from harness.yarn.answers import HADOOP
 from harness.yarn.capacity.convert import render_properties
-from harness.yarn.capacity.properties import PREFIX, parse_configuration, shown_properties
+from harness.yarn.capacity.properties import ASYNCHRONOUS, PREFIX, parse_configuration, shown_properties
 from harness.yarn.capacity.queues import queue_tree
 from harness.yarn.capacity.source import StoreSource
 from harness.yarn.capacity.traps import Trap, fair_traps, find_traps
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
 from harness.yarn.files import ConfigStore
 from harness.yarn.queue_answers import CAPACITY
+from harness.yarn.releases import asynchronous_by_default
 from harness.yarn.rest import RestClient
 
 Word = Literal["works", "counted but not steered", "refused", "not tried"]
@@ -191,7 +192,6 @@ _BASE = {
     f"{PREFIX}maximum-am-resource-percent": "1000",
 }
 _SITE = {"yarn.acl.enable": "true", "yarn.admin.acl": "admin"}
-_ASYNCHRONOUS = f"{PREFIX}schedule-asynchronously.enable"
 _MONITOR = "yarn.resourcemanager.scheduler.monitor"
 _MANAGING = "QueueManagementDynamicEditPolicy"
 _STORE = "yarn.scheduler.configuration.store.class"
@@ -424,8 +424,10 @@ FEATURES: tuple[Feature, ...] = (
         key="asynchronous",
         group="scheduling",
         title="asynchronous scheduling",
-        has=lambda cluster: cluster.scheduler == "capacity" and cluster.on(_ASYNCHRONOUS, cluster.hadoop >= (3, 5)),
-        example=_capacity({_ASYNCHRONOUS: "true"}),
+        has=lambda cluster: (
+            cluster.scheduler == "capacity" and cluster.on(ASYNCHRONOUS, asynchronous_by_default(cluster.hadoop))
+        ),
+        example=_capacity({ASYNCHRONOUS: "true"}),
         traps=("asynchronous",),
         uncovered="asynchronous scheduling",
         played_without=True,
@@ -639,7 +641,7 @@ FEATURES: tuple[Feature, ...] = (
         group="Hadoop",
         title="Hadoop 3.5",
         has=_release((3, 5), None),
-        example=replace(CAPACITY_BASE, hadoop=(3, 5), values={**_BASE, _ASYNCHRONOUS: "false"}),
+        example=replace(CAPACITY_BASE, hadoop=(3, 5), values={**_BASE, ASYNCHRONOUS: "false"}),
         shown={
             **_OFFLINE,
             "record": _ON_VERSIONS,

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +22,7 @@ from harness.clusters.daemons import SCHEDULERS
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
 from harness.model.data import data_path
+from harness.yarn.releases import DEFAULT, RELEASES
 
 COMPOSE = data_path("docker", "compose.yaml")
 SERVICES: dict[str, Any] = yaml.safe_load(COMPOSE.read_text())["services"]
@@ -144,7 +146,8 @@ class Docker:
         self.containers = SimpleNamespace(list=lambda **_: [self.running])
 
 
-IMAGE: str = yaml.safe_load(COMPOSE.read_text())["x-image"]["image"]
+#: As Compose reads it where nothing is set.
+IMAGE: str = yaml.safe_load(COMPOSE.read_text())["x-image"]["image"].replace("${HADOOP_VERSION:-3.4.2}", DEFAULT)
 
 
 def on(docker: Docker, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[DockerCluster, ClusterState, list[str]]:
@@ -172,6 +175,35 @@ def test_an_image_of_other_files_is_built_again(
         ]
         == image_sources()
     )
+
+
+@pytest.mark.parametrize("version", [None, *RELEASES])
+def test_each_release_has_an_image_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str | None
+) -> None:
+    # There is one of the default alone, built from the same files.
+    cluster, state, called = on(Docker(image_sources()), tmp_path, monkeypatch)
+    ports = {"http": 1, "client": 2, "admin": 3}
+    state = replace(state, spec=ClusterSpec(hadoop=version), ports=ports)
+    cluster._build(state)
+    assert called == ([] if version in (None, DEFAULT) else ["build"])
+    environment = cluster._environment(state)
+    release = RELEASES[version or DEFAULT]
+    assert environment["HADOOP_VERSION"] == release.version
+    assert environment["HADOOP_PROGRAMS_VERSION"] == release.programs
+
+
+def test_compose_and_the_dockerfile_hand_the_release_to_maven() -> None:
+    image = yaml.safe_load(COMPOSE.read_text())["x-image"]
+    usual = RELEASES[DEFAULT]
+    wanted = {"HADOOP_VERSION": usual.version, "HADOOP_PROGRAMS_VERSION": usual.programs}
+    assert image["build"]["args"] == {name: f"${{{name}:-{value}}}" for name, value in wanted.items()}
+    assert image["image"] == f"yarnfair/yarn:${{HADOOP_VERSION:-{usual.version}}}"
+    lines = (COMPOSE.parent / "Dockerfile").read_text().splitlines()
+    for name, value in wanted.items():
+        assert f"ARG {name}={value}" in lines
+    (maven,) = [line for line in lines if "-Dhadoop.version" in line]
+    assert "-Dhadoop.version=$HADOOP_VERSION -Dhadoop.programs.version=$HADOOP_PROGRAMS_VERSION" in maven
 
 
 def test_a_cluster_that_runs_another_image_is_refused_and_its_image_is_recorded(

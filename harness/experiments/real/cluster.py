@@ -36,6 +36,7 @@ from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.fair.render import in_float32, render_allocations
 from harness.yarn.files import ConfigStore
 from harness.yarn.http import HttpOptions
+from harness.yarn.releases import release_of
 from harness.yarn.rmclient import RmAddress
 
 USER = "yarnfair"
@@ -140,8 +141,11 @@ def check_target(backend: str, target: Target) -> None:
     if target.rm is not None:
         if not target.shared:
             raise CallError("--rm without --shared", hint="give a folder that this machine and all nodes see alike")
+        if target.hadoop is not None:
+            raise CallError("a given cluster has a release of its own", where="--hadoop", hint="leave it out, or --rm")
         return
-    if target != Target(inventory=target.inventory):
+    release_of(target.hadoop)
+    if target != Target(inventory=target.inventory, hadoop=target.hadoop):
         raise CallError("an option of a given cluster without --rm", hint="give --rm URL, or leave it out")
     check_inventory(backend, target.inventory, needed=True)
 
@@ -170,7 +174,8 @@ def open_cluster(
     check_target(backend, target)
     queues = allocation_file(experiment.spec)
     text = file_text(queues) if scheduler == "fair" else capacity_text(experiment, queues)
-    spec = replace(cluster_spec(experiment), scheduler=scheduler, node_limit_mb=node_limit_mb)
+    hadoop = None if target.hadoop is None else release_of(target.hadoop).version
+    spec = replace(cluster_spec(experiment), scheduler=scheduler, node_limit_mb=node_limit_mb, hadoop=hadoop)
     if target.inventory is not None:
         hosts = read_inventory(Path(target.inventory))
         if len(hosts.nodes) != spec.nodes:
@@ -208,6 +213,7 @@ def own_cluster(
             "memory_mb": spec.memory_mb,
             "vcores": spec.vcores,
             "properties": dict(spec.properties),
+            **({"hadoop": spec.hadoop} if spec.hadoop is not None else {}),
             "seconds_to_running": status.running_s,
             **cluster.software(),
         }

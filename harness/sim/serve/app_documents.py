@@ -8,6 +8,7 @@ from harness.sim.serve.live import Held, LiveCluster
 from harness.sim.serve.simulation import Application
 from harness.sim.serve.values import FINAL_STATUS, NODE_HTTP_PORT, NODE_PORT, Document, resource, timeouts
 from harness.sim.world import NEVER
+from harness.yarn.releases import JERSEY_2_SINCE
 
 
 class AppWriter:
@@ -92,7 +93,7 @@ class AppWriter:
             "vcoreSeconds": vcore_s,
             "queueUsagePercentage": 100.0 * mb / steady if mb > 0 and steady else 0.0,
             "clusterUsagePercentage": 100.0 * mb / self.cluster_mb if mb > 0 and self.cluster_mb else 0.0,
-            "resourceSecondsMap": {"entry": {"key": "vcores", "value": str(vcore_s)}} if counts else {},
+            "resourceSecondsMap": self._seconds(memory_s, vcore_s) if counts else {},
             "preemptedResourceMB": 0,
             "preemptedResourceVCores": 0,
             "numNonAMContainerPreempted": 0,
@@ -149,3 +150,9 @@ class AppWriter:
             )
             r = int(ask["next"])
         return found
+
+    def _seconds(self, memory_s: int, vcore_s: int) -> Document:
+        """What it has held of each resource type: its last entry alone and as text before 3.5, then all as numbers."""
+        if self.cluster.release.hadoop < JERSEY_2_SINCE:
+            return {"entry": {"key": "vcores", "value": str(vcore_s)}}
+        return {"entry": [{"key": "memory-mb", "value": memory_s}, {"key": "vcores", "value": vcore_s}]}

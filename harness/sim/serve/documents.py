@@ -14,11 +14,9 @@ from harness.sim.serve.live import LiveCluster
 from harness.sim.serve.simulation import Application
 from harness.sim.serve.values import NODE_HTTP_PORT, NODE_PORT, Document, resource
 
-VERSION = "3.4.2"
 STATES = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING", "FINISHED", "FAILED", "KILLED")
 #: The states in the order in which the RM counts them (a hash table's).
 _COUNTED = ("NEW", "RUNNING", "FINISHED", "SUBMITTED", "KILLED", "FAILED", "NEW_SAVING", "ACCEPTED")
-_BUILD = f"{VERSION}, simulated"
 
 
 class Documents:
@@ -33,7 +31,7 @@ class Documents:
 
     def info(self) -> Document:
         """``/info``."""
-        started = self.cluster.id
+        started, version = self.cluster.id, self.cluster.release.version
         return {
             "clusterInfo": {
                 "id": started,
@@ -41,11 +39,11 @@ class Documents:
                 "state": "STARTED",
                 "haState": "ACTIVE",
                 "rmStateStoreName": "org.apache.hadoop.yarn.server.resourcemanager.recovery.NullRMStateStore",
-                "resourceManagerVersion": VERSION,
-                "resourceManagerBuildVersion": _BUILD,
+                "resourceManagerVersion": version,
+                "resourceManagerBuildVersion": f"{version}, simulated",
                 "resourceManagerVersionBuiltOn": "2025-08-20T10:36Z",
-                "hadoopVersion": VERSION,
-                "hadoopBuildVersion": _BUILD,
+                "hadoopVersion": version,
+                "hadoopBuildVersion": f"{version}, simulated",
                 "hadoopVersionBuiltOn": "2025-08-20T10:30Z",
                 "haZooKeeperConnectionState": "Could not find leader elector. "
                 "Verify both HA and automatic failover are enabled.",
@@ -161,7 +159,7 @@ class Documents:
             "nodeHostName": spec.name,
             "nodeHTTPAddress": f"{spec.name}:{NODE_HTTP_PORT}" if up else "",
             "lastHealthUpdate": self.cluster.epoch(round(spec.join_s * 1000)),
-            "version": VERSION,
+            "version": self.cluster.release.version,
             "healthReport": "",
             "numContainers": int(n["n_c"]) if up else 0,
             "usedMemoryMB": used[0],

@@ -23,6 +23,7 @@ from harness.model.queues import ensure_root_prefix
 from harness.sim.serve.simulation import MOST_COMPLETED, Application, LiveSimulation
 from harness.sim.setup import SimSetup
 from harness.sim.world import J_RUNNING, NEVER
+from harness.yarn.releases import release_of
 
 #: The RM looks at the file this often, and loads it when it has been still for longer than `STILL_MS`.
 POLL_MS, STILL_MS = 10_000, 5_000
@@ -47,6 +48,7 @@ class LiveCluster:
     completed : how many ended applications are retained.
     clock : seconds since 1970; for tests.
     log : what the RM would write into its log.
+    hadoop : the release as which it answers (harness.yarn.releases).
     """
 
     def __init__(
@@ -58,7 +60,9 @@ class LiveCluster:
         completed: int = MOST_COMPLETED,
         clock: Callable[[], float] = time.time,
         log: Callable[[str], None] = _say,
+        hadoop: str | None = None,
     ) -> None:
+        self.release = release_of(hadoop)
         self.setup, self.file, self.speed = setup, file, speed
         self._clock, self._log = clock, log
         self.lock = threading.RLock()

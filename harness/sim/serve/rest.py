@@ -22,7 +22,9 @@ from harness.sim.serve.live import LiveCluster
 from harness.sim.serve.seam import Answer
 from harness.sim.serve.simulation import Application
 from harness.sim.serve.submission import job_of
-from harness.sim.serve.values import FINAL_STATUS, resource, timeouts
+from harness.sim.serve.values import FINAL_STATUS, resource, timeouts, without_empty_maps
+from harness.yarn.capacity.properties import ASYNCHRONOUS
+from harness.yarn.releases import JERSEY_2_SINCE
 
 _ROOT = "/ws/v1/cluster"
 _BAD = "org.apache.hadoop.yarn.webapp.BadRequestException"
@@ -79,6 +81,8 @@ class Face:
         rest = parts[3:]
         if method == "GET":
             found = self._get(rest, query)
+            if found is not None and self.cluster.release.hadoop >= JERSEY_2_SINCE:
+                found = without_empty_maps(found)
             return (404, None, None) if found is None else (200, found, None)
         if method == "POST" and rest == ["apps", "new-application"]:
             return 200, self._new_application(), None
@@ -104,7 +108,7 @@ class Face:
         if rest == ["scheduler-conf"]:
             return self.cluster.sim.room.stored()
         if rest == ["scheduler-conf", "version"]:
-            return self.cluster.sim.room.version()
+            return self._version()
         if rest == ["nodes"]:
             return write.nodes(_states(query, _NODE_STATES, _no_node_state))
         if len(rest) == 2 and rest[0] == "nodes":
@@ -175,6 +179,7 @@ class Face:
         room = self.cluster.sim.room
         known = {
             "yarn.resourcemanager.scheduler.class": room.java_class,
+            **({ASYNCHRONOUS: "false"} if self._says_synchronous() else {}),
             **room.properties(self.cluster.file),
             **self.addresses,
             **dict(self.cluster.setup.conf),
@@ -186,6 +191,16 @@ class Face:
             for key in ([name] if name else sorted(known))
         ]
         return {"property": rows[0]} if name else {"properties": rows}
+
+    def _says_synchronous(self) -> bool:
+        """Whether the release's default is asynchronous: the simulated scheduler is not, and says so."""
+        return self.cluster.release.asynchronous and self.cluster.setup.scheduler == "capacity"
+
+    def _version(self) -> Any:
+        found = self.cluster.sim.room.version()
+        if self.cluster.release.hadoop < JERSEY_2_SINCE:
+            return found
+        return {"configversion": {"versionID": int(found["versionID"])}}
 
     def _application(self, text: str) -> Application:
         if not text.startswith("application"):

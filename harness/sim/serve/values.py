@@ -47,3 +47,15 @@ def resource(
 def timeouts() -> Document:
     """``/apps/{id}/timeouts``."""
     return {"timeouts": {"timeout": [dict(TIMEOUT)]}}
+
+
+#: Maps that Jersey 2 leaves out where they are empty.
+_MAPS = ("attributes", "resourceSecondsMap", "preemptedResourceSecondsMap", "labelsToNodes")
+
+
+def without_empty_maps(document: Any) -> Any:
+    """Return a document as Hadoop writes it since 3.5: maps without an entry are not there."""
+    if isinstance(document, dict):
+        kept = {key: value for key, value in document.items() if not (key in _MAPS and value == {})}
+        return {key: without_empty_maps(value) for key, value in kept.items()}
+    return [without_empty_maps(one) for one in document] if isinstance(document, list) else document

@@ -17,6 +17,8 @@ from harness.yarn.fair.dom import Element, empty_tag, parse_xml, spliced, start_
 from harness.yarn.queue_limits import SchedulerLimits
 
 PREFIX = "yarn.scheduler.capacity."
+#: Whether the scheduler schedules asynchronously; a ResourceManager reads it at its start alone.
+ASYNCHRONOUS = f"{PREFIX}schedule-asynchronously.enable"
 #: From here on a user-limit-factor, and a maximum-am-resource-percent, hold a lone user to nothing at any usual share.
 ENOUGH = 1000.0
 

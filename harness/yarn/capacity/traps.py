@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from harness.yarn.answers import HADOOP
-from harness.yarn.capacity.properties import ENOUGH, PREFIX
+from harness.yarn.capacity.properties import ASYNCHRONOUS, ENOUGH, PREFIX
 from harness.yarn.capacity.queues import CapacityQueue
+from harness.yarn.releases import ASYNCHRONOUS_SINCE, asynchronous_by_default
 
 _GLOBAL_MAX = f"{PREFIX}global-queue-max-application"
 _POLICIES = "yarn.resourcemanager.scheduler.monitor.policies"
@@ -23,9 +24,6 @@ _PREEMPTION = "ProportionalCapacityPreemptionPolicy"
 _ROOM_FOR_MASTERS = 10.0
 #: Since this release a user-limit-factor of -1 means no limit, and ``getQueueInfo`` returns a Fair queue's weight.
 _MODERN = (3, 4)
-#: Since this release the Capacity Scheduler schedules asynchronously by default (YARN-7327). The default is in the
-#: code: neither the configuration nor ``/conf`` shows it.
-_ASYNCHRONOUS = (3, 5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +160,10 @@ def _of_the_rm(
             "node labels are on: only the default partition is steered",
             "switch them off, or accept it where applications ask for no label",
         )
-    name = f"{PREFIX}schedule-asynchronously.enable"
-    if on(name, hadoop >= _ASYNCHRONOUS):
-        unset = "" if on(name) else f" (the default since Hadoop {_ASYNCHRONOUS[0]}.{_ASYNCHRONOUS[1]})"
+    name = ASYNCHRONOUS
+    if on(name, asynchronous_by_default(hadoop)):
+        since = ".".join(map(str, ASYNCHRONOUS_SINCE))
+        unset = "" if on(name) else f" (the default since Hadoop {since})"
         yield Trap(
             "asynchronous",
             f"scheduling is asynchronous{unset}: the first ask takes an empty cluster whole, whatever the shares",
