@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     "'refused(*) > 0'.",
 )
 @click.option("--junit", type=OutputFile(), help="Also write JUnit XML: a case for each rule and queue.")
+@click.option("--html", "page", type=OutputFile(), help="Also write one HTML page.")
 @click.option(
     "--drop", is_flag=True, help="Leave out the settings of both files that the simulator does not cover, and say so."
 )
@@ -68,6 +69,7 @@ def plan(
     submit: str | None,
     rules: tuple[str, ...],
     junit: Path | None,
+    page: Path | None,
     drop: bool,
     groups: tuple[str, ...],
     place: Any,
@@ -135,6 +137,10 @@ def plan(
         }
     if junit is not None:
         _write_junit(junit, cases, f"{before} to {there}")
+    if page is not None:
+        from harness.predict.plan_page import write_page
+
+        write_page(page, done, cases, str(trace))
     lines = [*lines_of(done), *_rule_lines(cases)]
     if not as_json:
         lines = [*(f"note: {note}" for note in done.notes), *lines]

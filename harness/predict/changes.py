@@ -247,7 +247,7 @@ class Rule:
         queue : QueueChange
             It before and after.
         unsure : str
-            Why no time that was simulated can be relied on; empty where they can.
+            Why nothing that was simulated can be relied on; empty where it can.
         """
         change = {**queue.times, **queue.counts}[self.figure]
         if not (change.known or (self.kind == "after" and change.after)):
@@ -263,8 +263,8 @@ class Rule:
         beyond = sum(compare(value, self.value) for value in values)
         verdict: Judged = "failed" if compare(band.mean, self.value) else "unsure" if beyond else "fine"
         why = ""
-        if self.figure in TIMES and verdict != "failed":
-            why = unsure or self._without(queue)
+        if verdict != "failed":
+            why = unsure or (self._without(queue) if self.figure in TIMES else "")
         return Case(self, queue.queue, "not judged" if why else verdict, band, beyond, len(values), why)
 
     def _without(self, queue: QueueChange) -> str:

@@ -622,8 +622,8 @@ MOST_CHANGED = 5
 
 def lines_of(found: Planned) -> list[str]:
     """The answer for a person, its notes apart: the queues that change most, the others, how sure it is."""
-    shown = [one for one in found.queues if _tells(one)]
-    changed = [one for one in shown if _changes(one, found.floor)][:MOST_CHANGED]
+    shown = [one for one in found.queues if tells(one)]
+    changed = [one for one in shown if changes(one, found.floor)][:MOST_CHANGED]
     others = [one for one in shown if one not in changed]
     lines = [
         f"{change_of(found)}: {found.applications} applications, means of {found.phases} phases of heartbeats "
@@ -638,8 +638,8 @@ def lines_of(found: Planned) -> list[str]:
         lines += [f"  {_short(one, found.floor)}" for one in others]
     if silent := len(found.queues) - len(shown):
         lines.append(f"{silent} more without an application")
-    lines += _submission_lines(found)
-    lines.append(_how_sure(found))
+    lines += submission_lines(found)
+    lines.append(how_sure(found))
     return lines
 
 
@@ -655,12 +655,14 @@ def change_of(found: Planned) -> str:
     return ", ".join(parts)
 
 
-def _tells(one: QueueChange) -> bool:
+def tells(one: QueueChange) -> bool:
+    """Whether there is anything to say of a queue."""
     below = one.times["below_due"]
     return bool(one.applications) or any(below.before) or any(below.after)
 
 
-def _changes(one: QueueChange, floor: float) -> bool:
+def changes(one: QueueChange, floor: float) -> bool:
+    """Whether anything is different for it."""
     return one.word(floor) != "same" or bool(one.moved) or one.time_word("below_due", floor) in ("more", "less")
 
 
@@ -672,7 +674,7 @@ def _block(one: QueueChange, floor: float) -> list[str]:
             lines.append(f"  {what:<16}{_time(change)}: {one.time_word(figure, floor)}{_relative(change)}")
         elif change.before or change.after:
             side = "before" if change.before else "after"
-            lines.append(f"  {what:<16}{_band(Band.of(change.before or change.after))}, only {side}")
+            lines.append(f"  {what:<16}{band_text(Band.of(change.before or change.after))}, only {side}")
     for name, what in COUNTS.items():
         change = one.counts[name]
         if any(change.before) or any(change.after):
@@ -700,23 +702,31 @@ def _where(one: QueueChange) -> str:
     return {"both": "", "before": ", only before", "after": ", only after", "neither": ", in neither file"}[one.where]
 
 
+def _relative(change: Change) -> str:
+    text = part_text(change)
+    return text and f", {text}"
+
+
 def _time(change: Change) -> str:
-    return f"{_band(Band.of(change.before))} to {_band(Band.of(change.after))}"
+    return f"{band_text(Band.of(change.before))} to {band_text(Band.of(change.after))}"
 
 
-def _band(band: Band) -> str:
+def band_text(band: Band) -> str:
+    """Seconds, and in parentheses the smallest and largest."""
     return f"{band.mean:,.1f} s ({band.low:,.1f} to {band.high:,.1f})"
 
 
-def _relative(change: Change) -> str:
+def part_text(change: Change) -> str:
+    """The change in per cent; empty where there is none, or nothing to be a part of."""
     band = change.relative()
     ends = (band.low, band.high)
     if not any(ends) or not all(map(math.isfinite, ends)):
         return ""
-    return f", {100 * band.mean:+.1f} % ({100 * band.low:+.1f} to {100 * band.high:+.1f})"
+    return f"{100 * band.mean:+.1f} % ({100 * band.low:+.1f} to {100 * band.high:+.1f})"
 
 
-def _submission_lines(found: Planned) -> list[str]:
+def submission_lines(found: Planned) -> list[str]:
+    """What becomes of the application that was added."""
     one = found.submitted
     if one is None:
         return []
@@ -733,7 +743,8 @@ def _submission_lines(found: Planned) -> list[str]:
     return [f"the submitted application in {queue}: {', '.join(told) or 'never starts'}"]
 
 
-def _how_sure(found: Planned) -> str:
+def how_sure(found: Planned) -> str:
+    """What the answer may be off by."""
     error = found.reproduction_error
     off = "cannot be held against the recording" if error is None else f"is {100 * error:.1f} % off the recording"
     return (

@@ -109,6 +109,9 @@ def call(
     monkeypatch.setattr("harness.traces.recorded.trace_text", lambda *_: "{}\n")
     one, two = str(three_policies[0]), str(three_policies[1])
     base = tmp_path / "baseline.json"
+    same = str(tmp_path / "plan.xml")
+    (tmp_path / "planned.jsonl").write_text(RAN.replace('"finished_s": 9,', ""))
+    plan = ["plan", str(tmp_path / "planned.jsonl"), "--before", same, "--after", same]
     arguments = {
         "render --output": ["render", str(tmp_path / "queues.yaml")],
         "convert --output": ["convert", str(tmp_path / "fair.xml")],
@@ -124,17 +127,8 @@ def call(
         "demo --svg": ["demo"],
         "whatif --export": ["whatif", "demo"],
         "usage --csv": ["usage", str(tmp_path / "ran.jsonl")],
-        "plan --junit": [
-            *(
-                "plan",
-                str(tmp_path / "ran.jsonl"),
-                "--before",
-                str(tmp_path / "plan.xml"),
-                "--after",
-                str(tmp_path / "plan.xml"),
-            ),
-            *("--phases", "1", "--fail-if", "refused(*) > 0", "--jobs", "1"),
-        ],
+        "plan --junit": [*plan, "--phases", "1", "--fail-if", "refused(*) > 0", "--jobs", "1"],
+        "plan --html": [*plan, "--phases", "1", "--jobs", "1"],
     }
 
     def run(name: str, target: str) -> None:
@@ -159,7 +153,7 @@ def call(
 WRITERS = (
     *("render --output", "convert --output", "decide --output", "record --out", "report --out", "report --trace"),
     *("compare --html", "plot --out", "baseline --out", "check --junit", "check --code-quality", "demo --svg"),
-    *("whatif --export", "job run --tasks", "usage --csv", "plan --junit"),
+    *("whatif --export", "job run --tasks", "usage --csv", "plan --junit", "plan --html"),
 )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +20,7 @@ from harness.predict.plan import below_due, submission, with_nodes
 from harness.predict.playing import Player
 from harness.predict.replay import write_experiment
 from harness.traces.recorded import NodeLine, read_trace
+from tests.browser import chromium
 from tests.predict.loads import contended, recording
 
 NOW = """<allocations>
@@ -323,3 +326,35 @@ def test_time_below_its_due_counts_who_waits_and_has_less() -> None:
     assert below_due(result, ["root.a"], vcores=False) == {"root.a": 14.0}
     # By dominant shares it has its due of vcores at 30.
     assert below_due(result, ["root.a"], vcores=True) == {"root.a": 10.0}
+
+
+def test_the_page_in_a_browser(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = capacity_file(tmp_path, "before.xml")
+    gone = {"root__queues": "steady,other,default", "root__bursts__capacity": None, "root__other__capacity": "49"}
+    after = capacity_file(tmp_path, "after.xml", **gone)
+    page = tmp_path / "plan.html"
+    out, _ = called(
+        capsys, trace, "--before", before, "--after", after, "--phases", 2, "--html", page,
+        "--submit", "queue=steady,tasks=2,task_s=5", "--fail-if", "refused(bursts) > 0", code=3,
+    )  # fmt: skip
+    text = " ".join(re.sub(r"<[^>]*>", " ", page.read_text()).split())
+    for said in (
+        "Refuses applications: bursts.",
+        "The gate is closed: 1 of 1 case is not fine.",
+        "replay before the change",
+    ):
+        assert said in text
+    assert "6 applications refused: there is no queue root.bursts, and nothing makes it" in text
+    # Every figure of the text is on the page.
+    (completion,) = re.findall(r"completion +(\d[\d,.]* s \(.*?\)) to (\d[\d,.]* s \(.*?\))", out)
+    for figure in completion:
+        assert figure in text
+    if shutil.which("chromium") is None:
+        pytest.skip("no chromium")
+    with chromium(tmp_path / "profile") as browser:
+        for width, dark in ((1280, False), (1280, True), (400, False), (400, True)):
+            browser.open(f"file://{page}", width, dark=dark)
+            browser.until("document.readyState === 'complete' && !!document.querySelector('main')")
+            assert (browser.faint(), browser.too_wide(), browser.console) == ([], [], [])
+            assert browser.run("document.documentElement.scrollWidth") <= width
+        assert not [one for one in browser.requests if not one.startswith(("file:", "data:", "about:"))]

@@ -1,0 +1,151 @@
+"""The page of `yarnfair plan` for a colleague without Hadoop: each queue before and after, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from markupsafe import Markup
+
+import harness
+from harness.base.outputs import write_output
+from harness.base.words import counted
+from harness.predict.changes import COUNTS, TIMES, Case, Change, QueueChange, Word, verdict_of
+from harness.predict.plan import (
+    MOST_CHANGED,
+    Planned,
+    band_text,
+    change_of,
+    changes,
+    how_sure,
+    part_text,
+    submission_lines,
+    tells,
+)
+from harness.predict.verdict import Band
+from harness.report.svg import BarChart, bar_chart, swatch
+from harness.report.templating import page_templates
+
+#: So many queues are drawn.
+_DRAWN = 12
+_MANY = ("refused", "never", "later", "unsure", "sooner")
+
+
+def write_page(path: Path, found: Planned, cases: Sequence[Case], source: str) -> None:
+    """Write one self-contained HTML page.
+
+    Raises InputError when the disk refuses.
+    """
+    shown = [one for one in found.queues if tells(one)]
+    changed = [one for one in shown if changes(one, found.floor)]
+    first = changed[:MOST_CHANGED]
+    drawn = [one for one in shown if one.times["completion"].known][:_DRAWN]
+    chart = BarChart(
+        "Mean time from submission to the end, by queue",
+        "seconds",
+        [_name(one) for one in drawn],
+        ["before", "after"],
+        [
+            [Band.of(side).mean for side in (one.times["completion"].before, one.times["completion"].after)]
+            for one in drawn
+        ],
+        digits=0,
+    )
+    verdict = verdict_of(cases)
+    page = (
+        page_templates()
+        .get_template("plan.html.j2")
+        .render(
+            change=change_of(found),
+            source=source,
+            kind={"fine": "holds", "unsure": "holds-in-part", "regression": "does-not-hold"}[verdict]
+            if cases
+            else "holds-in-part",
+            head=f"{len(changed)} of {counted(len(shown), 'queue')} {'changes' if len(changed) == 1 else 'change'}",
+            sentences=_sentences(changed, found.floor),
+            gate=_gate(cases),
+            submitted=submission_lines(found),
+            notes=found.notes,
+            sure=how_sure(found),
+            phases=found.phases,
+            chart=Markup(bar_chart(chart, "completion")) if drawn else None,
+            title=chart.title,
+            legend=[
+                (Markup(swatch(style, filled=True)), name)
+                for style, name in zip(chart.shown, chart.series, strict=True)
+            ],
+            blocks=[(_name(one), one.word(found.floor), _more(one), _rows(one, found.floor)) for one in first],
+            table=[[_name(one), *_completion(one, found.floor), str(one.applications)] for one in shown],
+            silent=len(found.queues) - len(shown),
+            cases=[(case.name(), case.verdict, case.words().removeprefix(f"{case.name()}: ")) for case in cases],
+            version=harness.__version__,
+        )
+    )
+    write_output(path, page, hint="choose another --html FILE")
+
+
+def _name(one: QueueChange) -> str:
+    return one.queue.removeprefix("root.")
+
+
+def _sentences(changed: Sequence[QueueChange], floor: float) -> list[str]:
+    """Which queues have which word, the worst first."""
+    words = {"refused": "Refuses applications", "never": "Leaves applications waiting for ever"}
+    found = []
+    for word in _MANY:
+        own = [_name(one) for one in changed if one.word(floor) == word]
+        if own:
+            more = f" and {len(own) - 8} more" if len(own) > 8 else ""
+            found.append(f"{words.get(word, word.capitalize())}: {', '.join(own[:8])}{more}.")
+    return found
+
+
+def _gate(cases: Sequence[Case]) -> str:
+    """The gate in a sentence; empty where there is none."""
+    if not cases:
+        return ""
+    red = [case for case in cases if not case.passes]
+    if not red:
+        return f"The gate is open: each of {counted(len(cases), 'case')} is fine."
+    return (
+        f"The gate is closed: {len(red)} of {counted(len(cases), 'case')} {'is' if len(red) == 1 else 'are'} not fine."
+    )
+
+
+def _rows(one: QueueChange, floor: float) -> list[list[str]]:
+    """A table's rows: the figure, before, after, the change, the word."""
+    rows = [
+        [what.capitalize(), *_cells(one.times[name], one.time_word(name, floor))]
+        for name, what in TIMES.items()
+        if one.times[name].before or one.times[name].after
+    ]
+    for name, what in COUNTS.items():
+        change = one.counts[name]
+        if any(change.before) or any(change.after):
+            sides = [f"{Band.of(side).mean:.4g} applications" for side in (change.before, change.after)]
+            rows.append([what.capitalize(), *sides, "", change.count_word()])
+    return rows
+
+
+def _cells(change: Change, word: Word) -> list[str]:
+    before, after = (band_text(Band.of(side)) if side else "none" for side in (change.before, change.after))
+    return [before, after, _minus(part_text(change)) if change.known else "", word if change.known else ""]
+
+
+def _completion(one: QueueChange, floor: float) -> list[str]:
+    """Of the table of all queues: the word, the change, before and after."""
+    change = one.times["completion"]
+    before, after, part, _ = _cells(change, "same")
+    return [one.word(floor), part, before, after]
+
+
+def _minus(text: str) -> str:
+    return text.replace("-", "\u2212")
+
+
+def _more(one: QueueChange) -> list[str]:
+    """Why applications are refused, and where they run instead."""
+    found = [f"{counted(count, 'application')} refused: {why}" for why, count in one.reasons.items()]
+    return found + [
+        f"{counted(count, 'application')} placed in {queue.removeprefix('root.')}" for queue, count in one.moved.items()
+    ]
