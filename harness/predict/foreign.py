@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from harness.base.documents import LONGEST_S, read_yaml, validated
+from harness.base.documents import read_yaml, validated
 from harness.base.errors import InputError
 from harness.base.files import reading
 from harness.predict.simulated_run import trace_of_run
@@ -129,23 +130,24 @@ def _as_ours(reading: Reading, left_out: list[LeftOutLine], cluster: Header | No
                 where=source,
                 hint="give the cluster on which it was recorded",
             )
-    if max(job.submit_s for job in jobs) > LONGEST_S:
-        raise InputError(
-            f"its jobs were submitted over more than {LONGEST_S:g} s",
-            where=source,
-            hint="a time of submission is wrong: correct it, or split the trace",
-        )
     ordered = with_used(queues, (job.queue for job in jobs))
-    more = {"left_out": left_out, "assumed": [*reading.assumed], "unknown": [*reading.unknown]}
+    more: dict[str, list[Any]] = {"left_out": left_out, "assumed": [*reading.assumed], "unknown": [*reading.unknown]}
     if cluster is None:
-        header = Header(source=source, nodes=[*reading.nodes], queues=ordered, max_am_share=-1.0)
+        more["assumed"] += reading.assumed_of_nodes
+        header = Header(source=source, nodes=[*reading.nodes], queues=ordered, max_am_share=-1.0, conf={**reading.conf})
     else:
         header = cluster.model_copy(update={"source": source, "queues": ordered, "zero_ms": None})
     header = header.model_copy(update=more)
     until_s = max(job.finished_s or job.submit_s for job in jobs)
     lacking = _LACKING.get(reading.format)
     notes = () if lacking is None else (NoteLine(note=lacking, from_s=0.0, until_s=until_s),)
-    return replace(put_trace(into, header, jobs), notes=notes)
+    try:
+        return replace(put_trace(into, header, jobs), notes=notes)
+    except InputError as error:
+        # The user knows the file that was given, not the one that was made of it.
+        into.unlink(missing_ok=True)
+        place = "" if error.where is None else f" (in the trace made of it, {error.where.removeprefix(f'{into}:')})"
+        raise InputError(f"{error.what}{place}", where=source, hint=error.hint) from None
 
 
 def _moved(job: JobLine, by_s: float) -> JobLine:

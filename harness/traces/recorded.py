@@ -24,7 +24,7 @@ from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.queues import SchedulerName
 from harness.model.resources import Resource
 from harness.sim.world import MAX_STAGES
-from harness.traces.spec import MOST_TASKS, DelaysSpec, DemandSpec, check_order
+from harness.traces.spec import MOST_TASKS, DelaysSpec, MasterSpec, check_order
 
 M = TypeVar("M", bound=BaseModel)
 VERSION = 1
@@ -249,8 +249,8 @@ class JobLine(Line):
     """`mapreduce`, `dag` or `spark`."""
     submit_s: Seconds
     """Seconds from the beginning of the trace."""
-    am: DemandSpec
-    """The master's `memory_mb`, `vcores`."""
+    am: MasterSpec
+    """The master's `memory_mb`, `vcores`; both 0: it holds no container."""
     stages: list[StageLine] = Field(min_length=1, max_length=1000)
     """Its stages."""
     name: str = Field(default="", max_length=1000)
@@ -365,7 +365,7 @@ def job_line(
         queue=job.queue,
         kind=job.kind,  # type: ignore[arg-type]
         submit_s=round(max(job.submit_s, 0.0), 3),
-        am=DemandSpec(memory_mb=job.am.memory_mb, vcores=job.am.vcores),
+        am=MasterSpec(memory_mb=job.am.memory_mb, vcores=job.am.vcores),
         stages=[
             StageLine(
                 name=stage.name,

@@ -21,15 +21,28 @@ MOST_TASKS, MOST_JOBS = 10_000_000, 10_000_000
 Tasks = Annotated[int, Field(ge=0, le=MOST_TASKS)]
 
 
-class DemandSpec(Strict):
-    """What a container asks for: MiB of memory and virtual cores."""
+class MasterSpec(Strict):
+    """What a master's container asks for: MiB and vcores; both 0: it has none (an unmanaged master)."""
 
-    memory_mb: int = Field(ge=1, le=2**40)
-    vcores: int = Field(default=1, ge=1, le=2**20)
+    memory_mb: int = Field(ge=0, le=2**40)
+    vcores: int = Field(default=1, ge=0, le=2**20)
+
+    @model_validator(mode="after")
+    def _both_or_none(self) -> Self:
+        if (self.memory_mb == 0) != (self.vcores == 0):
+            raise ValueError("a container has memory and vcores: give both, or 0 for both where there is none")
+        return self
 
     def resource(self) -> Resource:
         """Return the demand as a resource."""
         return Resource(self.memory_mb, self.vcores)
+
+
+class DemandSpec(MasterSpec):
+    """What a container asks for: MiB of memory and virtual cores."""
+
+    memory_mb: int = Field(ge=1, le=2**40)
+    vcores: int = Field(default=1, ge=1, le=2**20)
 
 
 class LognormalSpec(Strict):

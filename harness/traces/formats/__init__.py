@@ -18,7 +18,7 @@ from harness.traces.formats.sls import Sls
 from harness.traces.formats.swf import Swf
 
 #: Readers, asked in this order.
-FORMATS: tuple[TraceFormat, ...] = (JobHistory(), Rumen(), Sls(), Swf(), JobsCsv())
+FORMATS: tuple[TraceFormat, ...] = (JobHistory(), Rumen(), Sls(), JobsCsv(), Swf())
 
 #: How much of a file decides what it is.
 HEAD_BYTES = 65_536

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,11 +12,22 @@ from typing import Any, Protocol, runtime_checkable
 
 from pydantic import ValidationError
 
+from harness.base.documents import LONGEST_S
+from harness.base.errors import InputError
+from harness.model.queues import BAD_IN_NAME, ROOT
 from harness.traces.accounting import DUPLICATE, UNREADABLE, Account, Totals, container_ms, total
 from harness.traces.recorded import JobLine, NodeLine, full_name
 
 #: A clock's milliseconds beyond it are no time since 1970 (the year 5138).
 LATEST_MS = 100_000_000_000_000
+#: What a container may hold, in MiB (16 TiB): no node has more, and one slip of the pen would size all nodes.
+MOST_MB = 1 << 24
+#: The tasks of all jobs of a trace: each has a place in memory and in the file that is written (some 80 bytes of both).
+MOST_TASKS = 10_000_000
+#: Reasons that a trace lists; what is bad in still other ways is counted together.
+_MOST_REASONS = 100
+#: As an experiment file has them.
+_QUEUE_NAME = re.compile(f"[^{BAD_IN_NAME}]{{1,100}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +71,12 @@ class Reading:
         What was read, kept and left out.
     nodes : sequence of NodeLine
         The cluster's nodes, where the trace names them.
+    conf : mapping of str to str
+        The scheduler's settings with which these nodes are played.
     assumed : sequence of str
         What the trace does not say and what was taken in its place.
+    assumed_of_nodes : sequence of str
+        The same of ``nodes`` and ``conf``; these are of no account where the user gives other nodes.
     unknown : sequence of str
         What the trace does not say and no verdict can do without.
     """
@@ -67,7 +85,9 @@ class Reading:
     jobs: Sequence[TimedJob]
     account: Account
     nodes: Sequence[NodeLine] = ()
+    conf: Mapping[str, str] = field(default_factory=dict)
     assumed: Sequence[str] = ()
+    assumed_of_nodes: Sequence[str] = ()
     unknown: Sequence[str] = ()
 
 
@@ -100,6 +120,8 @@ class Collector:
     read: Totals = field(default_factory=Totals)
     left_out: dict[str, Totals] = field(default_factory=dict)
     examples: dict[str, str] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
+    tasks: int = 0
 
     def count(self, totals: Totals) -> None:
         """Count something of the input, whatever becomes of it."""
@@ -109,6 +131,8 @@ class Collector:
         """Count something of the input that is not kept, with the place of the first of its kind."""
         if not any((totals.records, totals.jobs, totals.tasks, totals.attempts)):
             return
+        if reason not in self.left_out and len(self.left_out) >= _MOST_REASONS:
+            reason = f"{UNREADABLE}: other reasons"
         self.left_out[reason] = self.left_out.get(reason, Totals()) + totals
         if where:
             self.examples.setdefault(reason, where)
@@ -119,16 +143,30 @@ class Collector:
             self.leave_out(DUPLICATE, job.totals(), where)
         else:
             self.jobs[job.line.job] = job
+            self.places[job.line.job] = where
+
+    def expect(self, tasks: int, where: str) -> None:
+        """Count tasks that a reader is about to list, one value each. InputError for more than can be held."""
+        self.tasks += tasks
+        if self.tasks > MOST_TASKS:
+            raise InputError(
+                f"the jobs up to here have more than {MOST_TASKS:,} tasks, too many to be played one by one",
+                where=where,
+                hint="give a part of the file: the lines before this one, some of the days, or the smaller jobs",
+            )
 
     def finish(
         self,
         name: str,
         *,
         nodes: Sequence[NodeLine] = (),
+        conf: Mapping[str, str] | None = None,
         assumed: Iterable[str] = (),
+        assumed_of_nodes: Iterable[str] = (),
         unknown: Iterable[str] = (),
     ) -> Reading:
         """The reading. Raises AccountingError when something of the input is neither kept nor left out."""
+        self.settle()
         kept = total(job.totals() for job in self.jobs.values())
         named = {
             f"{reason}; first: {self.examples[reason]}"
@@ -136,7 +174,64 @@ class Collector:
             else reason: totals
             for reason, totals in self.left_out.items()
         }
-        return Reading(name, list(self.jobs.values()), Account(self.read, kept, named), nodes, [*assumed], [*unknown])
+        return Reading(
+            name,
+            list(self.jobs.values()),
+            Account(self.read, kept, named),
+            nodes,
+            conf or {},
+            [*assumed],
+            [*assumed_of_nodes],
+            [*unknown],
+        )
+
+    def settle(self) -> None:
+        """Leave out the jobs that make no trace together with the others: by their times, then by their queues."""
+        self._within_one_span()
+        self._in_leaves()
+
+    def _drop(self, job: str, reason: str) -> None:
+        self.leave_out(f"{UNREADABLE}: {reason}", self.jobs.pop(job).totals(), self.places[job])
+
+    def _within_one_span(self) -> None:
+        """Of times that lie further apart than a trace can be long, those stay that most jobs have."""
+        longest_ms = round(1000 * LONGEST_S)
+        times = sorted(job.submitted_ms for job in self.jobs.values())
+        if not times:
+            return
+        most, begin = max((bisect_right(times, at + longest_ms) - i, -at) for i, at in enumerate(times))
+        begin = -begin
+        if most < len(times):
+            for name, job in list(self.jobs.items()):
+                if not begin <= job.submitted_ms <= begin + longest_ms:
+                    self._drop(name, f"submitted more than {LONGEST_S:g} s from the other jobs")
+        for name, job in list(self.jobs.items()):
+            last_s = max(job.line.started_s or 0.0, job.line.finished_s or 0.0)
+            if job.submitted_ms - begin + 1000 * last_s > longest_ms:
+                self._drop(name, f"ended more than {LONGEST_S:g} s after the first submission")
+
+    def _in_leaves(self) -> None:
+        """A queue has jobs or queues below it: of both, the part with fewer jobs is left out."""
+        below: Counter[str] = Counter()
+        own: dict[str, list[str]] = {}
+        for name, job in self.jobs.items():
+            own.setdefault(job.line.queue, []).append(name)
+        for queue, jobs in own.items():
+            for depth in range(1, queue.count(".") + 1):
+                below[queue.rsplit(".", depth)[0]] += len(jobs)
+        # From the top on: what is left out with a queue no longer stands below another.
+        for queue in sorted(own, key=lambda queue: queue.count(".")):
+            if not below[queue] or not own[queue]:
+                continue
+            if len(own[queue]) <= below[queue]:
+                gone, why = [queue], f"its queue {queue[:100]} has queues below it, with more jobs"
+            else:
+                gone = [other for other in own if other.startswith(f"{queue}.")]
+                why = f"its queue is below {queue[:100]}, which has more jobs"
+            for other in gone:
+                for name in own[other]:
+                    self._drop(name, why)
+                own[other] = []
 
 
 def missing_queues(without_queue: int, jobs: int) -> list[str]:
@@ -146,6 +241,20 @@ def missing_queues(without_queue: int, jobs: int) -> list[str]:
 
 class BadRecord(ValueError):
     """A record of a trace that cannot be a job."""
+
+
+def queue_path(queue: str) -> str:
+    """The full path of the queue that a record names.
+
+    Raises
+    ------
+    BadRecord
+        When it is none that can have jobs.
+    """
+    path = full_name(queue)
+    if queue == ROOT or not all(_QUEUE_NAME.fullmatch(part) for part in path.split(".")):
+        raise BadRecord(f"queue {queue[:100]!r} is no name of a queue that has jobs")
+    return path
 
 
 def bad_line(error: ValidationError) -> BadRecord:
@@ -172,12 +281,13 @@ def timed_job(
     Raises
     ------
     BadRecord
-        When the figures make no line of a trace: a name that is too long, times out of range.
+        When the figures make no line of a trace: a queue that cannot be, a name that is too long, times out
+        of range.
     """
     try:
         line = JobLine(
             job=job,
-            queue=full_name(queue or "default"),
+            queue=queue_path(queue or "default"),
             user=user or "unknown",
             name=(name or "")[:1000],
             kind="mapreduce",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -18,8 +18,17 @@ from harness.base.documents import LONGEST_S
 from harness.base.errors import InputError
 from harness.base.files import read_text
 from harness.traces.accounting import UNREADABLE, Totals
-from harness.traces.formats.base import BadRecord, Collector, Reading, TimedJob, bad_line, missing_queues
-from harness.traces.recorded import JobLine, StageLine, full_name
+from harness.traces.formats.base import (
+    MOST_MB,
+    BadRecord,
+    Collector,
+    Reading,
+    TimedJob,
+    bad_line,
+    missing_queues,
+    queue_path,
+)
+from harness.traces.recorded import JobLine, StageLine
 from harness.traces.spec import DemandSpec
 
 MAX_BYTES = 1 << 30
@@ -27,7 +36,7 @@ MOST_TASKS = 1_000_000
 REQUIRED = ("submit_s", "tasks", "task_s")
 #: The other columns, with what is taken where a field is empty or the column is missing.
 OPTIONAL = {
-    "job": "the number of the line",
+    "job": "the number of the row",
     "queue": "root.default",
     "user": "unknown",
     "name": "none",
@@ -63,29 +72,45 @@ class JobsCsv:
             )
         collector = Collector()
         without_queue = without_memory = 0
-        rows = csv.reader(io.StringIO(text), _dialect(text))
+        # Strict: else a quote that is not closed takes everything after it, to the file's end, as one field.
+        rows = csv.reader(io.StringIO(text), _dialect(text), strict=True)
+        records: list[tuple[int, int, list[str]]] = []
         try:
             next(rows)
-            for number, words in enumerate(rows, 1):
-                if not any(word.strip() for word in words):
-                    continue
-                where = f"{path}:{rows.line_num}"
-                collector.count(Totals(records=1, jobs=1))
-                try:
-                    if len(words) != len(columns):
-                        raise BadRecord(f"{len(words)} fields in a line, {len(columns)} columns")
-                    fields = {name: word.strip() for name, word in zip(columns, words, strict=True)}
-                    made = _timed(fields, str(number))
-                except BadRecord as error:
-                    collector.leave_out(f"{UNREADABLE}: {error}", Totals(records=1, jobs=1), where)
-                    continue
-                totals = made.totals()
-                collector.count(Totals(0, 0, totals.tasks, totals.attempts, totals.container_ms))
-                collector.keep(made, where)
-                without_queue += not fields.get("queue")
-                without_memory += not fields.get("memory_mb")
+            if rows.line_num > 1:
+                raise csv.Error("a name of a column goes over several lines")
+            begin = rows.line_num
+            for words in rows:
+                if any(word.strip() for word in words):
+                    records.append((begin + 1, rows.line_num, words))
+                begin = rows.line_num
         except csv.Error as error:
-            raise InputError(f"no table: {error}", where=f"{path}:{rows.line_num}", hint="correct that line") from None
+            where = f"{path}:{rows.line_num}"
+            if "end of data" in str(error):
+                error, where = csv.Error("a quote is not closed"), f"{path}:{begin + 1}"
+            raise InputError(f"no table: {error}", where=where, hint="correct that line") from None
+        at = columns.index("job") if "job" in columns else -1
+        taken = {words[at].strip() for _, _, words in records if at >= 0 and len(words) == len(columns)}
+        for number, (first, last, words) in enumerate(records, 1):
+            where = f"{path}:{first}"
+            lines = last - first + 1
+            collector.count(Totals(records=lines, jobs=lines))
+            try:
+                if lines > 1:
+                    # Each line may have been a job: a quote that is missing joins them.
+                    raise BadRecord("a field in quotes goes over several lines")
+                if len(words) != len(columns):
+                    raise BadRecord(f"{len(words)} fields in a line, {len(columns)} columns")
+                fields = {name: word.strip() for name, word in zip(columns, words, strict=True)}
+                made = _timed(fields, _free(str(number), taken), collector, where)
+            except BadRecord as error:
+                collector.leave_out(f"{UNREADABLE}: {error}", Totals(records=lines, jobs=lines), where)
+                continue
+            totals = made.totals()
+            collector.count(Totals(0, 0, totals.tasks, totals.attempts, totals.container_ms))
+            collector.keep(made, where)
+            without_queue += not fields.get("queue")
+            without_memory += not fields.get("memory_mb")
         assumed = [
             f"{what} ({count:,} jobs)"
             for what, count in (
@@ -118,6 +143,13 @@ def _columns(text: str) -> list[str]:
     return names if len(set(names)) == len(names) else []
 
 
+def _free(name: str, taken: Collection[str]) -> str:
+    """The name of a job that has none: one that no other row has."""
+    while name in taken:
+        name = f"row-{name}"
+    return name
+
+
 def _number(fields: Mapping[str, str], name: str, default: float | None, *, most: float) -> float:
     """A field that is a number from 0 on. Raises BadRecord."""
     text = fields.get(name, "")
@@ -141,7 +173,7 @@ def _whole(fields: Mapping[str, str], name: str, default: int | None, *, most: i
     return int(value)
 
 
-def _timed(fields: Mapping[str, str], number: str) -> TimedJob:
+def _timed(fields: Mapping[str, str], number: str, collector: Collector, where: str) -> TimedJob:
     """A row as a job. Raises BadRecord."""
     submit_s = _number(fields, "submit_s", None, most=LONGEST_S * 1000)
     tasks = _whole(fields, "tasks", None, most=MOST_TASKS)
@@ -151,22 +183,23 @@ def _timed(fields: Mapping[str, str], number: str) -> TimedJob:
         raise BadRecord("finished_s is before submit_s")
     if not tasks:
         raise BadRecord("no tasks")
+    collector.expect(tasks, where)
     try:
         line = JobLine(
             job=fields.get("job") or number,
-            queue=full_name(fields.get("queue") or "default"),
+            queue=queue_path(fields.get("queue") or "default"),
             user=fields.get("user") or "unknown",
             name=fields.get("name", "")[:1000],
             kind="dag",
             submit_s=0.0,
             am=DemandSpec(
-                memory_mb=_whole(fields, "am_memory_mb", 1024, most=1 << 40),
+                memory_mb=_whole(fields, "am_memory_mb", 1024, most=MOST_MB),
                 vcores=_whole(fields, "am_vcores", 1, most=1 << 20),
             ),
             stages=[
                 StageLine(
                     name="tasks",
-                    memory_mb=_whole(fields, "memory_mb", 1024, most=1 << 40),
+                    memory_mb=_whole(fields, "memory_mb", 1024, most=MOST_MB),
                     vcores=_whole(fields, "vcores", 1, most=1 << 20),
                     tasks_s=[round(task_s, 3)] * tasks,
                 )

@@ -14,18 +14,39 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from harness.base.files import read_text
+from harness.base.documents import LONGEST_S
+from harness.base.files import read_whole, reading
+from harness.model.resources import increments
 from harness.traces.accounting import UNREADABLE, Totals
-from harness.traces.formats.base import BadRecord, Collector, Reading, TimedJob, bad_line, missing_queues
-from harness.traces.recorded import JobLine, NodeLine, StageLine, full_name
-from harness.traces.spec import DemandSpec
+from harness.traces.formats.base import (
+    MOST_MB,
+    BadRecord,
+    Collector,
+    Reading,
+    TimedJob,
+    bad_line,
+    missing_queues,
+    queue_path,
+)
+from harness.traces.recorded import JobLine, NodeLine, StageLine
+from harness.traces.spec import MasterSpec
 
 MAX_BYTES = 1 << 30
 MAX_PROCESSORS = 1_000_000
 #: What a processor's container holds where the log says nothing of memory.
 DEFAULT_MB = 1024
-#: The format knows no masters: as small a one as can be.
-MASTER = DemandSpec(memory_mb=1, vcores=1)
+#: The format knows no masters: the processors of its machine are all for the jobs.
+MASTER = MasterSpec(memory_mb=0, vcores=0)
+#: The log's scheduler started all of a job at once; the Fair Scheduler of itself grants one container a heartbeat.
+AT_ONCE = {"yarn.scheduler.fair.assignmultiple": "true", "yarn.scheduler.fair.dynamic.max.assign": "false"}
+#: What the format's definition calls its comments.
+_KEYS = re.compile(
+    r";\s*(Version|Computer|Installation|Acknowledge|Information|Conversion|MaxJobs|MaxRecords|Preemption|"
+    r"UnixStartTime|TimeZone|TimeZoneString|StartTime|EndTime|MaxNodes|MaxProcs|MaxRuntime|MaxMemory|AllowOveruse|"
+    r"MaxQueues|Queues?|MaxPartitions|Partitions?)\s*:"
+)
+#: Lines of jobs by whose majority a log without such comments is recognised.
+_SAMPLE = 20
 _FIELDS = 18
 _COMPLETED, _CANCELLED, _PARTS = 1, 5, (2, 3, 4)
 
@@ -53,36 +74,44 @@ class Swf:
 
     name = "SWF"
     versions = "Standard Workload Format 2.2 (Parallel Workloads Archive)"
-    lacks = "weights of queues; memory of nodes; what the tasks of a job are"
+    lacks = "weights of queues; memory of nodes; masters; what the tasks of a job are"
     assumes = "a container of 1 vcore a processor for the job's whole run; 1,024 MB where memory is unknown"
 
     def recognises(self, path: Path, head: bytes) -> bool:
         """Whether the file has comments after semicolons, then 18 numbers a line."""
-        lines = [line for line in head.decode("latin-1").splitlines() if line.strip()]
+        lines = [line.strip() for line in _decoded(head).split("\n") if line.strip()]
+        if any(_KEYS.match(line) for line in lines):
+            return True
         data = [line.split() for line in lines if not line.startswith(";")]
         # The last line may be cut.
-        whole = data[:-1] or data
-        return bool(whole) and all(len(words) == _FIELDS and _are_numbers(words) for words in whole[:3])
+        whole = (data[:-1] or data)[:_SAMPLE]
+        good = sum(len(words) == _FIELDS and _are_numbers(words) for words in whole)
+        return 2 * good > len(whole)
 
     def read(self, path: Path) -> Reading:
         """Read the log."""
-        text = read_text(path, MAX_BYTES, hint="check the path, or split the file")
+        with reading(path, "check the path, or split the file"):
+            text = _decoded(read_whole(path, MAX_BYTES))
         collector = Collector()
         comments: dict[str, list[str]] = {}
-        without_queue = without_memory = 0
-        for at, line in enumerate(text.splitlines(), 1):
+        without_queue: set[str] = set()
+        without_memory: set[str] = set()
+        for at, line in enumerate(text.split("\n"), 1):
+            line = line.strip()
             if line.startswith(";"):
                 key, colon, value = line.lstrip("; \t").partition(":")
                 if colon:
                     comments.setdefault(key.strip(), []).append(value.strip())
                 continue
-            if not line.strip():
+            if not line:
                 continue
             where = f"{path}:{at}"
             collector.count(Totals(records=1, jobs=1))
             try:
                 job = _job_of(line)
                 reason = _never_ran(job)
+                if not reason:
+                    collector.expect(_checked(job), where)
                 made = None if reason else _timed(job, _names_of(comments))
             except BadRecord as error:
                 collector.leave_out(f"{UNREADABLE}: {error}", Totals(records=1, jobs=1), where)
@@ -93,22 +122,35 @@ class Swf:
             totals = made.totals()
             collector.count(Totals(0, 0, totals.tasks, totals.attempts, totals.container_ms))
             collector.keep(made, where)
-            without_queue += job.queue is None
-            without_memory += job.memory_kb is None
+            if job.queue is None:
+                without_queue.add(made.line.job)
+            if job.memory_kb is None:
+                without_memory.add(made.line.job)
+        collector.settle()
         assumed = [
-            "each job is one container of 1 vcore a processor, all for its whole run",
+            "each job is one container of 1 vcore a processor, all for its whole run; masters hold nothing",
             *(
                 f"{what} ({count:,} jobs)"
                 for what, count in (
-                    ("jobs without a queue are in root.default", without_queue),
-                    (f"containers of unknown memory have {DEFAULT_MB:,} MB", without_memory),
+                    ("jobs without a queue are in root.default", len(without_queue & collector.jobs.keys())),
+                    (
+                        f"containers of unknown memory have {DEFAULT_MB:,} MB",
+                        len(without_memory & collector.jobs.keys()),
+                    ),
                 )
                 if count
             ),
         ]
-        unknown = missing_queues(without_queue, len(collector.jobs))
-        nodes = _nodes(comments, [job.line for job in collector.jobs.values()])
-        return collector.finish(self.name, nodes=nodes, assumed=assumed, unknown=unknown)
+        unknown = missing_queues(len(without_queue & collector.jobs.keys()), len(collector.jobs))
+        nodes, of_nodes = _nodes(comments, [job.line for job in collector.jobs.values()])
+        return collector.finish(
+            self.name, nodes=nodes, conf=AT_ONCE, assumed=assumed, assumed_of_nodes=of_nodes, unknown=unknown
+        )
+
+
+def _decoded(content: bytes) -> str:
+    """The text of a log. Jobs are digits; comments are in whatever their authors wrote."""
+    return content.decode("utf-8", "replace").removeprefix("\ufeff")
 
 
 def _are_numbers(words: list[str]) -> bool:
@@ -138,8 +180,11 @@ def _job_of(line: str) -> _Job:
     submit_s = known(2)
     if submit_s is None:
         raise BadRecord("no time of submission")
+    if submit_s > 1000 * LONGEST_S:
+        raise BadRecord("a time of submission out of all bounds")
     processors = whole(5) or whole(8)
-    memory_kb = known(7) or known(10)
+    # No container has nothing: logs that do not say of memory have 0 or -1.
+    memory_kb = known(7) or known(10) or None
     return _Job(
         number=int(values[0]),
         submit_s=submit_s,
@@ -162,21 +207,30 @@ def _never_ran(job: _Job) -> str:
     return ""
 
 
+def _checked(job: _Job) -> int:
+    """The processors of a job. Raises BadRecord for figures that no machine has."""
+    processors = job.processors or 0
+    if processors > MAX_PROCESSORS:
+        raise BadRecord(f"more than {MAX_PROCESSORS:,} processors")
+    if job.memory_kb is not None and job.memory_kb > 1024 * MOST_MB:
+        raise BadRecord(f"more than {MOST_MB:,} MB a processor")
+    return processors
+
+
 def _timed(job: _Job, names: Mapping[int, str]) -> TimedJob:
     """A job that ran, as a line. Raises BadRecord."""
     processors, run_s = job.processors or 0, job.run_s or 0.0
-    if processors > MAX_PROCESSORS:
-        raise BadRecord(f"more than {MAX_PROCESSORS:,} processors")
     memory_mb = DEFAULT_MB if job.memory_kb is None else max(math.ceil(job.memory_kb / 1024), 1)
     queue = "default" if job.queue is None else names.get(job.queue, f"queue{job.queue}")
     try:
         line = JobLine(
             job=str(job.number),
-            queue=full_name(queue),
+            queue=queue_path(queue),
             user="unknown" if job.user is None else f"user{job.user}",
             kind="dag",
             submit_s=0.0,
             am=MASTER,
+            am_start_s=0.0,
             stages=[StageLine(name="run", memory_mb=memory_mb, vcores=1, tasks_s=[round(run_s, 3)] * processors)],
             started_s=job.wait_s,
             finished_s=None if job.wait_s is None else round(job.wait_s + run_s, 3),
@@ -196,23 +250,47 @@ def _names_of(comments: Mapping[str, list[str]]) -> dict[int, str]:
     return {number: name for number, name in found.items() if name not in several}
 
 
-def _nodes(comments: Mapping[str, list[str]], jobs: list[JobLine]) -> list[NodeLine]:
-    """The machine of the comments ``MaxProcs`` and ``MaxNodes``; empty where they do not say."""
+def _count_in(comments: Mapping[str, list[str]], key: str) -> int | None:
+    """The number of such a comment, with or without thousands separators; 0: unknown; None: it cannot be read."""
+    text = (comments.get(key) or [""])[0]
+    if not text or re.match(r"-\d", text):
+        return 0
+    match = re.match(r"(\d{1,3}(?:[,']\d{3})+|\d{1,9})(?=\s|$)", text)
+    return int(re.sub("[,']", "", match[1])) if match else None
 
-    def number(key: str) -> int:
-        match = re.match(r"\d{1,9}", (comments.get(key) or [""])[0])
-        return int(match[0]) if match else 0
 
-    processors, count = number("MaxProcs"), number("MaxNodes")
+def _nodes(comments: Mapping[str, list[str]], jobs: list[JobLine]) -> tuple[list[NodeLine], list[str]]:
+    """The machine of the comments ``MaxProcs`` and ``MaxNodes``, and what is assumed of it.
+
+    No nodes where they do not say.
+    """
+    processors, count = _count_in(comments, "MaxProcs"), _count_in(comments, "MaxNodes")
+    if processors is None or count is None:
+        return [], []
     processors = processors or count
     if not processors:
-        return []
+        return [], []
     count = count if 0 < count <= processors else 1
     most_mb = max((stage.memory_mb for job in jobs for stage in job.stages), default=DEFAULT_MB)
+    # Containers are rounded up to the scheduler's step: each processor has to hold one.
+    step_mb = increments({}).memory_mb
+    room_mb = -(-most_mb // step_mb) * step_mb
     each, more = divmod(processors, count)
     sizes = [(each, count - more), (each + 1, more)]
     try:
-        return [NodeLine(count=n, memory_mb=vcores * most_mb, vcores=vcores) for vcores, n in sizes if n and vcores]
+        nodes = [NodeLine(count=n, memory_mb=vcores * room_mb, vcores=vcores) for vcores, n in sizes if n and vcores]
     except ValidationError:
         # A machine that cannot be is none: the user has to give its nodes.
-        return []
+        return [], []
+    assumed = [
+        f"the nodes have {room_mb:,} MB a processor: the memory of the largest container, {most_mb:,} MB, in whole "
+        f"steps of {step_mb:,} MB",
+        "in one heartbeat a node is granted as many containers as it has room for",
+    ]
+    larger = [len(stage.tasks_s) for job in jobs for stage in job.stages if len(stage.tasks_s) > processors]
+    if larger:
+        assumed.append(
+            f"the log's machine has {processors:,} processors and its largest job {max(larger):,}: containers of "
+            f"{len(larger):,} jobs wait for others of the same job"
+        )
+    return nodes, assumed
