@@ -64,7 +64,8 @@ def assess(
     Parameters
     ----------
     trace
-        A trace of ``yarnfair record``, a run directory, SLS', Rumen's, or a folder of job history files.
+        A trace of ``yarnfair record``, a run directory, SLS', Rumen's, a log in the Standard Workload
+        Format, a table of jobs (CSV), or a folder of job history files.
     cluster
         Of a foreign trace: the file with its nodes and queues.
     out

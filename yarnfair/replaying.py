@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness.base.errors import CallError
 from harness.policies.base import Policy
 from yarnfair.experiments import Experiment, named_policy, run
 from yarnfair.results import Runs
@@ -24,7 +25,8 @@ def replay(
     Parameters
     ----------
     trace
-        A trace of ``yarnfair record``, a run directory, SLS', Rumen's, or a folder of job history files.
+        A trace of ``yarnfair record``, a run directory, SLS', Rumen's, a log in the Standard Workload
+        Format, a table of jobs (CSV), or a folder of job history files.
     policies
         Names (``fair``, ``ltrf@outside``) or policy classes; by default the trace's own scheduler as it is, and
         ``ltrf@outside`` beside it.
@@ -46,11 +48,21 @@ def replay(
     ------
     InputError
         For a trace that cannot be played.
+    CallError
+        For a policy that is neither a name nor a class.
     """
     from harness.predict.foreign import played_trace
     from harness.predict.replay import write_experiment
     from harness.results.folders import Contents, claimed, files_identity, free_folder
 
+    named = [named_policy(policy) for policy in policies]
+    for policy in named:
+        if not isinstance(policy, str):
+            raise CallError(
+                f"no name of a policy: {str(policy)[:80]}",
+                where="policies",
+                hint="give names (ltrf, ltrf@outside) or classes; settings stand in an experiment file",
+            )
     path = Path(trace)
     files = [path, *([Path(cluster)] if cluster is not None else [])]
     contents = Contents("replay", path.stem, files_identity(files, None, ()))
@@ -58,7 +70,6 @@ def replay(
     with claimed(folder, contents):
         found = played_trace(path, None if cluster is None else Path(cluster), folder / "trace.jsonl")
         kind = found.header.scheduler or "fair"
-        named = [named_policy(policy) for policy in policies]
         experiment = Experiment(write_experiment(found, folder, schedulers=(kind,), policies=named))
     # Beside the Capacity Scheduler the file has the call's policies already.
     chosen = named if kind == "fair" else ()

@@ -48,10 +48,10 @@ def assess(
 ) -> None:
     """Say whether long-term fairness would help: yes, no or unsure, who gains, who loses, the price, the settings.
 
-    It takes a TRACE (of `yarnfair record`, a run directory, SLS', Rumen's, a folder of job history files) or records a
-    ResourceManager. First it replays the load under the present policy and compares that with what happened; then it
-    plays the candidates. It always writes a page, and after a yes a ready enforce.yaml that begins in mode shadow. It
-    overwrites nothing.
+    It takes a TRACE (of `yarnfair record`, a run directory, SLS', Rumen's, SWF's, a table of jobs (CSV), a folder of
+    job history files) or records a ResourceManager. First it replays the load under the present policy and compares
+    that with what happened; then it plays the candidates. It always writes a page, and after a yes a ready enforce.yaml
+    that begins in mode shadow. It overwrites nothing.
     """
     from harness.cli.run import say_if_it_compiles
     from harness.control.config import read_config

@@ -85,7 +85,7 @@ def render(queues: Path | None, file: Path | None, output: Path | None, schedule
 
 
 def _render_tree(file: Path, output: Path | None, as_json: bool) -> None:
-    """The queue tree of a published file, as YAML. It is read again and compared before it is printed."""
+    """The queue tree of a published file, as YAML. `tree_of` reads a Fair Scheduler's again and compares."""
     import yaml
 
     from harness.base.files import reading

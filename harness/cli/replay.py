@@ -93,7 +93,8 @@ def replay(
 ) -> None:
     """Simulate TRACE under each policy, and compare.
 
-    TRACE is one of `yarnfair record`, a run directory, SLS', Rumen's, or a folder of job history files.
+    TRACE is one of `yarnfair record`, a run directory, SLS', Rumen's, SWF's, a table of jobs (CSV),
+    or a folder of job history files.
 
     Each figure is the mean of twenty phases of heartbeats and control, with their smallest and largest. Writes the
     experiment that it runs as replay.yaml into the folder of the run directories: `yarnfair run` takes it.

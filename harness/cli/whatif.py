@@ -31,7 +31,8 @@ def whatif(
 ) -> None:
     """Drag weights, horizon, half-life, T_wait of an EXPERIMENT or a TRACE; two policies side by side, computed anew.
 
-    A TRACE is one of `yarnfair record`, a run directory, SLS', Rumen's, or a folder of job history files.
+    A TRACE is one of `yarnfair record`, a run directory, SLS', Rumen's, SWF's, a table of jobs (CSV),
+    or a folder of job history files.
 
     The page's address holds its state. Every figure carries the band of twenty phases of heartbeats and control.
     """

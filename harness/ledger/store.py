@@ -25,8 +25,8 @@ from harness.ledger.ledger import Usage
 from harness.model.resources import Resource
 
 FORMAT = 3
-#: Maximum number of stored decisions.
-MOST_DECISIONS = 20_000
+#: Maximum number of stored decisions: the latest, a week's minutes (10,080) and a year's hours (8,760).
+MOST_DECISIONS = 30_000
 #: Of those before the latest so many, only some are kept: see `_thin`.
 LATEST_DECISIONS = 10_000
 #: Age from which on one decision is kept in so many seconds: one a minute for a week, one an hour after that.

@@ -6,7 +6,7 @@
     playing   a trace simulated under a policy, in many phases of heartbeats and control
     bands     the band of a replay's predictions
     assess    the steps: present policy, reproduction, candidates, verdict
-    foreign   traces that nobody here recorded: SLS, Rumen, a job history folder
+    foreign   traces that nobody here recorded: SLS, Rumen, SWF, CSV, a job history folder
     replay    `yarnfair replay`: a trace as an experiment
     whatif    the page where settings are dragged and the run is recomputed
     writing   enforce.yaml and the page

@@ -286,7 +286,11 @@ def groups(arguments: Sequence[str | Group], reference: str | None = None) -> Ch
     taken: set[Path] = set()
     for argument in arguments:
         if isinstance(argument, Group):
-            sources.setdefault(argument.label, []).extend(argument.runs)
+            # Runs that came before are not held against themselves.
+            own = [run for run in argument.runs if run.path.resolve() not in taken]
+            taken.update(run.path.resolve() for run in own)
+            if own:
+                sources[_unused(argument.label, sources, [own[0].path.parent])] = own
             continue
         label, paths = _argument(argument)
         runs = [run for run in read_runs(paths) if label is not None or run.path.resolve() not in taken]
@@ -334,7 +338,10 @@ def groups(arguments: Sequence[str | Group], reference: str | None = None) -> Ch
 def _unused(name: str, taken: Mapping[str, Any], paths: Sequence[Path]) -> str:
     if name not in taken:
         return name
-    return f"{paths[0].resolve().parent.name}/{name}"
+    above = paths[0].resolve().parent
+    while name in taken and above.name:
+        name, above = f"{above.name}/{name}", above.parent
+    return name
 
 
 def _by_variant_or_place(runs: Sequence[RunRecord]) -> dict[str, list[RunRecord]]:

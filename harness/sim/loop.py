@@ -7,7 +7,8 @@ nodes' regular heartbeats, control ticks, samples.
 Node heartbeats are not in the heap: nodes stand in a ring by phase. A heartbeat of a node that has nothing to report
 and on which the scheduler could not place anything is passed over. Once the heartbeats of all nodes were since anything
 has changed, those until the next thing that happens are passed over together, and so are updates of the scheduler that
-would change nothing. Tests show that all this makes no difference.
+would change nothing. Tests show that all this makes no difference, but that under decay-slurm and decay-kai figures may
+be rounded otherwise where single heartbeats are passed over.
 """
 
 from __future__ import annotations

@@ -202,6 +202,23 @@ def test_a_comparison_is_of_the_runs_themselves_whatever_their_folder_holds(tmp_
     assert (between.reference, set(between.table["contender"])) == ("out", {"out (2)"})
 
 
+def test_runs_in_folders_of_one_name_are_two_groups(tmp_path: Path) -> None:
+    before, after = (
+        yarnfair.run(SMALL, [policy], seeds=[1, 2], out=tmp_path / name / "out")
+        for name, policy in (("before", "fair"), ("after", "ltrf"))
+    )
+    found = yarnfair.compare(tmp_path / "before" / "out", after)
+    assert (found.reference, set(found.table["contender"])) == ("out", {"after/out"})
+    assert set(found.table["n"]) == {2}
+    with pytest.raises(yarnfair.CallError, match="fewer than two groups"):
+        yarnfair.compare(before, before)
+
+
+def test_a_replay_takes_no_mapping_as_a_policy(tmp_path: Path) -> None:
+    with pytest.raises(yarnfair.CallError, match="no name of a policy"):
+        yarnfair.replay(tmp_path / "trace", [{"policy": "ltrf", "mode": "outside"}])  # type: ignore[list-item]
+
+
 def test_a_mapping_may_have_what_programs_have(tmp_path: Path) -> None:
     cluster = {"nodes": [{"count": np.int64(2), "memory_mb": np.array([4096])[0], "vcores": 8}]}
     made = yarnfair.Experiment({**SMALL, "cluster": cluster, "max_am_share": np.float64(-1.0)})

@@ -291,6 +291,30 @@ def test_the_history_of_decisions_reaches_back_for_months(tmp_path: Path) -> Non
     assert max(week) <= 120.0
 
 
+def test_the_history_of_decisions_each_five_seconds_reaches_back_a_year(tmp_path: Path) -> None:
+    path, now_s = tmp_path / "l.db", 1_700_000_000.0
+    week_s, latest_s = now_s - 7 * 86_400.0, now_s - 50_000.0
+    # What thinning has left of 370 days, and the latest 10,000 in full.
+    moments = [
+        *(week_s - 3600.0 * hours for hours in range(363 * 24, 0, -1)),
+        *(week_s + 60.0 * minute for minute in range(int((latest_s - week_s) / 60))),
+        *(latest_s + 5.0 * number for number in range(10_001)),
+    ]
+    with LedgerStore(path) as store:
+        with store._db:
+            store._db.execute("BEGIN")
+            store._db.executemany(
+                "INSERT INTO decisions (time_s, content) VALUES (?, ?)",
+                ((at, json.dumps({"time_s": at})) for at in moments),
+            )
+        for _ in range(250):
+            moments.append(moments[-1] + 5.0)
+            store.commit(decision={"time_s": moments[-1]})
+    kept = [made["time_s"] for made in read_decisions(path, most=10**6)]
+    assert moments[-1] - kept[0] > 365 * 86_400
+    assert max(later - earlier for earlier, later in itertools.pairwise(kept)) <= 7200.0
+
+
 def test_a_writer_that_is_killed_leaves_one_whole_state(tmp_path: Path) -> None:
     for number in range(5):
         kill_and_look(tmp_path / "l.db", random.Random(number))
