@@ -100,7 +100,7 @@ SIMULATED: dict[str, Recipe] = {
     "ordering-variation": _study("ordering variation --seeds 3"),
     "ordering-greedy": _study("ordering greedy --limit 20 --seeds 20", *_SEARCHED),
     "ordering-search": _study("ordering search --limit 60", *_SEARCHED),
-    "mrorder-intervals": _study("ordering_online intervals --seeds 5 --step 50 --most 250"),
+    "mrorder-intervals": _study("ordering_online intervals --seeds 5 --step 50 --most 400"),
     "mrorder-online": _study("ordering_online online --seeds 5"),
 }
 
