@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from yarnfair.checking import Validation, validate
     from yarnfair.comparing import Comparison, compare
     from yarnfair.experiments import Experiment, Simulation, run, simulate
+    from yarnfair.planning import PlannedChange, plan
     from yarnfair.replaying import replay
     from yarnfair.results import Runs, load, load_runs
 
@@ -60,6 +61,7 @@ __all__ = [
     "LedgerView",
     "Order",
     "Plan",
+    "PlannedChange",
     "Policy",
     "QueueView",
     "Resource",
@@ -76,6 +78,7 @@ __all__ = [
     "load",
     "load_runs",
     "number",
+    "plan",
     "replay",
     "run",
     "simulate",
@@ -90,6 +93,7 @@ _PLACES = {
     "yarnfair.checking": ("Validation", "validate"),
     "yarnfair.comparing": ("Comparison", "compare"),
     "yarnfair.experiments": ("Experiment", "Simulation", "run", "simulate"),
+    "yarnfair.planning": ("PlannedChange", "plan"),
     "yarnfair.replaying": ("replay",),
     "yarnfair.results": ("Runs", "load", "load_runs"),
     "harness.base.errors": ("CallError", "InputError", "RunInvalid", "RunTimedOut", "YarnfairError"),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.base.errors import CallError, InputError, RegressionFound
+from harness.base.errors import CallError, RegressionFound
 from harness.cli.output import OutputFile, cluster_option, jobs_option, json_option, print_result, say
 
 if TYPE_CHECKING:
@@ -86,55 +86,28 @@ def plan(
     Exit code 3: a rule of --fail-if holds in one phase or more, or cannot be judged.
     """
     from harness.cli.scheduler_file import groups_of
-    from harness.predict.changes import Rule, judged, verdict_of
-    from harness.predict.foreign import played_trace
-    from harness.predict.plan import document_of, lines_of, sides_of, submission
-    from harness.predict.plan import plan as planned
-    from harness.predict.plan_files import check_files
-    from harness.traces.accounting import account_of
+    from harness.predict.answer import answer
+    from harness.predict.plan import lines_of
 
-    if after is None and not nodes and submit is None:
-        raise CallError("nothing changes", where="plan", hint="give --after FILE, --nodes or --submit")
-    read_rules = [Rule.read(text) for text in rules]
     if junit is not None and not rules:
         raise CallError("--junit has no case without --fail-if", where="--junit", hint="give a rule")
-    own_groups, there = groups_of(groups), after or before
-    checked = check_files(before, there)
-    for line in checked.told:
-        say(line)
-    if checked.stops:
-        for line in checked.stops:
-            say(line)
-        raise InputError(
-            f"{len(checked.stops)} finding(s) of `yarnfair validate` keep it from being planned",
-            where=there if checked.refuses_after else before,
-            hint="correct the file",
-        )
-    with tempfile.TemporaryDirectory(prefix="yarnfair-") as folder:
-        found = played_trace(trace, cluster, Path(folder) / "trace.jsonl")
-        added = None if submit is None else submission(submit, found)
-        sides = sides_of(
-            found,
-            Path(folder),
-            before,
-            there,
-            nodes=nodes,
-            added=added,
-            place=place,
-            drop=drop,
-            groups=own_groups,
-        )
-        done = planned(found, sides, phases=phases, processes=jobs)
-        cases = judged(read_rules, done.queues, done.reproduction_error)
-        red = [case for case in cases if not case.passes]
-        document = {
-            "trace": str(trace),
-            **account_of(found.header, found.jobs),
-            **document_of(done),
-            "validate": checked.document,
-            "fail_if": [case.document() for case in cases],
-            "verdict": verdict_of(cases),
-        }
+    found = answer(
+        trace,
+        before,
+        after,
+        nodes=nodes,
+        submit=submit,
+        rules=rules,
+        place=place,
+        drop=drop,
+        groups=groups_of(groups),
+        phases=phases,
+        cluster=cluster,
+        processes=jobs,
+        on_finding=say,
+    )
+    done, cases, there = found.planned, found.cases, after or before
+    red = [case for case in cases if not case.passes]
     if junit is not None:
         _write_junit(junit, cases, f"{before} to {there}")
     if page is not None:
@@ -144,7 +117,7 @@ def plan(
     lines = [*lines_of(done), *_rule_lines(cases)]
     if not as_json:
         lines = [*(f"note: {note}" for note in done.notes), *lines]
-    print_result(as_json, document, lines, hang=4)
+    print_result(as_json, found.document, lines, hang=4)
     if red:
         raise RegressionFound(
             f"{len(red)} of {len(cases)} case(s) of --fail-if are not fine: "
@@ -154,14 +127,14 @@ def plan(
         )
 
 
-def _rule_lines(cases: list[Case]) -> list[str]:
+def _rule_lines(cases: Sequence[Case]) -> list[str]:
     """Every rule's outcome; of one on each queue those that say something."""
     lines = [f"{case.verdict}: {case.words()}" for case in cases if not case.passes or case.rule.queue != "*"]
     fine = sum(case.passes for case in cases)
     return [*lines, f"{len(cases)} case(s) of --fail-if: {fine} fine"] if cases else lines
 
 
-def _write_junit(path: Path, cases: list[Case], change: str) -> None:
+def _write_junit(path: Path, cases: Sequence[Case], change: str) -> None:
     from harness.results.junit import OneCase, write_cases
 
     listed = [

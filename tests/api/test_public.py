@@ -22,10 +22,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 #: What users may rely on. A name that is taken away breaks programs; a new one is added here.
 MEMBERS = {
-    "Assessment", "CallError", "Comparison", "Experiment", "InputError", "LedgerView", "Order", "Plan", "Policy",
-    "QueueView", "Resource", "RunInvalid", "RunTimedOut", "Runs", "Simulation", "Snapshot", "Validation",
-    "YarnfairError", "assess", "compare", "flag", "load", "load_runs", "number", "replay", "run", "simulate", "text",
-    "validate", "word",
+    "Assessment", "CallError", "Comparison", "Experiment", "InputError", "LedgerView", "Order", "Plan",
+    "PlannedChange", "Policy", "QueueView", "Resource", "RunInvalid", "RunTimedOut", "Runs", "Simulation", "Snapshot",
+    "Validation", "YarnfairError", "assess", "compare", "flag", "load", "load_runs", "number", "plan", "replay", "run",
+    "simulate", "text", "validate", "word",
 }  # fmt: skip
 
 TASK = {"demand": {"memory_mb": 1024}, "duration": {"lognormal": {"mean_s": 8, "sigma": 0.5}}}

@@ -13,7 +13,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from harness.base.errors import CallError
+import yarnfair
+from harness.base.errors import CallError, InputError
 from harness.cli import main
 from harness.experiments.resolve import Variant
 from harness.predict.plan import below_due, submission, with_nodes
@@ -358,3 +359,23 @@ def test_the_page_in_a_browser(trace: Path, tmp_path: Path, capsys: pytest.Captu
             assert (browser.faint(), browser.too_wide(), browser.console) == ([], [], [])
             assert browser.run("document.documentElement.scrollWidth") <= width
         assert not [one for one in browser.requests if not one.startswith(("file:", "data:", "about:"))]
+
+
+def test_from_python_it_is_the_same(trace: Path, now: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shut = written(tmp_path, "shut.xml", NOW.replace('"bursts"/', '"bursts"><maxRunningApps>0</maxRunningApps></queue'))
+    rules = ["never_started(bursts) > 0", "completion(steady) > +50%"]
+    found = yarnfair.plan(trace, now, shut, fail_if=rules, phases=2, processes=1)
+    call = [word for rule in rules for word in ("--fail-if", rule)]
+    assert planned(capsys, trace, "--before", now, "--after", shut, "--phases", 2, *call, code=3) == found.document
+    assert found.verdict == "regression"
+    own = found.queues.set_index("queue")
+    assert (own.loc["root.bursts", "never_started_after"], own.loc["root.bursts", "word"]) == (6, "never")
+    assert own.loc["root.steady", "completion_s_low"] <= own.loc["root.steady", "completion_s_change"]
+    assert list(found.rules["verdict"]) == ["failed", "fine"]
+    assert "bursts: never (6 applications)" in repr(found)
+    assert "root.bursts" in found._repr_html_()
+    wrong = written(tmp_path, "wrong.xml", NOW.replace('"steady"/', '"steady"><weight>heavy</weight></queue'))
+    with pytest.raises(InputError, match=r"wrong.xml:3: queue root.steady"):
+        yarnfair.plan(trace, now, wrong)
+    with pytest.raises(CallError, match="nothing changes"):
+        yarnfair.plan(trace, now)

@@ -1,0 +1,96 @@
+"""A whole call of `yarnfair plan`, for the command and for Python: both files checked, played, held to rules."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.base.errors import CallError, InputError
+from harness.experiments.scheduler_file import Place
+from harness.predict.changes import Case, Rule, judged, verdict_of
+from harness.predict.foreign import played_trace
+from harness.predict.plan import Planned, document_of, plan, sides_of, submission
+from harness.predict.plan_files import check_files
+from harness.traces.accounting import account_of
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What changes, what the rules say of it, and both for ``--json``."""
+
+    planned: Planned
+    cases: Sequence[Case]
+    document: Mapping[str, Any]
+
+
+def answer(
+    trace: Path,
+    before: str,
+    after: str | None,
+    *,
+    nodes: int = 0,
+    submit: str | None = None,
+    rules: Sequence[str] = (),
+    place: Place = "rules",
+    drop: bool = False,
+    groups: Mapping[str, tuple[str, ...]] | None = None,
+    phases: int | None = None,
+    cluster: Path | None = None,
+    processes: int | None = None,
+    on_finding: Callable[[str], None] = lambda _: None,
+) -> Answer:
+    """Simulate a trace before and after a change of the scheduler's configuration.
+
+    Parameters
+    ----------
+    trace, before, after
+        The load, the file in force, and the new one; without it that of before.
+    nodes, submit, rules, place, drop, groups, phases, cluster, processes
+        As the command's options.
+    on_finding
+        Told of each line that `yarnfair validate` has to say, the fatal ones last.
+
+    Returns
+    -------
+    Answer
+        Every queue before and after, and every rule on its queues.
+
+    Raises
+    ------
+    CallError
+        Nothing changes, or a rule or an application that cannot be read.
+    InputError
+        A trace or file that cannot be used.
+    """
+    if after is None and not nodes and submit is None:
+        raise CallError("nothing changes", where="plan", hint="give --after FILE, --nodes or --submit")
+    read_rules, there = [Rule.read(text) for text in rules], after or before
+    checked = check_files(before, there)
+    for line in (*checked.told, *checked.stops):
+        on_finding(line)
+    if checked.stops:
+        raise InputError(
+            f"{len(checked.stops)} finding(s) of `yarnfair validate` keep it from being planned",
+            where=there if checked.refuses_after else before,
+            hint="correct the file",
+        )
+    with tempfile.TemporaryDirectory(prefix="yarnfair-") as folder:
+        found = played_trace(trace, cluster, Path(folder) / "trace.jsonl")
+        added = None if submit is None else submission(submit, found)
+        sides = sides_of(
+            found, Path(folder), before, there, nodes=nodes, added=added, place=place, drop=drop, groups=groups
+        )
+        done = plan(found, sides, phases=phases, processes=processes)
+    cases = judged(read_rules, done.queues, done.reproduction_error)
+    document = {
+        "trace": str(trace),
+        **account_of(found.header, found.jobs),
+        **document_of(done),
+        "validate": checked.document,
+        "fail_if": [case.document() for case in cases],
+        "verdict": verdict_of(cases),
+    }
+    return Answer(done, cases, document)
