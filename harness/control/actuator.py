@@ -78,6 +78,11 @@ def generation_of(value: Any) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
+def _stays(value: Any, own: Any) -> str:
+    """Describe a value that a controller wrote once, beside which the administrator's own stays in effect."""
+    return f"{value}, which a controller wrote; it stays {own} as before (to change it, name it in `queues`)"
+
+
 @dataclass(slots=True)
 class BaseActuator(ABC):
     """One file or configuration with its baseline and managed values, as queue -> attribute -> value (None: absent).
@@ -296,11 +301,17 @@ class BaseActuator(ABC):
             for attribute, values in list(managed.items()):
                 value = present[attribute]
                 if value in values:
+                    # Of a value that stood there and one that was to be written, this is the one that does.
+                    others = [other for other in values if other not in (value, known.get(attribute))]
+                    remember_written(self.written, self._written_as(path, attribute), others)
+                    values[:] = [value]
                     continue
                 before = value == known.get(attribute)
                 share = attribute == self.SHARE
                 adopted = share and path in taken
                 text = "what it was before the controller" if before else "nothing" if value is None else str(value)
+                if share and not (before or adopted) and value in self.written.get(path, []):
+                    text = _stays(value, known.get(attribute))
                 found.append(Drift(path, attribute, text, taken=adopted and not before))
                 # An older copy of the document brings back a limit that a controller wrote.
                 old = value is not None and value in self.written.get(self._written_as(path, attribute), [])
@@ -456,8 +467,7 @@ class BaseActuator(ABC):
                 continue
             self.baseline.setdefault(path, {self.SHARE: present[self.SHARE]})[attribute] = own
             self.managed.setdefault(path, {})[attribute] = [value]
-            text = f"{value}, which a controller wrote; it stays {own} as before (to change it, name it in `queues`)"
-            found.append(Drift(path, attribute, text))
+            found.append(Drift(path, attribute, _stays(value, own)))
         if found:
             self._texts_back(path)
         return found
@@ -483,6 +493,7 @@ class BaseActuator(ABC):
         """
         announced = {name: self._part(name) for name in (*self.PARTS, *_KEPT)}
         stands = self._stands()
+        self._hold_computed(stands)
         shares = {path: stands[path][self.SHARE] for path in self.managed.keys() & stands.keys()}
         not_his = {path.rpartition(".")[0] for path, share in shares.items() if not self._by_hand(share)}
         for path, share in shares.items():
@@ -496,6 +507,25 @@ class BaseActuator(ABC):
         self.managed = {path: kept for path, kept in self.managed.items() if kept}
         self._refusals = None
         self._look_anew()
+
+    def _hold_computed(self, stands: Mapping[str, Values]) -> None:
+        """Apply `hold_against_file` to shares that the remembered state does not list as managed.
+
+        It is of a time after a release then, and a controller has written since.
+        """
+        groups: dict[str, dict[str, tuple[Any, Any]]] = {}
+        for path, said in stands.items():
+            known = self.baseline.get(path) or self.returned.get(path, {}).get("baseline", {})
+            own, share = known.get(self.SHARE), said[self.SHARE]
+            if self.SHARE in known and share != own and not self.managed.get(path, {}).get(self.SHARE):
+                groups.setdefault(path.rpartition(".")[0], {})[path] = own, share
+        for group in groups.values():
+            if all(self._by_hand(share) for _, share in group.values()):
+                continue
+            for path, (own, share) in group.items():
+                self.baseline.setdefault(path, {})[self.SHARE] = own
+                self.managed.setdefault(path, {})[self.SHARE] = [share]
+                self._texts_back(path)
 
     def _hold_limits(self, attribute: str, stands: Mapping[str, Values]) -> None:
         """Apply `hold_against_file` to one limit.

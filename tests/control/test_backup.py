@@ -146,6 +146,24 @@ def test_without_a_lease_a_share_that_no_person_writes_is_not_taken_for_the_admi
     assert rm.place.data == FILE
 
 
+def test_a_copy_of_a_time_after_a_release_knows_whose_the_shares_are(tmp_path: Path) -> None:
+    """It lists nothing as managed: a controller's momentary shares became the entitlements (soak, seed 3000060)."""
+    rm = rm_with_load()
+    rm.start("x", 4096)
+    how = {"lease_s": 0.0, "sets": {"horizon_s": "20000"}}
+    work(rm, tmp_path, ticks=1, stop=True, **how)
+    assert rm.place.data == FILE
+    restore = copied(tmp_path)
+    work(rm, tmp_path, ticks=5, **how)
+    assert not is_round(weight(rm.place.data, "root.a"))
+    restore()
+    (report,) = work(rm, tmp_path, ticks=1, **how)
+    assert "backup" in kinds(report)
+    assert {q: report.snapshot.queues[q].weight for q in ("root.a", "root.b")} == {"root.a": 1.0, "root.b": 1.0}
+    work(rm, tmp_path, ticks=1, stop=True, **how)
+    assert rm.place.data == FILE
+
+
 def test_a_ledger_that_goes_on_is_no_copy(tmp_path: Path) -> None:
     rm = rm_with_load()
     rm.start("x", 4096)

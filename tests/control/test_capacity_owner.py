@@ -235,7 +235,7 @@ def test_capacities_of_an_older_copy_or_of_another_controller_are_nobodys_entitl
 def test_a_part_that_a_person_writes_out_is_a_persons() -> None:
     for text in ("14.2857", "33.3333", "66.6667", "16.667", "12.5", "25.0", " 40 ", "2w", "1.25w", "0.10w", "7"):
         assert is_by_hand(text), text
-    for text in ("43.0123", "40.4719", "29.7367", "2.4719w", "0.123456w"):
+    for text in ("43.0123", "40.4719", "29.7367", "2.4719w", "0.123456w", "0.0001w", "0.0001"):
         assert not is_by_hand(text), text
 
 

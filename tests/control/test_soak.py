@@ -49,6 +49,14 @@ def test_moved_queues_minimum_shares_and_releases_beside_another_cluster_violate
     assert done >= schedule.OF_THIRD, sorted(schedule.OF_THIRD - done)
 
 
+def test_absolute_resources_and_queues_that_are_made_violate_nothing() -> None:
+    """The fourth regime; seeds that found mistakes in the product among them."""
+    histories = [world.live(regime.FOURTH + at) for at in (1, 8, 26, 39, 60, 77, 78)]
+    assert violated(histories) == []
+    done = {kind for one in histories for kind in one.faults}
+    assert done >= schedule.OF_FOURTH, sorted(schedule.OF_FOURTH - done)
+
+
 def test_a_moved_queue_is_below_another_parent_with_what_it_had() -> None:
     before = b"""<allocations>
   <queue name="q0">
@@ -71,11 +79,18 @@ def test_seeds_of_before_draw_nothing_of_the_second_regime() -> None:
         plan = process.Plan.drawn(random.Random(f"{seed} plan")).of_scheduler(random.Random(f"{seed} scheduler"))
         assert not plan.second
         drawn = faults.drawn(random.Random(f"{seed} faults"), [(4.0, 74.0)], plan)
-        assert not {fault.kind for fault in drawn} & (schedule.OF_SECOND | schedule.OF_THIRD)
+        assert not {fault.kind for fault in drawn} & (schedule.OF_SECOND | schedule.OF_THIRD | schedule.OF_FOURTH)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("begin", [*range(1000, 3000, 100), *range(regime.SECOND + 1000, regime.SECOND + 2000, 100)])
+@pytest.mark.parametrize(
+    "begin",
+    [
+        *range(1000, 3000, 100),
+        *range(regime.SECOND + 1000, regime.SECOND + 2000, 100),
+        *range(regime.FOURTH + 1000, regime.FOURTH + 2000, 100),
+    ],
+)
 def test_a_thousand_seeds_and_more_violate_nothing(begin: int) -> None:
     assert violated([world.live(seed) for seed in range(begin, begin + 100)]) == []
 

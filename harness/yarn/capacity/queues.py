@@ -166,24 +166,26 @@ def capacities(
     old: Mapping[str, Capacity],
     total: Capacity | None,
     moved: Collection[str] = ("memory",),
+    leaves: Mapping[str, int] | None = None,
 ) -> dict[str, Capacity]:
     """Capacities of all children of one parent in the ratio of ``shares``, in the kind that they have.
 
     A child whose capacity is 0 keeps it: Hadoop serves it after all others, whatever its neighbours have. ``total``:
     the parent's absolute resources, where it has new ones. ``moved``: which of the absolute resources are divided anew;
-    every queue keeps its own amounts of the others, which the accounts do not count. InputError where no such
+    every queue keeps its own amounts of the others, which the accounts do not count. ``leaves``: how many leaves there
+    are below a child that is a parent: its absolute resources have to be enough for them. InputError where no such
     capacities exist.
     """
     mode = next(iter(old.values())).mode
     open_ = {path: share for path, share in shares.items() if old[path].entitlement > 0}
-    if not open_ or _alike(open_, old):
+    if not open_ or (_alike(open_, old) and _fits(old, total, moved)):
         return dict(old)
     if mode == "weight":
         new = _weights(open_, old)
     elif mode == "percent":
         new = _percentages(open_, old)
     else:
-        new = _absolute(open_, old, total, moved)
+        new = _absolute(open_, old, total, moved, leaves or {})
     return {path: new.get(path, old[path]) for path in old}
 
 
@@ -191,6 +193,17 @@ def _alike(shares: Mapping[str, float], old: Mapping[str, Capacity]) -> bool:
     """Whether the old capacities have these ratios already, to what a float32 can tell."""
     ratios = [old[path].entitlement / share for path, share in shares.items()]
     return max(ratios) <= min(ratios) * (1 + 1e-6)
+
+
+def _fits(old: Mapping[str, Capacity], total: Capacity | None, moved: Collection[str]) -> bool:
+    """Whether what siblings have is within the absolute resources that their parent has now, if it has new ones."""
+    if total is None or total.amounts is None:
+        return True
+    return all(
+        sum((capacity.amounts or {}).get(name, 0) for capacity in old.values()) <= total.amounts[name]
+        for name in moved
+        if name in total.amounts
+    )
 
 
 def _weights(shares: Mapping[str, float], old: Mapping[str, Capacity]) -> dict[str, Capacity]:
@@ -218,7 +231,11 @@ def _percentages(shares: Mapping[str, float], old: Mapping[str, Capacity]) -> di
 
 
 def _absolute(
-    shares: Mapping[str, float], old: Mapping[str, Capacity], total: Capacity | None, moved: Collection[str]
+    shares: Mapping[str, float],
+    old: Mapping[str, Capacity],
+    total: Capacity | None,
+    moved: Collection[str],
+    leaves: Mapping[str, int],
 ) -> dict[str, Capacity]:
     amounts: dict[str, dict[str, int]] = {path: {} for path in shares}
     names = dict.fromkeys(name for capacity in old.values() for name in capacity.amounts or ())
@@ -234,9 +251,9 @@ def _absolute(
             # The parent has another amount now: its children share what they had of it, in proportion.
             whole = min(whole, total.amounts.get(name, whole))
         taking = {path: share for path, share in shares.items() if has[path] > 0}
-        if whole < len(taking):
-            raise InputError(f"{whole} of {name} cannot be shared by {len(taking)} queues")
-        given = _apportion(whole, taking) if taking else {}
+        if whole < sum(leaves.get(path, 1) for path in taking):
+            raise InputError(f"{whole} of {name} cannot be shared by {len(taking)} queues and those below them")
+        given = _apportion(whole, taking, leaves) if taking else {}
         for path in shares:
             if name in (old[path].amounts or {}):
                 amounts[path][name] = given.get(path, 0)
@@ -288,10 +305,12 @@ def _cut(old: Mapping[str, Capacity], shares: Collection[str], whole: Mapping[st
 
 
 def is_by_hand(text: str) -> bool:
-    """Whether a person may have written this capacity: a controller's has four decimals.
+    """Whether a person may have written this capacity: a controller's has four decimals, or any whole MiB.
 
-    So has a part like 100 / 7 that a person writes out.
+    So has a part like 100 / 7 that a person writes out. A person's memory has a unit, or is a multiple of 50 or 64 MiB.
     """
+    if text.strip().startswith("["):
+        return _amounts_by_hand(text)
     number = text.strip().rstrip("w%").strip()
     try:
         value = float(number)
@@ -300,21 +319,33 @@ def is_by_hand(text: str) -> bool:
     decimals = len(number.partition(".")[2])
     if decimals <= 2 or decimals != len(_decimal(value).partition(".")[2]):
         return True
-    return any(abs(value - round(value * whole / 100) * 100 / whole) <= 10.0**-decimals for whole in range(3, 17))
+    # The least that a controller writes is next to 0 parts, which nobody writes so.
+    parts = ((whole, round(value * whole / 100)) for whole in range(3, 17))
+    return any(count > 0 and abs(value - count * 100 / whole) <= 10.0**-decimals for whole, count in parts)
 
 
-def _apportion(units: int, shares: Mapping[str, float]) -> dict[str, int]:
-    """Whole units in the ratio of the shares by the largest remainder, at least one each; ties in order."""
+def _amounts_by_hand(text: str) -> bool:
+    for part in "".join(text.split()).strip("[]").split(","):
+        name, _, amount = part.partition("=")
+        if name in ("memory", "memory-mb") and amount.isdecimal():
+            return int(amount) % 50 == 0 or int(amount) % 64 == 0
+    return True
+
+
+def _apportion(units: int, shares: Mapping[str, float], least: Mapping[str, int] | None = None) -> dict[str, int]:
+    """Whole units in the ratio of the shares by the largest remainder, each its least (one) at least; ties in order."""
     whole = sum(shares.values())
     exact = {path: share / whole * units for path, share in shares.items()}
     given = {path: math.floor(part) for path, part in exact.items()}
     rest = units - sum(given.values())
     for path in sorted(exact, key=lambda path: given[path] - exact[path])[: max(rest, 0)]:
         given[path] += 1
-    for path in [path for path, count in given.items() if count < 1]:
-        richest = max(given, key=lambda other: given[other])
-        given[richest] -= 1
-        given[path] += 1
+    needs = {path: (least or {}).get(path, 1) for path in given}
+    for path, need in needs.items():
+        while given[path] < need:
+            richest = max(given, key=lambda other: given[other] - needs[other])
+            given[richest] -= 1
+            given[path] += 1
     return given
 
 

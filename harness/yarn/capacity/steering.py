@@ -115,11 +115,17 @@ class Steering:
             least = {child: plan.min_shares[child].memory_mb for child in weights if child in plan.min_shares}
             if least and (parent_mb := self._guaranteed(parent.path, new)) > 0:
                 weights = lifted(weights, {child: memory_mb / parent_mb for child, memory_mb in least.items()})
-            for child, capacity in capacities(weights, old, total, self._moved()).items():
+            leaves = {child: self._leaves(child) for child in parent.children}
+            for child, capacity in capacities(weights, old, total, self._moved(), leaves).items():
                 new[child] = capacity
                 same = capacity == old[child]
                 found.put(child, CAPACITY, (self.text(child, CAPACITY) if same else None) or capacity.text())
                 found.in_force[child] = capacity.entitlement
+
+    def _leaves(self, path: str) -> int:
+        """How many leaves there are at and below a queue."""
+        children = self.tree[path].children
+        return sum(map(self._leaves, children)) if children else 1
 
     def _moved(self) -> tuple[str, ...]:
         """Which absolute resources follow shares: those that the scheduler compares queues by, and accounts are of.

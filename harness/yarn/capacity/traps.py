@@ -64,40 +64,100 @@ def fair_traps(hadoop: tuple[int, int]) -> tuple[Trap, ...]:
     return (Trap("read-back", what, "set read_back: false in this configuration"),)
 
 
+@dataclass(frozen=True, slots=True)
+class _Leaves:
+    """A leaf, or the leaves that a queue creates by itself: where their settings stand, without the prefix.
+
+    places
+        The first one that has a setting decides.
+    factor, masters
+        The user-limit-factor and the part for masters where none has them; None: the scheduler's own.
+    """
+
+    path: str
+    places: tuple[str, ...]
+    factor: float = 1.0
+    masters: float | None = None
+
+    def name(self, key: str) -> str:
+        """Return the property to set."""
+        return f"{PREFIX}{self.places[0]}.{key}"
+
+    def has(self, values: Mapping[str, str], key: str) -> bool:
+        """Return whether the setting is there."""
+        return any(f"{PREFIX}{place}.{key}" in values for place in self.places)
+
+    def number(self, values: Mapping[str, str], key: str, default: float) -> float:
+        """Return the setting's number."""
+        for place in self.places:
+            if f"{PREFIX}{place}.{key}" in values:
+                return _number(values, f"{PREFIX}{place}.{key}", default)
+        return default
+
+    def masters_part(self, values: Mapping[str, str]) -> float:
+        """Return the part of the queue's resources that ApplicationMasters may hold."""
+        key = "maximum-am-resource-percent"
+        common = _number(values, f"{PREFIX}{key}", 0.1) if self.masters is None else self.masters
+        return self.number(values, key, common)
+
+
+def _leaves(values: Mapping[str, str], tree: Mapping[str, CapacityQueue], hadoop: tuple[int, int]) -> list[_Leaves]:
+    """All leaves that the configuration names or has created, in order.
+
+    A leaf that is created the legacy way has the settings of its parent's ``leaf-queue-template``, and the defaults of
+    any other leaf (``ManagedParentQueue``). One of the newer way has those of ``leaf-template`` and ``template``, and
+    else no limit of a user and the whole queue for masters (``AbstractLeafQueue.parseAndSetDynamicTemplates``).
+    """
+    found = []
+    for queue in tree.values():
+        if not queue.fixed:
+            if not queue.children and queue.parent is not None:
+                found.append(_Leaves(queue.path, (queue.path,)))
+        elif values.get(f"{PREFIX}{queue.path}.auto-create-child-queue.enabled", "").strip().lower() == "true":
+            found.append(_Leaves(queue.path, (f"{queue.path}.leaf-queue-template",)))
+        elif hadoop >= _MODERN:  # no release before knows this way
+            way = f"{queue.path}.auto-queue-creation-v2"
+            found.append(_Leaves(queue.path, (f"{way}.leaf-template", f"{way}.template"), factor=-1.0, masters=1.0))
+    return found
+
+
 def _of_queues(values: Mapping[str, str], tree: Mapping[str, CapacityQueue], hadoop: tuple[int, int]) -> Iterator[Trap]:
-    leaves = [queue for queue in tree.values() if not queue.children and queue.parent is not None]
-    absolute = any(queue.capacity.mode == "absolute" for queue in leaves)
-    open_ = [q.path for q in leaves if f"{PREFIX}{q.path}.maximum-applications" not in values]
+    leaves = _leaves(values, tree, hadoop)
+    absolute = any(q.capacity.mode == "absolute" for q in tree.values() if not q.children and q.parent is not None)
+    open_ = [leaf for leaf in leaves if not leaf.has(values, "maximum-applications")]
     if open_ and (absolute or _GLOBAL_MAX not in values):
-        where = f"{PREFIX}{open_[0]}.maximum-applications" if absolute else _GLOBAL_MAX
+        where = open_[0].name("maximum-applications") if absolute else _GLOBAL_MAX
         yield Trap(
             "maximum-applications",
-            f"the limit of applications follows the share in {_some(open_)}: at a small share submissions are refused",
+            f"the limit of applications follows the share in {_some(_paths(open_))}: at a small share submissions are "
+            "refused",
             f"set {where} to 10000",
         )
-    factors = {q.path: _number(values, f"{PREFIX}{q.path}.user-limit-factor", 1.0) for q in leaves}
-    held = [path for path, factor in factors.items() if 0 <= factor < ENOUGH]
-    refused = [path for path, factor in factors.items() if factor < 0 and hadoop < _MODERN]
+    factors = [(leaf, leaf.number(values, "user-limit-factor", leaf.factor)) for leaf in leaves]
+    held = [leaf for leaf, factor in factors if 0 <= factor < ENOUGH]
+    refused = [leaf for leaf, factor in factors if factor < 0 and hadoop < _MODERN]
     if refused:
         yield Trap(
             "user-limit-factor",
-            f"before Hadoop 3.4 a negative one is a limit below 0: {_some(refused)} refuses every application",
-            f"set {PREFIX}{refused[0]}.user-limit-factor to {ENOUGH:g}" + _others(refused),
+            f"before Hadoop 3.4 a negative one is a limit below 0: {_some(_paths(refused))} refuses every application",
+            f"set {refused[0].name('user-limit-factor')} to {ENOUGH:g}" + _others(_paths(refused)),
         )
     if held:
         yield Trap(
             "user-limit-factor",
-            f"one user is held to a multiple of the queue's share in {_some(held)}, even on an idle cluster",
-            f"set {PREFIX}{held[0]}.user-limit-factor to {'-1' if hadoop >= _MODERN else f'{ENOUGH:g}'}"
-            + _others(held),
+            f"one user is held to a multiple of the queue's share in {_some(_paths(held))}, even on an idle cluster",
+            f"set {held[0].name('user-limit-factor')} to {'-1' if hadoop >= _MODERN else f'{ENOUGH:g}'}"
+            + _others(_paths(held)),
         )
-    masters = [q.path for q in leaves if _am_part(values, q.path) < _ROOM_FOR_MASTERS]
+    masters = [leaf for leaf in leaves if leaf.masters_part(values) < _ROOM_FOR_MASTERS]
     if masters:
+        key = "maximum-am-resource-percent"
+        own = masters[0].masters is not None or masters[0].has(values, key)
         yield Trap(
             "am-limit",
-            f"a user's ApplicationMasters are held to a part of the queue's share in {_some(masters)}: at a small "
-            "share few of their applications run, and a part of the cluster may stand idle",
-            f"set {PREFIX}maximum-am-resource-percent to {ENOUGH:g}",
+            f"a user's ApplicationMasters are held to a part of the queue's share in {_some(_paths(masters))}: at a "
+            "small share few of their applications run, and a part of the cluster may stand idle",
+            f"set {masters[0].name(key) if own else PREFIX + key} to {ENOUGH:g}",
             blocking=False,
         )
     priorities = [q.path for q in tree.values() if _number(values, f"{PREFIX}{q.path}.priority", 0.0) != 0.0]
@@ -206,10 +266,8 @@ def _number(values: Mapping[str, str], name: str, default: float) -> float:
         return default
 
 
-def _am_part(values: Mapping[str, str], path: str) -> float:
-    """The part of a queue's resources that ApplicationMasters may hold."""
-    common = _number(values, f"{PREFIX}maximum-am-resource-percent", 0.1)
-    return _number(values, f"{PREFIX}{path}.maximum-am-resource-percent", common)
+def _paths(leaves: list[_Leaves]) -> list[str]:
+    return [leaf.path for leaf in leaves]
 
 
 def _others(paths: list[str]) -> str:

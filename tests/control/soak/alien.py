@@ -66,7 +66,7 @@ class CapacityAlien(CapacityRm):
 
     def __init__(self, agenda: Agenda, rng: random.Random) -> None:
         store = Store(Path("/dev/null"), lambda: agenda.now_s)
-        store.begin(capacities.make(rng, weights=rng.random() < 0.5))
+        store.begin(capacities.make(rng, "weight" if rng.random() < 0.5 else "percent"))
         super().__init__("elsewhere", _cluster(agenda, rng), store)
         _begin(self)
 

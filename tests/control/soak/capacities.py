@@ -20,6 +20,14 @@ PREFIX = "yarn.scheduler.capacity."
 SHARE, LIMIT = "capacity", "maximum-applications"
 _OWNED = (SHARE, "maximum-capacity")
 _CAPACITY = re.compile(r"(\d*\.?\d+)(w?)")
+_AMOUNTS = re.compile(r"\[memory=(\d+)(?:Mi)?,vcores=(\d+)\]")
+#: What these kinds of capacities are written in: whole MiB, and percentages of four decimals.
+UNITS = {"absolute": 1.0, "percent": 1e-4}
+#: The name of a parent that makes its queues by itself, and what makes it one: with percentages, and with weights.
+CREATING = "made"
+_MAKES = ("auto-create-child-queue.enabled", "auto-queue-creation-v2.enabled")
+#: The share of a queue that is made, by its template.
+TEMPLATE = {"%": 20.0, "w": 1.0}
 
 
 def properties(data: bytes) -> dict[str, str]:
@@ -57,12 +65,20 @@ def _queues(data: bytes) -> dict[str, Queue]:
     while waiting:
         path, parent = waiting.pop(0)
         inside = [name.strip() for name in values.get(f"{path}.queues", "").split(",") if name.strip()]
-        capacity = _CAPACITY.fullmatch(values.get(f"{path}.{SHARE}", "100" if path == "root" else "").strip())
-        if capacity is None or (path == "root" and not inside) or path in found:
-            raise Unreadable(f"{path} has the capacity {values.get(f'{path}.{SHARE}')!r}, and {inside} below it")
+        text = values.get(f"{path}.{SHARE}", "100" if path == "root" else "").strip()
+        capacity, amounts = _CAPACITY.fullmatch(text), _AMOUNTS.fullmatch(text)
+        if (capacity or amounts) is None or (path == "root" and not inside) or path in found:
+            raise Unreadable(f"{path} has the capacity {text!r}, and {inside} below it")
         own = {name.rpartition(".")[2]: value for name, value in values.items() if name.rpartition(".")[0] == path}
-        rest = {key: value for key, value in own.items() if key not in _OWNED} | {"kind": capacity[2] or "%"}
-        found[path] = Queue(path, parent, not inside, float32(float(capacity[1])), 0, tuple(sorted(rest.items())))
+        rest = {key: value for key, value in own.items() if key not in _OWNED}
+        if amounts is not None:
+            # Vcores, which the accounts do not count, stay as they are.
+            share, rest = float(amounts[1]), {**rest, "kind": "a", "vcores": amounts[2]}
+        else:
+            assert capacity is not None
+            share, rest = float(capacity[1]), {**rest, "kind": capacity[2] or "%"}
+        leaf = not inside and not any(values.get(f"{path}.{key}") == "true" for key in _MAKES)
+        found[path] = Queue(path, parent, leaf, float32(share), 0, tuple(sorted(rest.items())))
         waiting += [(f"{path}.{name}", path) for name in inside]
     for path in found:
         below = [queue for queue in found.values() if queue.parent == path]
@@ -70,12 +86,28 @@ def _queues(data: bytes) -> dict[str, Queue]:
             raise Unreadable(f"the children of {path} have capacities of two kinds")
         if below and kind(below[0]) == "%" and abs(sum(queue.weight for queue in below) - 100.0) > 0.05:
             raise Unreadable(f"the children of {path} have {sum(queue.weight for queue in below):g} % of it")
+        if below and path != "root" and "a" in (kind(below[0]), kind(found[path])):
+            _check_amounts(found[path], below)
     return found
 
 
+def _check_amounts(parent: Queue, below: list[Queue]) -> None:
+    """Raises Unreadable where a parent's absolute resources and its children's do not go together."""
+    if kind(parent) != kind(below[0]):
+        raise Unreadable(f"{parent.path} or its children have absolute resources, and the others have not")
+    # Hadoop compares them by the scheduler's calculator, which counts memory alone here.
+    if (amount := sum(queue.weight for queue in below)) > parent.weight:
+        raise Unreadable(f"the children of {parent.path} have {amount:g} MiB of its {parent.weight:g}")
+
+
 def kind(queue: Queue) -> str:
-    """``w`` for a weight, ``%`` for a percentage."""
+    """``w`` for a weight, ``%`` for a percentage, ``a`` for absolute resources."""
     return dict(queue.rest)["kind"]
+
+
+def vcores(queue: Queue) -> int:
+    """Of absolute resources."""
+    return int(dict(queue.rest)["vcores"])
 
 
 def entitlements(data: bytes) -> dict[str, float]:
@@ -89,33 +121,56 @@ def entitlements(data: bytes) -> dict[str, float]:
 
 
 def number(text: str | None) -> float | None:
-    """A capacity's text as a number; None for none."""
-    return None if text is None else float(text.strip().rstrip("w"))
+    """A capacity's text as a number, of absolute resources the memory in MiB; None for none."""
+    if text is None:
+        return None
+    amounts = _AMOUNTS.fullmatch(text.strip())
+    return float(text.strip().rstrip("w") if amounts is None else amounts[1])
 
 
 only_owned_differ = functools.partial(edits.only_owned_differ, reader=read)
 
 
-def make(rng: random.Random, *, weights: bool) -> bytes:
-    """An administrator's file: some queues, on one level or two, in weights or in percentages."""
+def make(rng: random.Random, form: str, *, whole: tuple[int, int] = (0, 0), creates: bool = False) -> bytes:
+    """An administrator's file: some queues, on one level or two.
+
+    ``form``: `weight`, `percent`, or `absolute`; ``whole``: MiB and vcores of the cluster, which absolute resources
+    share; ``creates``: one of the queues is a parent that makes its queues by itself.
+    """
     found = [("global-queue-max-application", "10000"), ("maximum-am-resource-percent", "1000")]
 
-    def level(parent: str, names: list[str]) -> None:
+    def level(parent: str, names: list[str], whole: tuple[int, int]) -> None:
         found.append((f"{parent}.queues", rng.choice((",", ", ")).join(names)))
         cuts = sorted(rng.sample(range(10, 91, 5), len(names) - 1))
         shares = [end - begin for begin, end in zip([0, *cuts], [*cuts, 100], strict=True)]
         for name, share in zip(names, shares, strict=True):
             path = f"{parent}.{name}"
-            percent = rng.choice(("{}", "{}.0", " {} ")).format(share)
-            found.append((f"{path}.{SHARE}", rng.choice(("1w", "2w", "1.5w", "4.25w")) if weights else percent))
+            text = rng.choice(("{}", "{}.0", " {} ")).format(share)
+            if form == "weight":
+                text = rng.choice(("1w", "2w", "1.5w", "4.25w"))
+            # Amounts as a person writes them.
+            part = (whole[0] * share // 100 // 64 * 64, whole[1] * share // 100)
+            if form == "absolute":
+                text = rng.choice(("[memory={},vcores={}]", "[memory={}Mi,vcores={}]")).format(*part)
+            found.append((f"{path}.{SHARE}", text))
+            if name == CREATING:
+                way, share_of = (f"{path}.leaf-queue-template", f"{TEMPLATE['%']:g}")
+                if form == "weight":
+                    way, share_of = (f"{path}.auto-queue-creation-v2.leaf-template", f"{TEMPLATE['w']:g}w")
+                found.append((f"{path}.{_MAKES[form == 'weight']}", "true"))
+                found.extend([(f"{way}.{SHARE}", share_of), (f"{way}.user-limit-factor", "-1")])
+                found.append((f"{way}.maximum-am-resource-percent", "1000"))
+                continue
             if parent == "root" and rng.random() < 0.25:
-                level(path, [f"{name}a", f"{name}b"])
+                level(path, [f"{name}a", f"{name}b"], part)
                 continue
             found.append((f"{path}.user-limit-factor", "-1"))
-            if rng.random() < 0.5:
+            # The scheduler's own limit of applications holds for shares that are no amounts only.
+            if rng.random() < 0.5 or form == "absolute":
                 found.append((f"{path}.{LIMIT}", str(rng.randint(50, 90))))
 
-    level("root", [f"q{i}" for i in range(rng.randint(2, 4))])
+    names = [f"q{i}" for i in range(rng.randint(2, 4))]
+    level("root", [*names, CREATING] if creates else names, whole)
     return _text([(PREFIX + name, value) for name, value in found], '<?xml version="1.0"?>\n<!-- kept by hand -->\n')
 
 
@@ -144,22 +199,30 @@ def regroup(rng: random.Random, pristine: bytes, idle: str, new: str) -> Callabl
     else:
         parent = rng.choice(sorted({queue.parent for queue in queues.values() if queue.parent}))
     group = [queue for queue in queues.values() if queue.parent == parent]
-    weights = kind(group[0]) == "w"
+    form = kind(group[0])
+    # Absolute resources below a queue fit its own, which a controller may have moved.
+    if form == "a" and (parent != "root" or how == "split" or not all(queue.leaf for queue in group)):
+        return None
     names = [queue.path.rpartition(".")[2] for queue in group]
     if how == "split":
-        shares = _shares(rng, [f"{new}x", f"{new}y"], weights=weights)
+        shares = _shares(rng, [f"{new}x", f"{new}y"], form, group)
         return lambda data: _regrouped(data, f"{parent}.{idle}", shares, [])
     gone = [idle] if how == "delete" else []
     after = [name for name in names if name not in gone] + ([new] if how == "add" else [])
-    shares = _shares(rng, after, weights=weights)
+    shares = _shares(rng, after, form, group)
     return lambda data: _regrouped(data, parent, shares, gone)
 
 
-def _shares(rng: random.Random, names: list[str], *, weights: bool) -> dict[str, str]:
-    """Shares that go together."""
-    if weights:
-        return {name: rng.choice(("1w", "2w", "3.5w")) for name in names}
+def _shares(rng: random.Random, names: list[str], form: str, group: list[Queue]) -> dict[str, str]:
+    """Shares that go together; absolute ones have as much as the group has now."""
+    if form == "w":
+        return {name: rng.choice(("1w", "2w", "3.7w")) for name in names}
     cuts = sorted(rng.sample(range(5, 100, 5), len(names) - 1))
+    if form == "a":
+        memory, cores = sum(int(queue.weight) for queue in group), sum(vcores(queue) for queue in group)
+        parts = [end - begin for begin, end in zip([0, *cuts], [*cuts, 100], strict=True)]
+        texts = [f"[memory={memory * part // 100 // 64 * 64},vcores={cores * part // 100}]" for part in parts]
+        return dict(zip(names, texts, strict=True))
     return {
         name: rng.choice(("{}", "{}.0", " {} ")).format(end - begin)
         for name, begin, end in zip(names, [0, *cuts], [*cuts, 100], strict=True)
@@ -181,6 +244,8 @@ def _regrouped(data: bytes, parent: str, shares: Mapping[str, str], gone: list[s
             data = _set(data, f"{full}.{SHARE}", share)
         else:
             more += [(f"{full}.{SHARE}", share), (f"{full}.user-limit-factor", "-1")]
+            if share.startswith("["):
+                more.append((f"{full}.{LIMIT}", "100"))
     end = data.rindex(b"</configuration>")
     lines = _text(more, "")
     return data[:end] + lines[lines.index(b"\n") + 1 : lines.rindex(b"</configuration>")] + data[end:]
@@ -207,7 +272,9 @@ def all_changed(data: bytes) -> bytes:
     queues = read(data)
     for path in queues:
         siblings = [queue for queue in queues.values() if queue.parent == path]
+        if siblings and kind(siblings[0]) == "a" and not all(queue.leaf for queue in siblings):
+            continue  # what is below would not fit
         texts = [properties(data)[f"{PREFIX}{queue.path}.{SHARE}"] for queue in siblings]
         for queue, text in zip(siblings, reversed(texts), strict=True):
-            data = _set(data, f"{PREFIX}{queue.path}.{SHARE}", "6.5w" if kind(queue) == "w" else text)
+            data = _set(data, f"{PREFIX}{queue.path}.{SHARE}", "6.37w" if kind(queue) == "w" else text)
     return data

@@ -84,29 +84,52 @@ class CapacityRm(Rm):
         values = capacities.properties(self.file.read())
         return {"property": [{"name": name, "value": value} for name, value in values.items()]}
 
+    def _tree(self) -> dict[str, Queue]:
+        """Those of the file, and those that a parent has made."""
+        shown = dict(self.queues)
+        for path in self.cluster.ad_hoc:
+            parent = path.rpartition(".")[0]
+            if parent in shown:
+                form = capacities.kind(shown[parent])
+                shown[path] = Queue(path, parent, True, capacities.TEMPLATE[form], 0, (("kind", form),))
+        return shown
+
+    def _part(self, queue: Queue) -> float:
+        """What a queue is guaranteed of the cluster."""
+        parts = capacities.entitlements(self._loaded)
+        if queue.path in parts:
+            return parts[queue.path] / 100.0
+        made = [path for path in self.cluster.ad_hoc if path.rpartition(".")[0] == queue.parent]
+        own = 1.0 / len(made) if capacities.kind(queue) == "w" else queue.weight / 100.0
+        return parts[queue.parent] / 100.0 * own
+
     def _document(self, root: dict[str, Any]) -> dict[str, Any]:
         return {**root, "type": "capacityScheduler"}
 
     def _queue(self, queue: Queue, apps: list[App]) -> dict[str, Any]:
         holds = self._holds(apps)
         cluster = {"memory": self.cluster.capacity_mb, "vCores": self.cluster.capacity_vcores}
-        weights = capacities.kind(queue) == "w"
-        part = capacities.entitlements(self._loaded)[queue.path] / 100.0
+        form, part = capacities.kind(queue), self._part(queue)
+        nothing = {"memory": 0, "vCores": 0}
+        # As Hadoop: of absolute resources, the part of the parent's is shown as a capacity.
+        above = self._part(self._tree()[queue.parent]) if queue.parent else 1.0
+        setting = queue.weight if form == "%" else 100.0 * part / above if form == "a" else 0.0
         guaranteed = {"memory": int(cluster["memory"] * part), "vCores": int(cluster["vCores"] * part)}
+        configured = {"memory": int(queue.weight), "vCores": capacities.vcores(queue)} if form == "a" else nothing
         pending = {"memory": holds.wanted_mb, "vCores": holds.wanted_vcores}
         used = {"memory": holds.mb, "vCores": holds.vcores}
-        nothing = {"memory": 0, "vCores": 0}
         shown: dict[str, Any] = {
             "queueName": queue.path.rpartition(".")[2],
             "queuePath": queue.path,
-            "capacity": 0.0 if weights else queue.weight,
-            "weight": queue.weight if weights else -1.0,
-            "isAbsoluteResource": False,
+            "capacity": setting,
+            "weight": queue.weight if form == "w" else -1.0,
+            "isAbsoluteResource": form == "a",
             "orderingPolicyInfo": "fifo" if queue.leaf else "utilization",
             "capacities": {
                 "queueCapacitiesByPartition": [
                     {
                         "partitionName": "",
+                        "configuredMinResource": configured,
                         "effectiveMinResource": guaranteed if queue.path != "root" else cluster,
                         "effectiveMaxResource": cluster,
                     }

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from harness.control.reports import TickReport
 from tests.control.soak import edits
+from tests.control.soak.capacities import UNITS
 from tests.control.soak.process import Process
 from tests.control.soak.ticks import UNSEEN, Ticks
 from tests.control.soak.violated import Violated
@@ -478,9 +479,12 @@ class Checks:
     def apart(self, holder: Process, weights: Mapping[str, float]) -> None:
         """Weights of siblings are no further apart than the bound lets them, by their entitlements."""
         theirs = holder.controller.actuator.configured_weights()
-        levels: dict[str, list[float]] = {}
-        for path in weights:
-            levels.setdefault(path.rpartition(".")[0], []).append(weights[path] / max(theirs.get(path, 1.0), 1e-9))
+        unit = UNITS.get(self.world.plan.capacity, 0.0)
+        levels: dict[str, list[tuple[float, float]]] = {}
+        for path, weight in weights.items():
+            own = max(theirs.get(path, 1.0), 1e-9)
+            levels.setdefault(path.rpartition(".")[0], []).append(((weight - unit) / own, (weight + unit) / own))
         for parent, parts in levels.items():
-            if max(parts) > min(parts) * holder.settings.max_ratio * 1.002:
-                raise Violated(f"below {parent or 'root'} weights are {max(parts) / min(parts):.3f} apart")
+            most, least = max(low for low, _ in parts), min(high for _, high in parts)
+            if most > least * holder.settings.max_ratio * 1.002:
+                raise Violated(f"below {parent or 'root'} weights are {most / least:.3f} apart")

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.control.soak.installed import HANGS_S
-from tests.control.soak.regime import SECOND
+from tests.control.soak.regime import FOURTH, SECOND
 from tests.planting import ROOT, Planted, read
 
 HERE = Path(__file__).resolve().parent
@@ -38,12 +38,14 @@ BEGIN, END = "<!-- planted: begin -->\n", "<!-- planted: end -->\n"
 
 @dataclass(frozen=True, kw_only=True)
 class Bug(Planted):
-    """``reverses``: the commit that mended it, if this repository had it. ``second``: seeds of the second regime find
-    it (tests.control.soak.regime). ``also``: further texts to replace, each with its ``file``, ``old`` and ``new``."""
+    """``reverses``: the commit that mended it, if this repository had it. ``second``, ``fourth``: seeds of that regime
+    find it (tests.control.soak.regime). ``also``: more texts to replace, each with its ``file``, ``old`` and ``new``.
+    """
 
     what: str
     reverses: str = ""
     second: bool = False
+    fourth: bool = False
     also: tuple[Mapping[str, str], ...] = ()
 
     def plant(self, root: Path) -> None:
@@ -78,7 +80,8 @@ def look_for(bug: Bug, budget_s: float = BUDGET_S) -> Search:
         bug.plant(Path(copy))
         # Who only waits is ended by the soak itself (`installed.watched`).
         most_s = budget_s + 2 * HANGS_S
-        seeds = f"{SECOND}:{2 * SECOND}" if bug.second else f"0:{SECOND}"
+        begin = FOURTH if bug.fourth else SECOND if bug.second else 0
+        seeds = f"{begin}:{begin + SECOND}"
         command = [sys.executable, "-m", "tests.control.soak", "--seeds", seeds, "--first", "--json"]
         ended = subprocess.run(
             [*command, "--seconds", str(budget_s)],

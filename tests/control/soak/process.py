@@ -55,12 +55,16 @@ class Plan:
     #: Whether a shadow looks on.
     shadow: bool = False
     #: Of a Capacity Scheduler: what its capacities are ("" a Fair Scheduler's); whether the RM keeps them in a store.
-    capacity: Literal["", "weight", "percent"] = ""
+    capacity: Literal["", "weight", "percent", "absolute"] = ""
     store: bool = False
     #: Whether it is of the second regime (tests.control.soak.regime).
     second: bool = False
     #: Whether it is of the third, which has all of the second.
     third: bool = False
+    #: Whether it is of the fourth, which has all of the third.
+    fourth: bool = False
+    #: Whether one of its parents makes its queues by itself.
+    creates: bool = False
 
     @classmethod
     def drawn(cls, rng: random.Random) -> Plan:
@@ -171,6 +175,8 @@ class Process:
     gave_back: bool = False
     #: Whether it was killed while its values stood in the file, and begins as a shadow.
     left_over: bool = False
+    #: Whether it is to begin in another mode, or to come back from one.
+    mode_changes: bool = False
     #: Since when its ledger has been deleted under it.
     deleted_s: float | None = None
     #: Whether its last tick that looked could not keep its accounts: what it counted then is lost when it ends.

@@ -1,9 +1,11 @@
-"""The second and third regime, of seeds from `SECOND` and `THIRD` on: what people and machines do beside faults.
+"""The second to fourth regime, of seeds from `SECOND`, `THIRD`, `FOURTH` on: what people and machines do beside faults.
 
 Earlier seeds draw none of it, so that they stay the histories that they were. Here are the plans, and the kinds of
 events: the administrator edits groups of queues so that their shares still go together, puts back an older copy of the
 file, another cluster's ResourceManager answers behind the address, a controller starts with a wrong clock. The third
-has policies that write minimum shares, queues that are moved, and releases while another cluster's RM answers.
+has policies that write minimum shares, queues that are moved, and releases while another cluster's RM answers. The
+fourth has Capacity Schedulers only, with absolute resources, and with a parent whose queues are made when somebody
+submits to them.
 """
 
 from __future__ import annotations
@@ -11,9 +13,10 @@ from __future__ import annotations
 import functools
 import random
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from harness.control.settings import ControlSettings
+from tests.control.soak import capacities
 from tests.control.soak.alien import alien
 from tests.control.soak.schedule import End, kind
 from tests.control.soak.violated import Violated
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 SECOND = 1_000_000
 #: The first seed of the third, which has all of the second.
 THIRD = 2_000_000
+#: The first seed of the fourth, which has all of the third.
+FOURTH = 3_000_000
 #: Policies that write minimum shares.
 MIN_SHARES = ("fawkes-tt", "fawkes-ru")
 _DAY_S = 86_400.0
@@ -56,6 +61,25 @@ def planned_third(plan: Plan, rng: random.Random) -> Plan:
     if not plan.capacity and rng.random() < 0.5:
         plan = replace(plan, policy=rng.choice(MIN_SHARES), sets={})
     return replace(plan, third=True)
+
+
+def planned_fourth(plan: Plan, rng: random.Random) -> Plan:
+    """A plan of the fourth regime: half of them have absolute resources, most others a parent that makes queues."""
+    policy, sets = (plan.policy, plan.sets) if plan.capacity else (rng.choice(("ltrf", "ltrf", "hltrf")), {})
+    store = rng.random() < 0.3
+    settings = replace(plan.settings, refresh="rpc", ad_hoc="scale", lease_s=0.0 if store else plan.settings.lease_s)
+    capacity: Literal["weight", "percent", "absolute"] = rng.choice(("absolute", "absolute", "percent", "weight"))
+    return replace(
+        plan,
+        policy=policy,
+        sets=sets,
+        settings=settings,
+        capacity=capacity,
+        store=store,
+        spare=plan.spare and not store,
+        fourth=True,
+        creates=capacity != "absolute" and rng.random() < 0.8,
+    )
 
 
 # --- the administrator ---
@@ -129,6 +153,29 @@ def _moved(world: World, rng: random.Random) -> End:
     return None
 
 
+# --- users ---
+
+
+@kind("queue-created", fourth=True)
+def _created(world: World, rng: random.Random) -> End:
+    """Somebody submits to a queue that a parent makes for it; it goes when nothing has run in it for a while."""
+    parent = next(path for path in world.words.read(world.pristine) if path.endswith(f".{capacities.CREATING}"))
+    path = f"{parent}.user{rng.randrange(3)}"
+    if path in world.cluster.ad_hoc or parent not in world.active.queues:
+        return False
+    world.cluster.ad_hoc.append(path)
+    world.cluster.submit(path)
+
+    def goes() -> None:
+        if any(app.queue == path for app in world.cluster.apps.values()):
+            world.agenda.after(world.plan.settings.period_s, goes)
+        elif path in world.cluster.ad_hoc:
+            world.cluster.ad_hoc.remove(path)
+
+    world.agenda.after(world.periods(rng, 8, 20), goes)
+    return None
+
+
 # --- machines ---
 
 
@@ -196,11 +243,18 @@ def _mode(world: World, rng: random.Random) -> End:
     process = world.some(rng)
     if process.ticking or not process.running or process.settings.mode == "shadow" or world.intruded:
         return False
-    if process.released or world.broken or world.wire.alien is not None:
+    if process.released or world.broken or world.wire.alien is not None or process.mode_changes:
         return False
+    process.mode_changes = True
     own, mode = process.settings, rng.choice(("bounded", "full", "shadow"))
 
     def begin(settings: ControlSettings) -> None:
+        # Its supervisor may have begun it again meanwhile, in its own mode.
+        if process.ticking:
+            world.agenda.after(0.5, functools.partial(begin, settings))
+            return
+        if process.running:
+            process.end("hold")
         process.settings = settings
         process.begin()
 
@@ -216,7 +270,7 @@ def _mode(world: World, rng: random.Random) -> End:
         if process.ticking:
             world.agenda.after(world.plan.settings.period_s, back)
             return
-        process.left_over = False
+        process.left_over = process.mode_changes = False
         process.end("hold")
         begin(own)
 
@@ -250,6 +304,8 @@ def _ledger_restored(world: World, rng: random.Random) -> End:
     process = world.some(rng)
     if process.ticking or not process.running or process.ledger_error or not process.looked:
         return False
+    if world.plan.fourth and world.plan.capacity == "weight":
+        return False  # a round weight that was written since (half of a round sum) cannot be told from a person's
     copy, deaths = process.backed_up(), process.deaths
 
     def restore() -> None:

@@ -38,6 +38,8 @@ _OF_STORES = {"store-changed-in-a-look"}
 OF_SECOND: set[str] = set()
 #: Those of the third.
 OF_THIRD: set[str] = set()
+#: Those of the fourth, which need a parent that makes queues.
+OF_FOURTH: set[str] = set()
 _OF_CALLS = {"refresh-dropped", "refresh-late", "refresh-twice", "answer-lost", "answer-lost-after"}
 
 
@@ -69,7 +71,7 @@ def drawn(rng: random.Random, spans: list[tuple[float, float]], plan: Plan) -> l
     no = no | (set() if plan.pair else _OF_PAIRS) | (_OF_CALLS if settings.refresh == "poll" else _OF_POLLS)
     no = no | (_OF_GUARDS if settings.guards == Guards() else set())
     no = no | (set() if plan.store and plan.capacity == "weight" else _OF_STORES)
-    no = no | (set() if plan.third else OF_THIRD)
+    no = no | (set() if plan.third else OF_THIRD) | (set() if plan.creates else OF_FOURTH)
     no = no | (set() if plan.second else OF_SECOND) | ({"file-own-copy", "file-older"} if plan.store else set())
     if plan.capacity:
         no = (
@@ -87,6 +89,8 @@ def drawn(rng: random.Random, spans: list[tuple[float, float]], plan: Plan) -> l
         kinds += rng.sample(sorted(OF_SECOND - no), 3)
     if plan.third and (of_third := sorted(OF_THIRD - no)):
         kinds.append(rng.choice(of_third))
+    if plan.creates:
+        kinds += sorted(OF_FOURTH)
     apart = rng.choice((3.0, 6.0, 12.0))
     found = []
     for begin, end in spans:
@@ -98,13 +102,15 @@ def drawn(rng: random.Random, spans: list[tuple[float, float]], plan: Plan) -> l
 
 
 def kind(
-    name: str, *, second: bool = False, third: bool = False
+    name: str, *, second: bool = False, third: bool = False, fourth: bool = False
 ) -> Callable[[Callable[[World, random.Random], End]], Callable[[World, random.Random], End]]:
-    """Name a kind of fault; ``second``, ``third``: only seeds of that regime draw it (tests.control.soak.regime)."""
+    """Name a kind of fault; ``second`` to ``fourth``: only seeds of that regime draw it (tests.control.soak.regime)."""
     if second:
         OF_SECOND.add(name)
     if third:
         OF_THIRD.add(name)
+    if fourth:
+        OF_FOURTH.add(name)
 
     def known(do: Callable[[World, random.Random], End]) -> Callable[[World, random.Random], End]:
         KINDS[name] = do

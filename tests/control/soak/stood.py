@@ -68,6 +68,11 @@ def mistaken(file: Stood, rng: random.Random) -> Stood:
     if file.capacity:
         shares = list(re.finditer(rb"\.capacity</name>\s*<value>([^<]*)</value>", data))
         share, other = rng.choice(shares), rng.choice((b"7", b"3w", b"33.34", b"x", b"0"))
+        if share[1].startswith(b"["):
+            # Kinds of capacities beside absolute resources are another matter (tests/oracle/test_capacity_loading.py).
+            other = rng.choice((b"x", b"[memory=9999999,vcores=1]", b"[memory=64,vcores=0]"))
+        elif capacities.CREATING.encode() in data and other == b"0":
+            other = b"x"  # a percentage of 0 beside weights is taken there
         return Stood(True, data[: share.start(1)] + other + data[share.end(1) :], f"the capacity {other.decode()}")
     match rng.randrange(3):
         case 0:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from harness.control.reports import TickReport
 from harness.model.plan import WEIGHT_MIN
+from tests.control.soak.capacities import UNITS
 from tests.control.soak.process import Process
 from tests.control.soak.violated import Violated
 
@@ -120,13 +121,17 @@ class Ticks:
             return  # capacities are larger by them
         file = world.words.read(world.file.read())
         # Siblings' weights count against each other: the file may hold all of them multiplied.
-        parts: dict[str, list[tuple[float, str]]] = {}
+        parts: dict[str, list[tuple[float, float, str]]] = {}
+        # Absolute resources are one MiB for each leaf at least.
+        unit = UNITS.get(world.plan.capacity, 0.0)
+        floor = 8.0 if world.plan.capacity == "absolute" else WEIGHT_MIN * 1.001
         # Where one is the least that a queue can have, the others were multiplied without it.
-        for path in (path for path in written.weights.keys() & file.keys() if file[path].weight > WEIGHT_MIN * 1.001):
-            part = file[path].weight / max(written.weights[path], 1e-9)
-            parts.setdefault(path.rpartition(".")[0], []).append((part, path))
+        for path in (path for path in written.weights.keys() & file.keys() if file[path].weight > floor):
+            weight = max(written.weights[path], 1e-9)
+            part = (file[path].weight - unit) / weight, (file[path].weight + unit) / weight
+            parts.setdefault(path.rpartition(".")[0], []).append((*part, path))
         for found in parts.values():
-            (least, _), (most, path) = min(found), max(found)
+            least, (most, _, path) = min(high for _, high, _ in found), max(found)
             if most > least * 1.001:
                 text = f"{path} has {file[path].weight:g} in the file, not {written.weights[path]:g}"
                 raise Violated(f"{process.name} is wrong about what it has written: {text}")

@@ -25,7 +25,7 @@ from tests.control.soak import afterwards, capacities, edits, faults, regime
 from tests.control.soak.capacity_rm import CapacityRm, Store
 from tests.control.soak.checks import Checks
 from tests.control.soak.clock import Agenda, MachineClock
-from tests.control.soak.cluster import App, Cluster, Container
+from tests.control.soak.cluster import NODE_MB, NODE_VCORES, App, Cluster, Container
 from tests.control.soak.disk import Killed
 from tests.control.soak.ending import Ending
 from tests.control.soak.faults import Fault
@@ -65,6 +65,8 @@ class World:
             self.plan = plan = regime.planned(plan, random.Random(f"{seed} second"))
         if seed >= regime.THIRD:
             self.plan = plan = regime.planned_third(plan, random.Random(f"{seed} third"))
+        if seed >= regime.FOURTH:
+            self.plan = plan = regime.planned_fourth(plan, random.Random(f"{seed} fourth"))
         #: How the administrator's file is read and changed.
         self.words: ModuleType = capacities if plan.capacity else edits
         rng = random.Random(f"{seed} world")
@@ -77,7 +79,8 @@ class World:
         self.file = (Store if plan.store else SharedFile)(folder / name, lambda: self.agenda.now_s)
         self.lease_path = folder / f".{name}.lease"
         if plan.capacity:
-            self.pristine = capacities.make(rng, weights=plan.capacity == "weight")
+            whole = (plan.nodes * NODE_MB, plan.nodes * NODE_VCORES)
+            self.pristine = capacities.make(rng, plan.capacity, whole=whole, creates=plan.creates)
         else:
             self.pristine = edits.make(rng, ad_hoc=rng.random() < 0.4)
         if isinstance(self.file, Store):

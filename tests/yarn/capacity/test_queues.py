@@ -112,6 +112,24 @@ def test_children_share_what_their_parent_has_now() -> None:
     assert [c.text() for c in new.values()] == ["[memory=3000]", "[memory=1000]"]
 
 
+def test_children_that_keep_their_ratio_are_cut_to_what_their_parent_has_now() -> None:
+    """Left as they were, their sum would be above it, which Hadoop refuses."""
+    old = {path: Capacity("absolute", amounts={"memory": 4096, "vcores": 4}) for path in ("root.g.a", "root.g.b")}
+    new = capacities({"root.g.a": 1.0, "root.g.b": 1.0}, old, Capacity("absolute", amounts={"memory": 6000}))
+    assert [c.text() for c in new.values()] == ["[memory=3000,vcores=4]"] * 2
+    assert capacities({"root.g.a": 1.0, "root.g.b": 1.0}, old, Capacity("absolute", amounts={"memory": 9000})) == old
+
+
+def test_a_parent_keeps_enough_for_each_leaf_below_it() -> None:
+    old = {path: Capacity("absolute", amounts={"memory": 1000}) for path in ("root.g", "root.a")}
+    shares = {"root.g": 1e-6, "root.a": 1.0}
+    assert [c.text() for c in capacities(shares, old, None).values()] == ["[memory=1]", "[memory=1999]"]
+    with_leaves = capacities(shares, old, None, leaves={"root.g": 3, "root.a": 1})
+    assert [c.text() for c in with_leaves.values()] == ["[memory=3]", "[memory=1997]"]
+    with pytest.raises(InputError, match="cannot be shared"):
+        capacities(shares, old, Capacity("absolute", amounts={"memory": 3}), leaves={"root.g": 3, "root.a": 1})
+
+
 def test_amounts_may_have_units() -> None:
     assert read_capacity("[memory=10Gi,vcores=8]", "here").amounts == {"memory": 10_240, "vcores": 8}
     assert read_capacity("[memory-mb=2Ti, vcores=8]", "here").amounts == {"memory": 2 * 2**20, "vcores": 8}

@@ -17,6 +17,11 @@ SAFE = {
     f"{P}global-queue-max-application": "10000",
     f"{P}maximum-am-resource-percent": "1000",
 }
+#: One of the queues creates queues by itself.
+CREATES = {f"{P}root.a.auto-queue-creation-v2.enabled": "true"}
+TEMPLATE = f"{P}root.a.auto-queue-creation-v2.leaf-template."
+LEGACY = {f"{P}root.a.auto-create-child-queue.enabled": "true"}
+LEGACY_TEMPLATE = f"{P}root.a.leaf-queue-template."
 SITE = {"yarn.acl.enable": "true", "yarn.admin.acl": "warden"}
 
 
@@ -38,7 +43,8 @@ def test_a_safe_cluster_has_none() -> None:
         ("am-limit", {f"{P}maximum-am-resource-percent": "1"}),
         ("am-limit", {f"{P}root.b.maximum-am-resource-percent": "0.5"}),
         ("priority", {f"{P}root.ordering-policy": "priority-utilization", f"{P}root.a.priority": "2"}),
-        ("auto-created", {f"{P}root.a.auto-queue-creation-v2.enabled": "true"}),
+        ("auto-created", {**CREATES, f"{TEMPLATE}maximum-am-resource-percent": "1000"}),
+        ("auto-created", {**LEGACY, f"{LEGACY_TEMPLATE}user-limit-factor": "-1"}),
         ("asynchronous", {f"{P}schedule-asynchronously.enable": "true"}),
         ("multi-node", {f"{P}multi-node-placement-enabled": "true"}),
         ("queue-mode", {f"{P}legacy-queue-mode.enabled": "false"}),
@@ -58,6 +64,23 @@ def test_each_is_named_and_only_it(trap: str, change: dict[str, str | None]) -> 
         if value is not None:
             where[name] = value
     assert names(values, site) == [trap]
+
+
+def test_settings_of_queues_that_are_created_stand_in_their_template() -> None:
+    """What the parent itself has is nothing that such a queue goes by."""
+
+    def said(values: dict[str, str]) -> list[str]:
+        return [trap.line() for trap in find_traps(values, SITE, queue_tree(values, source="f"))]
+
+    legacy = said(SAFE | LEGACY)
+    assert [line.partition(":")[0] for line in legacy] == ["user-limit-factor", "auto-created"]
+    assert f"set {LEGACY_TEMPLATE}user-limit-factor to -1; until" in legacy[0]
+    # The newer way: no limit of a user, and the whole queue for masters.
+    newer = said(SAFE | CREATES)
+    assert [line.partition(":")[0] for line in newer] == ["am-limit", "auto-created"]
+    assert f"set {TEMPLATE}maximum-am-resource-percent to" in newer[0]
+    held = said({**SAFE, **CREATES, f"{P}root.a.auto-queue-creation-v2.template.user-limit-factor": "2"})
+    assert f"set {TEMPLATE}user-limit-factor to -1" in held[0]
 
 
 def test_absolute_queues_need_limits_of_their_own() -> None:
