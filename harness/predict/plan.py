@@ -176,7 +176,7 @@ def submission(text: str, trace: Trace) -> JobLine:
     if "queue" not in given:
         raise wrong("queue is missing")
     from harness.traces.recorded import StageLine
-    from harness.traces.spec import DemandSpec
+    from harness.traces.spec import MasterSpec
 
     tasks, task_s = int(number("tasks", None, 1, 1_000_000)), number("task_s", None, 0.001, 1e9, whole=False)
     memory_mb, vcores = int(number("memory_mb", 1024, 1, 2**40)), int(number("vcores", 1, 1, 2**20))
@@ -187,7 +187,7 @@ def submission(text: str, trace: Trace) -> JobLine:
         queue=str(fresh["queue"]),
         kind="dag",
         submit_s=at_s,
-        am=DemandSpec(memory_mb=1536, vcores=1),
+        am=MasterSpec(memory_mb=1536, vcores=1),
         stages=[stage],
     )
     return made.model_copy(update=fresh)

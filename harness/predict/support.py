@@ -205,6 +205,13 @@ def _capacity(values: Mapping[str, str] | None = None, site: Mapping[str, str] |
     return replace(CAPACITY_BASE, values={**_BASE, **(values or {})}, site={**_SITE, **(site or {})})
 
 
+#: One of the example's queues creates queues, which hold no user to a multiple of their share.
+_CREATING_V1_EXAMPLE = {
+    f"{PREFIX}root.b.auto-create-child-queue.enabled": "true",
+    f"{PREFIX}root.b.leaf-queue-template.user-limit-factor": "-1",
+}
+
+
 def _each(*values: str) -> dict[str, str]:
     """Return capacities of the example's two queues."""
     return {f"{PREFIX}root.{queue}.capacity": value for queue, value in zip("ab", values, strict=True)}
@@ -468,7 +475,7 @@ FEATURES: tuple[Feature, ...] = (
         group="auto-created queues",
         title="`auto-create-child-queue` (legacy)",
         has=_creating_v1,
-        example=_capacity({f"{PREFIX}root.b.auto-create-child-queue.enabled": "true"}),
+        example=_capacity(_CREATING_V1_EXAMPLE),
         traps=("auto-created",),
         uncovered="auto-created queues",
         shown={
@@ -483,7 +490,7 @@ FEATURES: tuple[Feature, ...] = (
         title=f"`auto-create-child-queue` with {_MANAGING}",
         has=_managed,
         example=_capacity(
-            {f"{PREFIX}root.b.auto-create-child-queue.enabled": "true"},
+            _CREATING_V1_EXAMPLE,
             {f"{_MONITOR}.enable": "true", f"{_MONITOR}.policies": _MANAGING},
         ),
         traps=("refresh-deadlock",),

@@ -31,7 +31,7 @@ from harness.traces.recorded import (
     nodes_by_size,
     with_used,
 )
-from harness.traces.spec import DelaysSpec, DemandSpec
+from harness.traces.spec import DelaysSpec, MasterSpec
 from harness.yarn.answers import AppStatus, NodeStatus
 from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.errors import BadAnswer, Refused
@@ -383,7 +383,7 @@ def _by_integrals(app: App) -> dict[str, Any]:
     memory = max(round(app.memory_seconds / max(app.vcore_seconds, 1)), 1)
     if app.vcore_seconds - lived_s <= max(_ROUGH_S, _ROUGH_PART * lived_s):
         alone = StageLine(name="all", memory_mb=memory, vcores=vcores, tasks_s=[])
-        return {"am": DemandSpec(memory_mb=memory, vcores=vcores), "stages": [alone], "am_end_s": round(lived_s, 3)}
+        return {"am": MasterSpec(memory_mb=memory, vcores=vcores), "stages": [alone], "am_end_s": round(lived_s, 3)}
     if app.vcore_seconds / lived_s > MOST_TASKS:
         raise NoSuchJob(
             f"{app.vcore_seconds:,} vcore s in {lived_s:,.0f} s are more than {MOST_TASKS:,} tasks side by side",
@@ -397,7 +397,7 @@ def _by_integrals(app: App) -> dict[str, Any]:
     else:
         tasks_s.append(rest_s)
     return {
-        "am": DemandSpec(memory_mb=memory, vcores=vcores),
+        "am": MasterSpec(memory_mb=memory, vcores=vcores),
         # When it asked is not known: from its beginning on.
         "am_start_s": 0.0,
         "am_end_s": round(max(lived_s - tasks_s[0], 0.0), 3),

@@ -134,7 +134,8 @@ def test_edits_of_groups_leave_files_that_a_resource_manager_starts_with() -> No
     for seed in range(200):
         rng = random.Random(seed)
         words = capacities if seed % 2 else edits
-        pristine = words.make(rng, "weight" if seed % 4 == 1 else "percent") if seed % 2 else edits.make(rng, ad_hoc=False)
+        form = "weight" if seed % 4 == 1 else "percent"
+        pristine = capacities.make(rng, form) if seed % 2 else edits.make(rng, ad_hoc=False)
         queues = words.read(pristine)
         idle = [q.path.rpartition(".")[2] for q in queues.values() if q.leaf and q.parent == "root"]
         change = words.regroup(rng, pristine, rng.choice(idle) if len(idle) > 2 else "", "new1")

@@ -29,7 +29,7 @@ from harness.traces.formats.base import (
     queue_path,
 )
 from harness.traces.recorded import JobLine, StageLine
-from harness.traces.spec import DemandSpec
+from harness.traces.spec import MasterSpec
 
 MAX_BYTES = 1 << 30
 MOST_TASKS = 1_000_000
@@ -192,7 +192,7 @@ def _timed(fields: Mapping[str, str], number: str, collector: Collector, where: 
             name=fields.get("name", "")[:1000],
             kind="dag",
             submit_s=0.0,
-            am=DemandSpec(
+            am=MasterSpec(
                 memory_mb=_whole(fields, "am_memory_mb", 1024, most=MOST_MB),
                 vcores=_whole(fields, "am_vcores", 1, most=1 << 20),
             ),
