@@ -279,9 +279,9 @@ def test_an_rm_that_is_killed_and_started_again(yarn: Site) -> None:
         kill_part(yarn.cluster, "rm")
         time.sleep(5)
         start_part(yarn.cluster, "rm")
-        event = until(lambda: service.events("rm"), "the controller notices", 90)
+        event = until(lambda: service.events("rm"), "the controller notices", 300)
         assert "began anew" in event[0]["text"]
-        until(lambda: yarn.client.rest.metrics().active_nodes == 2, "nodes are back", 60)
+        until(lambda: yarn.client.rest.metrics().active_nodes == 2, "nodes are back", 180)
         load.wait()
         service.stop()
     assert guard.broken == []
