@@ -88,7 +88,8 @@ def plan(
     Parameters
     ----------
     trace
-        A trace of ``yarnfair record``, a run directory, SLS', Rumen's, or a folder of job history files.
+        A trace of ``yarnfair record``, a run directory, SLS', Rumen's, a log in the Standard Workload
+        Format, a table of jobs (CSV), or a folder of job history files.
     before
         The scheduler's file that is in force: an allocation file or a capacity-scheduler.xml.
     after
@@ -126,8 +127,8 @@ def plan(
     """
     from harness.base.errors import InputError
     from harness.base.workers import main_not_imported
-    from harness.predict.answer import answer
-    from harness.predict.plan import lines_of
+    from harness.predict.answer import FilesRefused, answer
+    from harness.predict.plan_words import lines_of
 
     findings: list[str] = []
     try:
@@ -147,9 +148,7 @@ def plan(
                 processes=processes,
                 on_finding=findings.append,
             )
-    except InputError as error:
-        if findings and "yarnfair validate" in error.what:
-            raise InputError(f"{error.what}: {'; '.join(findings)}", where=error.where, hint=error.hint) from None
-        raise
+    except FilesRefused as error:
+        raise InputError(f"{error.what}: {'; '.join(findings)}", where=error.where, hint=error.hint) from None
     notes = [f"note: {note}" for note in (*findings, *found.planned.notes)]
     return PlannedChange(found.document, [*notes, *lines_of(found.planned), *(case.words() for case in found.cases)])

@@ -87,7 +87,7 @@ def plan(
     """
     from harness.cli.scheduler_file import groups_of
     from harness.predict.answer import answer
-    from harness.predict.plan import lines_of
+    from harness.predict.plan_words import lines_of
 
     if junit is not None and not rules:
         raise CallError("--junit has no case without --fail-if", where="--junit", hint="give a rule")

@@ -129,7 +129,7 @@ class NodeSpec:
 
 
 def decided_by_hadoop(job: JobSpec, stages: Sequence[Stage], map_limit: int, reduce_limit: int) -> tuple[int, int]:
-    """Places of the map and the reduce stage of a job whose master decides as MapReduce's; -1: no such stage.
+    """Return the indices of a job's map and reduce stages if its master decides as MapReduce's does; -1: no such stage.
 
     Without reduces that begin early and without limits of running tasks there is nothing to decide.
     """

@@ -17,6 +17,10 @@ from harness.predict.plan_files import check_files
 from harness.traces.accounting import account_of
 
 
+class FilesRefused(InputError):
+    """`yarnfair validate` has findings for which nothing is planned; ``on_finding`` was told them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What changes, what the rules say of it, and both for ``--json``."""
@@ -62,6 +66,8 @@ def answer(
     ------
     CallError
         Nothing changes, or a rule or an application that cannot be read.
+    FilesRefused
+        For findings of `yarnfair validate`.
     InputError
         A trace or file that cannot be used.
     """
@@ -72,7 +78,7 @@ def answer(
     for line in (*checked.told, *checked.stops):
         on_finding(line)
     if checked.stops:
-        raise InputError(
+        raise FilesRefused(
             f"{len(checked.stops)} finding(s) of `yarnfair validate` keep it from being planned",
             where=there if checked.refuses_after else before,
             hint="correct the file",

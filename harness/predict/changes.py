@@ -148,7 +148,7 @@ class QueueChange:
         return self.time_word("below_due", floor) if self.times["below_due"].known else "same"
 
     def time_word(self, name: str, floor: float) -> Word:
-        """The word of one of its times."""
+        """Classify the change of one of its times."""
         if name == "below_due":
             return self.times[name].word(floor, up="more", down="less")
         return self.times[name].word(floor)

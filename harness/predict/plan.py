@@ -15,7 +15,6 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness.base.errors import CallError, InputError
-from harness.base.words import counted
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of, load_experiment
 from harness.experiments.scheduler_file import Place, SchedulerFile, read_scheduler_file
 from harness.model.jobs import JobSpec
@@ -78,6 +77,14 @@ class LoadedSide:
         assert self.experiment.scheduler_file is not None
         return self.experiment.scheduler_file
 
+    @property
+    def nodes(self) -> list[NodeLine]:
+        """What it runs on."""
+        return [
+            NodeLine(count=group.count, memory_mb=group.memory_mb, vcores=group.vcores)
+            for group in self.experiment.spec.cluster.nodes
+        ]
+
     def counts_vcores(self) -> bool:
         """Whether its scheduler compares dominant shares, not memory alone."""
         from harness.yarn.capacity.properties import PREFIX
@@ -103,7 +110,7 @@ def loaded_side(side: Side) -> LoadedSide:
 
 
 def with_nodes(nodes: Sequence[NodeLine], change: int) -> list[NodeLine]:
-    """Nodes with so many more or fewer of the most frequent size; then of the next one.
+    """Add nodes of the most frequent size, or take nodes away, those of the most frequent size first.
 
     Raises CallError where none is left, or too many come.
     """
@@ -419,7 +426,7 @@ def _check_covered(header: Header, sides: Mapping[SideName, Side]) -> None:
 def compared(
     trace: Trace, here: LoadedSide, there: LoadedSide, befores: Sequence[SideRun], afters: Sequence[SideRun]
 ) -> Planned:
-    """The answer of runs before and after, phase by phase."""
+    """Compare the runs of both sides, the k-th phase of one with the k-th of the other."""
     recorded = {job.job: job for job in trace.jobs}
     groups = {name: _group(job, here, there) for name, job in recorded.items()}
     ended = {name for name, job in recorded.items() if job.finished_s is not None} or set(recorded)
@@ -558,8 +565,8 @@ def _submitted(there: LoadedSide, row: Mapping[str, int], afters: Sequence[SideR
         return {"queue": None, "refused_because": why}
     at = row[SUBMITTED]
     found: dict[str, Any] = {"queue": queue}
-    for name, attribute in (("wait_s", "wait_s"), ("completion_s", "completion_s")):
-        values = [float(getattr(run, attribute)[at]) for run in afters]
+    for name in ("wait_s", "completion_s"):
+        values = [float(getattr(run, name)[at]) for run in afters]
         found[name] = Band.of(values).document() if all(map(math.isfinite, values)) else None
     found["refused"] = sum(bool(run.refused[at]) for run in afters)
     return found
@@ -592,7 +599,7 @@ def _notes(
 def document_of(found: Planned) -> dict[str, Any]:
     """The answer of ``--json``, but for what the call adds."""
     described = {
-        name: {**side.file.described(), "nodes": [n.model_dump(exclude_none=True) for n in _nodes(side)]}
+        name: {**side.file.described(), "nodes": [n.model_dump(exclude_none=True) for n in side.nodes]}
         for name, side in (("before", found.before), ("after", found.after))
     }
     return {
@@ -605,149 +612,3 @@ def document_of(found: Planned) -> dict[str, Any]:
         "queues": [one.document(found.floor) for one in found.queues],
         **({"submitted": dict(found.submitted)} if found.submitted is not None else {}),
     }
-
-
-def _nodes(side: LoadedSide) -> list[NodeLine]:
-    return [
-        NodeLine(count=group.count, memory_mb=group.memory_mb, vcores=group.vcores)
-        for group in side.experiment.spec.cluster.nodes
-    ]
-
-
-# --- in words ---------------------------------------------------------------------------------------------------------
-
-#: So many queues are told in full.
-MOST_CHANGED = 5
-
-
-def lines_of(found: Planned) -> list[str]:
-    """The answer for a person, its notes apart: the queues that change most, the others, how sure it is."""
-    shown = [one for one in found.queues if tells(one)]
-    changed = [one for one in shown if changes(one, found.floor)][:MOST_CHANGED]
-    others = [one for one in shown if one not in changed]
-    lines = [
-        f"{change_of(found)}: {found.applications} applications, means of {found.phases} phases of heartbeats "
-        "(smallest to largest)"
-    ]
-    for one in changed:
-        lines += _block(one, found.floor)
-    if not changed:
-        lines.append("no queue changes")
-    if others:
-        lines.append("the other queues:" if changed else "the queues:")
-        lines += [f"  {_short(one, found.floor)}" for one in others]
-    if silent := len(found.queues) - len(shown):
-        lines.append(f"{silent} more without an application")
-    lines += submission_lines(found)
-    lines.append(how_sure(found))
-    return lines
-
-
-def change_of(found: Planned) -> str:
-    """What changes, in words: files, nodes, an application more."""
-    here, there = (sum(node.count for node in _nodes(side)) for side in (found.before, found.after))
-    files = dict.fromkeys((found.before.file.path, found.after.file.path))
-    parts = [" to ".join(files)]
-    if there != here:
-        parts.append(f"{counted(abs(there - here), 'node')} {'more' if there > here else 'fewer'}")
-    if found.submitted is not None:
-        parts.append("one application more")
-    return ", ".join(parts)
-
-
-def tells(one: QueueChange) -> bool:
-    """Whether there is anything to say of a queue."""
-    below = one.times["below_due"]
-    return bool(one.applications) or any(below.before) or any(below.after)
-
-
-def changes(one: QueueChange, floor: float) -> bool:
-    """Whether anything is different for it."""
-    return one.word(floor) != "same" or bool(one.moved) or one.time_word("below_due", floor) in ("more", "less")
-
-
-def _block(one: QueueChange, floor: float) -> list[str]:
-    lines = [f"{_name(one)}: {one.word(floor)} ({counted(one.applications, 'application')}{_where(one)})"]
-    for figure, what in TIMES.items():
-        change = one.times[figure]
-        if change.known:
-            lines.append(f"  {what:<16}{_time(change)}: {one.time_word(figure, floor)}{_relative(change)}")
-        elif change.before or change.after:
-            side = "before" if change.before else "after"
-            lines.append(f"  {what:<16}{band_text(Band.of(change.before or change.after))}, only {side}")
-    for name, what in COUNTS.items():
-        change = one.counts[name]
-        if any(change.before) or any(change.after):
-            before, after = fmean(change.before), fmean(change.after)
-            lines.append(f"  {what:<16}{before:.4g} to {after:.4g} applications: {change.count_word()}")
-    lines += [f"  {counted(count, 'application')} refused: {why}" for why, count in one.reasons.items()]
-    lines += [
-        f"  {counted(count, 'application')} placed in {queue.removeprefix('root.')}"
-        for queue, count in one.moved.items()
-    ]
-    return lines
-
-
-def _short(one: QueueChange, floor: float) -> str:
-    completion = one.times["completion"]
-    told = f", completion {_time(completion)}{_relative(completion)}" if completion.known else ""
-    return f"{_name(one)}: {one.word(floor)} ({counted(one.applications, 'application')}{_where(one)}){told}"
-
-
-def _name(one: QueueChange) -> str:
-    return one.queue.removeprefix("root.")
-
-
-def _where(one: QueueChange) -> str:
-    return {"both": "", "before": ", only before", "after": ", only after", "neither": ", in neither file"}[one.where]
-
-
-def _relative(change: Change) -> str:
-    text = part_text(change)
-    return text and f", {text}"
-
-
-def _time(change: Change) -> str:
-    return f"{band_text(Band.of(change.before))} to {band_text(Band.of(change.after))}"
-
-
-def band_text(band: Band) -> str:
-    """Seconds, and in parentheses the smallest and largest."""
-    return f"{band.mean:,.1f} s ({band.low:,.1f} to {band.high:,.1f})"
-
-
-def part_text(change: Change) -> str:
-    """The change in per cent; empty where there is none, or nothing to be a part of."""
-    band = change.relative()
-    ends = (band.low, band.high)
-    if not any(ends) or not all(map(math.isfinite, ends)):
-        return ""
-    return f"{100 * band.mean:+.1f} % ({100 * band.low:+.1f} to {100 * band.high:+.1f})"
-
-
-def submission_lines(found: Planned) -> list[str]:
-    """What becomes of the application that was added."""
-    one = found.submitted
-    if one is None:
-        return []
-    if one["queue"] is None:
-        return [f"the submitted application is refused: {one['refused_because']}"]
-    queue = str(one["queue"]).removeprefix("root.")
-    if one["refused"]:
-        return [f"the submitted application is refused by {queue} in {one['refused']} of {found.phases} phases"]
-    told = [
-        f"{what} {value['mean']:,.1f} s ({value['band'][0]:,.1f} to {value['band'][1]:,.1f})"
-        for what, value in (("first container after", one["wait_s"]), ("ends after", one["completion_s"]))
-        if value is not None
-    ]
-    return [f"the submitted application in {queue}: {', '.join(told) or 'never starts'}"]
-
-
-def how_sure(found: Planned) -> str:
-    """What the answer may be off by."""
-    error = found.reproduction_error
-    off = "cannot be held against the recording" if error is None else f"is {100 * error:.1f} % off the recording"
-    return (
-        f"How sure: the replay before the change {off} (mean completion by queue); changes below "
-        f"{100 * found.floor:.1f} % and below 1 s are called same. It holds for a load like the recorded one."
-    )

@@ -11,9 +11,9 @@ import harness
 from harness.base.outputs import write_output
 from harness.base.words import counted
 from harness.predict.changes import COUNTS, TIMES, Case, Change, QueueChange, Word, verdict_of
-from harness.predict.plan import (
+from harness.predict.plan import Planned
+from harness.predict.plan_words import (
     MOST_CHANGED,
-    Planned,
     band_text,
     change_of,
     changes,

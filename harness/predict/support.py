@@ -306,7 +306,7 @@ _PLAN_CAPACITY = _works(
 )
 _PLAN_MODES = _works("tests/predict/test_plan.py::test_the_same_shares_in_another_mode_change_nothing")
 _ON_VERSIONS = _works(f"{_VERSIONS}test_the_capacity_scheduler")
-#: A trace's reader asks no ResourceManager.
+#: The verbs that read a recorded trace and never contact a ResourceManager.
 _OFFLINE: dict[Verb, Cell] = {"usage": _USAGE, "whatif": _WHATIF, "plan": _PLAN}
 _ONE_PARTITION = _counted(
     "nodes of all labels count as one cluster", f"{_OWN}test_a_recording_takes_the_nodes_of_all_labels_as_one_cluster"

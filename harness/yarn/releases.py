@@ -63,7 +63,7 @@ def asynchronous_by_default(hadoop: tuple[int, int]) -> bool:
     return hadoop >= ASYNCHRONOUS_SINCE
 
 
-#: What clusters are made of where nothing else is asked for: the release that docker/pom.xml names.
+#: The release of a cluster for which none is given; docker/pom.xml has the same one.
 DEFAULT = "3.4.2"
 RELEASES = MappingProxyType(
     {

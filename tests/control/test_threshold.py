@@ -78,7 +78,7 @@ def test_every_share_is_within_the_threshold_of_what_is_wanted(
 
 
 class Wanting(Fair):
-    """A policy that wants what it is told."""
+    """A policy that asks for the weights that the test sets in ``wants``."""
 
     def __init__(self) -> None:
         super().__init__()

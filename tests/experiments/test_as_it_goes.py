@@ -57,7 +57,7 @@ def _run(path: Path, out: Path) -> None:
 
 def test_writing_on_the_way_changes_nothing(hours: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _run(hours, tmp_path / "plain")
-    # At many of the engine's pauses (progress is told when 0.2 s have passed).
+    # Progress is reported at a pause of the engine when 0.2 s have passed since the last report: here at most of them.
     clock = itertools.count(0, 0.02)
     monkeypatch.setattr("harness.sim.simulate.time", SimpleNamespace(perf_counter=lambda: next(clock)))
     monkeypatch.setattr(WriteThrottle, "LEAST_S", 0.0)

@@ -35,7 +35,7 @@ def containers_in(room, size, cpu):
 
 
 def containers_for(room, size, cpu):
-    """How many containers of a size make up at least so much."""
+    """How many containers of this size hold at least this amount of memory (and of vcores)."""
     count = _up(room[0], size[0])
     return max(count, _up(room[1], size[1])) if cpu else count
 

@@ -131,7 +131,7 @@ def queue_tree(values: Mapping[str, str], *, source: str) -> dict[str, CapacityQ
         children = tuple(f"{path}.{name}" for name in names)
         tree[path] = CapacityQueue(path, parent, children, capacity, _fixed(values, path))
         waiting += [(child, path, depth + 1) for child in children]
-    if not tree[ROOT].children and not _flag(values, f"{ROOT}.auto-queue-creation-v2.enabled"):
+    if not tree[ROOT].children and not flag(values, f"{ROOT}.auto-queue-creation-v2.enabled"):
         raise InputError(
             "no queues below root: the RM does not start", where=source, hint=f"name some in {PREFIX}root.queues"
         )
@@ -152,12 +152,13 @@ def _fixed(values: Mapping[str, str], path: str) -> str:
         ("auto-create-child-queue.enabled", "it creates queues by itself (auto-create-child-queue)"),
         ("auto-queue-creation-v2.enabled", "it creates queues by itself (auto-queue-creation-v2)"),
     ):
-        if _flag(values, f"{path}.{key}"):
+        if flag(values, f"{path}.{key}"):
             return what
     return ""
 
 
-def _flag(values: Mapping[str, str], name: str) -> bool:
+def flag(values: Mapping[str, str], name: str) -> bool:
+    """Whether a property, named without the prefix, is true."""
     return values.get(f"{PREFIX}{name}", "").strip().lower() == "true"
 
 
@@ -319,7 +320,7 @@ def is_by_hand(text: str) -> bool:
     decimals = len(number.partition(".")[2])
     if decimals <= 2 or decimals != len(_decimal(value).partition(".")[2]):
         return True
-    # The least that a controller writes is next to 0 parts, which nobody writes so.
+    # A count of 0 would match every value next to 0, such as the smallest share that a controller writes.
     parts = ((whole, round(value * whole / 100)) for whole in range(3, 17))
     return any(count > 0 and abs(value - count * 100 / whole) <= 10.0**-decimals for whole, count in parts)
 

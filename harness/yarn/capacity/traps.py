@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 from harness.yarn.answers import HADOOP
 from harness.yarn.capacity.properties import ASYNCHRONOUS, ENOUGH, PREFIX
-from harness.yarn.capacity.queues import CapacityQueue
+from harness.yarn.capacity.queues import CapacityQueue, flag
 from harness.yarn.releases import ASYNCHRONOUS_SINCE, asynchronous_by_default
 
 _GLOBAL_MAX = f"{PREFIX}global-queue-max-application"
+_MASTERS = "maximum-am-resource-percent"
 _POLICIES = "yarn.resourcemanager.scheduler.monitor.policies"
 #: ``CapacityScheduler.reinitialize`` and this policy can wait for each other for ever (YARN-10932).
 _QUEUE_MANAGEMENT = "QueueManagementDynamicEditPolicy"
@@ -66,12 +67,14 @@ def fair_traps(hadoop: tuple[int, int]) -> tuple[Trap, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Leaves:
-    """A leaf, or the leaves that a queue creates by itself: where their settings stand, without the prefix.
+    """A leaf queue, or the leaf queues that a parent auto-creates, with the places of their settings.
 
+    path
+        The leaf, or the parent.
     places
-        The first one that has a setting decides.
+        Prefixes of their settings, without the scheduler's own prefix; the first place that has a setting decides.
     factor, masters
-        The user-limit-factor and the part for masters where none has them; None: the scheduler's own.
+        Defaults of the user-limit-factor and of the part for ApplicationMasters. None: the scheduler's own default.
     """
 
     path: str
@@ -83,22 +86,19 @@ class _Leaves:
         """Return the property to set."""
         return f"{PREFIX}{self.places[0]}.{key}"
 
-    def has(self, values: Mapping[str, str], key: str) -> bool:
-        """Return whether the setting is there."""
-        return any(f"{PREFIX}{place}.{key}" in values for place in self.places)
+    def deciding(self, values: Mapping[str, str], key: str) -> str | None:
+        """Return the property that decides; None if none is set."""
+        return next((name for place in self.places if (name := f"{PREFIX}{place}.{key}") in values), None)
 
     def number(self, values: Mapping[str, str], key: str, default: float) -> float:
         """Return the setting's number."""
-        for place in self.places:
-            if f"{PREFIX}{place}.{key}" in values:
-                return _number(values, f"{PREFIX}{place}.{key}", default)
-        return default
+        name = self.deciding(values, key)
+        return default if name is None else _number(values, name, default)
 
     def masters_part(self, values: Mapping[str, str]) -> float:
         """Return the part of the queue's resources that ApplicationMasters may hold."""
-        key = "maximum-am-resource-percent"
-        common = _number(values, f"{PREFIX}{key}", 0.1) if self.masters is None else self.masters
-        return self.number(values, key, common)
+        common = _number(values, f"{PREFIX}{_MASTERS}", 0.1) if self.masters is None else self.masters
+        return self.number(values, _MASTERS, common)
 
 
 def _leaves(values: Mapping[str, str], tree: Mapping[str, CapacityQueue], hadoop: tuple[int, int]) -> list[_Leaves]:
@@ -113,7 +113,7 @@ def _leaves(values: Mapping[str, str], tree: Mapping[str, CapacityQueue], hadoop
         if not queue.fixed:
             if not queue.children and queue.parent is not None:
                 found.append(_Leaves(queue.path, (queue.path,)))
-        elif values.get(f"{PREFIX}{queue.path}.auto-create-child-queue.enabled", "").strip().lower() == "true":
+        elif flag(values, f"{queue.path}.auto-create-child-queue.enabled"):
             found.append(_Leaves(queue.path, (f"{queue.path}.leaf-queue-template",)))
         elif hadoop >= _MODERN:  # no release before knows this way
             way = f"{queue.path}.auto-queue-creation-v2"
@@ -124,7 +124,7 @@ def _leaves(values: Mapping[str, str], tree: Mapping[str, CapacityQueue], hadoop
 def _of_queues(values: Mapping[str, str], tree: Mapping[str, CapacityQueue], hadoop: tuple[int, int]) -> Iterator[Trap]:
     leaves = _leaves(values, tree, hadoop)
     absolute = any(q.capacity.mode == "absolute" for q in tree.values() if not q.children and q.parent is not None)
-    open_ = [leaf for leaf in leaves if not leaf.has(values, "maximum-applications")]
+    open_ = [leaf for leaf in leaves if leaf.deciding(values, "maximum-applications") is None]
     if open_ and (absolute or _GLOBAL_MAX not in values):
         where = open_[0].name("maximum-applications") if absolute else _GLOBAL_MAX
         yield Trap(
@@ -151,13 +151,13 @@ def _of_queues(values: Mapping[str, str], tree: Mapping[str, CapacityQueue], had
         )
     masters = [leaf for leaf in leaves if leaf.masters_part(values) < _ROOM_FOR_MASTERS]
     if masters:
-        key = "maximum-am-resource-percent"
-        own = masters[0].masters is not None or masters[0].has(values, key)
+        first = masters[0]
+        own = first.masters is not None or first.deciding(values, _MASTERS) is not None
         yield Trap(
             "am-limit",
             f"a user's ApplicationMasters are held to a part of the queue's share in {_some(_paths(masters))}: at a "
             "small share few of their applications run, and a part of the cluster may stand idle",
-            f"set {masters[0].name(key) if own else PREFIX + key} to {ENOUGH:g}",
+            f"set {first.name(_MASTERS) if own else PREFIX + _MASTERS} to {ENOUGH:g}",
             blocking=False,
         )
     priorities = [q.path for q in tree.values() if _number(values, f"{PREFIX}{q.path}.priority", 0.0) != 0.0]

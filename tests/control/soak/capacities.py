@@ -23,10 +23,10 @@ _CAPACITY = re.compile(r"(\d*\.?\d+)(w?)")
 _AMOUNTS = re.compile(r"\[memory=(\d+)(?:Mi)?,vcores=(\d+)\]")
 #: What these kinds of capacities are written in: whole MiB, and percentages of four decimals.
 UNITS = {"absolute": 1.0, "percent": 1e-4}
-#: The name of a parent that makes its queues by itself, and what makes it one: with percentages, and with weights.
+#: The name of the parent with auto-created queues; the properties that enable this, for percentages and for weights.
 CREATING = "made"
-_MAKES = ("auto-create-child-queue.enabled", "auto-queue-creation-v2.enabled")
-#: The share of a queue that is made, by its template.
+_CREATION = ("auto-create-child-queue.enabled", "auto-queue-creation-v2.enabled")
+#: The capacity that the template gives to an auto-created queue, by kind.
 TEMPLATE = {"%": 20.0, "w": 1.0}
 
 
@@ -77,7 +77,7 @@ def _queues(data: bytes) -> dict[str, Queue]:
         else:
             assert capacity is not None
             share, rest = float(capacity[1]), {**rest, "kind": capacity[2] or "%"}
-        leaf = not inside and not any(values.get(f"{path}.{key}") == "true" for key in _MAKES)
+        leaf = not inside and not any(values.get(f"{path}.{key}") == "true" for key in _CREATION)
         found[path] = Queue(path, parent, leaf, float32(share), 0, tuple(sorted(rest.items())))
         waiting += [(f"{path}.{name}", path) for name in inside]
     for path in found:
@@ -135,7 +135,7 @@ def make(rng: random.Random, form: str, *, whole: tuple[int, int] = (0, 0), crea
     """An administrator's file: some queues, on one level or two.
 
     ``form``: `weight`, `percent`, or `absolute`; ``whole``: MiB and vcores of the cluster, which absolute resources
-    share; ``creates``: one of the queues is a parent that makes its queues by itself.
+    share; ``creates``: one of the queues is a parent with auto-created queues.
     """
     found = [("global-queue-max-application", "10000"), ("maximum-am-resource-percent", "1000")]
 
@@ -157,7 +157,7 @@ def make(rng: random.Random, form: str, *, whole: tuple[int, int] = (0, 0), crea
                 way, share_of = (f"{path}.leaf-queue-template", f"{TEMPLATE['%']:g}")
                 if form == "weight":
                     way, share_of = (f"{path}.auto-queue-creation-v2.leaf-template", f"{TEMPLATE['w']:g}w")
-                found.append((f"{path}.{_MAKES[form == 'weight']}", "true"))
+                found.append((f"{path}.{_CREATION[form == 'weight']}", "true"))
                 found.extend([(f"{way}.{SHARE}", share_of), (f"{way}.user-limit-factor", "-1")])
                 found.append((f"{way}.maximum-am-resource-percent", "1000"))
                 continue

@@ -430,8 +430,13 @@ def _user(world: World, rng: random.Random) -> End:
     path = f"{parent}.user{rng.randrange(3)}"
     if path in world.cluster.ad_hoc:
         return False
-    world.cluster.ad_hoc.append(path)
     world.ad_hoc_seen = True
+    return submitted_to(world, rng, path)
+
+
+def submitted_to(world: World, rng: random.Random, path: str) -> End:
+    """An application makes this queue, which goes when nothing has run in it for a while."""
+    world.cluster.ad_hoc.append(path)
     world.cluster.submit(path)
 
     def goes() -> None:

@@ -63,7 +63,7 @@ class Plan:
     third: bool = False
     #: Whether it is of the fourth, which has all of the third.
     fourth: bool = False
-    #: Whether one of its parents makes its queues by itself.
+    #: Whether one parent auto-creates its queues.
     creates: bool = False
 
     @classmethod

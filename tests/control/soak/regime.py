@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal
 from harness.control.settings import ControlSettings
 from tests.control.soak import capacities
 from tests.control.soak.alien import alien
+from tests.control.soak.faults import submitted_to
 from tests.control.soak.schedule import End, kind
 from tests.control.soak.violated import Violated
 
@@ -64,7 +65,7 @@ def planned_third(plan: Plan, rng: random.Random) -> Plan:
 
 
 def planned_fourth(plan: Plan, rng: random.Random) -> Plan:
-    """A plan of the fourth regime: half of them have absolute resources, most others a parent that makes queues."""
+    """A plan of the fourth regime: half have absolute resources, most others a parent with auto-created queues."""
     policy, sets = (plan.policy, plan.sets) if plan.capacity else (rng.choice(("ltrf", "ltrf", "hltrf")), {})
     store = rng.random() < 0.3
     settings = replace(plan.settings, refresh="rpc", ad_hoc="scale", lease_s=0.0 if store else plan.settings.lease_s)
@@ -158,22 +159,12 @@ def _moved(world: World, rng: random.Random) -> End:
 
 @kind("queue-created", fourth=True)
 def _created(world: World, rng: random.Random) -> End:
-    """Somebody submits to a queue that a parent makes for it; it goes when nothing has run in it for a while."""
+    """A user submits to a queue that does not exist yet, below the parent that creates queues."""
     parent = next(path for path in world.words.read(world.pristine) if path.endswith(f".{capacities.CREATING}"))
     path = f"{parent}.user{rng.randrange(3)}"
     if path in world.cluster.ad_hoc or parent not in world.active.queues:
         return False
-    world.cluster.ad_hoc.append(path)
-    world.cluster.submit(path)
-
-    def goes() -> None:
-        if any(app.queue == path for app in world.cluster.apps.values()):
-            world.agenda.after(world.plan.settings.period_s, goes)
-        elif path in world.cluster.ad_hoc:
-            world.cluster.ad_hoc.remove(path)
-
-    world.agenda.after(world.periods(rng, 8, 20), goes)
-    return None
+    return submitted_to(world, rng, path)
 
 
 # --- machines ---

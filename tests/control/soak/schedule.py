@@ -38,7 +38,7 @@ _OF_STORES = {"store-changed-in-a-look"}
 OF_SECOND: set[str] = set()
 #: Those of the third.
 OF_THIRD: set[str] = set()
-#: Those of the fourth, which need a parent that makes queues.
+#: Those of the fourth, which need a parent with auto-created queues.
 OF_FOURTH: set[str] = set()
 _OF_CALLS = {"refresh-dropped", "refresh-late", "refresh-twice", "answer-lost", "answer-lost-after"}
 
