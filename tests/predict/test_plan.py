@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -329,16 +328,23 @@ def test_time_below_its_due_counts_who_waits_and_has_less() -> None:
     assert below_due(result, ["root.a"], vcores=True) == {"root.a": 10.0}
 
 
-def test_the_page_in_a_browser(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture
+def page(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> tuple[Path, str]:
+    """The page of a change that takes a queue away, and what the command printed."""
     before = capacity_file(tmp_path, "before.xml")
     gone = {"root__queues": "steady,other,default", "root__bursts__capacity": None, "root__other__capacity": "49"}
     after = capacity_file(tmp_path, "after.xml", **gone)
-    page = tmp_path / "plan.html"
+    made = tmp_path / "plan.html"
     out, _ = called(
-        capsys, trace, "--before", before, "--after", after, "--phases", 2, "--html", page,
+        capsys, trace, "--before", before, "--after", after, "--phases", 2, "--html", made,
         "--submit", "queue=steady,tasks=2,task_s=5", "--fail-if", "refused(bursts) > 0", code=3,
     )  # fmt: skip
-    text = " ".join(re.sub(r"<[^>]*>", " ", page.read_text()).split())
+    return made, out
+
+
+def test_the_page_has_every_figure_of_the_text(page: tuple[Path, str]) -> None:
+    made, out = page
+    text = " ".join(re.sub(r"<[^>]*>", " ", made.read_text()).split())
     for said in (
         "Refuses applications: bursts.",
         "The gate is closed: 1 of 1 case is not fine.",
@@ -350,11 +356,13 @@ def test_the_page_in_a_browser(trace: Path, tmp_path: Path, capsys: pytest.Captu
     (completion,) = re.findall(r"completion +(\d[\d,.]* s \(.*?\)) to (\d[\d,.]* s \(.*?\))", out)
     for figure in completion:
         assert figure in text
-    if shutil.which("chromium") is None:
-        pytest.skip("no chromium")
+
+
+@pytest.mark.browser
+def test_the_page_in_a_browser(page: tuple[Path, str], tmp_path: Path) -> None:
     with chromium(tmp_path / "profile") as browser:
         for width, dark in ((1280, False), (1280, True), (400, False), (400, True)):
-            browser.open(f"file://{page}", width, dark=dark)
+            browser.open(f"file://{page[0]}", width, dark=dark)
             browser.until("document.readyState === 'complete' && !!document.querySelector('main')")
             assert (browser.faint(), browser.too_wide(), browser.console) == ([], [], [])
             assert browser.run("document.documentElement.scrollWidth") <= width

@@ -67,7 +67,7 @@ class Dask:
             ) from None
         try:
             client: Any = distributed.Client
-            self._client = client(address.replace("dask://", "tcp://", 1), timeout=15, set_as_default=False)
+            self._client = client(address.replace("dask://", "tcp://", 1), timeout=30, set_as_default=False)
             workers = self._client.scheduler_info(n_workers=-1)["workers"]
         except Exception as error:
             raise YarnfairError(
