@@ -52,7 +52,8 @@ def out_of_node(W: Any, c: int) -> Any:
     node.filled -= 1
     if W.ends[block].ms == gone:
         _soonest_again(W, block, node.filled if block == first else BLOCK - 1, gone)
-    elif block != first:
+    if block != first:
+        # Of another block, so that it may come before all that this one knew of: also before the end that has gone.
         W.ends[block].ms = min(W.ends[block].ms, moved)
     if block != first and W.ends[first].ms == moved:
         _soonest_again(W, first, node.filled, moved)
