@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,10 +87,11 @@ def answer(
     with tempfile.TemporaryDirectory(prefix="yarnfair-") as folder:
         found = played_trace(trace, cluster, Path(folder) / "trace.jsonl")
         added = None if submit is None else submission(submit, found)
-        sides = sides_of(
-            found, Path(folder), before, there, nodes=nodes, added=added, place=place, drop=drop, groups=groups
-        )
-        done = plan(found, sides, phases=phases, processes=processes)
+        with _user_files(trace, Path(folder)):
+            sides = sides_of(
+                found, Path(folder), before, there, nodes=nodes, added=added, place=place, drop=drop, groups=groups
+            )
+            done = plan(found, sides, phases=phases, processes=processes)
     cases = judged(read_rules, done.queues, done.reproduction_error)
     document = {
         "trace": str(trace),
@@ -100,3 +102,16 @@ def answer(
         "verdict": verdict_of(cases),
     }
     return Answer(done, cases, document)
+
+
+@contextmanager
+def _user_files(trace: Path, folder: Path) -> Iterator[None]:
+    """Name the user's trace in an error about a file that was made of it in a temporary folder."""
+    try:
+        yield
+    except InputError as error:
+        if error.where is None or not error.where.startswith(str(folder)):
+            raise
+        changed = error.where.startswith(str(folder / "after"))
+        where = f"{trace}, with the nodes and the application of the call" if changed else str(trace)
+        raise InputError(error.what, where=where, hint=error.hint) from None

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from harness.base.errors import CallError, InputError
 from harness.predict.verdict import MOST_ERROR, NOTICEABLE, Band
 
-Word = Literal["sooner", "later", "same", "unsure", "less", "more", "refused", "never"]
+Word = Literal["sooner", "later", "same", "unsure", "less", "more", "refused", "never", "taken", "ended"]
 Judged = Literal["fine", "failed", "unsure", "not judged"]
 
 #: A difference of fewer seconds is none: heartbeats alone are a second apart.
@@ -117,6 +117,7 @@ class QueueChange:
     times, counts : figure -> change (`TIMES`, `COUNTS`).
     moved : where its applications run after the change, if it is another queue.
     reasons : why applications are refused after it.
+    gone : "wait", "completion" -> how many applications have it before the change and not after, phase by phase.
     """
 
     queue: str
@@ -126,6 +127,7 @@ class QueueChange:
     counts: Mapping[str, Change]
     moved: Mapping[str, int] = field(default_factory=dict)
     reasons: Mapping[str, int] = field(default_factory=dict)
+    gone: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     def lost(self) -> float:
         """How many more applications are refused, or never start or end, than before; mean over the phases."""
@@ -134,14 +136,16 @@ class QueueChange:
         )
 
     def word(self, floor: float) -> Word:
-        """The queue's word: of its applications' completion, or of their wait, where none of them is lost."""
+        """The queue's word: of its applications' completion, or of their wait, where none is lost and none is won."""
         words = {name: change.count_word() for name, change in self.counts.items() if change.known}
         if words.get("refused") == "more":
             return "refused"
         if "more" in words.values():
             return "never"
-        if "unsure" in words.values():
+        if "unsure" in words.values() or any(map(any, self.gone.values())):
             return "unsure"
+        if "less" in words.values():
+            return "taken" if words.get("refused") == "less" else "ended"
         known = [self.times[name].word(floor) for name in ("completion", "wait") if self.times[name].known]
         if known:
             return next((word for word in known if word != "same"), "same")
@@ -267,11 +271,16 @@ class Rule:
             why = unsure or (self._without(queue) if self.figure in TIMES else "")
         return Case(self, queue.queue, "not judged" if why else verdict, band, beyond, len(values), why)
 
+    def _gone_of(self, queue: QueueChange) -> tuple[float, ...]:
+        return queue.gone.get("completion" if self.figure == "completion" else "wait", ())
+
     def _without(self, queue: QueueChange) -> str:
         """Why the figure says too little: applications that have none after the change, and had one before."""
         names = ("refused", "never_started", *(("not_ended",) if self.figure == "completion" else ()))
         changes = [queue.counts[name] for name in names]
         lost = max(map(math.fsum, zip(*(change.difference() for change in changes), strict=True)), default=0.0)
+        # Others that are served only after the change do not make up for those that are not any more.
+        lost = max(lost, *self._gone_of(queue), 0.0)
         if lost > 0:
             return f"{lost:.4g} more of its applications are refused, never start or never end"
         if self.kind == "after" and self.figure != "below_due":

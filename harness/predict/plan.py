@@ -6,6 +6,7 @@ Both sides play the same applications in the same phases of heartbeats. Either m
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,13 +15,15 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal
 
+from harness.base.documents import LONGEST_S, YamlDocument, validated
 from harness.base.errors import CallError, InputError
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of, load_experiment
 from harness.experiments.scheduler_file import Place, SchedulerFile, read_scheduler_file
 from harness.model.jobs import JobSpec
+from harness.model.queues import BAD_IN_NAME, ensure_root_prefix
 from harness.predict.changes import COUNTS, TIMES, Change, QueueChange
 from harness.predict.playing import BUDGET_S, PhaseRunner, in_phase
-from harness.predict.replay import write_experiment
+from harness.predict.replay import sample_for, time_limit_s, write_experiment
 from harness.predict.verdict import MOST_ERROR, NOTICEABLE, Band
 from harness.traces.accounting import account_lines
 from harness.traces.recorded import Header, JobLine, NodeLine, Trace, put_trace, with_used
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
 _SHORT = 0.95
 #: The name of the application that a call adds.
 SUBMITTED = "submitted-application"
+#: It comes so late at most: a run has as much time again, and no more than `LONGEST_S` in all.
+_LATEST_S = LONGEST_S / 4
 #: So many nodes more at most; a trace has at most 100,000 of a size.
 MOST_NODES = 10_000
 SideName = Literal["before", "after"]
@@ -132,6 +137,7 @@ def with_nodes(nodes: Sequence[NodeLine], change: int) -> list[NodeLine]:
 
 
 _SUBMIT_KEYS = ("queue", "tasks", "task_s", "memory_mb", "vcores", "user", "at_s", "like")
+_NAME = re.compile(f"[^{BAD_IN_NAME}]+")
 _SUBMIT_HINT = "write queue=prod,tasks=100,task_s=60,memory_mb=2048[,vcores=1][,user=U][,at_s=S], or like=ID[,queue=Q]"
 
 
@@ -165,21 +171,20 @@ def submission(text: str, trace: Trace) -> JobLine:
             raise wrong(f"{key} is {given[key][:40]!r}")
         return value
 
-    at_s = number("at_s", max(job.submit_s for job in trace.jobs), 0.0, 1e9, whole=False)
+    at_s = number("at_s", max(job.submit_s for job in trace.jobs), 0.0, _LATEST_S, whole=False)
     fresh = {"job": SUBMITTED, "name": SUBMITTED, "submit_s": at_s, "after_job": None, "think_s": 0.0}
     fresh |= {"started_s": None, "finished_s": None}
     if "user" in given:
         fresh["user"] = given["user"]
     if "queue" in given:
-        queue = given["queue"]
-        fresh["queue"] = queue if queue.startswith("root.") else f"root.{queue}"
+        fresh["queue"] = _full_path(given["queue"])
     if "like" in given:
         if any(key in given for key in ("tasks", "task_s", "memory_mb", "vcores")):
             raise wrong("like=ID has tasks of its own")
         model = next((job for job in trace.jobs if job.job == given["like"]), None)
         if model is None:
             raise wrong(f"the trace has no application {given['like'][:80]!r}")
-        return model.model_copy(update=fresh)
+        return _valid(model.model_copy(update=fresh))
     if "queue" not in given:
         raise wrong("queue is missing")
     from harness.traces.recorded import StageLine
@@ -197,7 +202,25 @@ def submission(text: str, trace: Trace) -> JobLine:
         am=MasterSpec(memory_mb=1536, vcores=1),
         stages=[stage],
     )
-    return made.model_copy(update=fresh)
+    return _valid(made.model_copy(update=fresh))
+
+
+def _full_path(queue: str) -> str:
+    """The full path of a queue. Raises CallError for the root, which is no leaf, and for what is no path."""
+    path = ensure_root_prefix(queue)
+    names = path.split(".")
+    if len(names) < 2 or not all(_NAME.fullmatch(name) for name in names):
+        hint = "give a leaf queue: its full path, or that below the root"
+        raise CallError(f"{queue[:60]!r} is no leaf queue", where="--submit", hint=hint)
+    return path
+
+
+def _valid(made: JobLine) -> JobLine:
+    """Check what was put together by `model_copy`, as a line of a trace is. Raises CallError."""
+    try:
+        return validated(JobLine, YamlDocument("--submit", made.model_dump(), {}))
+    except InputError as error:
+        raise CallError(error.what, where="--submit", hint=_SUBMIT_HINT) from None
 
 
 def sides_of(
@@ -214,15 +237,21 @@ def sides_of(
 ) -> dict[SideName, Side]:
     """Both sides, with their experiment files written into ``folder``. Raises InputError, CallError."""
     given = tuple((groups or {}).items())
-    here = write_experiment(trace, folder / "before")
-    there = here
+    changed = trace
     if nodes or added is not None:
         header, jobs = trace.header, list(trace.jobs)
         if nodes:
             header = header.model_copy(update={"nodes": with_nodes(header.nodes, nodes)})
         if added is not None:
             header, jobs = _with_added(header, jobs, added)
-        there = write_experiment(put_trace(folder / "after" / "trace.jsonl", header, jobs), folder / "after")
+        changed = put_trace(folder / "after" / "trace.jsonl", header, jobs)
+    # Times below a due are sums over samples, and who has not ended at the limit never ends: an application that comes
+    # long after the others must not make the two sides differ in either.
+    sample_s, limit_s = (max(of(trace), of(changed)) for of in (sample_for, time_limit_s))
+    here = write_experiment(trace, folder / "before", sample_s=sample_s, limit_s=limit_s)
+    there = here
+    if changed is not trace:
+        there = write_experiment(changed, folder / "after", sample_s=sample_s, limit_s=limit_s)
     return {
         "before": Side(str(here), before, place, drop, given),
         "after": Side(str(there), after, place, drop, given),
@@ -291,15 +320,21 @@ def side_run(result: SimResult, side: LoadedSide) -> SideRun:
 
 
 def below_due(result: SimResult, leaves: Sequence[str], *, vcores: bool) -> dict[str, float]:
-    """Seconds in which each leaf wanted more than it held, and held less than 95 % of its part of the cluster."""
+    """Seconds in which each leaf wanted more than it held, and held less than 95 % of its part of the cluster.
+
+    A sample stands for its whole period, so that a run that goes on for an application more counts the same. The one
+    that is taken besides as a run ends stands for nothing.
+    """
     import numpy as np
 
     samples = result.samples
     times = np.asarray(samples.time_s, dtype=np.float64)
     if not len(times):
         return dict.fromkeys(leaves, 0.0)
-    end_s = result.makespan_s if result.finished else result.end_s
-    lasts = np.diff(times, append=max(end_s, float(times[-1])))
+    period_s = times[1] - times[0] if len(times) > 1 else max(result.end_s - times[0], 0.0)
+    lasts = np.full(len(times), period_s)
+    if len(times) > 1 and times[-1] - times[-2] < period_s:
+        lasts[-1] = 0.0
     of_memory = np.maximum(np.asarray(samples.capacity_mb, dtype=np.float64), 1.0)
     of_vcores = np.maximum(np.asarray(samples.capacity_vcores, dtype=np.float64), 1.0)
     found = {}
@@ -458,6 +493,7 @@ def compared(
                 _counts(own, rows, befores, afters),
                 dict(after_of),
                 dict(why),
+                _gone(own, rows, befores, afters),
             )
         )
     floor = max(NOTICEABLE, (error or 0.0) / 2)
@@ -535,24 +571,52 @@ def _counts(
     return {name: Change(tuple(before), tuple(after)) for name, (before, after) in counts.items()}
 
 
+def _gone(
+    names: Sequence[str],
+    rows: Sequence[Mapping[str, int]],
+    befores: Sequence[SideRun],
+    afters: Sequence[SideRun],
+) -> dict[str, tuple[float, ...]]:
+    """How many applications have a time before the change and none after it, phase by phase."""
+    import numpy as np
+
+    at = [np.array([row.get(name, -1) for name in names], dtype=np.int64) for row in rows]
+    gone: dict[str, tuple[float, ...]] = {}
+    for figure, attribute in (("wait", "wait_s"), ("completion", "completion_s")):
+        known: list[list[NDArray[np.bool_]]] = []
+        for own, runs in zip(at, (befores, afters), strict=True):
+            # A row more for the applications that the side does not take.
+            times = [np.append(getattr(run, attribute), math.nan) for run in runs]
+            known.append([np.isfinite(values[own]) for values in times])
+        gone[figure] = tuple(float((mine & ~its).sum()) for mine, its in zip(*known, strict=True))
+    return gone
+
+
 def _error(trace: Trace, groups: Mapping[str, str], row: Mapping[str, int], befores: Sequence[SideRun]) -> float | None:
-    """How far the replay before the change is off the recording: mean over the queues, as `assess` has it."""
+    """How far the replay before the change is off the recording: mean over the queues, as `assess` has it.
+
+    An application that ended in the recording, and is refused or never ends in the replay, is off by all it took.
+    """
     import numpy as np
 
     names: dict[str, list[JobLine]] = {}
     for job in trace.jobs:
-        if job.finished_s is not None and job.job in row:
+        if job.finished_s is not None:
             names.setdefault(groups[job.job], []).append(job)
     apart = []
     for jobs in names.values():
-        at = np.array([row[job.job] for job in jobs], dtype=np.int64)
-        real = fmean((job.finished_s or 0.0) - job.submit_s for job in jobs)
-        played = [run.completion_s[at] for run in befores]
-        known = [float(np.nanmean(values)) for values in played if np.isfinite(values).any()]
-        if real > 0 and known:
-            apart.append(abs(fmean(known) - real) / real)
-        elif real > 0:
-            apart.append(1.0)
+        at = np.array([row.get(job.job, -1) for job in jobs], dtype=np.int64)
+        real = np.array([(job.finished_s or 0.0) - job.submit_s for job in jobs])
+        if not real.sum() > 0:
+            continue
+        missing, off = [], []
+        for run in befores:
+            # A row more for the applications that the scheduler's file refuses.
+            played = np.append(run.completion_s, math.nan)[at]
+            known = np.isfinite(played)
+            missing.append(float(real[~known].sum()))
+            off.append(float(played[known].sum() - real[known].sum()))
+        apart.append((abs(fmean(off)) + fmean(missing)) / float(real.sum()))
     return fmean(apart) if apart else None
 
 

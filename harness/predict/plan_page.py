@@ -28,7 +28,7 @@ from harness.report.templating import page_templates
 
 #: So many queues are drawn.
 _DRAWN = 12
-_MANY = ("refused", "never", "later", "unsure", "sooner")
+_MANY = ("refused", "never", "later", "unsure", "sooner", "taken", "ended")
 
 
 def write_page(path: Path, found: Planned, cases: Sequence[Case], source: str) -> None:
@@ -90,7 +90,12 @@ def _name(one: QueueChange) -> str:
 
 def _sentences(changed: Sequence[QueueChange], floor: float) -> list[str]:
     """Which queues have which word, the worst first."""
-    words = {"refused": "Refuses applications", "never": "Leaves applications waiting for ever"}
+    words = {
+        "refused": "Refuses applications",
+        "never": "Leaves applications waiting for ever",
+        "taken": "Takes applications that it refused",
+        "ended": "Ends applications that waited for ever",
+    }
     found = []
     for word in _MANY:
         own = [_name(one) for one in changed if one.word(floor) == word]

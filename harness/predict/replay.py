@@ -122,14 +122,17 @@ def experiment_text(
     trace_path: str,
     *,
     sample_s: float | None = None,
+    limit_s: float | None = None,
     schedulers: Sequence[str] = ("fair",),
     policies: Sequence[str] = (),
 ) -> str:
     """The experiment file that plays a trace: nodes, queues, delays of the recording, each leaf its own jobs.
 
-    Written for the Fair Scheduler alone as it always was; for others with `policy_uses`.
+    Written for the Fair Scheduler alone as it always was; for others with `policy_uses`. ``sample_s`` and ``limit_s``:
+    `sample_for` and `time_limit_s` of this trace unless they are given.
     """
     header = trace.header
+    limit_s = time_limit_s(trace) if limit_s is None else limit_s
     fair_alone = tuple(schedulers) == ("fair",)
     queues: dict[str, Any] = {}
     for path, line in played_queues(header).items():
@@ -157,7 +160,7 @@ def experiment_text(
         **({"capacity": limits} if "capacity" in schedulers and (limits := capacity_limits_of(header)) else {}),
         "policies": ["fair", "ltrf@outside"] if fair_alone else policy_uses(schedulers, policies),
         "sample_s": sample_for(trace) if sample_s is None else sample_s,
-        **({"limits": {"time_limit_s": limit}} if (limit := time_limit_s(trace)) > 1.2 * LEAST_LIMIT_S else {}),
+        **({"limits": {"time_limit_s": limit_s}} if limit_s > 1.2 * LEAST_LIMIT_S else {}),
         # What a controller of that cluster would have seen.
         "actuation": {"task_lengths": "containers"},
         **({"delays": delays} if delays else {}),
@@ -171,6 +174,7 @@ def write_experiment(
     folder: Path,
     *,
     sample_s: float | None = None,
+    limit_s: float | None = None,
     schedulers: Sequence[str] = ("fair",),
     policies: Sequence[str] = (),
 ) -> Path:
@@ -181,7 +185,9 @@ def write_experiment(
     path = folder / "replay.yaml"
     # Relative to the experiment file, as workloads' traces are.
     relative = os.path.relpath(trace.path.absolute(), folder.absolute())
-    text = experiment_text(trace, name, relative, sample_s=sample_s, schedulers=schedulers, policies=policies)
+    text = experiment_text(
+        trace, name, relative, sample_s=sample_s, limit_s=limit_s, schedulers=schedulers, policies=policies
+    )
     write_text(path, text)
     return path
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -114,6 +115,26 @@ def test_a_mean_of_those_that_are_left_is_no_mean(rule: str, lost: str) -> None:
     (case,) = judged([Rule.read(rule)], [queue(completion=Change((100.0, 100.0), (50.0, 50.0)), **gone)])
     assert (case.verdict, case.passes) == ("not judged", False)
     assert case.words().endswith("cannot be judged, 5 more of its applications are refused, never start or never end")
+
+
+def test_applications_that_are_won_do_not_make_up_for_others_that_are_lost() -> None:
+    one = {
+        "refused": Change((3.0,), (3.0,)),
+        "never_started": Change((0.0,), (0.0,)),
+        "not_ended": Change((0.0,), (0.0,)),
+    }
+    own = queue(completion=Change((100.0,), (50.0,)), **one)
+    assert own.word(0.03) == "sooner"
+    swapped = replace(own, gone={"wait": (0.0,), "completion": (3.0,)})
+    assert swapped.word(0.03) == "unsure"
+    (case,) = judged([Rule.read("completion(a) > +10%")], [swapped])
+    assert (case.verdict, case.passes) == ("not judged", False)
+    assert "3 more of its applications" in case.words()
+
+
+@pytest.mark.parametrize(("count", "word"), [("refused", "taken"), ("never_started", "ended"), ("not_ended", "ended")])
+def test_a_queue_that_wins_applications_has_a_word_for_it(count: str, word: str) -> None:
+    assert queue(**{count: Change((2.0, 2.0), (0.0, 1.0))}).word(0.03) == word
 
 
 def test_who_waits_for_ever_waits_longer_than_any_limit() -> None:

@@ -228,6 +228,41 @@ def test_nodes_and_an_application_more(
     assert "the submitted application is refused: there is no queue root.nowhere" in out
 
 
+def test_an_application_that_comes_long_after_the_others_changes_nothing_for_them(
+    trace: Path, now: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both sides count seconds below a due by samples of the same length."""
+    late = "queue=steady,tasks=3,task_s=1,at_s=1e6"
+    found = planned(capsys, trace, "--before", now, "--submit", late, "--phases", 1)
+    assert [queue["word"] for queue in found["queues"]] == ["same", "same"]
+    differences = {name: queue["below_due_s"]["difference"] for name, queue in queues(found).items()}
+    # The application itself waits a moment in its queue: one sample of 50 s.
+    assert differences == {"root.bursts": 0, "root.steady": 50}
+    assert found["submitted"]["completion_s"] is not None
+
+
+def test_what_no_node_holds_is_told_by_the_users_own_trace(
+    trace: Path, now: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wide = "queue=steady,tasks=3,task_s=1,memory_mb=999999"
+    _, err = called(capsys, trace, "--before", now, "--submit", wide, code=1)
+    assert err.startswith(f"yarnfair: {trace}, with the nodes and the application of the call: ")
+    assert "which no node can hold" in err
+
+
+def test_a_queue_that_takes_what_it_refused_has_a_word_and_the_replay_is_off_by_that(
+    trace: Path, now: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules = '<queuePlacementPolicy><rule name="specified" create="false"/><rule name="reject"/></queuePlacementPolicy>'
+    gone = written(tmp_path, "gone.xml", NOW.replace('  <queue name="bursts"/>\n', f"  {rules}\n"))
+    found = planned(capsys, trace, "--before", gone, "--after", now, "--phases", 1)
+    bursts = queues(found)["root.bursts"]
+    assert (bursts["word"], bursts["refused"]["before"]["mean"], bursts["refused"]["word"]) == ("taken", 6, "less")
+    assert found["reproduction_error"] >= 0.5, "all of bursts ended in the recording, and none of it in the replay"
+    out, _ = called(capsys, trace, "--before", gone, "--after", now, "--phases", 1)
+    assert "bursts: taken (6 applications, only after)" in out
+
+
 def test_both_files_are_validated_first(
     trace: Path, now: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -281,6 +316,11 @@ def test_what_is_not_covered_of_both_files_is_named_at_once(
         (["--submit", "like=burst-1,tasks=2"], "tasks of its own"),
         (["--submit", "queue=steady.below,tasks=2,task_s=1"], "lie below one another"),
         (["--submit", "colour=red"], "no setting of an application"),
+        (["--submit", "queue=root,tasks=2,task_s=1"], "'root' is no leaf queue"),
+        (["--submit", "queue=a..b,tasks=2,task_s=1"], "'a..b' is no leaf queue"),
+        (["--submit", "queue=a b,tasks=2,task_s=1"], "'a b' is no leaf queue"),
+        (["--submit", "queue=steady,tasks=2,task_s=1,at_s=1e9"], "at_s is '1e9'"),
+        (["--submit", f"queue=steady,tasks=2,task_s=1,user={'u' * 2000}"], "user"),
     ],
 )
 def test_a_wrong_call_is_told_with_how_to_mend_it(
@@ -322,8 +362,8 @@ def test_time_below_its_due_counts_who_waits_and_has_less() -> None:
         demand_vcores=np.array([[0, 9], [0, 9], [0, 1], [0, 9]]),
     )
     result: Any = SimpleNamespace(samples=samples, finished=True, makespan_s=34.0, end_s=34.0)
-    # Short from 0 to 10; at 10 it has 96 % of its due, at 20 it wants no more; from 30 to the end at 34.
-    assert below_due(result, ["root.a"], vcores=False) == {"root.a": 14.0}
+    # Short from 0 to 10; at 10 it has 96 % of its due, at 20 it wants no more; at 30 a sample stands for 10 s again.
+    assert below_due(result, ["root.a"], vcores=False) == {"root.a": 20.0}
     # By dominant shares it has its due of vcores at 30.
     assert below_due(result, ["root.a"], vcores=True) == {"root.a": 10.0}
 
