@@ -210,12 +210,15 @@ def test_what_is_none_of_these_is_told(tmp_path: Path) -> None:
     found = any_trace(tmp_path, CLUSTER, tmp_path / "t")
     assert isinstance(found, Lacks)
     assert "file without a job's submission" in found.what
+    (tmp_path / "x.jhist").write_bytes(b'Avro-Binary\n{"type":"record"}\n\x00\x1a')
+    found = any_trace(tmp_path / "x.jhist", CLUSTER, tmp_path / "t")
+    assert isinstance(found, Lacks)
+    assert "its second line is not the schema of job history's events" in found.what
 
 
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("1.jhist", b'Avro-Binary\n{"type":"record"}\n\x00\x1a', "Avro's binary form; make a Rumen trace"),
         ("trace.json.gz", b"\x1f\x8b\x08\x00", "compressed by gzip; unpack it"),
         ("empty.json", b" \n", "the trace is empty"),
         (
@@ -227,12 +230,12 @@ def test_what_is_none_of_these_is_told(tmp_path: Path) -> None:
         ("picture.png", b"\x89PNG\r\n\x1a\n\x00", "not a line of JSON"),
         ("fair-scheduler.xml", b"<allocations/>", "is it a trace of `yarnfair record`"),
     ],
-    ids=["binary", "gzip", "empty", "synthetic", "topology", "picture", "xml"],
+    ids=["gzip", "empty", "synthetic", "topology", "picture", "xml"],
 )
 def test_odd_files_are_told_in_one_line(tmp_path: Path, name: str, content: bytes, says: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError) as refused:
-        any_trace(tmp_path if name.endswith("jhist") else tmp_path / name, CLUSTER, tmp_path / "t")
+        any_trace(tmp_path / name, CLUSTER, tmp_path / "t")
     assert says in refused.value.line()
     assert "\n" not in refused.value.line()
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+import fastavro
+
+#: Few jobs in both forms, written by Hadoop's own EventWriter (tests/oracle/job_histories.py).
+RECORDED = Path(__file__).parent / "recorded" / "jobhistory"
 
 #: Milliseconds since 1970 at which the first job of a test is submitted.
 DAY = 1_600_000_000_000
@@ -63,7 +70,9 @@ class Job:
         if self.placed_in is not None:
             lines.append(event("JOB_QUEUE_CHANGED", "JobQueueChange", jobid=self.id, jobQueueName=self.placed_in))
         lines.append(event("JOB_INITED", "JobInited", jobid=self.id, launchTime=at(self.launch_s), uberized=self.uber))
-        for task in {(run.kind, run.task) for run in self.runs} | {("MAP", task) for task in self.never_started}:
+        for task in sorted(
+            {(run.kind, run.task) for run in self.runs} | {("MAP", task) for task in self.never_started}
+        ):
             name = self._task(*task)
             lines.append(event("TASK_STARTED", "TaskStarted", taskid=name, taskType=task[0], startTime=at(6)))
         for run in self.runs:
@@ -108,3 +117,41 @@ class Job:
                       status=run.status, finishTime=end)
             )  # fmt: skip
         return lines
+
+
+@cache
+def hadoops_schema() -> bytes:
+    """The schema of Hadoop's events, as in the second line of a history file."""
+    return next(iter(sorted((RECORDED / "binary").iterdir()))).read_bytes().split(b"\n")[1]
+
+
+@cache
+def _parsed() -> tuple[Any, dict[str, Any]]:
+    document = json.loads(hadoops_schema())
+    return fastavro.parse_schema(document), {record["name"]: record for record in document["fields"][1]["type"]}
+
+
+def _filled(kind: Any, given: Any) -> Any:
+    """A value of this type: what is given, else something."""
+    if isinstance(kind, dict) and kind["type"] == "record":
+        return {field["name"]: _filled(field["type"], (given or {}).get(field["name"])) for field in kind["fields"]}
+    if isinstance(kind, list):
+        return given["string"] if isinstance(given, dict) else given
+    if given is not None:
+        return given
+    if isinstance(kind, dict):
+        return {"array": [], "map": {}}[kind["type"]]
+    return {"string": "", "long": 0, "int": 0, "boolean": False}.get(kind, {"name": "", "groups": []})
+
+
+def as_binary(lines: Sequence[str]) -> bytes:
+    """The same file in the binary form; fields that the lines do not have are empty or 0."""
+    schema, records = _parsed()
+    out = io.BytesIO(b"")
+    out.write(b"Avro-Binary\n" + hadoops_schema() + b"\n")
+    for line in lines[3:]:
+        document = json.loads(line)
+        ((name, fields),) = document["event"].items()
+        event = _filled(records[name.rpartition(".")[2]], fields)
+        fastavro.schemaless_writer(out, schema, {"type": document["type"], "event": (name, event)})
+    return out.getvalue()

@@ -14,7 +14,8 @@ import pytest
 from harness.base.errors import InputError
 from harness.traces.accounting import Account, AccountingError, Totals, container_ms, total
 from harness.traces.formats import FORMATS, Reading, TraceFormat
-from tests.traces.histories import DAY, Job, Run
+from harness.traces.formats.jobhistory import JobHistory
+from tests.traces.histories import DAY, Job, Run, as_binary
 from tests.traces.test_rumen_and_sls import attempt, rumen_job, sls_job
 
 #: How many mutated files of each format are read; `make test-long` reads 20,000.
@@ -120,6 +121,32 @@ def csv_text(draw: random.Random) -> str:
     return "\n".join([CSV_COLUMNS, *(csv_line(draw.randrange(9)) for _ in range(4))])
 
 
+def binary_history(draw: random.Random) -> bytes:
+    """A history in the binary form, up to two places of it changed as a disk, a transfer or a hand may."""
+    data = bytearray(as_binary(history_text(draw).splitlines()))
+    # Mostly the events: with a damaged schema nothing is read.
+    begin = len(b"\n".join(bytes(data).split(b"\n", 2)[:2])) + 1
+    for _ in range(draw.randrange(3)):
+        at = draw.randrange(begin if draw.random() < 0.9 else 0, len(data))
+        piece = draw.randrange(1, 60)
+        match draw.randrange(6):
+            case 0:
+                del data[at:]
+            case 1:
+                del data[at : at + piece]
+            case 2:
+                data[at:at] = data[at : at + piece]
+            case 3:
+                data[at : at + piece] = draw.randbytes(piece)
+            case 4:
+                data[at:at] = draw.choice((b"\x00", b"\xff" * 9 + b"\x01", b"\x00\x00\x4ajob_1", b"\n"))
+            case _:
+                data[at] = draw.randrange(256)
+        if len(data) <= begin:
+            break
+    return bytes(data)
+
+
 TEXTS = {"job history": history_text, "Rumen": rumen_text, "SLS": sls_text, "SWF": swf_text, "CSV": csv_text}
 #: What a job is in the formats of one job a line.
 LINES = {
@@ -152,6 +179,27 @@ def test_mutated_files_are_accounted_for_and_never_a_traceback(tmp_path: Path, r
         identity_holds(reading)
         kept += len(reading.jobs)
     assert kept > FILES / 2, "most files keep a job: otherwise this test holds little"
+
+
+def test_mutated_binary_histories_are_accounted_for_and_never_a_traceback(tmp_path: Path) -> None:
+    path, reader, kept = tmp_path / "x.jhist", JobHistory(), 0
+    for seed in range(FILES):
+        path.write_bytes(binary_history(random.Random(f"binary {seed}")))
+        reading = reader.read(path)
+        identity_holds(reading)
+        kept += len(reading.jobs)
+    # Of those that nobody damages a third has no job that ran.
+    assert kept > FILES / 3, "many files keep a job: otherwise this test holds little"
+
+
+def test_both_forms_of_a_history_read_equal(tmp_path: Path) -> None:
+    path, reader = tmp_path / "x.jhist", JobHistory()
+    for seed in range(100):
+        text = history_text(random.Random(seed))
+        path.write_text(text, encoding="utf-8")
+        as_lines = reader.read(path)
+        path.write_bytes(as_binary(text.splitlines()))
+        assert reader.read(path) == as_lines
 
 
 @pytest.mark.parametrize("reader", FORMATS, ids=lambda one: one.name.replace(" ", "-"))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 
-from harness.base.errors import InputError
-from harness.traces.accounting import container_ms
+from harness.traces.accounting import container_ms, total
 from harness.traces.formats import Reading
+from harness.traces.formats.avro_events import MOST_DAMAGED, avro_events
 from harness.traces.formats.jobhistory import JobHistory
-from tests.traces.histories import DAY, Job, Run, event
+from tests.traces.histories import DAY, RECORDED, Job, Run, as_binary, event
 
 
 def read(folder: Path) -> Reading:
@@ -147,10 +148,98 @@ def test_sizes_of_the_configuration_beside_the_file(tmp_path: Path) -> None:
     assert not found.assumed
 
 
-def test_binary_histories_are_refused_with_a_way_out(tmp_path: Path) -> None:
-    (tmp_path / "x.jhist").write_bytes(b'Avro-Binary\n{"type":"record"}\n\x00')
-    with pytest.raises(InputError, match="Avro's binary form"):
-        read(tmp_path)
+def binary(folder: Path, job: Job) -> Path:
+    """A file in the binary form, Hadoop's default."""
+    path = folder / f"{job.id}.jhist"
+    path.write_bytes(as_binary(job.lines()))
+    return path
+
+
+def test_both_forms_of_hadoops_own_files_read_equal() -> None:
+    found = read(RECORDED / "binary")
+    assert found == read(RECORDED / "json")
+    assert [(job.line.queue, job.line.finished_s) for job in found.jobs] == [
+        ("root.q", 42), ("root.q", 410), ("root.prod", 610)
+    ]  # fmt: skip
+    assert container_s(found) == 10 + 20 + 20 + 10 + 4 * 100 + 3 * 600
+
+
+def test_a_binary_file_may_end_anywhere(tmp_path: Path) -> None:
+    """Whatever is cut off: what stands before is read as Hadoop's own reader reads it."""
+    (sample,) = (RECORDED / "binary").glob("001-*")
+    whole, path = sample.read_bytes(), tmp_path / "x.jhist"
+    begin = len(b"\n".join(whole.split(b"\n", 2)[:2])) + 1
+    events = [one.at for one in avro_events(whole)]
+    assert events[0] == begin
+    for end in (*range(0, begin, 997), *range(begin, len(whole), 11), *events, *(at - 1 for at in events), len(whole)):
+        path.write_bytes(whole[:end])
+        found = read(tmp_path)
+        assert found.account.kept + total(found.account.left_out.values()) == found.account.read
+        if end > begin - 1:
+            inside = end not in (*events, len(whole))
+            assert found.account.read.records == sum(at < end for at in events)
+            assert (
+                sum(part.records for why, part in found.account.left_out.items() if "cannot be read" in why) == inside
+            )
+
+
+@pytest.mark.parametrize("at", range(3))
+def test_damage_in_a_binary_file_costs_few_events_and_no_others(tmp_path: Path, at: int) -> None:
+    """A byte that makes a text longer or shorter does not take what follows with it."""
+    path = binary(tmp_path, Job([Run(task, 8, 28) for task in range(20)]))
+    whole = path.read_bytes()
+    for place in [one.at for one in avro_events(whole)][3:-1:3]:
+        for value in (0, 1, 8, 127, 254):
+            data = bytearray(whole)
+            data[place + at] = value
+            path.write_bytes(data)
+            left = read(tmp_path).account.left_out.values()
+            assert sum(part.records for part in left) <= 2
+            assert sum(part.attempts for part in left) <= 2
+
+
+def test_a_binary_file_whose_schema_is_damaged_is_left_out_alone(tmp_path: Path) -> None:
+    binary(tmp_path, Job([Run(0, 8, 18)], number=1))
+    bad = binary(tmp_path, Job([Run(0, 8, 18)], number=2))
+    bad.write_bytes(bad.read_bytes().replace(b'"type":"record"', b'"type":"recond"', 1))
+    found = read(tmp_path)
+    assert len(found.jobs) == 1
+    ((reason, part),) = found.account.left_out.items()
+    assert reason.startswith("cannot be read: its second line is not the schema of job history's events")
+    assert part.jobs == 1
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [{"type": "record", "name": "A", "fields": [{"name": "a", "type": "A"}]}],
+        [{"type": "record", "name": "A", "fields": [{"name": "a", "type": {"type": "array", "items": "null"}}]}],
+        [
+            {"type": "record", "name": f"A{n}", "fields": [{"name": f"f{k}", "type": f"A{n - 1}" if n else "null"}
+             for k in range(10)]} for n in range(12)
+        ],
+        "null",
+        ["null", "who"],
+    ],
+    ids=["a record in itself", "a list of nothing", "too many parts", "no choice", "unknown"],
+)  # fmt: skip
+def test_a_schema_that_would_keep_a_reader_busy_is_none(tmp_path: Path, records: object) -> None:
+    """Few bytes that stand for a circle, or for more values than anybody can count."""
+    fields = [
+        {"name": "type", "type": {"type": "enum", "name": "T", "symbols": ["A"]}},
+        {"name": "event", "type": records},
+    ]
+    schema = json.dumps({"type": "record", "name": "Event", "fields": fields})
+    (tmp_path / "x.jhist").write_bytes(b"Avro-Binary\n" + schema.encode() + b"\n" + b"\xfe\xff\xff\xff\x0f" * 20)
+    assert [part.jobs for part in read(tmp_path).account.left_out.values()] == [1]
+
+
+def test_damage_without_end_is_given_up(tmp_path: Path) -> None:
+    path = binary(tmp_path, Job([Run(0, 8, 18)]))
+    path.write_bytes(path.read_bytes() + b"\x00\x00\x4ajob_1" * 100_000)
+    found = read(tmp_path)
+    assert len(found.jobs) == 1
+    assert sum(part.records for part in found.account.left_out.values()) == MOST_DAMAGED
 
 
 def test_a_pipe_among_the_files_is_left_out_and_not_waited_for(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""Job history files of MapReduce 2 (``.jhist``, Avro-Json: one event a line), one file or a folder of them.
+"""Job history files of MapReduce 2 (``.jhist``, in either of Avro's forms), one file or a folder of them.
+
+``mapreduce.jobhistory.jhist.format`` decides the form: ``json`` has one event a line, ``binary`` (Hadoop 3's default)
+is read by `harness.traces.formats.avro_events`. What is made of the events is the same.
 
 Every attempt that held a container is kept, whether it succeeded, failed or was killed; a job that was killed ends when
 it was killed. Sizes come from the job's configuration, which MapReduce writes beside the file. Events follow
@@ -16,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import InputError
-from harness.base.files import open_whole
+from harness.base.files import open_whole, read_whole
 from harness.traces.accounting import (
     BACKWARDS,
     NEVER_STARTED,
@@ -28,6 +31,7 @@ from harness.traces.accounting import (
     UNREADABLE,
     Totals,
 )
+from harness.traces.formats.avro_events import BINARY, avro_events
 from harness.traces.formats.base import BadRecord, Collector, Reading, TimedJob, milliseconds, text_of, timed_job
 from harness.traces.mapreduce import (
     MASTER_HEARTBEAT_S,
@@ -39,19 +43,18 @@ from harness.traces.mapreduce import (
     tail_s,
 )
 
-_BINARY, _SCHEMA, _HEAD = b"Avro-Binary", '{"type":"record"', "Avro-Json"
+_SCHEMA, _HEAD = '{"type":"record"', "Avro-Json"
 #: A job's id, as Hadoop gives it; its configuration's file is named after it.
 _JOB = re.compile(r"job_\d{1,20}_\d{1,20}")
 _LARGEST_BYTES = 1 << 30
 _KINDS = {"MAP": "map", "REDUCE": "reduce"}
-_BINARY_HINT = "make a Rumen trace of the folder (Hadoop's `rumentrace`, TraceBuilder) and give that"
 
 
 class JobHistory:
     """Reader of job history files."""
 
     name = "job history"
-    versions = "MapReduce 2 (Hadoop 0.23 to 3.x), Avro-Json"
+    versions = "MapReduce 2 (Hadoop 0.23 to 3.x), Avro-Json and Avro-Binary"
     lacks = "nodes, weights of queues, what containers took besides the attempts' times"
     assumes = "Hadoop's default container sizes where no JOB_conf.xml stands beside the file"
 
@@ -59,7 +62,7 @@ class JobHistory:
         """Whether the path looks like job history files; `head` is the file's beginning."""
         if path.is_dir():
             return any(path.rglob("*.jhist"))
-        return head.startswith((_HEAD.encode(), _BINARY)) or b'"type":"JOB_SUBMITTED"' in head or b"jobhistory." in head
+        return head.startswith((_HEAD.encode(), BINARY)) or b'"type":"JOB_SUBMITTED"' in head or b"jobhistory." in head
 
     def read(self, path: Path) -> Reading:
         """Read the files."""
@@ -173,7 +176,26 @@ def _identity(value: Any) -> str:
 
 
 def _events(path: Path, history: _History) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """(kind, event) of each line that is one; lines that are none are counted in ``history``."""
+    """(kind, event) of each record that is one; records that are none are counted in ``history``.
+
+    Raises InputError when the file is in the binary form and its schema cannot be read.
+    """
+    with open_whole(path) as stream:
+        binary = stream.read(len(BINARY)) == BINARY
+    return _of_binary(path, history) if binary else _of_lines(path, history)
+
+
+def _of_binary(path: Path, history: _History) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for found in avro_events(read_whole(path, _LARGEST_BYTES)):
+        history.records += 1
+        if found.fields is None:
+            history.unreadable += 1
+            history.first_unreadable = history.first_unreadable or f"{path}, byte {found.at:,}"
+        else:
+            yield found.record.rpartition(".")[2], found.fields
+
+
+def _of_lines(path: Path, history: _History) -> Iterator[tuple[str, Mapping[str, Any]]]:
     with io.TextIOWrapper(open_whole(path), encoding="utf-8", errors="replace") as lines:
         for number, line in enumerate(lines, start=1):
             # Hadoop 0.23 writes a space before each event. The second line is the events' schema.
@@ -196,16 +218,16 @@ def _read_file(path: Path, collector: Collector, assumed: dict[str, int]) -> Non
         return _whole_file(collector, f"{UNREADABLE}: not an ordinary file", path)
     if path.stat().st_size > _LARGEST_BYTES:
         return _whole_file(collector, f"{UNREADABLE}: larger than {_LARGEST_BYTES >> 30} GiB", path)
-    with open_whole(path) as stream:
-        if stream.read(len(_BINARY)) == _BINARY:
-            raise InputError("a job history in Avro's binary form", where=str(path), hint=_BINARY_HINT)
     history = _History()
-    for kind, event in _events(path, history):
-        try:
-            history.take(kind, event)
-        except (KeyError, TypeError, ValueError):
-            history.unreadable += 1
-            history.first_unreadable = history.first_unreadable or f"{path}, an event {kind}"
+    try:
+        for kind, event in _events(path, history):
+            try:
+                history.take(kind, event)
+            except (KeyError, TypeError, ValueError):
+                history.unreadable += 1
+                history.first_unreadable = history.first_unreadable or f"{path}, an event {kind}"
+    except InputError as error:
+        return _whole_file(collector, f"{UNREADABLE}: {error.what}", path)
     job = text_of(history.submitted.get("jobid"))
     submitted_ms = milliseconds(history.submitted.get("submitTime"))
     ended_by_others = history.settle_ends()
