@@ -20,7 +20,15 @@ from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Attributes, ResourceName
 from harness.model.queues import ROOT, cluster_parts
 from harness.model.resources import Resource
 from harness.yarn.capacity.properties import PREFIX
-from harness.yarn.capacity.queues import Capacity, CapacityQueue, filled, is_by_hand, queue_tree, read_capacity
+from harness.yarn.capacity.queues import (
+    Capacity,
+    CapacityQueue,
+    filled,
+    is_by_hand,
+    queue_tree,
+    read_capacity,
+    read_maximum,
+)
 from harness.yarn.capacity.source import Configuration, ConfigurationSource, FileSource
 from harness.yarn.capacity.steering import CAPACITY, MAXIMUM, PRIORITY, WRITTEN, Steering, counts_dominant
 from harness.yarn.capacity.traps import Trap, find_traps
@@ -345,7 +353,8 @@ class CapacityActuator(BaseActuator):
                 continue
             most, priority = (values.get(f"{PREFIX}{path}.{key}") for key in (MAXIMUM, PRIORITY))
             if MAXIMUM in managed and shown.maximum_capacity is not None and not (most or "").strip().startswith("["):
-                wanted = read_capacity(most, path).value if most is not None else 100.0
+                limit = read_maximum(most)
+                wanted = 100.0 if limit is None else limit.value
                 if not math.isclose(shown.maximum_capacity, wanted, rel_tol=1e-5, abs_tol=1e-5):
                     found[path] = f"its maximum capacity is {shown.maximum_capacity:g}, not {wanted:g}"
             if PRIORITY in managed and str(shown.priority) != (priority or "0").strip():

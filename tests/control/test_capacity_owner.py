@@ -119,6 +119,34 @@ def begun(path: Path, file: str, shares: Mapping[str, float]) -> CapacityActuato
     return actuator
 
 
+@pytest.mark.parametrize(("has", "most"), [("50", "60"), ("[memory=5000]", "[memory=6000]")])
+def test_a_share_above_a_queues_maximum_is_cut_to_it_and_the_file_loads(path: Path, has: str, most: str) -> None:
+    """With the whole share the file would not pass the gate, and no queue would be steered."""
+    row = f"  <property><name>yarn.scheduler.capacity.root.a.maximum-capacity</name><value>{most}</value></property>\n"
+    file = percentages(a=has, b=has).replace("</configuration>", row + "</configuration>")
+    steered = begun(path, file, {"root.a": 9.0, "root.b": 1.0})
+    shares = steered.present()
+    assert shares["root.a"] / shares["root.b"] == pytest.approx(60 / 40)
+    assert most in path.read_text()
+    assert not check_document(path.read_bytes(), source="f").errors
+    steered.write(steered.original())
+    assert path.read_text() == file
+
+
+def test_hadoops_own_default_of_a_maximum_limits_nothing(path: Path) -> None:
+    """-1 is what Hadoop takes where nothing is set."""
+    row = "  <property><name>yarn.scheduler.capacity.root.a.maximum-capacity</name><value>-1</value></property>\n"
+    file = percentages(a="50", b="50").replace("</configuration>", row + "</configuration>")
+    path.write_text(file)
+    steered = CapacityActuator(FileSource(LocalStore(path)))
+    steered.read()
+    steered.max_shares(Resource(1000, 10))
+    steered.write(steered.prepare(Attributes({"root.a": 1.0, "root.b": 3.0}, max_shares={"root.a": Resource(500, 5)})))
+    assert steered.max_shares(Resource(1000, 10)) == {"root.a": Resource(1000, 10)}
+    steered.write(steered.original())
+    assert path.read_text() == file
+
+
 THREE = percentages(a="50", b="25.0", c=" 25 ")
 MOVED = {"root.a": 43.0123, "root.b": 20.0, "root.c": 36.9877}
 

@@ -138,7 +138,7 @@ def test_a_plan_that_makes_no_valid_file_is_never_written(tmp_path: Path, monkey
         from harness.yarn.capacity import queues
 
         right = queues._percentages
-        monkeypatch.setattr(queues, "_percentages", lambda shares, old: right(shares, old) | wrong(old))
+        monkeypatch.setattr(queues, "_percentages", lambda shares, old, most: right(shares, old, most) | wrong(old))
         rm.now_s += 60.0
         rm.start("x")
         report = controller.tick()

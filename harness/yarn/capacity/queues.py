@@ -89,6 +89,19 @@ def read_capacity(text: str | None, where: str) -> Capacity:
     )
 
 
+def read_maximum(text: str | None) -> Capacity | None:
+    """A maximum capacity's text, as a percentage of the parent's or absolute resources.
+
+    None: it limits nothing, as it does without a text, at Hadoop's own default of -1, and where it is no such number,
+    which `validate` reports.
+    """
+    try:
+        found = None if text is None else read_capacity(text, "maximum-capacity")
+    except InputError:
+        return None
+    return None if found is None or found.mode == "weight" else found
+
+
 def _bounded(mode: Mode, number: str, most: float, text: str, where: str) -> Capacity:
     value = float(number)
     if not 0 <= value <= most:
@@ -168,13 +181,15 @@ def capacities(
     total: Capacity | None,
     moved: Collection[str] = ("memory",),
     leaves: Mapping[str, int] | None = None,
+    most: Mapping[str, Capacity] | None = None,
 ) -> dict[str, Capacity]:
     """Capacities of all children of one parent in the ratio of ``shares``, in the kind that they have.
 
     A child whose capacity is 0 keeps it: Hadoop serves it after all others, whatever its neighbours have. ``total``:
     the parent's absolute resources, where it has new ones. ``moved``: which of the absolute resources are divided anew;
     every queue keeps its own amounts of the others, which the accounts do not count. ``leaves``: how many leaves there
-    are below a child that is a parent: its absolute resources have to be enough for them. InputError where no such
+    are below a child that is a parent: its absolute resources have to be enough for them. ``most``: maximum capacities;
+    a child whose share is above its own has that much, and its siblings share the rest. InputError where no such
     capacities exist.
     """
     mode = next(iter(old.values())).mode
@@ -184,9 +199,9 @@ def capacities(
     if mode == "weight":
         new = _weights(open_, old)
     elif mode == "percent":
-        new = _percentages(open_, old)
+        new = _percentages(open_, old, most or {})
     else:
-        new = _absolute(open_, old, total, moved, leaves or {})
+        new = _absolute(open_, old, total, moved, leaves or {}, most or {})
     return {path: new.get(path, old[path]) for path in old}
 
 
@@ -217,11 +232,16 @@ def _weights(shares: Mapping[str, float], old: Mapping[str, Capacity]) -> dict[s
     }
 
 
-def _percentages(shares: Mapping[str, float], old: Mapping[str, Capacity]) -> dict[str, Capacity]:
+def _percentages(
+    shares: Mapping[str, float], old: Mapping[str, Capacity], most: Mapping[str, Capacity]
+) -> dict[str, Capacity]:
     units = round(100.0 / PERCENT_UNIT)
     if units < len(shares):
         raise InputError(f"{len(shares)} queues are too many for percentages", hint="give them weights (1w)")
-    given = _apportion(units, shares)
+    # Binary fractions make a little more or less of a decimal unit.
+    percents = {path: limit.value for path, limit in most.items() if limit.amounts is None}
+    caps = {path: math.floor(value / PERCENT_UNIT + 1e-6) for path, value in percents.items()}
+    given = _apportion_within(units, shares, {}, caps)
     new = {path: Capacity("percent", count * PERCENT_UNIT) for path, count in given.items()}
     total = 0.0
     for path, before in old.items():
@@ -237,6 +257,7 @@ def _absolute(
     total: Capacity | None,
     moved: Collection[str],
     leaves: Mapping[str, int],
+    most: Mapping[str, Capacity],
 ) -> dict[str, Capacity]:
     amounts: dict[str, dict[str, int]] = {path: {} for path in shares}
     names = dict.fromkeys(name for capacity in old.values() for name in capacity.amounts or ())
@@ -254,7 +275,9 @@ def _absolute(
         taking = {path: share for path, share in shares.items() if has[path] > 0}
         if whole < sum(leaves.get(path, 1) for path in taking):
             raise InputError(f"{whole} of {name} cannot be shared by {len(taking)} queues and those below them")
-        given = _apportion(whole, taking, leaves) if taking else {}
+        # A maximum of 0 is none.
+        caps = {path: limit.amounts[name] for path, limit in most.items() if limit.amounts and limit.amounts.get(name)}
+        given = _apportion_within(whole, taking, leaves, caps) if taking else {}
         for path in shares:
             if name in (old[path].amounts or {}):
                 amounts[path][name] = given.get(path, 0)
@@ -331,6 +354,24 @@ def _amounts_by_hand(text: str) -> bool:
         if name in ("memory", "memory-mb") and amount.isdecimal():
             return int(amount) % 50 == 0 or int(amount) % 64 == 0
     return True
+
+
+def _apportion_within(
+    units: int, shares: Mapping[str, float], least: Mapping[str, int], most: Mapping[str, int]
+) -> dict[str, int]:
+    """Whole units as `_apportion` gives them, none more than its most as far as the others can take the rest."""
+    held: dict[str, int] = {}
+    while open_ := {path: share for path, share in shares.items() if path not in held}:
+        needs = sum(least.get(path, 1) for path in open_)
+        while units - sum(held.values()) < needs:
+            held[max(held, key=lambda path: held[path] - least.get(path, 1))] -= 1
+        given = _apportion(units - sum(held.values()), open_, least)
+        limits = {path: max(most.get(path, units), least.get(path, 1)) for path in open_}
+        over = {path: limits[path] for path, count in given.items() if count > limits[path]}
+        if not over:
+            return {path: {**held, **given}[path] for path in shares}
+        held |= over
+    return {path: held[path] for path in shares}
 
 
 def _apportion(units: int, shares: Mapping[str, float], least: Mapping[str, int] | None = None) -> dict[str, int]:

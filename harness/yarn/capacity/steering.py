@@ -13,7 +13,7 @@ from harness.model.plan import Attributes
 from harness.model.queues import ROOT
 from harness.model.resources import UNBOUNDED, Resource
 from harness.yarn.capacity.properties import PREFIX
-from harness.yarn.capacity.queues import PERCENT_UNIT, Capacity, CapacityQueue, capacities, read_capacity
+from harness.yarn.capacity.queues import PERCENT_UNIT, Capacity, CapacityQueue, capacities, read_capacity, read_maximum
 
 CAPACITY, MAXIMUM, PRIORITY = "capacity", "maximum-capacity", "priority"
 #: The properties of a queue that a controller may write.
@@ -79,8 +79,9 @@ class Steering:
         part, at = 1.0, path
         while at != ROOT:
             text = self.text(at, MAXIMUM)
-            if text is not None and not text.strip().startswith("["):
-                part *= read_capacity(text, f"{self.source}: {at}.{MAXIMUM}").value / 100.0
+            limit = read_maximum(text)
+            if limit is not None and limit.amounts is None:
+                part *= limit.value / 100.0
             at = at.rpartition(".")[0]
         return part
 
@@ -116,11 +117,22 @@ class Steering:
             if least and (parent_mb := self._guaranteed(parent.path, new)) > 0:
                 weights = lifted(weights, {child: memory_mb / parent_mb for child, memory_mb in least.items()})
             leaves = {child: self._leaves(child) for child in parent.children}
-            for child, capacity in capacities(weights, old, total, self._moved(), leaves).items():
+            most = self._limits(parent, plan)
+            for child, capacity in capacities(weights, old, total, self._moved(), leaves, most).items():
                 new[child] = capacity
                 same = capacity == old[child]
                 found.put(child, CAPACITY, (self.text(child, CAPACITY) if same else None) or capacity.text())
                 found.in_force[child] = capacity.entitlement
+
+    def _limits(self, parent: CapacityQueue, plan: Attributes) -> dict[str, Capacity]:
+        """The administrator's maximum capacities of a parent's children.
+
+        Hadoop refuses absolute resources above their maximum, and of a larger percentage a queue cannot have the rest.
+        A maximum that the plan has is written with the capacity, and never below it.
+        """
+        planned = {child for child in parent.children if plan.max_shares.get(child, UNBOUNDED) != UNBOUNDED}
+        found = {child: read_maximum(self.text(child, MAXIMUM)) for child in parent.children if child not in planned}
+        return {child: limit for child, limit in found.items() if limit is not None}
 
     def _leaves(self, path: str) -> int:
         """How many leaves there are at and below a queue."""

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.base.errors import InputError
-from harness.yarn.capacity.queues import Capacity, capacities, queue_tree, read_capacity
+from harness.yarn.capacity.queues import Capacity, capacities, queue_tree, read_capacity, read_maximum
 
 
 def tree(**values: str) -> dict[str, str]:
@@ -136,3 +136,40 @@ def test_amounts_may_have_units() -> None:
     for wrong in ("[memory=10x,vcores=8]", "[memory=1,vcores=8Mi]"):
         with pytest.raises(InputError):
             read_capacity(wrong, "here")
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [(None, None), ("", None), ("-1", None), ("NaN", None), ("5w", None), (" 60 ", Capacity("percent", 60.0)),
+     ("[memory=1Gi,vcores=2]", Capacity("absolute", amounts={"memory": 1024, "vcores": 2}))],
+)  # fmt: skip
+def test_a_maximum_is_none_where_hadoop_reads_none(text: str | None, limit: Capacity | None) -> None:
+    assert read_maximum(text) == limit
+
+
+@given(
+    st.lists(st.tuples(st.floats(1e-3, 1e6), st.integers(1, 100), st.integers(0, 60)), min_size=2, max_size=8),
+    st.booleans(),
+)
+def test_no_queue_gets_more_than_its_maximum_and_the_others_share_the_rest(
+    drawn: list[tuple[float, int, int]], percent: bool
+) -> None:
+    """The administrator's own capacities are within their maxima."""
+    unit = 100.0 / sum(amount for _, amount, _ in drawn) if percent else 1024
+
+    def capacity(amount: int) -> Capacity:
+        if percent:
+            return Capacity("percent", min(amount * unit, 100.0))
+        return Capacity("absolute", amounts={"memory": int(amount * unit)})
+
+    wanted = {f"root.q{i}": share for i, (share, _, _) in enumerate(drawn)}
+    old = {f"root.q{i}": capacity(amount) for i, (_, amount, _) in enumerate(drawn)}
+    most = {f"root.q{i}": capacity(amount + more) for i, (_, amount, more) in enumerate(drawn)}
+    new = capacities(wanted, old, None, most=most)
+    for path, limit in most.items():
+        assert new[path].entitlement <= limit.entitlement + 1e-3
+    totals = [sum(one.entitlement for one in side.values()) for side in (old, new)]
+    assert totals[1] == pytest.approx(totals[0], abs=0.01)
+    free = [path for path, one in new.items() if 10 < one.entitlement < 0.99 * most[path].entitlement]
+    ratios = [new[path].entitlement / wanted[path] for path in free]
+    assert not ratios or max(ratios) <= min(ratios) * 1.2
