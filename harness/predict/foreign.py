@@ -137,7 +137,14 @@ def _as_ours(reading: Reading, left_out: list[LeftOutLine], cluster: Header | No
         header = Header(source=source, nodes=[*reading.nodes], queues=ordered, max_am_share=-1.0, conf={**reading.conf})
     else:
         header = cluster.model_copy(update={"source": source, "queues": ordered, "zero_ms": None})
-    header = header.model_copy(update=more)
+        if "max_am_share" not in cluster.model_fields_set and not any(
+            job.am.memory_mb or job.am.vcores for job in jobs
+        ):
+            # The Capacity Scheduler counts its smallest container for a master that has none.
+            header = header.model_copy(update={"max_am_share": -1.0})
+    # A setting that the user gives goes before what the format needs.
+    capacity = {**reading.capacity, **(header.capacity or {})}
+    header = header.model_copy(update={**more, "capacity": capacity or None})
     until_s = max(job.finished_s or job.submit_s for job in jobs)
     lacking = _LACKING.get(reading.format)
     notes = () if lacking is None else (NoteLine(note=lacking, from_s=0.0, until_s=until_s),)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import yarnfair
 from harness.traces.formats import FORMATS
 from harness.traces.recorded import read_trace
 
@@ -23,7 +25,14 @@ def test_the_example_lines_are_a_trace(tmp_path: Path) -> None:
     path = tmp_path / "example.jsonl"
     path.write_text(block("json"))
     found = read_trace(path)
-    assert (len(found.jobs), len(found.notes)) == (1, 1)
+    assert (len(found.jobs), len(found.notes)) == (5, 1)
+    assert {job.kind for job in found.jobs} == {"mapreduce", "dag", "spark"}
+    assert {job.detail for job in found.jobs} == {"tasks", "integrals"}
+    assert any(job.after_job for job in found.jobs)
+    assert found.header.nodes[0].count == 6, "the last line of the cluster holds"
+    # Not only read: played.
+    yarnfair.replay(path, ["fair"], out=tmp_path / "out", processes=1)
+    assert json.loads((tmp_path / "out" / "fair" / "summary.json").read_text())["makespan_s"] > 100
 
 
 def test_the_converter_makes_a_trace_of_a_csv(tmp_path: Path) -> None:

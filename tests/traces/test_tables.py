@@ -9,11 +9,16 @@ import pytest
 
 import yarnfair
 from harness.base.errors import InputError
+from harness.experiments.resolve import jobs_of, load_experiment, variants_of
+from harness.experiments.simulated import setup_of
 from harness.predict.foreign import Lacks, any_trace
+from harness.predict.replay import experiment_text, left_out
+from harness.sim.simulate import simulate
 from harness.traces.formats import FORMATS, Unreadable, format_of, head_of
 from harness.traces.formats.jobs_csv import JobsCsv
 from harness.traces.formats.swf import NEVER_RAN, PART, Swf
 from harness.traces.recorded import Header, NodeLine, QueueLine, Trace
+from harness.yarn.capacity.convert import DOMINANT
 
 #: In the archive's shape: blanks before numbers, comments with the machine and its queues, unknown fields as -1.
 SWF = """; Version: 2.2
@@ -132,6 +137,31 @@ def test_masters_of_a_log_take_nothing_from_its_jobs(tmp_path: Path, nodes: int,
     yarnfair.replay(path, ["fair"], out=tmp_path / "out", processes=1)
     summary = json.loads((tmp_path / "out" / "fair" / "summary.json").read_text())
     assert summary["makespan_s"] == pytest.approx(1000, abs=4)
+
+
+@pytest.mark.parametrize(
+    "cluster", [None, Header(nodes=[NodeLine(memory_mb=32768, vcores=8)], queues={"root.x": QueueLine()})]
+)
+def test_a_processor_takes_one_container_on_either_scheduler(tmp_path: Path, cluster: Header | None) -> None:
+    """Jobs of little memory on a machine whose memory a large one decides: Hadoop's default counts memory alone."""
+    large = swf_line(1, 1, run_s=10, memory_kb=4096 * 1024)
+    small = [swf_line(number, 1, submit_s=20, memory_kb=512 * 1024) for number in range(2, 26)]
+    trace = played(log(tmp_path, "; MaxProcs: 8", large, *small), cluster)
+    assert trace.header.capacity == {"resource-calculator": DOMINANT}
+    for scheduler in ("fair", "capacity"):
+        text = experiment_text(trace, "log", "out/trace.jsonl", schedulers=[scheduler], policies=[scheduler])
+        (tmp_path / "log.yaml").write_text(text)
+        experiment = load_experiment(str(tmp_path / "log.yaml"))
+        result = simulate(setup_of(experiment, variants_of(experiment)[0], jobs_of(experiment, 1)[0]))
+        assert result.samples.allocated_vcores.max() == 8, scheduler
+        assert result.end_s == pytest.approx(3020, abs=60), "three rounds of eight"
+    assert left_out(trace.header, ["fair", "capacity"]) == []
+    own = Header(
+        nodes=[NodeLine(memory_mb=8192, vcores=8)],
+        queues={"root.x": QueueLine()},
+        capacity={"resource-calculator": "x"},
+    )
+    assert played(tmp_path / "log.swf", own).header.capacity == {"resource-calculator": "x"}
 
 
 @pytest.mark.parametrize(

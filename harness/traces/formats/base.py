@@ -73,6 +73,8 @@ class Reading:
         The cluster's nodes, where the trace names them.
     conf : mapping of str to str
         The scheduler's settings with which these nodes are played.
+    capacity : mapping of str to str
+        The Capacity Scheduler's settings, without their prefix, that the jobs need on any nodes.
     assumed : sequence of str
         What the trace does not say and what was taken in its place.
     assumed_of_nodes : sequence of str
@@ -86,6 +88,7 @@ class Reading:
     account: Account
     nodes: Sequence[NodeLine] = ()
     conf: Mapping[str, str] = field(default_factory=dict)
+    capacity: Mapping[str, str] = field(default_factory=dict)
     assumed: Sequence[str] = ()
     assumed_of_nodes: Sequence[str] = ()
     unknown: Sequence[str] = ()
@@ -161,6 +164,7 @@ class Collector:
         *,
         nodes: Sequence[NodeLine] = (),
         conf: Mapping[str, str] | None = None,
+        capacity: Mapping[str, str] | None = None,
         assumed: Iterable[str] = (),
         assumed_of_nodes: Iterable[str] = (),
         unknown: Iterable[str] = (),
@@ -180,6 +184,7 @@ class Collector:
             Account(self.read, kept, named),
             nodes,
             conf or {},
+            capacity or {},
             [*assumed],
             [*assumed_of_nodes],
             [*unknown],

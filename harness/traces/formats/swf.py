@@ -30,6 +30,7 @@ from harness.traces.formats.base import (
 )
 from harness.traces.recorded import JobLine, NodeLine, StageLine
 from harness.traces.spec import MasterSpec
+from harness.yarn.capacity.convert import DOMINANT
 
 MAX_BYTES = 1 << 30
 MAX_PROCESSORS = 1_000_000
@@ -39,6 +40,8 @@ DEFAULT_MB = 1024
 MASTER = MasterSpec(memory_mb=0, vcores=0)
 #: The log's scheduler started all of a job at once; the Fair Scheduler of itself grants one container a heartbeat.
 AT_ONCE = {"yarn.scheduler.fair.assignmultiple": "true", "yarn.scheduler.fair.dynamic.max.assign": "false"}
+#: A processor takes one container, whatever its memory: the Capacity Scheduler of itself counts memory alone.
+BY_PROCESSORS = {"resource-calculator": DOMINANT}
 #: What the format's definition calls its comments.
 _KEYS = re.compile(
     r";\s*(Version|Computer|Installation|Acknowledge|Information|Conversion|MaxJobs|MaxRecords|Preemption|"
@@ -129,6 +132,7 @@ class Swf:
         collector.settle()
         assumed = [
             "each job is one container of 1 vcore a processor, all for its whole run; masters hold nothing",
+            "vcores count on the Capacity Scheduler, too (DominantResourceCalculator)",
             *(
                 f"{what} ({count:,} jobs)"
                 for what, count in (
@@ -144,7 +148,13 @@ class Swf:
         unknown = missing_queues(len(without_queue & collector.jobs.keys()), len(collector.jobs))
         nodes, of_nodes = _nodes(comments, [job.line for job in collector.jobs.values()])
         return collector.finish(
-            self.name, nodes=nodes, conf=AT_ONCE, assumed=assumed, assumed_of_nodes=of_nodes, unknown=unknown
+            self.name,
+            nodes=nodes,
+            conf=AT_ONCE,
+            capacity=BY_PROCESSORS,
+            assumed=assumed,
+            assumed_of_nodes=of_nodes,
+            unknown=unknown,
         )
 
 
