@@ -114,7 +114,36 @@ class CapacityActuator(BaseActuator):
             if unknown and present[CAPACITY] not in (None, known[CAPACITY]):
                 # A difference from the entitlement is reported as drift below.
                 self.managed.setdefault(path, {})[CAPACITY] = [known[CAPACITY]]
+        found += self._same_shares(stands)
         return found + self._merge(stands, words_lost=words_lost)
+
+    def _same_shares(self, stands: Mapping[str, Values]) -> list[Drift]:
+        """Recognise a share of the controller in another text.
+
+        Somebody has written the number in another way, or has changed beside the memory of absolute resources what no
+        share moves, such as GPUs. These become the administrator's; what the controller moves stays its own.
+        """
+        moved, found = self._steering().moved(), []
+        for path, managed in self.managed.items():
+            ours, text = managed.get(CAPACITY, []), stands.get(path, {}).get(CAPACITY)
+            if not ours or text is None or text in ours or text == self.baseline[path][CAPACITY]:
+                continue
+            now = read_capacity(text, path)
+            if not any(_same_share(now, value, moved) for value in ours):
+                continue
+            managed[CAPACITY] = [text]
+            own_text = self.baseline[path][CAPACITY]
+            own = None if own_text is None else read_capacity(own_text, path).amounts
+            if own is None or now.amounts is None:
+                continue
+            others = {name: amount for name, amount in now.amounts.items() if name not in moved}
+            if others == {name: amount for name, amount in own.items() if name not in moved}:
+                continue
+            amounts = {**{name: amount for name, amount in own.items() if name in moved}, **others}
+            self.baseline[path][CAPACITY] = Capacity("absolute", amounts=amounts).text()
+            shown = ", ".join(f"{name}={amount}" for name, amount in others.items()) or "nothing besides"
+            found.append(Drift(path, CAPACITY, f"{text}: {shown} is kept"))
+        return found
 
     def counted_resource(self) -> ResourceName:
         """Return ``dominant`` under any calculator but Hadoop's default one, which counts memory alone."""
@@ -127,7 +156,7 @@ class CapacityActuator(BaseActuator):
         return attribute != MAXIMUM or is_by_hand(value)
 
     def _unite(self, stands: Mapping[str, Values]) -> list[Drift]:
-        found: list[Drift] = []
+        found = self._cut_to_maxima()
         wrong = {one.queue for one in self._check_own()}
         if not wrong:
             return found
@@ -141,6 +170,39 @@ class CapacityActuator(BaseActuator):
                     del managed[CAPACITY]
                     found.append(Drift(child, CAPACITY, str(share), taken=True))
         return found
+
+    def _cut_to_maxima(self) -> list[Drift]:
+        """Cut the administrator's absolute resources to maxima that he has lowered below them since.
+
+        He has seen the controller's values, which are within his new maxima.
+        """
+        before, own = len(self._check_own()), self._own_values()
+        cut: dict[str, str] = {}
+        for path, managed in self.managed.items() if before else ():
+            has, limit = own.get(f"{PREFIX}{path}.{CAPACITY}"), read_maximum(own.get(f"{PREFIX}{path}.{MAXIMUM}"))
+            if not managed.get(CAPACITY) or has is None or limit is None or not limit.amounts:
+                continue
+            amounts = read_capacity(has, path).amounts or {}
+            lower = {name: min(amount, limit.amounts.get(name) or amount) for name, amount in amounts.items()}
+            if lower != amounts:
+                cut[path] = Capacity("absolute", amounts=lower).text()
+        known = {path: values.get(CAPACITY) for path, values in self.baseline.items()}
+        if cut:
+            self._own_shares(cut)
+            # What children have of it has to be within it, too.
+            below = self._filled() if self._check_own() else {}
+            self._own_shares(below)
+            if len(self._check_own()) < before:
+                texts = {path: f"{text}, its maximum-capacity" for path, text in cut.items()}
+                texts |= {path: f"{text}, its part of the parent's" for path, text in below.items()}
+                return [Drift(path, CAPACITY, text, taken=True) for path, text in texts.items()]
+            self._own_shares(known)
+        return []
+
+    def _own_shares(self, shares: Mapping[str, str | None]) -> None:
+        """Set the administrator's shares of some queues."""
+        for path, text in shares.items():
+            self.baseline[path][CAPACITY] = text
 
     def _own_values(self) -> dict[str, str]:
         """Return all properties with the administrator's values in place of managed ones."""
@@ -374,6 +436,17 @@ def _present_values(tree: Collection[str], now: Configuration) -> dict[str, Valu
     return {
         path: {key: now.values.get(f"{PREFIX}{path}.{key}") for key in WRITTEN} for path in sorted({*tree} - {ROOT})
     }
+
+
+def _same_share(one: Capacity, text: str | None, moved: Collection[str]) -> bool:
+    """Whether a capacity's text says the same as a capacity of what shares move."""
+    try:
+        other = read_capacity(text, "the controller's")
+    except InputError:
+        return False
+    if one.amounts is None or other.amounts is None:
+        return one == other
+    return all(one.amounts.get(name) == other.amounts.get(name) for name in moved)
 
 
 def _filled_in_words(filled: Mapping[str, str]) -> tuple[str, ...]:

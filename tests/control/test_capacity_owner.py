@@ -119,6 +119,60 @@ def begun(path: Path, file: str, shares: Mapping[str, float]) -> CapacityActuato
     return actuator
 
 
+def test_a_maximum_below_his_own_capacity_cuts_that_and_makes_no_momentary_share_his(path: Path) -> None:
+    """The administrator sees a steered share within the maximum that he lowers."""
+    row = "  <property><name>yarn.scheduler.capacity.root.a.{}</name><value>{}</value></property>\n"
+    below = {"maximum-capacity": "[memory=9000]", "queues": "x,y", "x.capacity": "[memory=4000]"}
+    more = "".join(row.format(*one) for one in (below | {"y.capacity": "[memory=4192]"}).items())
+    file = percentages(a="[memory=8192]", b="[memory=8192]").replace("</configuration>", more + "</configuration>")
+    shares = {"root.a": 1.0, "root.b": 3.0, "root.a.x": 1.0, "root.a.y": 2.0}
+    steered = begun(path, file, shares)
+    edit(path, "[memory=9000]", "[memory=6000]")
+    assert [(drift.queue, drift.text) for drift in steered.read()] == [
+        ("root.a", "[memory=6000], its maximum-capacity"),
+        ("root.a.x", "[memory=2929], its part of the parent's"),
+        ("root.a.y", "[memory=3070], its part of the parent's"),
+    ]
+    assert steered.refusals() == ()
+    steered.write(steered.prepare(Attributes(shares)))
+    steered.write(steered.original())
+    assert steered.present() == {"root.a": 6000, "root.a.x": 2929, "root.a.y": 3070, "root.b": 8192}
+    assert not check_document(path.read_bytes(), source="f").errors
+
+
+ABSOLUTE = {"a": "[memory=8192,vcores=8,gpu=1]", "b": "[memory=8192,vcores=8]"}
+
+
+def test_what_no_share_moves_is_the_administrators_in_a_steered_queue_too(path: Path) -> None:
+    """He changes GPUs and vcores of a queue, and leaves the memory that stands there, or does not know whose it is."""
+    for share, written in ((1.0, 4096), (1.1, 4396)):
+        steered = begun(path, percentages(**ABSOLUTE), {"root.a": share, "root.b": 3.0})
+        edit(path, f"[memory={written},vcores=8,gpu=1]", f"[memory={written},vcores=12,gpu=4]")
+        (drift,) = steered.read()
+        assert drift.line() == f"capacity of root.a is [memory={written},vcores=12,gpu=4]: vcores=12, gpu=4 is kept"
+        steered.write(steered.prepare(Attributes({"root.a": 3.0, "root.b": 1.0})))
+        assert "[memory=12288,vcores=12,gpu=4]" in path.read_text()
+        steered.write(steered.original())
+        assert path.read_text() == percentages(a="[memory=8192,vcores=12,gpu=4]", b=ABSOLUTE["b"])
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        (percentages(a="50", b="50"), ">25<", ">25.0<"),
+        (percentages(a="2w", b="2w"), ">1w<", ">+1.00w<"),
+        (percentages(**ABSOLUTE), "[memory=4096,vcores=8,gpu=1]", "[ memory-mb=4Gi, vcores=8, gpu=1 ]"),
+    ],
+)
+def test_the_same_share_in_another_notation_is_no_edit(path: Path, file: str, old: str, new: str) -> None:
+    """A tool that formats the file anew does not make a momentary share the entitlement."""
+    steered = begun(path, file, {"root.a": 1.0, "root.b": 3.0})
+    edit(path, old, new)
+    assert steered.read() == []
+    steered.write(steered.original())
+    assert path.read_text() == file
+
+
 @pytest.mark.parametrize(("has", "most"), [("50", "60"), ("[memory=5000]", "[memory=6000]")])
 def test_a_share_above_a_queues_maximum_is_cut_to_it_and_the_file_loads(path: Path, has: str, most: str) -> None:
     """With the whole share the file would not pass the gate, and no queue would be steered."""

@@ -118,7 +118,7 @@ class Steering:
                 weights = lifted(weights, {child: memory_mb / parent_mb for child, memory_mb in least.items()})
             leaves = {child: self._leaves(child) for child in parent.children}
             most = self._limits(parent, plan)
-            for child, capacity in capacities(weights, old, total, self._moved(), leaves, most).items():
+            for child, capacity in capacities(weights, old, total, self.moved(), leaves, most).items():
                 new[child] = capacity
                 same = capacity == old[child]
                 found.put(child, CAPACITY, (self.text(child, CAPACITY) if same else None) or capacity.text())
@@ -139,7 +139,7 @@ class Steering:
         children = self.tree[path].children
         return sum(map(self._leaves, children)) if children else 1
 
-    def _moved(self) -> tuple[str, ...]:
+    def moved(self) -> tuple[str, ...]:
         """Which absolute resources follow shares: those that the scheduler compares queues by, and accounts are of.
 
         A guarantee of GPUs, or of vcores where memory alone is counted, is no part of what is owed.
