@@ -1,4 +1,4 @@
-"""Extension points: how a package adds policies, experiment types, scenario families, commands, metrics, benchmarks.
+"""Extension points: how a package adds policies, experiment types, scenarios, commands, schedulers, metrics.
 
 An extension is a package with a constant ``EXTENSION`` of type `Extension`. Two sources are searched:
 
@@ -61,6 +61,8 @@ class Extension:
         Sequences of `harness.results.metric.Metric`, listed after the core's.
     actuators
         The value of ``actuator:`` in a controller's configuration -> `harness.control.interfaces.SteeredSystem`.
+    schedulers
+        The value of ``scheduler:`` in an experiment file -> `harness.sim.interfaces.SimulatedScheduler`.
     benchmarks
         Name of a part of ``yarnfair bench`` -> function that measures it.
     """
@@ -73,6 +75,7 @@ class Extension:
     commands: Mapping[str, CommandEntry] = field(default_factory=dict)
     metrics: Sequence[str] = ()
     actuators: Mapping[str, str] = field(default_factory=dict)
+    schedulers: Mapping[str, str] = field(default_factory=dict)
     benchmarks: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -30,9 +30,9 @@ _COMPILER = ("numba", "llvmlite", "numpy")
 
 _PACKAGE = Path(__file__).parents[1]
 #: How a module that has kernels, or makes them, begins a line.
-_WORDS = (b"numba", b"llvmlite", b"harness.sim.kernel")
+_WORDS = (b"numba", b"llvmlite", b"harness.sim.kernel", b"harness.sim.ops")
 _HAS_KERNELS = re.compile(
-    rb"^[ \t]*(?:from|import) (?:numba|llvmlite)\b|^from harness\.sim\.kernel import", re.MULTILINE
+    rb"^[ \t]*(?:from|import) (?:numba|llvmlite)\b|^from harness\.sim\.(?:kernel|ops) import", re.MULTILINE
 )
 #: Imports at the level of a module: an import inside a function gives nothing to a kernel.
 _IMPORT = re.compile(

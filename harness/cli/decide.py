@@ -57,7 +57,7 @@ def decide(
 
 
 def _decided(script: str) -> str:
-    from harness.sim.decide_capacity import decider
+    from harness.sim.decide import decider
     from harness.sim.script import read_script, render_answer
 
     document = read_script(script)

@@ -183,13 +183,13 @@ def serve(
             "rest": rest.url,
             "admin": str(admin.address),
             "client": str(client.address),
-            cluster.sim.room.file_key: str(path),
+            cluster.sim.served.file_key: str(path),
             "id": cluster.id,
             "nodes": len(setup.nodes),
             "speed": speed,
         }
         addresses = f"rest {rest.url}  admin {admin.address}  client {client.address}"
-        print_result(as_json, document, [addresses, f"{cluster.sim.room.file_words} {path}"])
+        print_result(as_json, document, [addresses, f"{cluster.sim.served.file_words} {path}"])
         sys.stdout.flush()
         if speed > FASTEST_ENFORCED:
             text = f"above --speed {FASTEST_ENFORCED:g} `enforce` doubts figures of applications that fill the cluster"

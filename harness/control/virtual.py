@@ -19,7 +19,6 @@ from harness.control.virtual_figures import COUNTS_MS, ShownEnds, ShownUse
 from harness.model.plan import Attributes
 from harness.model.snapshot import Snapshot
 from harness.policies.weights import use_compiled
-from harness.sim.attributes import with_attributes
 from harness.sim.setup import ProgressCallback, SimResult, SimSetup
 from harness.sim.simulate import Simulation, simulate
 from harness.sim.world import NEVER
@@ -219,13 +218,7 @@ class VirtualDriver:
     def _put_in_force(self, attributes: Attributes, now_ms: int) -> None:
         sim, before = self.simulation, self._in_force
         self._in_force = attributes
-        if sim.setup.scheduler == "capacity":
-            sim.steer(attributes, now_ms)
-        elif attributes.all_but_weights != before.all_but_weights:
-            # Always start from the administrator's file, so that attributes that a plan no longer names are restored.
-            sim.reload(with_attributes(sim.allocations, attributes), now_ms)
-        else:
-            sim.set_weights(attributes.weights)
+        sim.put_in_force(attributes, before, now_ms)
         if self._record:
             sim.writes.append((now_ms / 1000.0, dict(attributes.weights)))
 

@@ -1,6 +1,6 @@
 """Accumulated resources per leaf, as LTYARN section 6.2 and tang-thesis section 5.5.1 count them. Pure arithmetic.
 
-This is the reference definition: the simulator's compiled twin (harness.sim.fair.longterm) is tested against it.
+This is the reference definition: the simulator's compiled twin (harness.sim.longterm_kernels) is tested against it.
 Assumed execution times are in harness.sim.quantum; nothing is stored on disk here.
 
 What is counted

@@ -1,7 +1,7 @@
 """Applications, compiled: what their masters ask for, when tasks start and end, what is done about failures.
 
 MapReduce and DAGs (each task a container), Spark (tasks inside executors that are held to the end), services. The
-scheduler (either) is asked through harness.sim.either; when things happen is harness.sim.loop's business.
+scheduler is asked through `harness.sim.nodes` and `harness.sim.ops`; when things happen is harness.sim.loop's business.
 
 What an AM knows. It heartbeats every ``am_hb_ms`` from its first heartbeat on, and acts on a response ``am_lag_ms``
 after it came. So a container that was granted at t starts its work at the AM's first heartbeat at or after t, plus the
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.sim import either, nodes
+from harness.sim import nodes, ops
 from harness.sim.asking import ask
 from harness.sim.calls import (
     C_APP,
@@ -28,14 +28,14 @@ from harness.sim.calls import (
     note,
 )
 from harness.sim.events import E_ACT, E_ARRIVE, E_LIFETIME, E_REDUCE_CHECK, E_SPECULATE, USE_MASK, push
-from harness.sim.fair.longterm import settle
-from harness.sim.fair.state import NEED_ROOM
 from harness.sim.granted import am_up, drain
 from harness.sim.kernel import kernel
+from harness.sim.longterm_kernels import settle
 from harness.sim.master import beat
 from harness.sim.members import joins, leaves
 from harness.sim.quantum import assume, begin, leave
 from harness.sim.spark import enough_executors, fill_executors
+from harness.sim.state import NEED_ROOM
 from harness.sim.tasks import COPY_ASKED, drop_redo, inner_used, may_ask, put_redo, seal, take_redo, wake
 from harness.sim.world import J_ENDED, J_FREE, J_RUNNING, J_SUBMITTED, NEVER, SERVICE, SPARK
 
@@ -181,7 +181,7 @@ def arrive(S: Any, W: Any, j: int, now: int) -> Any:
     """A job is submitted."""
     g, job = W.g[0], W.jobs[j]
     unmanaged = job.am_mb == 0 and job.am_vc == 0
-    app = either.add_app(S, job.queue, job.user, not unmanaged, job.am_mb, job.am_vc, 0, now)
+    app = ops.add_app(S, job.queue, job.user, not unmanaged, job.am_mb, job.am_vc, 0, now)
     if app == NEED_ROOM:
         g.need_room = 1
         return

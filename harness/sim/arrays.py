@@ -88,11 +88,16 @@ def record(fields: str, *, lines: bool = True) -> np.dtype[Any]:
 
 
 class ArraysType(types.Type):
-    """The compiled type: names, element types and dimensions of the arrays. Its name changes when a layout does."""
+    """The compiled type: names, element types and dimensions of the arrays. Its name changes when a layout does.
 
-    def __init__(self, label: str, layout: Mapping[str, tuple[np.dtype[Any], int]]) -> None:
+    ``scheduler``: the simulated scheduler whose state the arrays are ('': of none).
+    """
+
+    def __init__(self, label: str, layout: Mapping[str, tuple[np.dtype[Any], int]], scheduler: str = "") -> None:
         text = repr([(name, dtype.descr, dtype.itemsize, ndim) for name, (dtype, ndim) in layout.items()])
-        super().__init__(name=f"{label}_{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}")
+        digest = hashlib.blake2b(f"{scheduler}{text}".encode(), digest_size=6).hexdigest()
+        super().__init__(name=f"{label}_{digest}")
+        self.scheduler = scheduler
         self.arrays: dict[str, Any] = {}
         self.slots: dict[str, int] = {}
         at = 0
@@ -132,9 +137,10 @@ class Arrays:
     """Mixed into a NamedTuple of arrays, before it: ``class S(Arrays, _Fields)``.
 
     Each field says what it holds: ``name: Annotated[np.ndarray, dtype, dimensions]``. ``layout``: the same by name, in
-    the order of the fields.
+    the order of the fields. ``scheduler``: of a scheduler's state, its name in `harness.sim.schedulers.SCHEDULERS`.
     """
 
+    scheduler: ClassVar[str] = ""
     layout: ClassVar[Mapping[str, tuple[np.dtype[Any], int]]]
     _compiled: ClassVar[dict[type, ArraysType]] = {}
 
@@ -175,7 +181,7 @@ class Arrays:
         """What compiled code sees."""
         found = Arrays._compiled.get(cls)
         if found is None:
-            found = Arrays._compiled[cls] = ArraysType(cls.__name__, cls.layout)
+            found = Arrays._compiled[cls] = ArraysType(cls.__name__, cls.layout, cls.scheduler)
         return found
 
 

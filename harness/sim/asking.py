@@ -7,9 +7,9 @@ from typing import Any
 from harness.sim import nodes
 from harness.sim.calls import C_ASK, note
 from harness.sim.events import E_ACT, push
-from harness.sim.fair.longterm import settle
-from harness.sim.fair.state import NEED_ROOM
 from harness.sim.kernel import kernel
+from harness.sim.longterm_kernels import settle
+from harness.sim.state import NEED_ROOM
 
 
 @kernel

@@ -1,7 +1,7 @@
-"""What an application's attempt asks for and holds, in either scheduler: its asks, its containers, its end.
+"""What an application's attempt asks for and holds, in any scheduler: its asks, its containers, its end.
 
-Facts: SchedulerApplicationAttempt, AppSchedulingInfo, AbstractYarnScheduler of Hadoop 3.4.2, which both schedulers
-share there, too. What a change means for queues and users stands in their own rooms.
+Facts: SchedulerApplicationAttempt, AppSchedulingInfo, AbstractYarnScheduler of Hadoop 3.4.2, which the
+schedulers share there, too. What a change means for queues and users is in each scheduler's package (`ops`).
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.sim import ops
 from harness.sim.containers import (
-    COMPLETED,
     by_hash,
     end_container,
     find_ask,
     free_if_gone,
-    link_ask,
     log_container,
     new_container,
     node_release,
@@ -25,16 +24,7 @@ from harness.sim.containers import (
     settle_given,
 )
 from harness.sim.kernel import kernel
-from harness.sim.which import nothing, of_scheduler
-
-_change_pending = of_scheduler("containers.change_pending")
-_put_ask = of_scheduler(link_ask, "containers.put_ask")
-_drop_ask = of_scheduler("containers.drop_ask")
-_resized = of_scheduler("containers.mark_asks", nothing)
-_asked = of_scheduler("containers.asked")
-_used = of_scheduler("containers.used", nothing)
-_freed = of_scheduler("containers.freed")
-_drop_reservations = of_scheduler("containers.drop_reservations")
+from harness.sim.state import COMPLETED
 
 # --- asks
 
@@ -47,8 +37,8 @@ def _set_ask(s: Any, i: int, r: int, count: int, mb: int, vcores: int) -> None:
     if count > 0:
         g.least_ask_mb, g.least_ask_vcores = min(g.least_ask_mb, mb), min(g.least_ask_vcores, vcores)
     if e.mb != mb or e.vcores != vcores:
-        _resized(s, s.a[i].q)
-    _change_pending(s, i, count * mb - e.count * e.mb, count * vcores - e.count * e.vcores)
+        ops.ask_resized(s, s.a[i].q)
+    ops.change_pending(s, i, count * mb - e.count * e.mb, count * vcores - e.count * e.vcores)
     s.a[i].n_asks += count - e.count
     g.n_asked += count - e.count
     e.count, e.mb, e.vcores = count, mb, vcores
@@ -59,13 +49,13 @@ def put(s: Any, i: int, priority: int, alloc_id: int, count: int, mb: int, vcore
     """The same of what is asked for under a key, by an ask that is made or dropped; the ask, or -1: there is none."""
     r = find_ask(s.r, s.a[i], priority, alloc_id)
     if r < 0 and count > 0:
-        r = _put_ask(s, i, priority, alloc_id)
+        r = ops.put_ask(s, i, priority, alloc_id)
     if r >= 0:
         _set_ask(s, i, r, max(count, 0), mb, vcores)
         if count <= 0:
-            _drop_ask(s, i, r)
+            ops.drop_ask(s, i, r)
             r = -1
-    _asked(s, i, count, mb, vcores)
+    ops.asked(s, i, count, mb, vcores)
     return r
 
 
@@ -111,7 +101,7 @@ def change_usage(s: Any, i: int, now: int, mb: int, vcores: int) -> None:
         p = q.parent
     g.alloc_mb += mb
     g.alloc_vcores += vcores
-    _used(s, i)
+    ops.used(s, i)
 
 
 @kernel
@@ -127,8 +117,8 @@ def grant(s: Any, i: int, r: int, ni: int, mb: int, vcores: int, cid: int, reser
     s.a[i].n_asks -= 1
     g.n_asked -= 1
     if ask.count == 0:
-        _drop_ask(s, i, r)
-    _change_pending(s, i, -e.ask_mb, -e.ask_vcores)
+        ops.drop_ask(s, i, r)
+    ops.change_pending(s, i, -e.ask_mb, -e.ask_vcores)
     change_usage(s, i, now, mb, vcores)
     return c
 
@@ -145,7 +135,7 @@ def complete(s: Any, c: int, why: int, now: int, killed: bool) -> None:
             report_done(s, c, s.g[0].cleanup_heartbeats)
         if x.acquired == 0:
             give_back(s, c)
-        _freed(s, c)
+        ops.freed(s, c)
     node_release(s, c, False)
 
 
@@ -174,8 +164,8 @@ def end_attempt(s: Any, i: int, why: int, now: int) -> None:
         c = s.work[k]
         complete(s, c, why, now, True)
         free_if_gone(s, c)
-    _drop_reservations(s, i, now)
+    ops.drop_reservations(s, i, now)
     while x.req_head >= 0:
         r = x.req_head
         _set_ask(s, i, r, 0, s.r[r].mb, s.r[r].vcores)
-        _drop_ask(s, i, r)
+        ops.drop_ask(s, i, r)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from harness.base.errors import InputError
-from harness.model.plan import Plan
 from harness.sim.setup import SimSetup
 
 
@@ -61,25 +60,3 @@ def check_setup(setup: SimSetup) -> None:
         raise refuse("write_threshold is out of range", "give 0 to 10")
     if not (0 <= setup.actuation_delay_s <= 1e9 and 0 <= setup.poll_s <= 1e9):
         raise refuse("delays of actuation must be at least 0", "mend them")
-
-
-def check_capacity(plan: Plan | None, mode: str) -> None:
-    """Raises InputError for a plan that the simulated Capacity Scheduler cannot carry out."""
-    if plan is None:
-        return
-    if mode == "inside" and plan.order.measure != "stock":
-        raise InputError(
-            "its order inside the scheduler is the Fair Scheduler's room",
-            where="scheduler: capacity",
-            hint="let the policy act from outside (NAME@outside)",
-        )
-    if mode == "inside" and plan.min_shares:
-        raise InputError(
-            "the policy writes minimum shares, and a capacity is the only guarantee here",
-            where="scheduler: capacity",
-            hint="let the policy act from outside (NAME@outside), which writes them as capacities",
-        )
-    if plan.order.ledger.quantum_s is not None:
-        raise InputError(
-            "quantum_s is counted in the Fair Scheduler alone", where="scheduler: capacity", hint="leave it out"
-        )

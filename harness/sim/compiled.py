@@ -8,81 +8,71 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import importlib
 import logging
 import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.base.debug import Timer
 from harness.base.machine_code import announce, kept_in
+
+if TYPE_CHECKING:
+    from harness.sim.interfaces import CompiledKernel
 
 _LOG = logging.getLogger(__name__)
 
 #: What a user is told meanwhile.
 COMPILING = "the simulator is compiled first, once after an installation or a change of it: some half a minute"
 
-# --- all of it at once ---
 
-#: What a run calls, for each scheduler in two halves that share little, and what needs both. Each kernel is on disk as
-#: soon as it is compiled: what one half has finished the other takes from there. (module, function, types of its
-#: arguments: s the scheduler's state, w the world, i an integer, I and F tables of integers and reals.) With a ``!``
-#: Python calls it: machine code with all that it calls; without, other kernels do.
-_Kernels = tuple[tuple[str, str, str], ...]
-_HEARTBEATS: _Kernels = (("loop", "_beat", "swii"), ("loop", "_happens", "swii"), ("loop", "_run", "sw"))
-_WORLD: _Kernels = (("apps", "arrive", "swii"), ("apps", "act", "swii"))
-_CALLED: _Kernels = (("loop", "take_sample!", "swi"), ("events", "push!", "wiiii"))
-_PARTS: dict[str, tuple[_Kernels, _Kernels, _Kernels]] = {
-    "fair": (
-        (("nodes", "heartbeat", "sii"), *_HEARTBEATS),
-        (
-            *_WORLD,
-            ("fair.preempt", "preempt_pass", "si"),
-            ("fair.shares", "update", "si"),
-            ("observe", "look_at!", "iiIFi"),
-            ("fair.shares", "reweigh!", "iF"),
-            ("fair.turns", "seat_all!", "s"),
-            ("fair.nodes", "cluster_changed!", "s"),
-            *_CALLED,
-        ),
-        (("loop", "run_at!", "ii"),),
-    ),
-    "capacity": (
-        (("nodes", "heartbeat", "sii"), *_HEARTBEATS),
-        (
-            *_WORLD,
-            ("capacity.capacities", "refresh!", "si"),
-            ("capacity.capacities", "configured!", "s"),
-            ("capacity.nodes", "refresh_room!", "si"),
-            ("observe", "look_at_capacity!", "iiIFi"),
-            *_CALLED,
-        ),
-        (("loop", "run_capacity_at!", "ii"),),
-    ),
-}
+def kernels_of(scheduler: str, which: int) -> tuple[CompiledKernel, ...]:
+    """What a run on a scheduler calls, in two halves that share little (0, 1), and what needs both (2).
+
+    Each kernel is on disk as soon as it is compiled: what one half has finished the other takes from there.
+    """
+    from harness.sim import apps, events, loop, nodes
+    from harness.sim.interfaces import CompiledKernel, simulated
+
+    own = simulated(scheduler)
+    if which == 0:
+        return (
+            CompiledKernel(nodes.heartbeat, ("state", "int", "int")),
+            CompiledKernel(loop.beat, ("state", "world", "int", "int")),
+            CompiledKernel(loop.happens, ("state", "world", "int", "int")),
+            CompiledKernel(loop.run, ("state", "world")),
+        )
+    if which == 1:
+        return (
+            CompiledKernel(apps.arrive, ("state", "world", "int", "int")),
+            CompiledKernel(apps.act, ("state", "world", "int", "int")),
+            *own.kernels,
+            CompiledKernel(own.look_at, ("int", "int", "int table", "real table", "int"), from_python=True),
+            CompiledKernel(loop.take_sample, ("state", "world", "int"), from_python=True),
+            CompiledKernel(events.push, ("world", "int", "int", "int", "int"), from_python=True),
+        )
+    return (CompiledKernel(own.run_at, ("int", "int"), from_python=True),)
 
 
 def compile_part(scheduler: str, which: int) -> None:
     """Compile one half of what a run on a scheduler needs (2: what needs both)."""
     from numba.core import types
 
+    from harness.sim.interfaces import simulated
     from harness.sim.world import W
 
-    state = importlib.import_module(f"harness.sim.{scheduler}.state").S
     kinds: dict[str, Any] = {
-        "s": state.compiled_type(),
-        "w": W.compiled_type(),
-        "i": types.int64,
-        "I": types.Array(types.int64, 2, "C"),
-        "F": types.Array(types.float64, 2, "C"),
+        "state": simulated(scheduler).state.compiled_type(),
+        "world": W.compiled_type(),
+        "int": types.int64,
+        "int table": types.Array(types.int64, 2, "C"),
+        "real table": types.Array(types.float64, 2, "C"),
     }
-    for module, name, arguments in _PARTS[scheduler][which]:
-        compiled = getattr(importlib.import_module(f"harness.sim.{module}"), name.rstrip("!"))
-        wanted = compiled if name.endswith("!") else getattr(compiled, "part", compiled)
-        wanted.compile(tuple(kinds[kind] for kind in arguments))
+    for one in kernels_of(scheduler, which):
+        wanted = one.kernel if one.from_python else getattr(one.kernel, "part", one.kernel)
+        wanted.compile(tuple(kinds[kind] for kind in one.arguments))
 
 
 def _compile_all(scheduler: str) -> None:
@@ -142,7 +132,7 @@ def once(folder: Path, work: Callable[[], None], mark: str = "whole") -> bool:
 
 def _mark(scheduler: str) -> str:
     """The file that says that a scheduler's engine is compiled."""
-    return "whole" if scheduler == "fair" else f"whole-{scheduler}"
+    return f"whole-{scheduler}"
 
 
 def is_compiled(scheduler: str = "fair") -> bool:

@@ -1,6 +1,6 @@
 """Containers on their nodes, and the log: what the simulated schedulers do alike.
 
-The state `s` is either scheduler's: its records of containers, nodes, asks and of the log have the same fields.
+The state `s` is any scheduler's: its records of containers, nodes, asks and of the log have the same fields.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -15,15 +15,7 @@ import numpy as np
 from harness.base.errors import InternalError
 from harness.sim.kernel import kernel
 from harness.sim.lists import chained, keyed, linked, pool
-
-#: The order of hash tables is switched off (for the tests that must notice); the bit is the same in both schedulers.
-MUT_HASHORDER = 1 << 16
-#: Who follows the scheduler (``G.hooks``, 0: nobody): the long-term integrals alone, or they and the simulated world.
-INTEGRALS, WORLD = 1, 2
-#: There is no such live thing; nothing was changed.
-IGNORED = -4
-#: Kinds of log records (LOG.kind).
-ASSIGNED, COMPLETED, RESERVED, UNRESERVED, VICTIM = 1, 2, 3, 4, 5
+from harness.sim.state import IGNORED, MUT_HASHORDER, RESERVED, UNRESERVED, WORLD
 
 #: An application's live containers, those on a node, and an application's asks.
 _into_live, _out_of_live = linked("live_head", "live_tail", "a_prev", "a_next")

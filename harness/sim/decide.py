@@ -1,33 +1,28 @@
-"""Decision scripts: what nodes and applications do, step by step, and what our scheduler decides; no model of time.
+"""Decision scripts: what nodes and applications do, step by step, and what a scheduler decides; no model of time.
 
-The script's and the answer's format is that of tests/oracle (the real FairScheduler driven by the same script); here
-only its base events exist: what the oracle can do by itself (durations, ends) must be written out as events.
-
-Smallest and largest allocation: the scheduler takes these two from Hadoop's resource types, which are read once from
-configuration *files*. The oracle has none, so ``yarn.scheduler.minimum-allocation-*`` and ``maximum-allocation-*`` in a
-script's ``conf`` have no effect there, nor here: 1024 MB and 1 vcore, 8192 MB and 4 vcores hold. With the option
-``"resource_types": "conf"`` they count, as in an RM whose yarn-site.xml has them.
+The script's and the answer's format is that of tests/oracle (Hadoop's own classes driven by the same script); here
+only its base events exist: what the oracle can do by itself (durations, ends) must be written out as events. What only
+one scheduler has is in its package (`harness.sim.fair.decide` and its siblings).
 """
 
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from harness.base.errors import InputError
 from harness.model.queues import JAVA_INT_MAX
 from harness.sim import nodes
-from harness.sim.containers import ASSIGNED, COMPLETED, RESERVED, UNRESERVED, container_exit
-from harness.sim.fair import apps as fs_apps
-from harness.sim.fair import preempt as fs_preempt
-from harness.sim.fair import shares as fs_shares
-from harness.sim.fair import state as st
-from harness.sim.fair.api import Scheduler
+from harness.sim import state as st
+from harness.sim.containers import container_exit
+from harness.sim.interfaces import ScriptDecider, simulated
 from harness.sim.pools import DriverOptions
+from harness.sim.schedulers import SCHEDULERS
 from harness.sim.script import Event, option, whole
-from harness.yarn.fair.parse import parse_allocations
+from harness.sim.state import ASSIGNED, COMPLETED, RESERVED, UNRESERVED
 
 _WHY = {
     st.FINISHED: "finished",
@@ -36,24 +31,6 @@ _WHY = {
     st.LOST: "lost",
     st.APP_END: "app_end",
 }
-_LISTS = ("assignments", "shares", "preempted", "reserved", "completed", "rejected", "skipped", "errors")
-
-#: The events, in the order in which the oracle looks for them.
-_KINDS = (
-    "update",
-    "heartbeat",
-    "ask",
-    "app",
-    "node",
-    "lost",
-    "finish",
-    "release",
-    "pull",
-    "end",
-    "restart",
-    "reload",
-    "check",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,23 +52,24 @@ class App:
     dead: bool = False
 
 
-class Decider:
-    """Runs a script on the Fair Scheduler's engine; `decide_capacity.decider` takes a script for either.
+class Decider(ABC):
+    """Runs a script on one scheduler's engine. `decider` takes a script for any.
 
     Parameters
     ----------
     script : the parsed JSON document.
-    mutations : features of the engine that are switched off (state.MUT_*), for the tests that must notice.
+    mutations : features of the engine that are switched off (the scheduler's state.MUT_*), for the tests that must
+        notice.
 
     Raises InputError for a script that cannot be used.
     """
 
     #: The lists of its answer, and the events it knows in the oracle's order.
-    lists: tuple[str, ...] = _LISTS
-    kinds: tuple[str, ...] = _KINDS
+    lists: ClassVar[tuple[str, ...]]
+    kinds: ClassVar[tuple[str, ...]]
     #: Why an application is refused by a leaf; whether one under a name in use takes a number all the same.
-    refusal = "Cannot submit application to queue {queue} because it has zero amount of resource for the AM"
-    counts_in_use = True
+    refusal: ClassVar[str]
+    counts_in_use: ClassVar[bool]
 
     def __init__(self, script: Any, *, mutations: int = 0) -> None:
         if not isinstance(script, dict):
@@ -121,14 +99,9 @@ class Decider:
         self.now = 0
         self.n_events = 0
 
+    @abstractmethod
     def _scheduler(self, options: dict[str, Any], driven: DriverOptions) -> Any:
-        return Scheduler(
-            self.conf,
-            self._allocations(self.script.get("allocations", "<allocations/>")),
-            self.nodes,
-            sizes_from_conf=option(options, "resource_types", ("files", "conf")) == "conf",
-            driven=driven,
-        )
+        """Make the scheduler of the script."""
 
     # ---- reading the script
 
@@ -157,12 +130,6 @@ class Decider:
                 raise InputError("memory_mb or vcores is not a number", where=where, hint="write integers from 0 on")
             yield _Node(name, str(raw.get("rack", "/default-rack")), sizes[0], sizes[1])
 
-    def _allocations(self, xml: Any, where: str = "allocations") -> Any:
-        if not isinstance(xml, str):
-            raise InputError(f"{where!r} is not a text", hint="write the allocation file's XML as a text")
-        text = xml.strip()
-        return parse_allocations(text, conf=self.conf, source=where)
-
     # ---- running it
 
     def run(self) -> dict[str, Any]:
@@ -183,10 +150,7 @@ class Decider:
         return answer
 
     def _more_meta(self) -> dict[str, int]:
-        g = self.sched.S.g[0]
-        if not g["preemption"]:
-            return {}
-        return {"warn_ms": int(g["warn_ms"]), "next_starvation_check_ms": int(g["starve_delay_ms"])}
+        return {}
 
     def _call(self, kernel: Callable[..., int], *args: Any) -> int:
         """A kernel, repeated with more room as long as it asks for it."""
@@ -197,13 +161,8 @@ class Decider:
             self.sched.grow()
 
     def _kills(self, up_to: int) -> None:
-        while True:
-            due = int(fs_preempt.next_kill_ms(self.sched.S))
-            if due > up_to:
-                return
-            self.now = max(self.now, due)
-            self._call(fs_preempt.run_kills, due)
-            self._after()
+        """Let what is due up to a time happen, in schedulers that preempt."""
+        return
 
     def _dispatch(self, event: Event) -> None:
         raw = event.raw
@@ -284,11 +243,7 @@ class Decider:
 
     def _other(self, entry: Any, name: str) -> None:
         """A kind of log record that only one scheduler has."""
-        starved = self.by_id[int(self.sched.S.a[entry["for_app"]]["id"])]
-        node = self.nodes[entry["node"]].name
-        self.out["preempted"].append(
-            self._record(app=name, n=int(entry["n"]), node=node, **{"for": starved}, kill_at=int(entry["kill_ms"]))
-        )
+        raise NotImplementedError
 
     # ---- events
 
@@ -304,12 +259,6 @@ class Decider:
             self._skip(event.raw, why)
             return None
         return app
-
-    def _on_update(self, event: Event) -> None:
-        self._call(fs_shares.update, self.now)
-        if self.record_shares != "none":
-            self.out["shares"].append(self._shares())
-        self._call(fs_preempt.preempt_pass, self.now)
 
     def _on_heartbeat(self, event: Event) -> None:
         self._tell(event, "heartbeat", nodes.heartbeat, "node not registered")
@@ -349,9 +298,9 @@ class Decider:
             return
         app.slot = slot
 
+    @abstractmethod
     def _submit(self, event: Event, leaf: int, user: str, *application: int) -> int:
         """Its slot, or REJECTED. Given are whether it has an AM, that one's MB and vcores (-1: none), its id."""
-        return self._call(fs_apps.add_app, leaf, self.sched.user_index(user), *application, self.now)
 
     def _on_ask(self, event: Event) -> None:
         app = self._live(event, "ask", "no such app" if event.raw.get("ask") not in self.apps else "app gone")
@@ -374,8 +323,8 @@ class Decider:
         self._fetch(app)
 
     def _refuses(self, app: App, requests: list[tuple[int, int, int]]) -> bool:
-        q = self.sched.S.q[self.sched.S.a[app.slot]["q"]]
-        return any((q["max_mb"] == 0 and mb > 0) or (q["max_vcores"] == 0 and vc > 0) for _, mb, vc in requests)
+        """Whether the AMS refuses (count, mb, vcores) because of the queue."""
+        return False
 
     def _fetch(self, app: App) -> None:
         nodes.pull(self.sched.S, app.slot)
@@ -426,17 +375,6 @@ class Decider:
             mb, vcores = app.am if app.am else (-1, -1)
             self._call(nodes.restart_app, app.slot, mb, vcores, self.now)
 
-    def _on_reload(self, event: Event) -> None:
-        try:
-            allocations = self._allocations(event.raw["reload"], f"{event.where}: reload")
-        except InputError as error:
-            self._error(event, error.line())
-            return
-        self.sched.reload(allocations)
-
-    def _on_check(self, event: Event) -> None:
-        self.sched.check()
-
     # ---- shares
 
     def _shares(self) -> dict[str, Any]:
@@ -446,33 +384,13 @@ class Decider:
             record["apps"] = {app.name: self._figures(self.sched.S.a[app.slot]) for app in live}
         return record
 
+    @abstractmethod
     def _figures(self, a: Any) -> dict[str, Any]:
         """An application's."""
-        return {**resources(a, "fair", "usage", "demand"), "runnable": bool(a["runnable"])}
 
+    @abstractmethod
     def _queues(self) -> dict[str, Any]:
         """Path -> the queue's figures."""
-        s = self.sched.S
-        queues: dict[str, Any] = {}
-        slots = sorted(int(slot) for slot in s.order)
-        paths = self.sched.queue_paths
-        # Depth first, siblings by name: the order of the full names' parts.
-        for slot in sorted(slots, key=lambda slot: [part.encode("utf-16-be") for part in paths[slot].split(".")]):
-            q = s.q[slot]
-            entry: dict[str, Any] = resources(q, "fair", "steady", "usage", "demand")
-            if q["leaf"]:
-                entry |= resources(q, "am")
-                entry["runnable"] = int(q["n_run"])
-                entry["pending"] = int(q["n_nonrun"]) + self._never_served(q)
-            queues[paths[slot]] = entry
-        return queues
-
-    def _never_served(self, q: Any) -> int:
-        count, i = 0, int(q["run_head"])
-        while i >= 0:
-            count += 1 - int(self.sched.S.a[i]["started"])
-            i = int(self.sched.S.a[i]["run_next"])
-        return count
 
 
 def resources(record: Any, *names: str, **renamed: str) -> dict[str, Any]:
@@ -483,3 +401,18 @@ def resources(record: Any, *names: str, **renamed: str) -> dict[str, Any]:
         # Resource.getVirtualCores cuts what is no int.
         found[f"{shown}_vcores"] = min(max(int(record[f"{name}_vcores"]), -(2**31)), JAVA_INT_MAX)
     return found
+
+
+def scheduler_of(script: Any) -> str:
+    """Return the name of the scheduler that a script is for: its ``scheduler``, else by the key that only one has."""
+    if not isinstance(script, dict):
+        return "fair"
+    named = script.get("scheduler")
+    if named is not None:
+        return str(named)
+    return next((name for name in SCHEDULERS if name != "fair" and simulated(name).script_key in script), "fair")
+
+
+def decider(script: Any, *, mutations: int = 0) -> ScriptDecider:
+    """What decides a script, for whichever scheduler it is."""
+    return simulated(scheduler_of(script)).decide(script, mutations=mutations)

@@ -1,4 +1,4 @@
-"""Whose turn it is to run when an application ends or limits change, in either scheduler.
+"""Whose turn it is to run when an application ends or limits change, in any scheduler.
 
 Facts: MaxRunningAppsEnforcer of Hadoop 3.4.2, and CSMaxRunningAppsEnforcer, which is made after it. One case differs:
 where applications of the same millisecond wait both for their queue and for their user, Hadoop's Fair Scheduler can
@@ -12,14 +12,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.sim import ops
 from harness.sim.kernel import kernel
-from harness.sim.waiting import left, no_longer_waits
-from harness.sim.which import of_scheduler
 
 _NEVER = 2**63 - 1
-
-_starts = of_scheduler("apps.starts", "parallel.starts")
-_let_go = of_scheduler(no_longer_waits, "parallel.let_go")
 
 
 @kernel
@@ -30,7 +26,7 @@ def update_runnability_on_app_removal(s: Any, leaf: int, user: int, now: int) ->
     """
     highest, p = -1, leaf
     while p >= 0:
-        if left(s, p) == 1:
+        if ops.remaining_app_slots(s, p) == 1:
             highest = p
         p = s.q[p].parent
     n = _gather(s, highest) if highest >= 0 else 0
@@ -56,7 +52,7 @@ def _gather(s: Any, top: int) -> int:
     n, p, going_down = 0, top, True
     while True:
         q = s.q[p]
-        if going_down and left(s, p) > 0:
+        if going_down and ops.remaining_app_slots(s, p) > 0:
             if q.leaf == 1:
                 s.work[n] = q.nr_head
                 n += 1
@@ -129,9 +125,9 @@ def _let_run(s: Any, leaves: int, own: bool, most: int, now: int) -> None:
         _up(s, heap, n - 1, which)
         if i == before:
             continue
-        if _starts(s, i, now):
+        if ops.starts(s, i, now):
             work[done + let_in] = i
             let_in += 1
         before = i
     for at in range(let_in):
-        _let_go(s, work[done + at])
+        ops.stop_waiting(s, work[done + at])

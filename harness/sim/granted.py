@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.sim.containers import ASSIGNED, COMPLETED
 from harness.sim.ends import into_node, out_of_node
 from harness.sim.events import E_ACT, E_EXECUTOR, E_REDUCE_CHECK, E_SPECULATE, USE_MASK, push
-from harness.sim.fair.longterm import container_ended, container_started, task_ended
-from harness.sim.fair.state import FINISHED as EXITED
 from harness.sim.kernel import kernel
+from harness.sim.longterm_kernels import container_ended, container_started, task_ended
 from harness.sim.quantum import learn
+from harness.sim.state import ASSIGNED, COMPLETED
+from harness.sim.state import FINISHED as EXITED
 from harness.sim.tasks import (
     BEATEN,
     FAILED,

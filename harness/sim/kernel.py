@@ -46,7 +46,7 @@ def kernel(function: F) -> F:
     return plain
 
 
-def either(choose: Callable[[Any], Any]) -> Any:
+def dispatched(choose: Callable[[Any], Any]) -> Any:
     """A name for one of several kernels: which, the type of the first argument says, when a caller is compiled."""
 
     def stub(*args: Any) -> Any:

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from harness.base.machine_code import kernel_options
 from harness.policies.base import Policy
+from harness.sim import ops
 from harness.sim.arrays import Arrays, at_address, record
-from harness.sim.fair.state import S as FairState
-from harness.sim.fair.turns import seat
 from harness.sim.observe import Observer, fill
 from harness.sim.pure import NotTracedError, state_of
 from harness.sim.traced import COUNTED, NOW, OF_JOBS, Arg, Tree, trees
@@ -59,7 +58,7 @@ class K(Arrays, _Fields):  # type: ignore[misc]
     """What the compiled function works on."""
 
 
-_FAIR, _W, _K = at_address(FairState), at_address(World), at_address(K)
+_W, _K = at_address(World), at_address(K)
 
 
 @njit(**_OPTIONS)
@@ -135,8 +134,10 @@ class _Writer:
 
 
 @lru_cache(maxsize=32)
-def _compiled(programs: tuple[str, ...]) -> Any:
-    """The function that the loop calls with the addresses of scheduler, world and `K`; 1: keys are made.
+def _compiled(programs: tuple[str, ...], scheduler: Any) -> Any:
+    """The function that the loop calls with the addresses of scheduler (its state's class), world and `K`.
+
+    It returns 1 if keys are made.
 
     numba prints an exception in it and returns 0, so that Python answers.
     """
@@ -152,9 +153,11 @@ def _compiled(programs: tuple[str, ...]) -> Any:
     exec("\n".join(chosen), names)
     key_of: Any = njit(**_OPTIONS)(names["key_of"])
 
+    state_at = at_address(scheduler)
+
     @cfunc("int64(int64, int64, int64)", **_OPTIONS)
     def make(state: int, world: int, table: int) -> int:
-        s, w, t = _FAIR(state), _W(world), _K(table)
+        s, w, t = state_at(state), _W(world), _K(table)
         k = t.k[0]
         if s.g[0].cluster_mb != k.mb or s.g[0].cluster_vcores != k.vc:
             return 0
@@ -175,7 +178,7 @@ def _compiled(programs: tuple[str, ...]) -> Any:
                 q = t.rows[n].q
                 if s.q[q].key != t.rows[n].key:
                     s.q[q].key = t.rows[n].key
-                    seat(s, q)
+                    ops.key_changed(s, q)
         return 1
 
     return make
@@ -207,7 +210,7 @@ class Keyed:
             return
         try:
             if self._static is not self._observer.static:
-                self._trace(len(S.q))
+                self._trace(type(S))
                 self._state = state_of(self._policy)
                 self._equal, W.g["keys_at"] = 0, 0
             table = self._table
@@ -240,7 +243,7 @@ class Keyed:
         self.why_not, self._state = str(reason), None
         W.g["keys_at"] = 0
 
-    def _trace(self, size: int) -> None:
+    def _trace(self, scheduler: Any) -> None:
         observer = self._observer
         self._static = static = observer.static
         capacity = observer.capacity
@@ -267,4 +270,4 @@ class Keyed:
         k["jobs"] = int(any(one.columns & OF_JOBS for one in written))
         ints, sums = observer.table()
         self._table = K(k, rows, ints, sums, np.array(reals), np.array(wholes, np.int64))
-        self._make = _compiled(programs)
+        self._make = _compiled(programs, scheduler)

@@ -11,7 +11,7 @@ import numpy as np
 from harness.ledger.decay import WINDOW_PARTS
 from harness.model.plan import Order, Plan
 from harness.model.queues import QueueTree
-from harness.sim.fair.longstate import (
+from harness.sim.longterm_state import (
     DOMINANT,
     MEMORY,
     RULE_ACCUMULATED,
@@ -23,8 +23,6 @@ from harness.sim.fair.longstate import (
     XG,
     X,
 )
-from harness.sim.fair.state import KEYED_LEVELS
-from harness.sim.fair.turns import seat_all
 from harness.sim.setup import SimSetup
 
 _MEASURES = {"memory": MEMORY, "vcores": VCORES, "dominant": DOMINANT}
@@ -130,19 +128,3 @@ def wait_ms(order: Order) -> int:
     if order.t_wait_s is None or order.t_wait_s >= 1e12:
         return -1
     return round(order.t_wait_s * 1000)
-
-
-#: With more leaves than these the order of accumulated resources is followed in time, match by match; with fewer all
-#: keys are made at each choice.
-FOLLOWED = 32
-
-
-def seat_queues(S: Any) -> None:
-    """Begin the queues' order; keys are followed in time where they are straight lines between two changes."""
-    xg = S.xg[0]
-    straight = not (xg["half_life_ms"] > 0 or xg["part_ms"] > 0 or xg["quantum"])
-    if S.g["order_mode"][0] == KEYED_LEVELS:
-        S.seat["stock"] = S.x["stock"]
-    alike = not (xg["own_end_ms"] or S.seat["stock"].any())
-    S.g["moving"] = int(xg["rule"] == RULE_ACCUMULATED and straight and alike and len(S.leaves) > FOLLOWED)
-    seat_all(S)

@@ -15,11 +15,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.sim import either, nodes
+from harness.sim import nodes, ops
 from harness.sim.apps import act, arrive, check_reduces, finish, restart_lost, speculate
-from harness.sim.arrays import at_address, call_at, fetch, fetch_line
+from harness.sim.arrays import call_at, fetch, fetch_line
 from harness.sim.calls import C_EXIT, C_HEARTBEAT, C_JOIN, C_LEAVE, C_UPDATE, most_calls, note
-from harness.sim.capacity.state import S as CapacityState
 from harness.sim.containers import container_exit
 from harness.sim.ends import ended_by
 from harness.sim.events import (
@@ -39,14 +38,13 @@ from harness.sim.events import (
     slot_of,
     use_of,
 )
-from harness.sim.fair.longstate import RULE_HORIZON
-from harness.sim.fair.longterm import advance, roll_rounds, settle_all, total_of
-from harness.sim.fair.state import NEED_ROOM as FS_NEED_ROOM
-from harness.sim.fair.state import S as FairState
 from harness.sim.granted import drain
 from harness.sim.kernel import kernel
+from harness.sim.longterm_kernels import advance, roll_rounds, settle_all, total_of
+from harness.sim.longterm_state import RULE_HORIZON
 from harness.sim.quantum import cross
 from harness.sim.spark import executor_up, inner_ended
+from harness.sim.state import NEED_ROOM as STATE_NEED_ROOM
 from harness.sim.tasks import inner_used
 from harness.sim.weighing import weigh_node
 from harness.sim.world import (
@@ -66,7 +64,6 @@ from harness.sim.world import (
     TASKS_FULL,
     TICK,
 )
-from harness.sim.world import W as World
 
 #: Columns of W.samp_i and W.samp_f.
 I_MB, I_VC, I_DEMAND_MB, I_DEMAND_VC, I_FAIR_MB, I_RUNNING = range(6)
@@ -205,14 +202,14 @@ def _keyed(S: Any, W: Any) -> bool:
 
 
 @kernel
-def _beat(S: Any, W: Any, node: int, now: int) -> Any:
+def beat(S: Any, W: Any, node: int, now: int) -> Any:
     """A node's heartbeat; False: want of room, to be repeated."""
     g = W.g[0]
     g.beat_again = 1
     if W.nodes[node].next_end_ms <= now:
         _exits(S, W, node, now)
     _assume(S, W, now)
-    if nodes.heartbeat(S, node, now) == FS_NEED_ROOM:
+    if nodes.heartbeat(S, node, now) == STATE_NEED_ROOM:
         g.need_room = 1
         return False
     note(W, now, C_HEARTBEAT, node, 0, 0, 0, 0)
@@ -225,7 +222,7 @@ def _beat(S: Any, W: Any, node: int, now: int) -> Any:
 
 
 @kernel
-def _happens(S: Any, W: Any, value: int, now: int) -> Any:
+def happens(S: Any, W: Any, value: int, now: int) -> Any:
     """Let an event of the heap happen."""
     kind, use, slot = kind_of(value), use_of(value), slot_of(value)
     g = W.g[0]
@@ -236,7 +233,7 @@ def _happens(S: Any, W: Any, value: int, now: int) -> Any:
         executor_up(W, slot, use, now)
         return
     if kind == E_JOIN:
-        if nodes.add_node(S, slot, now) == FS_NEED_ROOM:
+        if nodes.add_node(S, slot, now) == STATE_NEED_ROOM:
             g.need_room = 1
             return
         note(W, now, C_JOIN, slot, 0, 0, 0, 0)
@@ -248,7 +245,7 @@ def _happens(S: Any, W: Any, value: int, now: int) -> Any:
         g.ring_stale = 1
         return
     if kind == E_LEAVE:
-        if nodes.remove_node(S, slot, now) == FS_NEED_ROOM:
+        if nodes.remove_node(S, slot, now) == STATE_NEED_ROOM:
             g.need_room = 1
             return
         note(W, now, C_LEAVE, slot, 0, 0, 0, 0)
@@ -262,7 +259,7 @@ def _happens(S: Any, W: Any, value: int, now: int) -> Any:
         return
     if kind == E_BEAT:
         if W.nodes[slot].up == 1 and (g.beat_again == 1 or W.nodes[slot].next_end_ms <= now):
-            _beat(S, W, slot, now)
+            beat(S, W, slot, now)
         return
     if W.jobs[slot].gen != use or W.jobs[slot].state == J_FREE:
         return
@@ -276,21 +273,6 @@ def _happens(S: Any, W: Any, value: int, now: int) -> Any:
         speculate(W, slot, now)
     elif kind == E_LIFETIME:
         finish(S, W, slot, now)
-
-
-_FAIR, _CAPACITY, _W = at_address(FairState), at_address(CapacityState), at_address(World)
-
-
-@kernel
-def run_at(state: int, world: int) -> Any:
-    """Go on until Python is needed; why. Repeat the call after that. Given are the states' addresses."""
-    return _run(_FAIR(state), _W(world))
-
-
-@kernel
-def run_capacity_at(state: int, world: int) -> Any:
-    """`run_at` on the Capacity Scheduler."""
-    return _run(_CAPACITY(state), _W(world))
 
 
 @kernel
@@ -379,7 +361,8 @@ def _leap_updates(S: Any, W: Any, to_ms: int) -> None:
 
 
 @kernel
-def _run(S: Any, W: Any) -> Any:
+def run(S: Any, W: Any) -> Any:
+    """Go on until Python is needed; why. Repeat the call after that."""
     g = W.g[0]
     # Python may have changed anything.
     g.quiet = 0
@@ -406,8 +389,8 @@ def _run(S: Any, W: Any) -> Any:
             g.still_events = events
             g.pause_ms = g.now + g.still_ms
         t_heap = W.heap_t[0] if g.heap_n > 0 else NEVER
-        t_kill = either.next_kill_ms(S) if S.g[0].kill_n > 0 else NEVER
-        settled = either.is_settled(S)
+        t_kill = ops.next_kill_ms(S) if S.g[0].kill_n > 0 else NEVER
+        settled = ops.is_settled(S)
         if settled and g.quiet > g.ring_n:
             _leap_updates(S, W, min(min(t_heap, t_kill), min(g.next_sample_ms, g.next_tick_ms)))
         t_fixed = min(min(g.next_update_ms, g.next_sample_ms), g.next_tick_ms)
@@ -431,12 +414,7 @@ def _run(S: Any, W: Any) -> Any:
                     beat_ms = g.ring_base_ms + W.ring_ms[g.ring_at]
                     continue
                 node = W.ring[g.ring_at]
-                if (
-                    g.skip == 1
-                    and W.nodes[node].next_end_ms > beat_ms
-                    and g.beat_again == 0
-                    and either.can_skip(S, node)
-                ):
+                if g.skip == 1 and W.nodes[node].next_end_ms > beat_ms and g.beat_again == 0 and ops.can_skip(S, node):
                     g.skipped += 1
                     if g.record_calls == 0 and g.quiet < g.ring_n:
                         g.quiet += 1
@@ -446,7 +424,7 @@ def _run(S: Any, W: Any) -> Any:
                     if g.user_keys == 1 and g.keys_fresh == 0 and not _keyed(S, W):
                         return KEYS
                     g.quiet = 0
-                    if not _beat(S, W, node, beat_ms):
+                    if not beat(S, W, node, beat_ms):
                         return NEED_ROOM
                     moved = True
                 _soon(S, W)
@@ -467,7 +445,7 @@ def _run(S: Any, W: Any) -> Any:
         g.now = t
         if t_kill == t:
             g.quiet = 0
-            if either.run_kills(S, t) == FS_NEED_ROOM:
+            if ops.run_kills(S, t) == STATE_NEED_ROOM:
                 g.need_room = 1
             drain(S, W, t)
         elif t_heap == t:
@@ -475,18 +453,18 @@ def _run(S: Any, W: Any) -> Any:
             if g.user_keys == 1 and g.keys_fresh == 0 and kind_of(W.heap_v[0]) == E_BEAT and not _keyed(S, W):
                 return KEYS
             value = pop(W)
-            _happens(S, W, value, t)
+            happens(S, W, value, t)
             if g.need_room == 1:
                 push(W, t, kind_of(value), use_of(value), slot_of(value))
         elif g.next_update_ms == t:
             if not settled:
                 g.quiet = 0
-            either.update(S, t)
+            ops.update(S, t)
             if g.update_noted_ms != t:  # it is repeated where preemption wants room
                 g.update_noted_ms = t
                 note(W, t, C_UPDATE, 0, 0, 0, 0, 0)
             if S.g[0].preemption == 1:
-                if either.preempt_pass(S, t) == FS_NEED_ROOM:
+                if ops.preempt_pass(S, t) == STATE_NEED_ROOM:
                     g.need_room = 1
                     continue
                 drain(S, W, t)

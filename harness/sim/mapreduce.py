@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from harness.sim import ops
 from harness.sim.java import to_long
 from harness.sim.kernel import kernel
-from harness.sim.which import of_scheduler
 
 _INT_MAX = 2**31 - 1
 
@@ -163,8 +163,6 @@ def to_preempt(
 
 # --- what a master is told ---
 
-_told = of_scheduler("limits.headroom", "users.headroom")
-
 
 @kernel
 def headroom(S: Any, W: Any, j: int) -> Any:
@@ -172,7 +170,7 @@ def headroom(S: Any, W: Any, j: int) -> Any:
 
     With `W.g.no_headroom` it is 0, as Hadoop 2.2's Fair Scheduler has it (YARN-1959).
     """
-    mb, vcores, cpu = _told(S, W.jobs[j].app)
+    mb, vcores, cpu = ops.headroom(S, W.jobs[j].app)
     if W.g[0].no_headroom == 1:
         return 0, 0, cpu
     return mb, vcores, cpu

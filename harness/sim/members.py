@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.sim.fair.longterm import app_total, settle_app
 from harness.sim.kernel import kernel
+from harness.sim.longterm_kernels import app_total, settle_app
 from harness.sim.world import J_RUNNING, J_SUBMITTED
 
 

@@ -1,4 +1,4 @@
-"""What nodes and AMs send to either scheduler.
+"""What nodes and AMs send to the scheduler, whichever it is.
 
 Nodes that join and leave, heartbeats, asks, releases, what AMs fetch, the end of an attempt or an application.
 
@@ -12,51 +12,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.sim import ops
 from harness.sim.attempts import complete, end_attempt, put
-from harness.sim.capacity import apps as cs_apps
-from harness.sim.capacity import assign as cs_assign
-from harness.sim.capacity import containers as cs_containers
-from harness.sim.capacity import nodes as cs_nodes
-from harness.sim.capacity import resources as cs_resources
-from harness.sim.capacity.users import show_headroom as cs_show_headroom
-from harness.sim.containers import (
-    ASSIGNED,
-    IGNORED,
-    by_hash,
-    forget_reports,
-    free_if_gone,
-    join,
-    node_maximum,
-    node_release,
-    report_done,
-)
+from harness.sim.containers import by_hash, forget_reports, free_if_gone, join, node_maximum, node_release, report_done
 from harness.sim.enforcer import update_runnability_on_app_removal
-from harness.sim.fair import apps as fs_apps
-from harness.sim.fair import assign as fs_assign
-from harness.sim.fair import containers as fs_containers
-from harness.sim.fair import nodes as fs_nodes
-from harness.sim.fair.containers import mark_dirty
-from harness.sim.fair.state import APP_END, FINISHED, INVALID_ASK, LOST, NEED_ROOM, RELEASED
 from harness.sim.kernel import kernel
-from harness.sim.which import nothing, of_scheduler
-
-_attempt = of_scheduler(fs_assign.attempt, cs_assign.attempt)
-_drop_reservation = of_scheduler(fs_containers.unreserve, cs_containers.drop_reservation)
-_change_room = of_scheduler(fs_nodes.change_room, cs_nodes.refresh_room)
-_joined = of_scheduler(fs_nodes.joined, cs_nodes.joined)
-_leaves = of_scheduler(fs_nodes.leaves, cs_nodes.leaves)
-_changed = of_scheduler(fs_nodes.changed, cs_nodes.changed)
-_most_rounds = of_scheduler(fs_nodes.most_rounds, cs_nodes.most_rounds)
-_counts_vcores = of_scheduler(fs_nodes.counts_vcores, cs_nodes.counts_vcores)
-_may_reserve = of_scheduler(fs_nodes.may_reserve, cs_nodes.may_reserve)
-_tells_headroom = of_scheduler(fs_nodes.tells_headroom, cs_nodes.tells_headroom)
-_show_headroom = of_scheduler(nothing, cs_show_headroom)
-_normalize = of_scheduler(fs_apps.normalize, cs_resources.normalize)
-_has_none_of = of_scheduler(fs_apps.has_none_of, cs_resources.has_none_of)
-_end_records = of_scheduler(fs_apps.end_records, cs_apps.end_records)
-_leave = of_scheduler(fs_apps.leave, cs_apps.leave)
-_forget = of_scheduler(mark_dirty, cs_apps.forget)
-_again = of_scheduler(fs_apps.new_attempt, cs_apps.again)
+from harness.sim.state import APP_END, ASSIGNED, FINISHED, IGNORED, INVALID_ASK, LOST, NEED_ROOM, RELEASED
 
 
 @kernel
@@ -65,14 +26,14 @@ def add_node(s: Any, ni: int, now: int) -> int:
     g, node = s.g[0], s.n[ni]
     if node.alive == 1:
         return IGNORED
-    if not _change_room(s, 2):
+    if not ops.change_room(s, 2):
         return NEED_ROOM
     join(s, ni)
     if g.node_max_known == 0:
         node_maximum(s)
     g.node_max_mb, g.node_max_vcores = max(g.node_max_mb, node.total_mb), max(g.node_max_vcores, node.total_vcores)
-    _joined(s, ni)
-    _changed(s, now)
+    ops.node_joined(s, ni)
+    ops.cluster_changed(s, now)
     return 0
 
 
@@ -82,9 +43,9 @@ def remove_node(s: Any, ni: int, now: int) -> int:
     g, node = s.g[0], s.n[ni]
     if node.alive == 0:
         return IGNORED
-    if not _change_room(s, node.n_c + 4) or g.n_free_r < node.n_c or len(s.work) <= node.n_c:
+    if not ops.change_room(s, node.n_c + 4) or g.n_free_r < node.n_c or len(s.work) <= node.n_c:
         return NEED_ROOM
-    _leaves(s, ni)
+    ops.node_leaves(s, ni)
     n = by_hash(s, node.c_head, False, node.map_cap, s.work, 0)
     for k in range(n):
         c = s.work[k]
@@ -92,13 +53,13 @@ def remove_node(s: Any, ni: int, now: int) -> int:
         node_release(s, c, True)
     forget_reports(s, ni, n)
     if node.res_app >= 0:
-        _drop_reservation(s, ni, now)
+        ops.drop_reservation(s, ni, now)
     node.alive = 0
     g.n_nodes -= 1
     g.cluster_mb -= node.total_mb
     g.cluster_vcores -= node.total_vcores
     node_maximum(s)
-    _changed(s, now)
+    ops.cluster_changed(s, now)
     return 0
 
 
@@ -111,7 +72,7 @@ def _heartbeat_room(s: Any, ni: int) -> bool:
     are clamped to a queue's or a node's largest container, which may be smaller.
     """
     g, node = s.g[0], s.n[ni]
-    most = _most_rounds(s, ni)
+    most = ops.most_rounds(s, ni)
     if most > 1:
         free_mb, free_vcores = node.avail_mb, node.avail_vcores
         c = node.done_head
@@ -122,10 +83,10 @@ def _heartbeat_room(s: Any, ni: int) -> bool:
         most = min(most, g.n_asked + node.n_done)
         if g.least_ask_mb > 0:
             most = min(most, max(free_mb, 0) // g.least_ask_mb)
-        if g.least_ask_vcores > 0 and _counts_vcores(s):
+        if g.least_ask_vcores > 0 and ops.counts_vcores(s):
             most = min(most, max(free_vcores, 0) // g.least_ask_vcores)
     room = g.n_log + 2 * most + node.n_done + 8 <= len(s.log)
-    return g.n_free_c >= most and room and g.n_free_r >= node.n_done and _may_reserve(s)
+    return g.n_free_c >= most and room and g.n_free_r >= node.n_done and ops.may_reserve(s)
 
 
 @kernel
@@ -158,11 +119,11 @@ def heartbeat(s: Any, ni: int, now: int) -> int:
                 free_if_gone(s, c)
             c = after
     before = g.n_log
-    count = _attempt(s, ni, now)
-    if g.manual_acquire == 1 or _tells_headroom(s):
+    count = ops.attempt_scheduling(s, ni, now)
+    if g.manual_acquire == 1 or ops.tells_headroom(s):
         for k in range(before, g.n_log):
             if s.log[k].kind == ASSIGNED and g.manual_acquire == 0:
-                _show_headroom(s, s.log[k].app)
+                ops.show_headroom(s, s.log[k].app)
             elif s.log[k].kind == ASSIGNED and s.log[k].am == 1:
                 pull(s, s.log[k].app)
     return count
@@ -179,11 +140,11 @@ def ask(s: Any, i: int, priority: int, alloc_id: int, count: int, mb: int, vcore
         return IGNORED
     if s.g[0].n_free_r < 1:
         return NEED_ROOM
-    if _has_none_of(s, x.q, mb, vcores):
+    if ops.has_none_of(s, x.q, mb, vcores):
         return INVALID_ASK
-    mb, vcores = _normalize(s, x.q, mb, vcores)
+    mb, vcores = ops.normalize(s, x.q, mb, vcores)
     put(s, i, priority, alloc_id, count, mb, vcores)
-    _show_headroom(s, i)
+    ops.show_headroom(s, i)
     return 0
 
 
@@ -196,7 +157,7 @@ def release(s: Any, c: int, now: int) -> int:
     if s.g[0].n_log + 2 > len(s.log) or s.g[0].n_free_r < 1:
         return NEED_ROOM
     complete(s, c, RELEASED, now, True)
-    _show_headroom(s, x.app)
+    ops.show_headroom(s, x.app)
     free_if_gone(s, c)
     return 0
 
@@ -213,14 +174,14 @@ def pull(s: Any, i: int) -> None:
             if s.g[0].launch == 1:
                 s.n[x.node].n_launch += 1
         c = x.a_next
-    _show_headroom(s, i)
+    ops.show_headroom(s, i)
 
 
 @kernel
 def _end_room(s: Any, i: int) -> bool:
     """Room for all that the end of an attempt, and a new one, can do."""
     g, x = s.g[0], s.a[i]
-    room = g.n_log + x.n_live + x.n_reserved + _end_records(s, i) + 8 <= len(s.log)
+    room = g.n_log + x.n_live + x.n_reserved + ops.end_records(s, i) + 8 <= len(s.log)
     return room and g.n_free_r >= x.n_live + 1 and g.n_free_app >= 1 and len(s.work) > x.n_live + 1
 
 
@@ -228,7 +189,7 @@ def _end_room(s: Any, i: int) -> bool:
 def _end_attempt(s: Any, i: int, now: int) -> None:
     """What the attempt holds and asks for goes, then it itself; others may run in its place."""
     end_attempt(s, i, APP_END, now)
-    _leave(s, i, now)
+    ops.remove_attempt(s, i, now)
     x = s.a[i]
     if x.runnable == 1:
         update_runnability_on_app_removal(s, x.q, x.user, now)
@@ -242,7 +203,7 @@ def end_app(s: Any, i: int, now: int) -> int:
     if not _end_room(s, i):
         return NEED_ROOM
     _end_attempt(s, i, now)
-    _forget(s, i)
+    ops.app_ended(s, i)
     return 0
 
 
@@ -254,5 +215,5 @@ def restart_app(s: Any, i: int, am_mb: int, am_vcores: int, now: int) -> int:
     if not _end_room(s, i):
         return NEED_ROOM
     _end_attempt(s, i, now)
-    _again(s, i, am_mb, am_vcores, now)
+    ops.new_attempt(s, i, am_mb, am_vcores, now)
     return 0

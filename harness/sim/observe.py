@@ -5,7 +5,7 @@ Made once a control tick, so it is one compiled pass over the queues and then va
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -35,13 +35,9 @@ from harness.model.snapshot import (
     QueueView,
     Snapshot,
 )
-from harness.sim.arrays import at_address
-from harness.sim.capacity.state import S as CapacityState
-from harness.sim.fair.longterm import advance, roll_rounds, total_of
-from harness.sim.fair.state import S as FairState
 from harness.sim.kernel import kernel
+from harness.sim.longterm_kernels import advance, roll_rounds, total_of
 from harness.sim.world import J_RUNNING, J_SUBMITTED, NEVER, SPARK
-from harness.sim.world import W as World
 
 _COLUMNS = 16
 #: What a `QueueView` is made of; the others go on while nothing happens.
@@ -55,27 +51,13 @@ _view, _resource, _snapshot, _figures = (
     fast_constructor(Figures),
 )
 
-_FAIR, _CAPACITY, _W = at_address(FairState), at_address(CapacityState), at_address(World)
-
-
-@kernel
-def look_at(state: int, world: int, ints: Any, reals: Any, now: int) -> Any:
-    """Fill (queues + 1, 16) integers and (queues, 2) reals: parents as the sum of their leaves, then the cluster.
-
-    The scheduler's state and the world are given by their addresses.
-    """
-    fill(_FAIR(state), _W(world), ints, reals, now, 1)
-
-
-@kernel
-def look_at_capacity(state: int, world: int, ints: Any, reals: Any, now: int) -> Any:
-    """`look_at` on the Capacity Scheduler."""
-    fill(_CAPACITY(state), _W(world), ints, reals, now, 1)
-
 
 @kernel
 def fill(S: Any, W: Any, ints: Any, reals: Any, now: int, jobs: int) -> Any:
-    """`look_at`; without ``jobs`` what is known of those is left out."""
+    """Fill (queues + 1, 16) integers and (queues, 2) reals: parents as the sum of their leaves, then the cluster.
+
+    Without ``jobs`` what is known of those is left out.
+    """
     n = S.xg[0].n
     roll_rounds(S, now)
     for i in range(len(ints)):
@@ -136,9 +118,20 @@ def fill(S: Any, W: Any, ints: Any, reals: Any, now: int, jobs: int) -> Any:
 
 
 class Observer:
-    """Snapshots of one run. ``tree``: the queues; ``order``: their indices in the scheduler, in the tree's order."""
+    """Snapshots of one run. ``tree``: the queues; ``order``: their indices in the scheduler, in the tree's order.
 
-    def __init__(self, tree: QueueTree, order: list[int], entitlements: Mapping[str, float], size: int) -> None:
+    ``size``: rows of the scheduler's table of queues; ``look_at``: the scheduler's compiled `fill`.
+    """
+
+    def __init__(
+        self,
+        tree: QueueTree,
+        order: list[int],
+        entitlements: Mapping[str, float],
+        size: int,
+        look_at: Callable[[int, int, Any, Any, int], None],
+    ) -> None:
+        self._look_at = look_at
         self._queues = [
             (q.path, q.parent, q.leaf, float(entitlements.get(q.path, 1.0)), index)
             for q, index in zip(tree, order, strict=True)
@@ -179,8 +172,7 @@ class Observer:
         """The figures of this instant."""
         self._ints, self._before = self._before, self._ints
         self._rows, self._rows_before = None, self._rows
-        look = look_at_capacity if isinstance(S, CapacityState) else look_at
-        look(S.address, W.address, self._ints, self._reals, now_ms)
+        self._look_at(S.address, W.address, self._ints, self._reals, now_ms)
         memory, vcores = self._ints[-1, :2].tolist()
         capacity = self.capacity
         if capacity is None or capacity.memory_mb != memory or capacity.vcores != vcores:

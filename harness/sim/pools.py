@@ -153,6 +153,26 @@ class SchedulerBase:
         """A queue's slot; KeyError if there is none."""
         return self.queue_slots[path]
 
+    # ---- what a run needs of it
+
+    def leaf_index(self, name: str) -> int | None:
+        """The slot of a leaf by its name, made where the scheduler makes queues; None: there is no such leaf."""
+        raise NotImplementedError
+
+    def user_slot(self, leaf: int, name: str) -> int:
+        """The slot of a user who submits to a leaf, made on first sight."""
+        raise NotImplementedError
+
+    def largest_of(self, path: str) -> tuple[int, int] | None:
+        """A queue's largest container, (MB, vcores), above which Hadoop's AMS refuses asks; None: the scheduler's."""
+        return None
+
+    def order_queues(self) -> None:
+        """Begin the order of queues, after the long-term figures beside them have been set."""
+
+    def keys_changed(self) -> None:
+        """Order queues anew after a policy has given them other keys."""
+
     # ---- room
 
     def _extend(self, sizes: Iterable[int]) -> None:

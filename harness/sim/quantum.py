@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.sim.fair.longterm import weighed
 from harness.sim.kernel import kernel
+from harness.sim.longterm_kernels import weighed
 from harness.sim.weighing import delta_of
 from harness.sim.world import J_RUNNING, NEVER
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,27 +23,23 @@ from harness.policies.longterm import parts_over_horizon
 from harness.sim import world as w
 from harness.sim.attributes import with_attributes
 from harness.sim.calls import Calls
-from harness.sim.capacity.api import Scheduler as CapacityScheduler
-from harness.sim.capacity.tree import capacity_settings, settings_with, steering_of
-from harness.sim.check import check_capacity, check_setup
+from harness.sim.check import check_setup
 from harness.sim.compiled import compile_engine
-from harness.sim.containers import WORLD
 from harness.sim.durations import job_key, unit
 from harness.sim.events import E_JOIN, E_LEAVE, push
-from harness.sim.fair.api import Scheduler
-from harness.sim.fair.longstate import RULE_USER
-from harness.sim.fair.state import KEYED_FLAT, KEYED_LEVELS, LTRF, STOCK
-from harness.sim.fair.turns import seat_all
 from harness.sim.feed import Feed
+from harness.sim.interfaces import SchedulerRequest, simulated
 from harness.sim.keyed import Keyed
-from harness.sim.longterm import is_uneven, long_term_arrays, seat_queues, shares_of, wait_ms
-from harness.sim.loop import run_at, run_capacity_at, take_sample
+from harness.sim.longterm import is_uneven, long_term_arrays, shares_of, wait_ms
+from harness.sim.longterm_state import RULE_USER
+from harness.sim.loop import take_sample
 from harness.sim.observe import Observer
+from harness.sim.pools import SchedulerBase
 from harness.sim.setup import Progress, ProgressCallback, SimResult, SimSetup
-from harness.sim.stuck import Stillness, why_stuck
+from harness.sim.state import KEYED_FLAT, KEYED_LEVELS, STOCK, WORLD
+from harness.sim.stuck import Stillness
 from harness.sim.table import JobTable, SampleLog, TaskLog, longest_waits, mean_between_ends
 from harness.sim.world import NEVER
-from harness.yarn.capacity.steering import Steering
 from harness.yarn.fair.manager import queue_tree
 
 _LOG = logging.getLogger(__name__)
@@ -62,10 +57,14 @@ _REPLAN_MS = 10_000
 class Simulation:
     """One run. ``run()`` goes to its end; ``on_tick`` is called with the time in ms when a tick is due."""
 
+    #: Whether the cluster is served: it goes on for ever, and its queues may be configured meanwhile.
+    live = False
+
     def __init__(self, setup: SimSetup) -> None:
         check_setup(setup)
         compile_engine(setup.scheduler)
         self.setup = setup
+        self.kind = simulated(setup.scheduler)
         conf = dict(setup.conf)
         self.tree: QueueTree = queue_tree(setup.allocations)
         for queue in setup.entitlements:
@@ -74,13 +73,12 @@ class Simulation:
                     f"an entitlement for {queue!r}, which is not a queue", hint="name queues of the allocation file"
                 )
         self.plan = self._first_plan()
-        self._steering: Steering
         self.allocations: AllocationFile = setup.allocations
         if setup.mode == "inside" and self.plan is not None:
             self.allocations = self._inside_attributes(self.plan)
         self.tree = queue_tree(self.allocations)
-        self.scheduler: Any = self._scheduler(conf)
-        self._loop = run_at if setup.scheduler == "fair" else run_capacity_at
+        self.scheduler: Any = self._scheduler()
+        self._loop = self.kind.run_at
         self.order = [self.scheduler.queue_index(queue.path) for queue in self.tree]
         self._set_long_term()
         self.jobs = JobTable()
@@ -93,18 +91,18 @@ class Simulation:
         uneven = is_uneven(self.tree, setup.entitlements)
         self.samples = SampleLog(self.tree, self.order, self.share, scale, quanta=quanta, uneven=uneven)
         self.tasks = TaskLog()
-        self.observer = Observer(self.tree, self.order, setup.entitlements, len(self.scheduler.S.q))
+        self.observer = Observer(self.tree, self.order, setup.entitlements, len(self.scheduler.S.q), self.kind.look_at)
         self.keyed = Keyed(setup.policy, self.observer, self._order_mode() == KEYED_FLAT)
         leaves = {q.path: i for q, i in zip(self.tree, self.order, strict=True) if q.leaf}
         self.feed = Feed(
             setup.jobs,
             seed=setup.seed,
             queue_of=leaves.get,
-            user_of=self._user_of,
+            user_of=self.scheduler.user_slot,
             nodes=setup.nodes,
             row_of=self._add_job,
             weight_of=self._weight_of,
-            **({} if setup.scheduler == "fair" else {"largest_of": self.scheduler.largest_of}),
+            largest_of=self.scheduler.largest_of,
         )
         self.world = w.new_world(
             len(setup.nodes),
@@ -126,32 +124,19 @@ class Simulation:
 
     # --- set-up ---
 
-    def _scheduler(self, conf: Mapping[str, str]) -> Any:
-        if self.setup.scheduler == "fair":
-            mode, leaves = self._order_mode(), self._ltrf_leaves()
-            return Scheduler(conf, self.allocations, self.setup.nodes, order_mode=mode, leaf_policies=leaves)
-        check_capacity(self.plan, self.setup.mode)
-        if self.setup.queue_orders or self.setup.record_script:
-            raise InputError(
-                "policies of queues and recorded scripts are the Fair Scheduler's",
-                where="scheduler: capacity",
-                hint="leave them out",
+    def _scheduler(self) -> SchedulerBase:
+        return self.kind.make(
+            SchedulerRequest(
+                setup=self.setup,
+                allocations=self.allocations,
+                tree=self.tree,
+                plan=self.plan,
+                cluster=self._capacity(),
+                order_mode=self._order_mode(),
+                by_accumulated=frozenset(self._ltrf_leaves()),
+                live=self.live,
             )
-        settings = dict(self.setup.capacity)
-        if not self.setup.capacity_complete:
-            settings = {**capacity_settings(self.allocations, self.setup.nodes), **settings}
-        made = CapacityScheduler(conf, settings, self.setup.nodes)
-        if set(made.queue_slots) != {queue.path for queue in self.tree}:
-            raise InputError("its queues are not the experiment's", where="capacity", hint="name the same queues")
-        self._steering = steering_of(made.settings, self._capacity())
-        if self.plan is not None and self.setup.mode == "outside":
-            settings_with(self._steering, self.plan)  # what cannot be is refused before anything runs
-        return made
-
-    def _user_of(self, leaf: int, name: str) -> int:
-        if self.setup.scheduler == "fair":
-            return int(self.scheduler.user_index(name))
-        return int(self.scheduler.user_in(leaf, name))
+        )
 
     def _calls(self, conf: Mapping[str, str]) -> Calls:
         if self._order_mode() != STOCK or self._ltrf_leaves():
@@ -208,12 +193,12 @@ class Simulation:
             return STOCK
         return KEYED_FLAT if self.plan.order.flat else KEYED_LEVELS
 
-    def _ltrf_leaves(self) -> dict[str, int]:
+    def _ltrf_leaves(self) -> list[str]:
         """Leaves whose applications are ordered by their accumulated resources."""
         named: dict[str, Any] = {path: own.policy for path, own in self.setup.queue_orders.items() if own.policy}
         if self.plan is not None and self.setup.mode == "inside":
             named = {**self.plan.scheduling_policies, **named}
-        return {path: LTRF for path, policy in named.items() if policy == "ltrf" and self.tree[path].leaf}
+        return [path for path, policy in named.items() if policy == "ltrf" and self.tree[path].leaf]
 
     def _set_long_term(self) -> None:
         """Arrays of integrals and orders, beside the scheduler's."""
@@ -223,8 +208,7 @@ class Simulation:
             arrays["x"]["by_apps"][sched.queue_index(path)] = 1
         sched.S.g["hooks"] = WORLD
         sched.S = sched.S._replace(**arrays)
-        if self.setup.scheduler == "fair":
-            seat_queues(sched.S)
+        sched.order_queues()
 
     def _set_world(self) -> None:
         setup, world = self.setup, self.world
@@ -349,7 +333,7 @@ class Simulation:
         """Why this run can never end, in words; '' as long as something may happen."""
         if not (self._stillness.lasts(self.world) and self.setup.stop_when_stuck):
             return ""
-        words = why_stuck(self.scheduler.S, self.tree, self.order, self.setup.scheduler)
+        words = self.kind.why_stuck(self.scheduler.S, self.tree, self.order)
         return f"nothing has moved since {self._stillness.last_move_s(self.scheduler.S, self.world):,.0f} s: {words}"
 
     def _grow(self) -> None:
@@ -390,7 +374,7 @@ class Simulation:
         for queue, index in zip(self.tree, self.order, strict=True):
             # Whole numbers may be larger than the largest float.
             column[index] = min(max(keys.get(queue.path, 1e300), -1e300), 1e300)
-        seat_all(S)
+        self.scheduler.keys_changed()
         self.keyed.asked(S, world, column)
 
     def _parts(self) -> None:
@@ -421,16 +405,9 @@ class Simulation:
             self._take_calls()
             self.calls.reload(int(self.world.g["now"][0]), self._in_force)
 
-    def steer(self, plan: Attributes, now_ms: int) -> None:
-        """Put a plan into effect in the Capacity Scheduler.
-
-        The scheduler is re-initialised with the properties that a controller of a real one would write.
-        """
-        g = self.scheduler.S.g[0]
-        there = Resource(int(g["cluster_mb"]), int(g["cluster_vcores"]))
-        settings = settings_with(replace(self._steering, cluster=there), plan)
-        if settings != self.scheduler.settings:
-            self.scheduler.reconfigure(settings, now_ms)
+    def put_in_force(self, plan: Attributes, before: Attributes, now_ms: int) -> None:
+        """What a policy from outside has written takes effect; `before` was in force."""
+        self.kind.put_in_force(self, plan, before, now_ms)
 
     def reload(self, allocations: AllocationFile, now_ms: int) -> None:
         """An allocation file with the same queues takes effect."""

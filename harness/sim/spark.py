@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from harness.sim.events import E_ACT, E_INNER, USE_MASK, push
-from harness.sim.fair.longterm import task_ended
 from harness.sim.kernel import kernel
 from harness.sim.lists import pool, stacked
+from harness.sim.longterm_kernels import task_ended
 from harness.sim.tasks import FAILED, FINISHED, log_attempt, put_redo, seal, take_redo, work_ms
 
 _into_executor, _out_of_executor = stacked("inner", "prev", "next")

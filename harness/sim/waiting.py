@@ -1,4 +1,4 @@
-"""Applications beyond a limit on how many run side by side, in either scheduler: may one run, who waits for it.
+"""Applications beyond a limit on how many run side by side, in any scheduler: may one run, who waits for it.
 
 Facts: MaxRunningAppsEnforcer.canAppBeRunnable, CSMaxRunningAppsEnforcer.checkRunnabilityWithUpdate of Hadoop 3.4.2.
 """
@@ -10,27 +10,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.sim import ops
 from harness.sim.kernel import kernel
 from harness.sim.lists import linked
-from harness.sim.which import of_scheduler
 
 #: A queue's applications that wait, and a user's.
 _into_waiting, _out_of_waiting = linked("nr_head", "nr_tail", "nr_prev", "nr_next")
 _into_users, _out_of_users = linked("nr_head", "nr_tail", "user_prev", "user_next")
-
-
-@kernel
-def _left_fair(s: Any, k: int) -> int:
-    return s.q[k].max_apps - s.q[k].n_run
-
-
-@kernel
-def _left_capacity(s: Any, k: int) -> int:
-    return s.q[k].parallel - s.q[k].n_runnable
-
-
-#: How many applications more a queue lets run.
-left = of_scheduler(_left_fair, _left_capacity)
 
 
 @kernel
@@ -40,7 +26,7 @@ def can_run(s: Any, leaf: int, user: int) -> bool:
         return False
     p = leaf
     while p >= 0:
-        if left(s, p) <= 0:
+        if ops.remaining_app_slots(s, p) <= 0:
             return False
         p = s.q[p].parent
     return True

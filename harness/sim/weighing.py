@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.sim.fair.longterm import settle_all
 from harness.sim.kernel import kernel
+from harness.sim.longterm_kernels import settle_all
 
 
 @kernel

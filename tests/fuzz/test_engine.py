@@ -13,7 +13,11 @@ from typing import Any
 import pytest
 
 from harness.base.errors import InputError
-from harness.sim import decide, decide_capacity, simulate
+from harness.sim.capacity import decide as capacity_decide
+from harness.sim.capacity import scheduler as capacity_scheduler
+from harness.sim.decide import decider
+from harness.sim.fair import decide as fair_decide
+from harness.sim.fair import scheduler as fair_scheduler
 from harness.sim.simulate import Simulation
 from tests.fuzz.engine import random_script, random_setup
 
@@ -26,16 +30,14 @@ SHORT, LONG, AT_ONCE = 40, 2000, 20
 def pools_of_one() -> Iterator[None]:
     """Schedulers begin with one slot of everything."""
     with pytest.MonkeyPatch.context() as patched:
-        for module, name in ((decide, "Scheduler"), (decide_capacity, "Scheduler")):
-            patched.setattr(module, name, functools.partial(getattr(module, name), apps=1, containers=1))
-        for name in ("Scheduler", "CapacityScheduler"):
-            patched.setattr(simulate, name, functools.partial(getattr(simulate, name), apps=1, containers=1))
+        for module in (fair_decide, fair_scheduler, capacity_decide, capacity_scheduler):
+            patched.setattr(module, "Scheduler", functools.partial(module.Scheduler, apps=1, containers=1))
         yield
 
 
 def decided(script: dict[str, Any]) -> Any:
     try:
-        return decide_capacity.decider(script).run()
+        return decider(script).run()
     except InputError as error:
         return error.line()
 
@@ -50,7 +52,7 @@ def ran(seed: int, scheduler: str) -> Simulation | None:
         return None
     if result.script is not None:
         # What the run asked of the scheduler, asked once more by itself, is decided alike.
-        assert len(decide_capacity.decider(result.script).run()["assignments"]) == result.assignments, f"seed {seed}"
+        assert len(decider(result.script).run()["assignments"]) == result.assignments, f"seed {seed}"
     return simulation if result.finished else None
 
 

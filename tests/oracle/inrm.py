@@ -1,7 +1,7 @@
 """The policies inside the real FairScheduler (yarn-policy/ltyarn-scheduling-policy), driven by scripts, and ours.
 
 Both are given the same script and the same settings; ours are the simulator's kernels in their keyed modes, with the
-exact integrals of harness.sim.fair.longterm.
+exact integrals of harness.sim.longterm_kernels.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ import numpy as np
 
 from harness.clusters.jars import find
 from harness.model.data import data_path
-from harness.sim.containers import INTEGRALS
-from harness.sim.decide import Decider
-from harness.sim.fair.longstate import DOMINANT, MEMORY, RULE_ACCUMULATED, VCORES, XG, X
-from harness.sim.fair.longterm import measured, settle_all
-from harness.sim.fair.state import KEYED_FLAT, KEYED_LEVELS
+from harness.sim.fair.decide import FairDecider
+from harness.sim.longterm_kernels import measured, settle_all
+from harness.sim.longterm_state import DOMINANT, MEMORY, RULE_ACCUMULATED, VCORES, XG, X
+from harness.sim.state import INTEGRALS, KEYED_FLAT, KEYED_LEVELS
 from tests.ledger.quantum import Quantum
 from tests.oracle.decisions import HERE, SOURCE
 
@@ -102,7 +101,7 @@ def hadoops(scripts: Sequence[dict[str, Any]], folder: Path) -> list[tuple[Any, 
     return [(loaded[3 * index + 1], loaded[3 * index + 2]) for index in range(len(scripts))]
 
 
-class Keyed(Decider):
+class Keyed(FairDecider):
     """The engine with a long-term order in its scheduler, on a decision script."""
 
     def __init__(self, script: dict[str, Any], policy: str, settings: dict[str, str]) -> None:

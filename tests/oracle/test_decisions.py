@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from harness.sim.decide_capacity import decider
+from harness.sim.decide import decider
 from tests.oracle import capacity_scripts, scripts
 from tests.oracle.decisions import counts, decisions, differences
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.sim.decide import Decider
+from harness.sim.fair.decide import FairDecider
 from tests.oracle.inrm import flattened, hadoops, ours, with_policy, without_policy
 from tests.oracle.scripts import Plan, make_script
 
@@ -61,6 +61,6 @@ def test_the_same_assignments(tmp_path: Path) -> None:
             assert a == b, f"{where}: assignment {index}: inside Hadoop {a}, ours {b}"
         assert len(theirs["assignments"]) == len(mine), where
         total += len(mine)
-        unlike_fair += mine != Decider(without_policy(explicit)).run()["assignments"]
+        unlike_fair += mine != FairDecider(without_policy(explicit)).run()["assignments"]
     assert total > 3000
     assert unlike_fair == len(cases)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.sim.decide_capacity import decider
+from harness.sim.decide import decider
 from tests.oracle.decisions import decisions, differences
 
 pytestmark = pytest.mark.java

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.sim.capacity import state as capacity
-from harness.sim.decide_capacity import decider
+from harness.sim.decide import decider
 from harness.sim.fair import state as fair
 from tests.oracle.decisions import differences, load, recorded, recorded_capacity
 

@@ -11,7 +11,7 @@ import pytest
 from harness.base.errors import InputError
 from harness.experiments.resolve import jobs_of, load_experiment, variants_of
 from harness.experiments.simulated import setup_of, simulate_variant
-from harness.sim.decide import Decider
+from harness.sim.fair.decide import FairDecider
 from tests.oracle.decisions import decisions, differences
 
 
@@ -33,7 +33,7 @@ def recorded(
 @pytest.mark.parametrize("policy", ["fair", "ltrf@outside"])
 def test_the_script_of_a_run_gives_its_assignments(policy: str) -> None:
     result, script = recorded(policy, 240.0)
-    ours = Decider(script).run()
+    ours = FairDecider(script).run()
     assert ours["errors"] == ours["skipped"] == ours["rejected"] == []
     assert len(ours["assignments"]) == result.assignments > 500
     # Tasks that have ended, by the moment and the node of their grant.
@@ -55,7 +55,7 @@ def test_hadoops_class_decides_a_simulated_run_alike(policy: str, tmp_path: Path
     ((explicit, theirs),) = decisions([script], tmp_path)
     assert len(theirs["assignments"]) == result.assignments
     assert not theirs["skipped"]
-    assert differences(theirs, Decider(explicit).run()) == []
+    assert differences(theirs, FairDecider(explicit).run()) == []
 
 
 def test_an_order_that_is_not_hadoops_is_no_script() -> None:

@@ -143,7 +143,7 @@ def _apart(script: dict[str, Any]) -> dict[str, Any]:
 
 def differing(version: str, scheduler: str, plans: Sequence[Any], folder: Path) -> list[tuple[Any, int, list[str]]]:
     """(plan, assignments, first differences between that version's decisions and ours) for each plan."""
-    from harness.sim.decide_capacity import decider
+    from harness.sim.decide import decider
     from tests.oracle import capacity_scripts, scripts
     from tests.oracle.decisions import decisions, differences
 

@@ -17,7 +17,7 @@ from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.plan import LedgerSettings, QueueOrder
 from harness.model.resources import Resource
 from harness.policies.registry import make_policy
-from harness.sim.fair import longterm as lt
+from harness.sim import longterm_kernels as lt
 from harness.sim.setup import Delays
 from harness.sim.simulate import Simulation, simulate
 from harness.yarn.fair.parse import parse_allocations

@@ -14,8 +14,8 @@ import pytest
 from harness.base.errors import InternalError
 from harness.sim import nodes
 from harness.sim import world as w
-from harness.sim.decide_capacity import decider
-from harness.sim.loop import run_at
+from harness.sim.decide import decider
+from harness.sim.fair.entry import run_at
 from harness.sim.script import Event
 from harness.sim.simulate import Simulation
 
@@ -87,7 +87,7 @@ def capacity_script() -> dict[str, Any]:
 
 RUN = """
 import json, sys
-from harness.sim.decide_capacity import decider
+from harness.sim.decide import decider
 
 print(json.dumps(decider(json.load(sys.stdin)).run()))
 """

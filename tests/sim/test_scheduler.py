@@ -11,18 +11,19 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-import harness.sim.decide as decide_module
+import harness.sim.fair.decide as decide_module
 from harness.base.errors import InputError
 from harness.cli.decide import decide
 from harness.sim import nodes
-from harness.sim.containers import ASSIGNED, container_exit
-from harness.sim.decide import Decider
+from harness.sim.containers import container_exit
 from harness.sim.fair import apps, shares
 from harness.sim.fair import state as st
 from harness.sim.fair.api import Scheduler
-from harness.sim.fair.longstate import RULE_USER
+from harness.sim.fair.decide import FairDecider
 from harness.sim.fair.nodes import can_skip
 from harness.sim.fair.turns import seat_all
+from harness.sim.longterm_state import RULE_USER
+from harness.sim.state import ASSIGNED
 from harness.yarn.fair.parse import parse_allocations
 from tests.oracle.decisions import differences, load, recorded
 
@@ -38,7 +39,7 @@ class Node:
 def two_queues(weight: float = 1.0, count: int = 2, **options: Any) -> Scheduler:
     """Leaves a and b, `count` registered nodes of four containers each, an application with 100 asks in each leaf."""
     sched = Scheduler({}, parse_allocations(TWO.format(weight)), [Node(f"n{i}") for i in range(count)], **options)
-    user = sched.user_index("u")
+    user = sched.user_slot(0, "u")
     for slot in range(count):
         nodes.add_node(sched.S, slot, 0)
     for leaf in ("root.a", "root.b"):
@@ -48,7 +49,7 @@ def two_queues(weight: float = 1.0, count: int = 2, **options: Any) -> Scheduler
     return sched
 
 
-class Skipping(Decider):
+class Skipping(FairDecider):
     """Leaves out every heartbeat of which `can_skip` says that it would change nothing."""
 
     skipped = 0
@@ -74,12 +75,12 @@ def test_decisions_do_not_depend_on_the_room_at_the_start(monkeypatch: pytest.Mo
     monkeypatch.setattr(decide_module, "Scheduler", functools.partial(Scheduler, apps=2, containers=2))
     for path in recorded():
         script, theirs = load(path)
-        assert differences(theirs, Decider(script).run()) == []
+        assert differences(theirs, FairDecider(script).run()) == []
 
 
 def test_memory_grows_with_what_runs() -> None:
     sched = two_queues()
-    user, leaf = sched.user_index("u"), sched.queue_index("root.a")
+    user, leaf = sched.user_slot(0, "u"), sched.queue_index("root.a")
     sizes = {}
     for turn in range(400):
         s, now = sched.S, 1000 * turn
@@ -198,7 +199,7 @@ MINIMAL: dict[str, Any] = {"nodes": [{"name": "n", "memory_mb": 4096, "vcores": 
 )
 def test_a_script_that_cannot_be_used(change: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        Decider({**MINIMAL, **change}).run()
+        FairDecider({**MINIMAL, **change}).run()
 
 
 def test_events_about_nothing_are_skipped() -> None:
@@ -211,7 +212,7 @@ def test_events_about_nothing_are_skipped() -> None:
         {"t": 0, "reload": "<broken"},
         {"t": 0, "what": 1},
     ]
-    answer = Decider({**MINIMAL, "events": events}).run()
+    answer = FairDecider({**MINIMAL, "events": events}).run()
     assert len(answer["skipped"]) == 4
     assert [record["why"] for record in answer["rejected"]] == ["root is not a leaf queue"]
     assert len(answer["errors"]) == 2

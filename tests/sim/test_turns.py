@@ -12,7 +12,7 @@ import pytest
 from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage
 from harness.model.resources import Resource
 from harness.policies.registry import make_policy
-from harness.sim import longterm
+from harness.sim.fair import api
 from harness.sim.setup import SimResult, SimSetup
 from harness.sim.simulate import simulate
 from harness.yarn.fair.parse import parse_allocations
@@ -74,9 +74,9 @@ def same(one: SimResult, other: SimResult) -> None:
 def test_order_followed_in_time_is_the_order_of_the_moment(
     policy: str, settings: dict[str, Any], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(longterm, "FOLLOWED", 10**9)
+    monkeypatch.setattr(api, "FOLLOWED", 10**9)
     made_anew = simulate(a_setup(seed, policy, settings))
-    monkeypatch.setattr(longterm, "FOLLOWED", 0)
+    monkeypatch.setattr(api, "FOLLOWED", 0)
     same(made_anew, simulate(a_setup(seed, policy, settings)))
 
 

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 KERNELS = """
 import numba
-from harness.sim.kernel import either, kernel
+from harness.sim.kernel import dispatched, kernel
 
 @kernel
 def low(x, y):
@@ -24,7 +24,7 @@ def low(x, y):
 def high(x, y):
     return x + y
 
-lower = either(lambda kind: high if kind == numba.types.boolean else low)
+lower = dispatched(lambda kind: high if kind == numba.types.boolean else low)
 
 @kernel
 def middle(x, y):

@@ -16,9 +16,10 @@ from harness.sim.capacity import state as st
 from harness.sim.capacity.capacities import configured, refresh
 from harness.sim.capacity.conf import CapacityConf, QueueConf, read_conf
 from harness.sim.capacity.nodes import refresh_room
+from harness.sim.conf import Conf
 from harness.sim.enforcer import let_all_run
-from harness.sim.fair.conf import Conf
 from harness.sim.pools import DriverOptions, NodeLike, SchedulerBase, zeros
+from harness.yarn.capacity.steering import Steering
 from harness.yarn.fair.javanum import hash_set_order, string_hash
 
 _STATES = {"RUNNING": st.RUNNING, "STOPPED": st.STOPPED}
@@ -34,7 +35,7 @@ class Scheduler(SchedulerBase):
     nodes : all nodes that may ever register, in the order of their slots; none is registered yet.
     driven : how it is driven.
 
-    ``S`` is replaced by `grow`, `user_in` and whatever else makes room: read it anew after these.
+    ``S`` is replaced by `grow`, `user_slot` and whatever else makes room: read it anew after these.
     """
 
     pools = (
@@ -55,6 +56,8 @@ class Scheduler(SchedulerBase):
     ) -> None:
         super().__init__(nodes, driven)
         self.settings = dict(capacity)
+        #: How a policy from outside changes the settings, in a run that has one.
+        self.steering: Steering | None = None
         self._users: dict[tuple[int, str], int] = {}
         self._persons: dict[str, int] = {}
         self.user_names: list[str] = []
@@ -257,7 +260,7 @@ class Scheduler(SchedulerBase):
             return None
         return self.queue_slots[found[0]]
 
-    def user_in(self, leaf: int, name: str) -> int:
+    def user_slot(self, leaf: int, name: str) -> int:
         """The slot of a user in a leaf, made on first sight."""
         slot = self._users.get((leaf, name))
         if slot is None:

@@ -48,7 +48,7 @@ def _new_attempt(s: S, i: int, now: int) -> None:
 
 @kernel
 def add_app(s: S, uq: int, priority: int, managed: bool, am_mb: int, am_vcores: int, app_id: int, now: int) -> int:
-    """An application of a user in a leaf (`uq`: `Scheduler.user_in`) arrives; its slot, NEED_ROOM or REJECTED.
+    """An application of a user in a leaf (`uq`: `Scheduler.user_slot`) arrives; its slot, NEED_ROOM or REJECTED.
 
     `managed`: it has an AM, which is its first container; `am_mb` < 0: the AM is not asked for here. `app_id` < 1: the
     next number.
@@ -81,6 +81,14 @@ def add_app(s: S, uq: int, priority: int, managed: bool, am_mb: int, am_vcores: 
     x.priority = clamp_priority(s, priority)
     _new_attempt(s, i, now)
     return i
+
+
+@kernel
+def add_app_of_user(
+    s: S, leaf: int, user: int, managed: bool, am_mb: int, am_vcores: int, app_id: int, now: int
+) -> int:
+    """As `add_app`, without a priority; ``user`` is the user in this leaf."""
+    return add_app(s, user, 0, managed, am_mb if managed else -1, am_vcores, app_id, now)
 
 
 @kernel

@@ -34,9 +34,10 @@ from harness.sim.capacity.state import (
     S,
 )
 from harness.sim.capacity.users import refresh_limit, sleep
-from harness.sim.containers import ASSIGNED, find_ask, log_container
+from harness.sim.containers import find_ask, log_container
 from harness.sim.java import to_long
 from harness.sim.kernel import kernel
+from harness.sim.state import ASSIGNED
 
 _F1 = np.float32(1.0)
 

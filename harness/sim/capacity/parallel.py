@@ -20,6 +20,12 @@ from harness.sim.waiting import can_run, no_longer_waits, wait
 
 
 @kernel
+def remaining_app_slots(s: S, k: int) -> int:
+    """How many applications more a queue lets run (max-parallel-apps)."""
+    return s.q[k].parallel - s.q[k].n_runnable
+
+
+@kernel
 def release_room(s: S) -> int:
     """Records that the log may get when applications that were held back come in: one for each application at most."""
     g = s.g[0]

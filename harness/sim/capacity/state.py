@@ -2,7 +2,7 @@
 
 No behaviour lives here. Times are int64 milliseconds, memory is int64 MB, vcores are int64; capacities, weights and
 ratios are float32, as in Hadoop. -1 means "none" in every index. Containers, nodes, asks and the log have the fields
-of ``harness.sim.fair.state``.
+of ``harness.sim.state``.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from harness.sim.arrays import Arrays, record
-from harness.sim.containers import MUT_HASHORDER as MUT_HASHORDER
-from harness.sim.fair import state as fair
-from harness.sim.fair.longstate import XG, X
-
-NEED_ROOM, REJECTED = fair.NEED_ROOM, fair.REJECTED
+from harness.sim.longterm_state import XG, X
+from harness.sim.state import LOG, N_FIELDS, C, R
+from harness.sim.state import MUT_HASHORDER as MUT_HASHORDER
+from harness.sim.state import NEED_ROOM as NEED_ROOM
+from harness.sim.state import REJECTED as REJECTED
 
 #: A kind of log record beside the Fair Scheduler's: an application may get containers from now on.
 ACTIVATED = 7
@@ -60,7 +60,7 @@ MUT_LARGEST = 1 << 27
 #: (less by a lost node while its containers are being dropped). ``p_*``: the proposal that is to be committed:
 #: application, ask, reserve or allocate, the node whose reservation is given up; ``h_*``: a leaf's headroom;
 #: ``limited``: a number of parallel applications is limited, or was; ``n_asked``, ``least_ask_*``: as in
-#: ``harness.sim.fair.state``.
+#: ``harness.sim.state``.
 G = record(
     "n_queues n_leaves system_apps queue_apps n_nodes cluster_mb cluster_vcores label_mb label_vcores min_mb "
     "min_vcores conf_max_mb conf_max_vcores node_max_mb node_max_vcores node_max_known max_by_nodes drf look "
@@ -121,12 +121,10 @@ U = record(
 )
 
 #: Nodes: the Fair Scheduler's fields, and the reservation's place in its application's list (``res_h``, ``res_next``).
-N = record(fair.N_FIELDS + " res_h:i res_next:i")
+N = record(N_FIELDS + " res_h:i res_next:i")
 
 #: Frames of the way down the tree: a parent, the limit handed to it, headroom blocked by children, children put aside.
 F = record("q:i lim_mb lim_vcores blocked_mb blocked_vcores limited aside")
-
-C, R, LOG = fair.C, fair.R, fair.LOG
 
 
 class _Fields(NamedTuple):
@@ -145,10 +143,12 @@ class _Fields(NamedTuple):
     tree: Annotated[np.ndarray, np.int64, 1]  # queue slots, each parent's tournament
     leaves: Annotated[np.ndarray, np.int64, 1]  # queue slots of the leaves
     work: Annotated[np.ndarray, np.int64, 1]  # scratch
-    x: Annotated[np.ndarray, X, 1]  # long-term figures of each queue, as beside the Fair Scheduler (fair.longstate)
+    x: Annotated[np.ndarray, X, 1]  # long-term figures of each queue, as beside the Fair Scheduler (longterm_state)
     xg: Annotated[np.ndarray, XG, 1]
     win: Annotated[np.ndarray, np.float64, 2]
 
 
 class S(Arrays, _Fields):  # type: ignore[misc]
     """All of the state. Arrays are replaced by larger ones when full (``Scheduler.grow``)."""
+
+    scheduler = "capacity"

@@ -13,17 +13,23 @@ import numpy as np
 from harness.base.errors import InputError
 from harness.model.queues import AllocationFile, Queue
 from harness.model.resources import UNBOUNDED
+from harness.sim.conf import Conf
 from harness.sim.enforcer import let_all_run
 from harness.sim.fair import state as st
-from harness.sim.fair.conf import Conf
 from harness.sim.fair.nodes import cluster_changed
 from harness.sim.fair.shares import reweigh
+from harness.sim.fair.turns import seat_all
+from harness.sim.longterm_state import RULE_ACCUMULATED
 from harness.sim.pools import DriverOptions, NodeLike, SchedulerBase, zeros
 from harness.yarn.fair.manager import QueueManager
 
 _LONG_MAX = 2**63 - 1
 _POLICIES = {"fair": st.FAIR, "drf": st.DRF, "fifo": st.FIFO}
 _FAIR = "yarn.scheduler.fair."
+
+#: With more leaves than these the order of accumulated resources is followed in time, match by match; with fewer all
+#: keys are made at each choice.
+FOLLOWED = 32
 
 
 class Scheduler(SchedulerBase):
@@ -194,8 +200,8 @@ class Scheduler(SchedulerBase):
             self._sync()
         return self.queue_slots[path]
 
-    def user_index(self, name: str) -> int:
-        """A user's slot, made on first sight."""
+    def user_slot(self, leaf: int, name: str) -> int:
+        """A user's slot, made on first sight: the same in all leaves."""
         slot = self.users.get(name)
         if slot is not None:
             return slot
@@ -209,6 +215,23 @@ class Scheduler(SchedulerBase):
 
     def _user_limit(self, name: str) -> int:
         return 2**31 - 1 if self.mutations & st.MUT_USERLIMIT else self.manager.allocations.max_user_apps(name)
+
+    # ---- order
+
+    def order_queues(self) -> None:
+        """Begin the queues' order; keys are followed in time where they are straight lines between two changes."""
+        S = self.S
+        xg = S.xg[0]
+        straight = not (xg["half_life_ms"] > 0 or xg["part_ms"] > 0 or xg["quantum"])
+        if S.g["order_mode"][0] == st.KEYED_LEVELS:
+            S.seat["stock"] = S.x["stock"]
+        alike = not (xg["own_end_ms"] or S.seat["stock"].any())
+        S.g["moving"] = int(xg["rule"] == RULE_ACCUMULATED and straight and alike and len(S.leaves) > FOLLOWED)
+        seat_all(S)
+
+    def keys_changed(self) -> None:
+        """Order queues anew after a policy has given them other keys."""
+        seat_all(self.S)
 
     # ---- queues
 

@@ -39,6 +39,12 @@ def name_key(app_id: int) -> int:
 
 
 @kernel
+def remaining_app_slots(s: S, k: int) -> int:
+    """How many applications more a queue lets run (maxRunningApps)."""
+    return s.q[k].max_apps - s.q[k].n_run
+
+
+@kernel
 def normalize(s: S, leaf: int, mb: int, vcores: int) -> tuple[int, int]:
     """An ask's size as the scheduler takes it: up to minimum and increment, down to the largest allocation."""
     g = s.g[0]
@@ -158,12 +164,6 @@ def stops_running(s: S, i: int) -> None:
     seat(s, x.q)
     s.u[x.user].n_run -= 1
     _count_running(s, x.q, -1)
-
-
-@kernel
-def end_records(s: S, i: int) -> int:
-    """How many applications may become active when one ends: here they do not."""
-    return 0
 
 
 @kernel

@@ -12,11 +12,10 @@ from __future__ import annotations
 import numpy as np
 
 from harness.sim.attempts import grant
-from harness.sim.containers import ASSIGNED, find_ask, log_container
+from harness.sim.containers import find_ask, log_container
 from harness.sim.fair.containers import find_preempted, reserve, unlink_preempted, unreserve
 from harness.sim.fair.keys import refresh_keys
 from harness.sim.fair.limits import can_run_am, fits_in_max, over_am_share, within_max
-from harness.sim.fair.longterm import refresh_app_keys
 from harness.sim.fair.order import (
     app_before,
     compare,
@@ -29,6 +28,8 @@ from harness.sim.fair.state import KEYED_FLAT, LTRF, MUT_TIES, STOCK, S
 from harness.sim.fair.turns import exclude, is_up, next_turn, restore, seat, view_of
 from harness.sim.java import to_long
 from harness.sim.kernel import kernel
+from harness.sim.longterm_kernels import refresh_app_keys
+from harness.sim.state import ASSIGNED
 
 NOTHING, TAKEN, HELD = 0, 1, 2
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from harness.sim.fair.limits import may_grow
-from harness.sim.fair.longstate import RULE_ACCUMULATED, RULE_ARRIVAL, RULE_HORIZON, RULE_USER
-from harness.sim.fair.longterm import measured, roll_rounds, sum_up, total_of
-from harness.sim.fair.turns import latest, pass_over, seat_keys, seat_late
+from harness.sim.fair.turns import latest, pass_over, seat_counted, seat_keys, seat_late
 from harness.sim.kernel import kernel
+from harness.sim.longterm_kernels import counted_rate, measured, roll_rounds, sum_up, total_of
+from harness.sim.longterm_state import RULE_ACCUMULATED, RULE_ARRIVAL, RULE_HORIZON, RULE_USER
 
 #: Key of a queue that is to come last.
 LAST = 1e300
@@ -140,3 +140,11 @@ def _starved(s: Any, now: int) -> Any:
         return -1
     begun = max(s.x[found].backlog_ms, s.x[found].last_start_ms)
     return found if now - begun >= s.xg[0].t_wait_ms else -1
+
+
+@kernel
+def counted_anew(s: Any, leaf: int) -> None:
+    """A leaf is counted at another rate from here on: where keys move, so does its own."""
+    if s.g[0].moving == 1:
+        x = s.x[leaf]
+        seat_counted(s, leaf, x.counted + x.phi, max(x.t_ms, s.xg[0].round_start_ms), counted_rate(s, leaf))

@@ -13,10 +13,10 @@ from harness.sim.attempts import change_usage
 from harness.sim.enforcer import update_runnability_on_app_removal
 from harness.sim.fair.apps import start, stops_running
 from harness.sim.fair.containers import change_pending, lower_bounds, mark_asks
-from harness.sim.fair.longterm import settle
 from harness.sim.fair.order import place
 from harness.sim.fair.state import IGNORED, NEED_ROOM, REJECTED, S
 from harness.sim.kernel import kernel
+from harness.sim.longterm_kernels import settle
 from harness.sim.waiting import can_run, no_longer_waits, wait
 
 

@@ -53,12 +53,6 @@ def cluster_changed(s: S) -> None:
 
 
 @kernel
-def change_room(s: S, more: int) -> bool:
-    """Room in the log for what a change of the cluster brings, and `more`."""
-    return s.g[0].n_log + more <= len(s.log)
-
-
-@kernel
 def joined(s: S, ni: int) -> None:
     """A node has come; nothing is preempted there for anybody."""
     g, node = s.g[0], s.n[ni]
@@ -86,24 +80,6 @@ def changed(s: S, now: int) -> None:
 def most_rounds(s: S, ni: int) -> int:
     """How many containers one heartbeat may assign, whatever is asked for and free."""
     return _INT_MAX if s.g[0].assign_multiple == 1 or s.n[ni].pre_head >= 0 else 1
-
-
-@kernel
-def counts_vcores(s: S) -> bool:
-    """Whether a container must fit into a node's vcores."""
-    return True
-
-
-@kernel
-def may_reserve(s: S) -> bool:
-    """A reservation needs no room."""
-    return True
-
-
-@kernel
-def tells_headroom(s: S) -> bool:
-    """What AMs are told changes nothing here."""
-    return False
 
 
 @kernel

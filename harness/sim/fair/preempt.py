@@ -14,12 +14,13 @@ import numpy as np
 
 from harness.base.errors import InternalError
 from harness.sim.attempts import complete, give_back
-from harness.sim.containers import VICTIM, by_hash, free_if_gone, log_container
+from harness.sim.containers import by_hash, free_if_gone, log_container
 from harness.sim.fair.containers import take_preempted
 from harness.sim.fair.order import compare
 from harness.sim.fair.starvation import poll
 from harness.sim.fair.state import NEED_ROOM, PREEMPTED, S
 from harness.sim.kernel import kernel
+from harness.sim.state import VICTIM
 
 _LONG_MAX = 2**63 - 1
 _MASK = 0xFFFFFFFF

@@ -11,26 +11,27 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from harness.sim.arrays import Arrays, record
-from harness.sim.containers import IGNORED as IGNORED
-from harness.sim.containers import MUT_HASHORDER as MUT_HASHORDER
-from harness.sim.fair.longstate import XG, X
-
-# What a kernel answers besides an index or a count.
-NEED_ROOM = -1  # an array is full; nothing was changed; call Scheduler.grow() and repeat
-REJECTED = -2  # the application was not accepted (its AM asks for a resource of which the queue may use none)
-INVALID_ASK = -3  # the queue's maximum is 0 in a resource that the ask wants; nothing was changed
+from harness.sim.longterm_state import XG, X
+from harness.sim.state import APP_END as APP_END
+from harness.sim.state import FINISHED as FINISHED
+from harness.sim.state import IGNORED as IGNORED
+from harness.sim.state import INVALID_ASK as INVALID_ASK
+from harness.sim.state import KEYED_FLAT as KEYED_FLAT
+from harness.sim.state import KEYED_LEVELS as KEYED_LEVELS
+from harness.sim.state import LOG, N_FIELDS, C, R
+from harness.sim.state import LOST as LOST
+from harness.sim.state import MUT_HASHORDER as MUT_HASHORDER
+from harness.sim.state import NEED_ROOM as NEED_ROOM
+from harness.sim.state import PREEMPTED as PREEMPTED
+from harness.sim.state import REJECTED as REJECTED
+from harness.sim.state import RELEASED as RELEASED
+from harness.sim.state import STOCK as STOCK
 
 # Scheduling policies of a queue (Q.policy). LTRF only for leaves: applications by A.key, ascending.
 FAIR, DRF, FIFO, LTRF = 0, 1, 2, 3
 
 # Whose shares the next update makes anew (G.shares_dirty; 0: nobody's): where applications have changed, or all.
 SOME_SHARES, ALL_SHARES = 1, 2
-
-# How the next queue is chosen (G.order_mode).
-STOCK, KEYED_LEVELS, KEYED_FLAT = 0, 1, 2
-
-# Why a container completed (LOG.why).
-FINISHED, RELEASED, PREEMPTED, LOST, APP_END = 1, 2, 3, 4, 5
 
 # Features that a mutation test can switch off (G.mutations, a bit mask; 0 in every real run).
 MUT_WEIGHTS = 1 << 0
@@ -119,26 +120,8 @@ A = record(
     "am_mb am_vcores key:d integral:d integral_ms:d omega:d kg:d phi:d ahead_a:d ahead_b:d more_mb:d more_vc:d"
 )
 
-#: Nodes. ``avail_*``: unallocated; ``n_launch``: containers that the next heartbeat reports as launched; ``done_*``:
-#: containers that a heartbeat will report as completed; ``res_*``: the reservation; ``pre_*``: preempted for somebody.
-N_FIELDS = (
-    "avail_mb avail_vcores hb alive:i res_app:i pre_head:i n_done:i n_launch:i n_c:i c_tail:i done_head:i "
-    "done_tail:i map_cap:i total_mb total_vcores pre_mb pre_vcores c_head:i rack:i hash seq res_mb res_vcores "
-    "res_serial res_priority res_alloc_id res_cid"
-)
+#: Nodes.
 N = record(N_FIELDS)
-
-#: Containers. ``live``: counted by application and queue; ``on_node``: counted by the node; ``done``: in the node's
-#: list of completed ones to report; ``kill_due``: preemption's timer holds it.
-C = record(
-    "app:i node:i n_next:i n_prev:i a_next:i a_prev:i d_next:i free_next:i live:b marked:b node_marked:b am:b "
-    "on_node:b alive:b done:b kill_due:b finishing:b acquired:b launched:b from_reservation:b hb_left:i mb vcores:i "
-    "acq_hb:i start_ms serial cid alloc_id ask_mb ask_vcores:i ask_count:i n:i priority:i app_id:i attempt:i"
-)
-
-#: Outstanding asks, a list per application ordered by (priority, alloc_id). ``given``, ``given_serial``: the container
-#: that has given the ask back, if one has (Hadoop keeps one object for both, whose count changes for both).
-R = record("app:i next:i priority:i given:i mb vcores count alloc_id seq given_serial")
 
 #: Resources preempted on a node for an application (a list per node).
 P = record("app:i next:i serial mb vcores")
@@ -148,11 +131,6 @@ K = record("t c serial")
 
 #: Users.
 U = record("n_run max_apps nr_head nr_tail")
-
-#: What happened. ``c`` may be recycled already; ``serial`` is unique per container.
-LOG = record(
-    "t kind why app app_id c serial n cid node mb vcores priority am from_reservation for_app kill_ms start_ms attempt"
-)
 
 
 class _Fields(NamedTuple):
@@ -170,8 +148,8 @@ class _Fields(NamedTuple):
     order: Annotated[np.ndarray, np.int64, 1]  # queue indices, parents before their children
     leaves: Annotated[np.ndarray, np.int64, 1]  # queue indices of the leaves, in order of creation
     work: Annotated[np.ndarray, np.int64, 1]  # scratch
-    x: Annotated[np.ndarray, X, 1]  # long-term figures of each queue (longstate.X)
-    xg: Annotated[np.ndarray, XG, 1]  # and their globals (longstate.XG)
+    x: Annotated[np.ndarray, X, 1]  # long-term figures of each queue (longterm_state.X)
+    xg: Annotated[np.ndarray, XG, 1]  # and their globals (longterm_state.XG)
     seat: Annotated[np.ndarray, SEAT, 1]  # of each queue
     sizes: Annotated[np.ndarray, SIZE, 1]
     views: Annotated[np.ndarray, VIEW, 1]
@@ -184,3 +162,5 @@ class _Fields(NamedTuple):
 
 class S(Arrays, _Fields):  # type: ignore[misc]
     """All of the state. Arrays are replaced by larger ones when full (``Scheduler.grow``)."""
+
+    scheduler = "fair"

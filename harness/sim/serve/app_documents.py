@@ -6,7 +6,8 @@ import time
 
 from harness.sim.serve.live import Held, LiveCluster
 from harness.sim.serve.simulation import Application
-from harness.sim.serve.values import FINAL_STATUS, NODE_HTTP_PORT, NODE_PORT, Document, resource, timeouts
+from harness.sim.serve.values import FINAL_STATUS, NODE_HTTP_PORT, NODE_PORT, resource, timeouts
+from harness.sim.served import Document
 from harness.sim.world import NEVER
 from harness.yarn.releases import JERSEY_2_SINCE
 
@@ -20,8 +21,8 @@ class AppWriter:
         S = sim.scheduler.S
         self.jobs = {name: sim.world.jobs[name].tolist() for name in ("app", "first_am_ms", "tasks_done")}
         self.a = {name: S.a[name].tolist() for name in ("usage_mb", "usage_vcores", "n_live")}
-        self.runs = S.a[sim.room.runs_field].tolist()
-        self.steady = S.q[sim.room.share_field].tolist()
+        self.runs = S.a[sim.served.runs_field].tolist()
+        self.steady = S.q[sim.served.share_field].tolist()
         self.cluster_mb = int(S.g["cluster_mb"][0])
 
     def document(self, app: Application, state: str) -> Document:

@@ -12,7 +12,8 @@ from typing import Any
 from harness.sim.serve.app_documents import AppWriter
 from harness.sim.serve.live import LiveCluster
 from harness.sim.serve.simulation import Application
-from harness.sim.serve.values import NODE_HTTP_PORT, NODE_PORT, Document, resource
+from harness.sim.serve.values import NODE_HTTP_PORT, NODE_PORT, resource
+from harness.sim.served import Document
 
 STATES = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING", "FINISHED", "FAILED", "KILLED")
 #: The states in the order in which the RM counts them (a hash table's).
@@ -116,7 +117,7 @@ class Documents:
     def scheduler(self) -> Document:
         """``/scheduler``."""
         with self.cluster.now() as sim:
-            return {"scheduler": {"schedulerInfo": sim.room.info()}}
+            return {"scheduler": {"schedulerInfo": sim.served.info()}}
 
     # --- nodes ---
 

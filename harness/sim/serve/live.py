@@ -145,13 +145,13 @@ class LiveCluster:
             return 0
 
     def _poll(self) -> None:
-        self.sim.room.tidy()
-        if not self.sim.room.polls:
+        self.sim.served.tidy()
+        if not self.sim.served.polls:
             return
         mtime = self._mtime()
         if mtime == 0:
             if not self._failed_before:
-                self._log(f"the {self.sim.room.file_words} {self.file} is not there; the queues stay as they are")
+                self._log(f"the {self.sim.served.file_words} {self.file} is not there; the queues stay as they are")
             self._failed_before = True
             return
         still_ms = (self._clock() - mtime / 1e9) * 1000 * self.speed
@@ -164,7 +164,7 @@ class LiveCluster:
             mtime = self._mtime()
             try:
                 text = self.file.read_text(encoding="utf-8")
-                self.sim.room.load(text)
+                self.sim.served.load(text)
             except (OSError, UnicodeDecodeError, YarnfairError) as error:
                 if not self._failed_before:
                     self._log(f"Failed to reload allocations file: {error}")
@@ -177,7 +177,7 @@ class LiveCluster:
     def refresh(self) -> None:
         """What ``refreshQueues`` does. JavaError: refused."""
         with self.now() as sim:
-            sim.room.refresh(self.reload)
+            sim.served.refresh(self.reload)
 
     # --- applications ---
 

@@ -19,10 +19,10 @@ from harness.model.queues import ensure_root_prefix
 from harness.model.resources import Resource
 from harness.sim.serve.documents import STATES, Documents
 from harness.sim.serve.live import LiveCluster
-from harness.sim.serve.seam import Answer
 from harness.sim.serve.simulation import Application
 from harness.sim.serve.submission import job_of
 from harness.sim.serve.values import FINAL_STATUS, resource, timeouts, without_empty_maps
+from harness.sim.served import Answer
 from harness.yarn.capacity.properties import ASYNCHRONOUS
 from harness.yarn.releases import JERSEY_2_SINCE
 
@@ -90,7 +90,7 @@ class Face:
             return self._submit(_json(body), _user(query))
         if method == "PUT" and rest == ["scheduler-conf"]:
             with self.cluster.now() as sim:
-                return 200, sim.room.change(_json(body, strict=True)), None
+                return 200, sim.served.change(_json(body, strict=True)), None
         if method == "PUT" and len(rest) == 3 and rest[0] == "apps":
             return (*self._change(rest[1], rest[2], _json(body), _user(query)), None)
         raise Refusal(503, "javax.ws.rs.WebApplicationException")
@@ -106,7 +106,7 @@ class Face:
         if rest == ["scheduler"]:
             return write.scheduler()
         if rest == ["scheduler-conf"]:
-            return self.cluster.sim.room.stored()
+            return self.cluster.sim.served.stored()
         if rest == ["scheduler-conf", "version"]:
             return self._version()
         if rest == ["nodes"]:
@@ -176,7 +176,7 @@ class Face:
 
     def _conf(self, query: Mapping[str, list[str]]) -> Any:
         name = (query.get("name") or [""])[0]
-        room = self.cluster.sim.room
+        room = self.cluster.sim.served
         known = {
             "yarn.resourcemanager.scheduler.class": room.java_class,
             **({ASYNCHRONOUS: "false"} if self._says_synchronous() else {}),
@@ -194,10 +194,10 @@ class Face:
 
     def _says_synchronous(self) -> bool:
         """Whether the release's default is asynchronous: the simulated scheduler is not, and says so."""
-        return self.cluster.release.asynchronous and self.cluster.setup.scheduler == "capacity"
+        return self.cluster.release.asynchronous and self.cluster.sim.served.may_be_asynchronous
 
     def _version(self) -> Any:
-        found = self.cluster.sim.room.version()
+        found = self.cluster.sim.served.version()
         if self.cluster.release.hadoop < JERSEY_2_SINCE:
             return found
         return {"configversion": {"versionID": int(found["versionID"])}}

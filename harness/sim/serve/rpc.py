@@ -15,7 +15,7 @@ from collections.abc import Callable
 from harness.base.port import Port
 from harness.model.queues import ensure_root_prefix
 from harness.sim.serve.live import LiveCluster
-from harness.sim.serve.seam import JavaError
+from harness.sim.served import JavaError
 from harness.yarn import rpc
 
 _ADMIN = "org.apache.hadoop.yarn.server.api.ResourceManagerAdministrationProtocolPB"
@@ -55,7 +55,7 @@ def methods(cluster: LiveCluster) -> dict[str, dict[str, Method]]:
         recursive = asked.get(4) == 1
         children = recursive or asked.get(3) == 1
         with cluster.now() as sim:
-            found = sim.room.queue_info(ensure_root_prefix(name), children, recursive)
+            found = sim.served.queue_info(ensure_root_prefix(name), children, recursive)
         return rpc.field(1, found) if found is not None else b""
 
     def service_status(request: bytes) -> bytes:

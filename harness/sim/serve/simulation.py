@@ -6,22 +6,17 @@ figures are the simulator's own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from harness.model.jobs import JobSpec
-from harness.model.queues import SchedulerName
 from harness.sim import world as w
-from harness.sim.capacity.api import Scheduler as CapacityScheduler
 from harness.sim.events import E_LIFETIME
-from harness.sim.fair.longterm import settle_all
 from harness.sim.feed import _in_order
-from harness.sim.serve.capacity import CapacityRoom
-from harness.sim.serve.fair import FairRoom
-from harness.sim.serve.seam import Room
+from harness.sim.longterm_kernels import settle_all
 from harness.sim.setup import SimSetup
 from harness.sim.simulate import Simulation
 from harness.sim.world import J_RUNNING, J_SUBMITTED, NEVER, R_AM
@@ -32,7 +27,6 @@ APPLICATION_TYPES = {"mapreduce": "MAPREDUCE", "spark": "SPARK", "dag": "TEZ", "
 MOST_COMPLETED = 1000
 #: Virtual time is advanced in steps of at most this, so that applications are numbered as they come.
 _STEP_MS = 5000
-_ROOMS: Mapping[SchedulerName, type[Room]] = {"fair": FairRoom, "capacity": CapacityRoom}
 
 
 @dataclass(slots=True)
@@ -76,6 +70,8 @@ class LiveSimulation(Simulation):
     may be reloaded, submissions make ad hoc queues.
     """
 
+    live = True
+
     def __init__(self, setup: SimSetup, completed: int = MOST_COMPLETED) -> None:
         jobs = setup.jobs
         #: Jobs that have been read and have not ended, by row.
@@ -92,7 +88,7 @@ class LiveSimulation(Simulation):
         self._most_completed = completed
         #: The RM's time stamp, ms since 1970, which its applications' ids carry.
         self.cluster_ts = 0
-        self.room = _ROOMS[setup.scheduler](self)
+        self.served = self.kind.served(self)
         self.feed.queue_of = self._slot_of_leaf
         self.applications: dict[int, Application] = {}
         self.completed: list[int] = []  # numbers, in the order in which they ended
@@ -122,12 +118,6 @@ class LiveSimulation(Simulation):
         row = super()._add_job(job)
         self._specs[row] = job
         return row
-
-    def _scheduler(self, conf: Mapping[str, str]) -> Any:
-        # A whole configuration of the Capacity Scheduler is taken as it is, without what experiments add.
-        if self.setup.scheduler == "capacity" and "root.queues" in self.setup.capacity:
-            return CapacityScheduler(conf, self.setup.capacity, self.setup.nodes)
-        return super()._scheduler(conf)
 
     # --- time ---
 
@@ -259,14 +249,14 @@ class LiveSimulation(Simulation):
         Raises InputError for what no node can hold.
         """
         self._reserved.discard(number)
-        placed = self.room.placed_in(job.queue, job.user, job.name)
-        leaf = None if placed.queue is None else self.room.leaf(placed.queue)
+        placed = self.served.placed_in(job.queue, job.user, job.name)
+        leaf = None if placed.queue is None else self.served.leaf(placed.queue)
         if leaf is None:
             app = Application(
                 number, job.name, job.user, placed.asked or job.queue, "YARN", self.now_ms, state="FAILED"
             )
             app.finished_ms = self.now_ms
-            app.diagnostics = self.room.no_leaf(placed, self.name_of(app), job.user)
+            app.diagnostics = self.served.no_leaf(placed, self.name_of(app), job.user)
             change(app)
             self.submitted += 1
             self.applications[number] = app
@@ -286,12 +276,12 @@ class LiveSimulation(Simulation):
         app = self.applications[number]
         change(app)
         if int(self.world.jobs["app"][slot]) < 0:
-            app.diagnostics = self.room.refused(leaf, self.name_of(app))
+            app.diagnostics = self.served.refused(leaf, self.name_of(app))
         self._note_applications()
         return app
 
     def _slot_of_leaf(self, name: str) -> int | None:
-        leaf = self.room.leaf(name)
+        leaf = self.served.leaf(name)
         return None if leaf is None else self.scheduler.queue_slots[leaf]
 
     def end(self, app: Application, *, killed_by: str | None = None) -> None:
@@ -309,7 +299,7 @@ class LiveSimulation(Simulation):
 
     def move(self, app: Application, leaf: str) -> bool:
         """Move an application to a leaf (a full path) now; False: there is none, or its limits are in the way."""
-        if app.slot < 0 or not self.room.move(app.slot, leaf):
+        if app.slot < 0 or not self.served.move(app.slot, leaf):
             return False
         app.queue = leaf
         return True

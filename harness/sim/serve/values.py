@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.model.queues import JAVA_LONG_MAX
-
-Document = dict[str, Any]
+from harness.sim.served import Document
 
 #: A node's port, and that of its web pages.
 NODE_PORT, NODE_HTTP_PORT = 45454, 8042

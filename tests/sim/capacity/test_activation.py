@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.sim.decide_capacity import decider
+from harness.sim.decide import decider
 
 
 def script() -> dict[str, Any]:

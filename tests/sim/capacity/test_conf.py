@@ -7,7 +7,7 @@ import pytest
 from harness.base.errors import InputError
 from harness.sim.capacity.api import Scheduler
 from harness.sim.capacity.conf import properties, read_conf
-from harness.sim.decide_capacity import decider
+from harness.sim.decide import decider
 
 TWO = {"root.queues": "a,b", "root.a.capacity": "60", "root.b.capacity": "40"}
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.sim.capacity.conf import read_conf
-from harness.sim.decide_capacity import decider
+from harness.sim.decide import decider
 from harness.yarn.capacity.convert import convert_allocations
 from harness.yarn.fair.parse import parse_allocations
 

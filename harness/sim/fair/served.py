@@ -10,15 +10,15 @@ import numpy as np
 from harness.model.queues import JAVA_LONG_MAX
 from harness.sim import world as w
 from harness.sim.fair.move import move_app
-from harness.sim.fair.state import NEED_ROOM
-from harness.sim.serve.seam import Room
-from harness.sim.serve.values import Document, resource
+from harness.sim.serve.values import resource
+from harness.sim.served import Document, ServedScheduler
+from harness.sim.state import NEED_ROOM
 from harness.yarn import rpc
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.placement import FairPlacing, Placement, Submission
 
 
-class FairRoom(Room):
+class ServedFairScheduler(ServedScheduler):
     """The Fair Scheduler's; the allocation file is looked at every 10 s."""
 
     java_class = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.FairScheduler"

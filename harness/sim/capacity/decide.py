@@ -1,4 +1,4 @@
-"""Decision scripts for the Capacity Scheduler: as `decide`, with ``capacity`` in place of ``allocations``.
+"""Decision scripts for the Capacity Scheduler: the key ``capacity`` in place of ``allocations``.
 
 ``capacity`` holds the properties of capacity-scheduler.xml (their prefix may be left out) or its XML; smallest and
 largest allocation are ``conf``'s. Preemption is not covered.
@@ -16,7 +16,7 @@ from harness.sim.capacity import state as st
 from harness.sim.capacity.api import Scheduler
 from harness.sim.capacity.conf import properties
 from harness.sim.capacity.users import limit_now
-from harness.sim.decide import App, Decider, resources
+from harness.sim.decide import Decider, resources
 from harness.sim.pools import DriverOptions
 from harness.sim.script import Event
 
@@ -65,9 +65,6 @@ class CapacityDecider(Decider):
         self.activated: list[tuple[int, dict[str, Any]]] = []
         return Scheduler(self.conf, self.settings, self.nodes, driven)
 
-    def _kills(self, up_to: int) -> None:
-        pass
-
     def _queue_of(self, entry: Any) -> str:
         return str(self.sched.queue_paths[int(self.sched.S.a[int(entry["app"])]["q"])])
 
@@ -92,11 +89,8 @@ class CapacityDecider(Decider):
     # ---- events
 
     def _submit(self, event: Event, leaf: int, user: str, *application: int) -> int:
-        uq, priority = self.sched.user_in(leaf, user), event.integer(event.raw, "priority", 0)
+        uq, priority = self.sched.user_slot(leaf, user), event.integer(event.raw, "priority", 0)
         return self._call(cs_apps.add_app, uq, priority, *application, self.now)
-
-    def _refuses(self, app: App, requests: list[tuple[int, int, int]]) -> bool:
-        return False
 
     def _on_set_priority(self, event: Event) -> None:
         inner = event.inner("set_priority")
@@ -205,10 +199,3 @@ def _shortest(value: Any) -> float | str:
     if np.isfinite(value):
         return float(str(value))
     return "NaN" if np.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-
-
-def decider(script: Any, *, mutations: int = 0) -> Decider:
-    """What decides a script of either kind: it is for the Capacity Scheduler if it has the key ``capacity``."""
-    if isinstance(script, dict) and "capacity" in script:
-        return CapacityDecider(script, mutations=mutations)
-    return Decider(script, mutations=mutations)

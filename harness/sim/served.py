@@ -1,4 +1,4 @@
-"""What a served cluster asks of its scheduler's room, whichever scheduler it has: one class each, chosen once.
+"""What a served cluster asks of its scheduler, whichever it has: one class each (`ServedScheduler`), chosen once.
 
 Placement, moves, configuration, and how the RM shows it. Calls are made under the cluster's lock.
 """
@@ -12,13 +12,15 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from harness.sim.serve.values import Document
 from harness.sim.setup import SimSetup
 from harness.yarn.placement import Placement
 
+#: A part of an answer, as JSON has it.
+Document = dict[str, Any]
+
 
 class Running(Protocol):
-    """The simulation, as far as a room needs it."""
+    """The simulation, as far as a served scheduler needs it."""
 
     setup: SimSetup
     scheduler: Any
@@ -49,7 +51,7 @@ class JavaError(Exception):
         self.java_class, self.message, self.code = java_class, message, code
 
 
-class Room(ABC):
+class ServedScheduler(ABC):
     """One scheduler in a served cluster."""
 
     #: Its class, as ``yarn.resourcemanager.scheduler.class`` has it.
@@ -58,6 +60,8 @@ class Room(ABC):
     file_words: ClassVar[str]
     file_key: ClassVar[str]
     polls: ClassVar[bool]
+    #: Whether it allocates by itself, beside heartbeats, in releases that do so by default.
+    may_be_asynchronous: ClassVar[bool] = False
     #: What an application that may run is marked by.
     runs_field: ClassVar[str]
     #: A queue's MiB that ``queueUsagePercentage`` is a part of.

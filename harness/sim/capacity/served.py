@@ -16,8 +16,8 @@ from harness.base.errors import InputError
 from harness.model.queues import ensure_root_prefix
 from harness.sim.capacity import state as st
 from harness.sim.capacity.conf import PREFIX, properties
-from harness.sim.serve.seam import Answer, JavaError, Room, Running
-from harness.sim.serve.values import Document, resource
+from harness.sim.serve.values import resource
+from harness.sim.served import Answer, Document, JavaError, Running, ServedScheduler
 from harness.yarn import rpc
 from harness.yarn.capacity.properties import parse_configuration
 from harness.yarn.capacity.settings import Settings
@@ -28,12 +28,13 @@ _STATES = {st.RUNNING: "RUNNING", st.STOPPED: "STOPPED", st.DRAINING: "DRAINING"
 _INT_MAX = 2**31 - 1
 
 
-class CapacityRoom(Room):
+class ServedCapacityScheduler(ServedScheduler):
     """The Capacity Scheduler's; queues are those that it began with."""
 
     java_class = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacityScheduler"
     file_words, polls = "capacity file", False
     file_key = "capacity_file"
+    may_be_asynchronous = True
     runs_field = "active"
     share_field = "eff_mb"
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from harness.sim import ops
 from harness.sim.durations import exp_portable
-from harness.sim.fair.longstate import DOMINANT, MEMORY
-from harness.sim.fair.turns import seat_counted
-from harness.sim.kernel import either, kernel
+from harness.sim.kernel import kernel
+from harness.sim.longterm_state import DOMINANT, MEMORY
 
 _LN2 = math.log(2.0)
 
@@ -133,22 +133,6 @@ def _slide(s: Any, leaf: int, since: int, now: int, rate: Any) -> Any:
 
 
 @kernel
-def _told(s: Any, leaf: int) -> None:
-    if s.g[0].moving == 1:
-        x = s.x[leaf]
-        seat_counted(s, leaf, x.counted + x.phi, max(x.t_ms, s.xg[0].round_start_ms), counted_rate(s, leaf))
-
-
-@kernel
-def _nobody(s: Any, leaf: int) -> None:
-    """The Capacity Scheduler's queues are not ordered by it."""
-
-
-#: Tell the queues' order how a leaf's key moves from here on.
-_follow = either(lambda state: _told if "seat" in state.arrays else _nobody)
-
-
-@kernel
 def roll_rounds(s: Any, now: int) -> Any:
     """Begin a new round if one is due (eq. 5.12): everything counted starts anew, whoever is active has arrived."""
     xg = s.xg[0]
@@ -170,7 +154,7 @@ def roll_rounds(s: Any, now: int) -> Any:
     xg.round_start_ms = begins
     xg.round_end_ms = begins + xg.round_ms
     for i in range(s.g[0].n_leaves):
-        _follow(s, s.leaves[i])
+        ops.counted_anew(s, s.leaves[i])
 
 
 @kernel
@@ -247,7 +231,7 @@ def settle(s: Any, leaf: int, now: int) -> Any:
         x.pending = asking
     if xg.pseudo == 1 and x.arrived == 0 and x.d > 0:
         _arrive(s, leaf, now)
-    _follow(s, leaf)
+    ops.counted_anew(s, leaf)
 
 
 @kernel

@@ -1,0 +1,176 @@
+"""What a simulated scheduler is: one record, `SimulatedScheduler`, by which a package declares all of it.
+
+A package that simulates a scheduler has a module with such a record, and says its place in `harness.sim.schedulers`
+(the core's) or in its `harness.base.extensions.Extension` (a user's). Nothing else in the package knows it by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal, Protocol
+
+from harness.base.errors import InputError
+from harness.base.extensions import load
+from harness.model.plan import Attributes, Plan
+from harness.model.queues import AllocationFile, QueueTree
+from harness.model.resources import Resource
+from harness.sim import ops
+from harness.sim.arrays import Arrays
+from harness.sim.pools import SchedulerBase
+from harness.sim.schedulers import SCHEDULERS
+from harness.sim.served import ServedScheduler
+from harness.sim.setup import SimSetup
+
+#: The type of an argument of a kernel that is compiled beforehand: the scheduler's state, the world, a whole number, a
+#: table of integers or of reals.
+Argument = Literal["state", "world", "int", "int table", "real table"]
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledKernel:
+    """A kernel that is compiled before a run begins.
+
+    Parameters
+    ----------
+    kernel
+        The compiled function.
+    arguments
+        The types of its arguments.
+    from_python
+        Whether Python calls it. Such a kernel becomes machine code together with all that it calls; of the others only
+        the unlinked code is kept.
+    """
+
+    kernel: Any
+    arguments: tuple[Argument, ...]
+    from_python: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulerRequest:
+    """The scheduler that a run asks for.
+
+    Parameters
+    ----------
+    setup
+        The run.
+    allocations
+        Its queues, with the attributes that a policy inside has changed.
+    tree
+        The queue tree of these.
+    plan
+        The policy's plan for the empty cluster; None without a policy.
+    cluster
+        The nodes that are there from the beginning.
+    order_mode
+        How the next queue is chosen (`harness.sim.state.STOCK` and others).
+    by_accumulated
+        Leaves whose applications are ordered by their accumulated resources.
+    live
+        Whether the cluster is served: its queues may be configured while it runs.
+    """
+
+    setup: SimSetup
+    allocations: AllocationFile
+    tree: QueueTree
+    plan: Plan | None
+    cluster: Resource
+    order_mode: int
+    by_accumulated: frozenset[str]
+    live: bool
+
+
+class SteeredSimulation(Protocol):
+    """A run in which a plan from outside takes effect."""
+
+    scheduler: Any
+    allocations: AllocationFile
+
+    def set_weights(self, weights: Mapping[str, float]) -> None:
+        """Weights take effect in the scheduler."""
+
+    def reload(self, allocations: AllocationFile, now_ms: int) -> None:
+        """An allocation file with the same queues takes effect."""
+
+
+class ScriptDecider(Protocol):
+    """A decision script that can be run (`harness.sim.decide.Decider`)."""
+
+    def run(self) -> dict[str, Any]:
+        """Return all lists of the answer, and ``meta``."""
+
+
+class MakeDecider(Protocol):
+    """Read a decision script for one scheduler. Raises InputError for one that cannot be used."""
+
+    def __call__(self, script: Any, *, mutations: int = 0) -> ScriptDecider:
+        """``mutations``: bit mask of features that are switched off, for the tests that must notice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedScheduler:
+    """One simulated scheduler.
+
+    Parameters
+    ----------
+    name
+        Its name in `SCHEDULERS`: the value of ``scheduler`` in an experiment.
+    title
+        Its name in messages.
+    state
+        Its state; ``state.scheduler`` is ``name``.
+    ops
+        Its kernels that shared kernels call.
+    run_at
+        Compiled function from the addresses of a state and a world to a code: `harness.sim.loop.run`.
+    look_at
+        Compiled function from these, two tables and the time: `harness.sim.observe.fill`.
+    kernels
+        Further kernels that a run needs, compiled beforehand.
+    make
+        Make the scheduler of a run. Raises InputError for what it does not cover.
+    put_in_force
+        Let what a policy from outside has written take effect, at a time in ms; given is also what was in force.
+    why_stuck
+        Say why a run can never end: (state, queues, their slots) to words.
+    script_key
+        The key of a decision script that only this scheduler's scripts have.
+    decide
+        Read a decision script.
+    served
+        How a served cluster shows it.
+    orders_inside
+        Whether a policy may order queues inside it. Without that, long-term policies act from outside.
+    """
+
+    name: str
+    title: str
+    state: type[Arrays]
+    ops: ops.SchedulerOps
+    run_at: Callable[[int, int], int]
+    look_at: Callable[[int, int, Any, Any, int], None]
+    kernels: tuple[CompiledKernel, ...] = ()
+    make: Callable[[SchedulerRequest], SchedulerBase]
+    put_in_force: Callable[[SteeredSimulation, Attributes, Attributes, int], None]
+    why_stuck: Callable[[Any, QueueTree, list[int]], str]
+    script_key: str
+    decide: MakeDecider
+    served: type[ServedScheduler]
+    orders_inside: bool = False
+
+
+@cache
+def simulated(name: str) -> SimulatedScheduler:
+    """Return a simulated scheduler by its name. Raises InputError for a name that nobody has registered."""
+    if name not in SCHEDULERS:
+        raise InputError(f"there is no simulated scheduler {name!r}", hint=f"take one of {', '.join(SCHEDULERS)}")
+    found: SimulatedScheduler = load(SCHEDULERS[name])
+    if (found.name, found.state.scheduler) != (name, name):
+        raise InputError(
+            f"it is called {found.name!r}, its state {found.state.scheduler!r}",
+            where=f"scheduler {name!r}",
+            hint="give record and state the name under which the scheduler is registered",
+        )
+    return found

@@ -1,0 +1,60 @@
+"""Kernels of a scheduler that lacks a feature: defaults of `harness.sim.ops.SchedulerOps`."""
+
+# mypy: disable-error-code="attr-defined"
+# (records have their fields as attributes only in compiled code)
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.sim.kernel import kernel
+
+_LONG_MAX = 2**63 - 1
+
+
+@kernel
+def nothing(s: Any, slot: int) -> None:
+    """No-op for one application, queue, node or container."""
+
+
+@kernel
+def nothing_now(s: Any, now: int) -> int:
+    """No-op at a time: no periodic update, no preemption."""
+    return 0
+
+
+@kernel
+def never(s: Any) -> int:
+    """No kill is due."""
+    return _LONG_MAX
+
+
+@kernel
+def always(s: Any) -> bool:
+    """A periodic update would change nothing."""
+    return True
+
+
+@kernel
+def yes(s: Any) -> bool:
+    """The scheduler has room, or counts vcores."""
+    return True
+
+
+@kernel
+def no(s: Any) -> bool:
+    """The scheduler does not have the feature."""
+    return False
+
+
+@kernel
+def no_records(s: Any, i: int) -> int:
+    """The end of an application logs nothing besides its containers."""
+    return 0
+
+
+@kernel
+def log_room(s: Any, more: int) -> bool:
+    """The log has room for this many records more, and a change of the cluster needs no others."""
+    room: bool = s.g[0].n_log + more <= len(s.log)
+    return room

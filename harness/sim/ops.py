@@ -1,0 +1,179 @@
+"""What shared kernels call in the simulated scheduler: one table, `SchedulerOps`, for each.
+
+The functions below the table have the names of its fields. ``ops.used(s, i)`` calls the field ``used`` of the table of
+the scheduler that the state ``s`` belongs to (`harness.sim.arrays.Arrays.scheduler`). Which one that is, is settled
+when the caller is compiled: at run time the call costs nothing. Python calls a scheduler's own kernels; these functions
+are for compiled code alone.
+
+In all signatures ``s`` is the scheduler's state; ``i``, ``c``, ``r`` and ``ni`` are the slots of an application, a
+container, an ask and a node; ``leaf`` and ``queue`` are slots of queues; ``now`` is the time in milliseconds; memory is
+in MB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from harness.base.extensions import load
+from harness.sim import no_ops
+from harness.sim.kernel import dispatched
+from harness.sim.schedulers import SCHEDULERS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulerOps:
+    """The kernels of one scheduler that shared kernels call. A field with a default is a feature that it may lack."""
+
+    # --- asks (`harness.sim.attempts`)
+
+    #: ``(s, i, priority, alloc_id) -> r``: add an ask for 0 containers to an application's list.
+    put_ask: Callable[[Any, int, int, int], int]
+    #: ``(s, i, r)``: remove an ask from its application's list.
+    drop_ask: Callable[[Any, int, int], None]
+    #: ``(s, i, mb, vcores)``: an application's outstanding asks have grown by this much (shrunk where negative).
+    change_pending: Callable[[Any, int, int, int], None]
+    #: ``(s, i, count, mb, vcores)``: an application has said how many containers of a size it wants in all.
+    asked: Callable[[Any, int, int, int, int], None]
+    #: ``(s, leaf)``: the size of an ask in a leaf has changed.
+    ask_resized: Callable[[Any, int], None] = no_ops.nothing
+    #: ``(s, leaf, mb, vcores) -> (mb, vcores)``: the size with which an ask is taken.
+    normalize: Callable[[Any, int, int, int], tuple[int, int]]
+    #: ``(s, leaf, mb, vcores) -> bool``: a leaf may use nothing of a resource that an ask wants; the ask is refused.
+    has_none_of: Callable[[Any, int, int, int], bool]
+
+    # --- containers (`harness.sim.attempts`)
+
+    #: ``(s, i)``: what an application uses has changed.
+    used: Callable[[Any, int], None] = no_ops.nothing
+    #: ``(s, c)``: a container is complete.
+    freed: Callable[[Any, int], None] = no_ops.nothing
+
+    # --- nodes (`harness.sim.nodes`)
+
+    #: ``(s, ni, now) -> count``: allocate containers on a node after its heartbeat; how often something was done.
+    attempt_scheduling: Callable[[Any, int, int], int]
+    #: ``(s, ni) -> bool``: a heartbeat of this node would change nothing now, and may be left out.
+    can_skip: Callable[[Any, int], bool]
+    #: ``(s, ni) -> count``: the most containers that one heartbeat may assign.
+    most_rounds: Callable[[Any, int], int]
+    #: ``(s, more) -> bool``: the log has room for what a change of the cluster logs, and ``more`` records.
+    change_room: Callable[[Any, int], bool] = no_ops.log_room
+    #: ``(s, ni)``: a node has registered.
+    node_joined: Callable[[Any, int], None] = no_ops.nothing
+    #: ``(s, ni)``: a node is about to be lost; its containers are still there.
+    node_leaves: Callable[[Any, int], None] = no_ops.nothing
+    #: ``(s, now)``: a node has come or gone.
+    cluster_changed: Callable[[Any, int], None]
+    #: ``(s) -> bool``: a container must fit into a node's vcores, too.
+    counts_vcores: Callable[[Any], bool] = no_ops.yes
+
+    # --- reservations
+
+    #: ``(s, ni, now)``: give up a node's reservation without a container.
+    drop_reservation: Callable[[Any, int, int], None]
+    #: ``(s, i, now)``: give up all reservations of an application.
+    drop_reservations: Callable[[Any, int, int], None]
+    #: ``(s) -> bool``: there is room for one more reservation.
+    may_reserve: Callable[[Any], bool] = no_ops.yes
+
+    # --- applications (`harness.sim.nodes`, `harness.sim.enforcer`, `harness.sim.waiting`)
+
+    #: ``(s, leaf, user, managed, am_mb, am_vcores, app_id, now) -> i``: an application arrives; its slot, or
+    #: ``NEED_ROOM``, or ``REJECTED``. ``user``: `harness.sim.pools.SchedulerBase.user_slot`; ``managed``: it has an AM,
+    #: which is its first container; ``am_mb`` < 0: the AM is not asked for here; ``app_id`` < 1: the next number.
+    add_app: Callable[[Any, int, int, bool, int, int, int, int], int]
+    #: ``(s, i, am_mb, am_vcores, now)``: a new attempt of an application, after one that has ended.
+    new_attempt: Callable[[Any, int, int, int, int], None]
+    #: ``(s, i, now)``: an attempt has ended and leaves its queue's and its user's lists.
+    remove_attempt: Callable[[Any, int, int], None]
+    #: ``(s, i)``: an application has ended, with its last attempt.
+    app_ended: Callable[[Any, int], None]
+    #: ``(s, i) -> count``: log records that the end of an attempt and a new one may need, beside those of containers.
+    end_records: Callable[[Any, int], int] = no_ops.no_records
+    #: ``(s, queue) -> count``: how many applications more a queue lets run.
+    remaining_app_slots: Callable[[Any, int], int]
+    #: ``(s, i, now) -> bool``: let an application that waits for a limit on running ones run, if it may.
+    starts: Callable[[Any, int, int], bool]
+    #: ``(s, i)``: an application that has started waits no longer.
+    stop_waiting: Callable[[Any, int], None]
+
+    # --- headroom
+
+    #: ``(s, i) -> (mb, vcores, counts_vcores)``: what the scheduler tells an AM that it may still get.
+    headroom: Callable[[Any, int], tuple[int, int, int]]
+    #: ``(s) -> bool``: when AMs are told their headroom has an effect on the scheduler.
+    tells_headroom: Callable[[Any], bool] = no_ops.no
+    #: ``(s, i)``: an AM is told its headroom.
+    show_headroom: Callable[[Any, int], None] = no_ops.nothing
+
+    # --- periodic updates and preemption (`harness.sim.loop`)
+
+    #: ``(s, now) -> int``: the periodic update.
+    update: Callable[[Any, int], int] = no_ops.nothing_now
+    #: ``(s) -> bool``: an update now would change nothing.
+    is_settled: Callable[[Any], bool] = no_ops.always
+    #: ``(s, now) -> int``: choose containers to preempt, or ``NEED_ROOM``.
+    preempt_pass: Callable[[Any, int], int] = no_ops.nothing_now
+    #: ``(s) -> now``: when the next container that was chosen is killed.
+    next_kill_ms: Callable[[Any], int] = no_ops.never
+    #: ``(s, now) -> int``: kill the containers whose time has come, or ``NEED_ROOM``.
+    run_kills: Callable[[Any, int], int] = no_ops.nothing_now
+
+    # --- orders of a policy's own inside the scheduler (`harness.sim.longterm_kernels`, `harness.sim.keyed`)
+
+    #: ``(s, leaf)``: what a leaf has been given is counted from here on at another rate.
+    counted_anew: Callable[[Any, int], None] = no_ops.nothing
+    #: ``(s, queue)``: a policy has given a queue another key.
+    key_changed: Callable[[Any, int], None] = no_ops.nothing
+
+
+def ops_of(state: Any) -> SchedulerOps:
+    """Return the table of the scheduler whose state has this compiled type (`harness.sim.arrays.ArraysType`)."""
+    found: SchedulerOps = load(SCHEDULERS[state.scheduler]).ops
+    return found
+
+
+def _op(name: str) -> Any:
+    return dispatched(lambda state: getattr(ops_of(state), name))
+
+
+put_ask = _op("put_ask")
+drop_ask = _op("drop_ask")
+change_pending = _op("change_pending")
+asked = _op("asked")
+ask_resized = _op("ask_resized")
+normalize = _op("normalize")
+has_none_of = _op("has_none_of")
+used = _op("used")
+freed = _op("freed")
+attempt_scheduling = _op("attempt_scheduling")
+can_skip = _op("can_skip")
+most_rounds = _op("most_rounds")
+change_room = _op("change_room")
+node_joined = _op("node_joined")
+node_leaves = _op("node_leaves")
+cluster_changed = _op("cluster_changed")
+counts_vcores = _op("counts_vcores")
+drop_reservation = _op("drop_reservation")
+drop_reservations = _op("drop_reservations")
+may_reserve = _op("may_reserve")
+add_app = _op("add_app")
+new_attempt = _op("new_attempt")
+remove_attempt = _op("remove_attempt")
+app_ended = _op("app_ended")
+end_records = _op("end_records")
+remaining_app_slots = _op("remaining_app_slots")
+starts = _op("starts")
+stop_waiting = _op("stop_waiting")
+headroom = _op("headroom")
+tells_headroom = _op("tells_headroom")
+show_headroom = _op("show_headroom")
+update = _op("update")
+is_settled = _op("is_settled")
+preempt_pass = _op("preempt_pass")
+next_kill_ms = _op("next_kill_ms")
+run_kills = _op("run_kills")
+counted_anew = _op("counted_anew")
+key_changed = _op("key_changed")

@@ -1,0 +1,14 @@
+"""The simulated schedulers, by name: the core's two, Hadoop's FIFO scheduler, and those of installed packages.
+
+Each name stands for a `harness.sim.interfaces.SimulatedScheduler`, written ``module:attribute`` and imported when a run
+first needs it. A package of a user's adds one with ``schedulers`` in its `harness.base.extensions.Extension`.
+"""
+
+from __future__ import annotations
+
+from harness.base.extensions import Registry
+
+SCHEDULERS = Registry(
+    {"fair": "harness.sim.fair.scheduler:FAIR", "capacity": "harness.sim.capacity.scheduler:CAPACITY"},
+    "schedulers",
+)
