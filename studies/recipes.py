@@ -126,6 +126,8 @@ REAL = (
     *("sim-against-real", "sim-against-real-capacity", "store-writes", "tpch-hive"),
     # Other releases' classes, of jars that no simulated record needs.
     "versions",
+    # A trace that is too large for this repository.
+    "hoarding",
     *(name for name in PLANNED if (_RECORDS / f"{name}.json").exists()),
 )
 #: Records of how long something takes, and of a search that ends with its time: they are this machine's.
