@@ -35,6 +35,11 @@ _backend = click.option(
     required=True,
     help="Processes of this machine, containers by Docker Compose, or other hosts.",
 )
+_backend_or_rm = click.option(
+    "--backend",
+    type=click.Choice(list(BACKENDS)),
+    help="Processes of this machine, containers by Docker Compose, or other hosts; not needed with --rm.",
+)
 _inventory = click.option("--inventory", type=click.Path(), help="YAML file that names the hosts (ssh).")
 _now = click.option("--inventory", type=click.Path(), help="How to reach its hosts now, if that has changed (ssh).")
 _state = click.option(
@@ -196,7 +201,7 @@ def _show(status: ClusterStatus, as_json: bool) -> None:
 
 
 @cluster.command(short_help="What makes a cluster fail, and how to mend it.")
-@_backend
+@_backend_or_rm
 @_state
 @_settings
 @click.option("--am-memory-mb", type=click.IntRange(1), help="Of one ApplicationMaster (default: smallest container).")
@@ -204,7 +209,7 @@ def _show(status: ClusterStatus, as_json: bool) -> None:
 @access_options
 @json_option
 def doctor(
-    backend: str,
+    backend: str | None,
     state: str | None,
     rest_address: str | None,
     access: Access,
@@ -233,6 +238,10 @@ def doctor(
         return _report(findings, as_json, can_use)
     if access:
         raise click.UsageError("--kerberos, --keytab and --ca-file go with --rm")
+    if backend is None:
+        raise click.UsageError(
+            "give --rm URL of a running ResourceManager, or --backend of a cluster of this machine's"
+        )
     sizes = ("nodes", "memory_mb", "vcores", "minimum_allocation_mb", "rm_heap_mb", "nm_heap_mb")
     for name in sizes:
         if settings[name] < 1:
