@@ -118,6 +118,8 @@ class BaseActuator(ABC):
     #: All attributes that are ever written, and the attribute that a policy sets for every queue.
     ATTRIBUTES: ClassVar[tuple[str, ...]]
     SHARE: ClassVar[str]
+    #: The share that a queue has which names none; None where it depends on others.
+    ABSENT: ClassVar[Any] = None
 
     # --- stored and shared state ---
 
@@ -498,7 +500,10 @@ class BaseActuator(ABC):
         not_his = {path.rpartition(".")[0] for path, share in shares.items() if not self._by_hand(share)}
         for path, share in shares.items():
             managed = self.managed[path]
-            if managed.get(self.SHARE) and path.rpartition(".")[0] in not_his and share not in managed[self.SHARE]:
+            computed = path.rpartition(".")[0] in not_his
+            if not managed.get(self.SHARE) or share in managed[self.SHARE]:
+                continue
+            if computed or self._means_absent(path, share):
                 managed[self.SHARE].append(share)
         for attribute in self.ATTRIBUTES:
             if attribute != self.SHARE:
@@ -507,6 +512,11 @@ class BaseActuator(ABC):
         self.managed = {path: kept for path, kept in self.managed.items() if kept}
         self._refusals = None
         self._look_anew()
+
+    def _means_absent(self, path: str, share: Any) -> bool:
+        """Whether the administrator named no share, and this one has the same effect: it is none of his changes."""
+        unnamed = path in self.baseline and self.baseline[path].get(self.SHARE) is None
+        return unnamed and share is not None and share == self.ABSENT
 
     def _hold_computed(self, stands: Mapping[str, Values]) -> None:
         """Apply `hold_against_file` to shares that the remembered state does not list as managed.

@@ -75,6 +75,7 @@ class FileActuator(BaseActuator):
     }
     ATTRIBUTES: ClassVar[tuple[str, ...]] = ATTRIBUTES
     SHARE: ClassVar[str] = "weight"
+    ABSENT: ClassVar[Any] = 1.0
     scheduler: ClassVar[str] = ""
     values_name: ClassVar[str] = "weights and limits"
     load_validates: ClassVar[bool] = False

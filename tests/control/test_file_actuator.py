@@ -164,6 +164,22 @@ def test_a_round_limit_of_a_new_queue_is_the_administrators_though_the_ledger_is
     assert found.min_resources("root.b") == Resource(10, 1)
 
 
+def test_a_written_weight_of_1_does_not_stay_where_the_administrator_names_none_though_the_ledger_is_an_older_copy() -> (
+    None
+):
+    own, place = actuator()
+    put(own, weights={"root.a": 4.8125, "root.b": 0.375, "root.g": 2.8125})
+    older = json.loads(json.dumps(own.document()))
+    # Round ones, all three: nothing shows that a controller wrote them.
+    put(own, weights={"root.a": 3.0, "root.b": 1.0, "root.g": 2.0})
+    assert place.data != FILE
+    again = FileActuator.restored(place, older.get)
+    again.hold_against_file()
+    again.read()
+    again.write(again.original())
+    assert place.data == FILE
+
+
 def test_a_computed_share_is_asked_for_though_a_limit_of_its_queue_is_known_to_be_the_controllers() -> None:
     queue = b'<queue name="n"><weight>381.75</weight><minResources>1313 mb, 1 vcores</minResources></queue>'
     again, _ = of_an_older_ledger(queue)

@@ -351,7 +351,10 @@ class Checks:
                 slack = process.baseline_slack.get(app.queue, 0.0) + app.held[0] * (now_s - process.begun_s + _CACHE_S)
                 process.baseline_slack[app.queue] = slack
         else:
-            process.baseline = dict(world.wire.last_list.get(process.name, {}))
+            # Whom the RM has forgotten by then no list shows: what they had used is nothing that this ledger counts.
+            forgotten = (world.cluster.by_id[app] for app in world.active.forgotten)
+            process.baseline = {app.id: app.truth(world.agenda.now_s) for app in forgotten}
+            process.baseline.update(world.wire.last_list.get(process.name, {}))
 
     def _equal(self, process: Process) -> None:
         """To the MiB second, what lists of applications have shown."""

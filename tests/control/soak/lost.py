@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -221,6 +221,14 @@ class Lost:
         world, now_s = self.world, self.world.agenda.now_s
         for app in [world.cluster.by_id[app] for app in apps if app in world.active.forgotten]:
             self.anywhere += app.truth(now_s)[0] + NODE_MB * len(world.cluster.alive) * 10.0
+
+    def restored(self, knew: Mapping[str, tuple[int, int]]) -> None:
+        """A controller begins with an older copy of its ledger, which had these figures of applications: what they
+        used since, and an RM has forgotten by now, nobody will show again."""
+        world, now_s = self.world, self.world.agenda.now_s
+        for app in [world.cluster.by_id[app] for app in knew if app in world.active.forgotten]:
+            missing = app.truth(now_s)[0] - knew[app.id][0]
+            self.under[app.queue] = self.under.get(app.queue, 0.0) + missing
 
     def forget_ended(self) -> None:
         """The RM forgets who has ended: what of it was not shown to each controller is lost."""

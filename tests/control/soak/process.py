@@ -38,6 +38,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Backup:
+    """A copy of a ledger, and which applications the RM had forgotten by then."""
+
+    folder: Path
+    forgotten: frozenset[str]
+
+
+@dataclass(frozen=True)
 class Plan:
     """What a seed's controllers are told."""
 
@@ -177,6 +185,8 @@ class Process:
     left_over: bool = False
     #: Whether it is to begin in another mode, or to come back from one.
     mode_changes: bool = False
+    #: The older copy of its ledger with which it begins next.
+    restored: Backup | None = None
     #: Since when its ledger has been deleted under it.
     deleted_s: float | None = None
     #: Whether its last tick that looked could not keep its accounts: what it counted then is lost when it ends.
@@ -249,6 +259,9 @@ class Process:
             account = accounts.get(app)
             return None if account is None else (account.memory_mb_s, account.vcore_s)
 
+        if self.restored is not None:
+            world.lost.restored(world.wire.gone_back(self.name, knows, self.restored.forgotten))
+            self.restored = None
         world.lost.unkept(self.name, world.wire.forgotten(self.name, knows))
         self.turn()
 
@@ -337,22 +350,23 @@ class Process:
         self._copy_ledger()
         self._died()
 
-    def backed_up(self) -> Path:
+    def backed_up(self) -> Backup:
         """A copy of its ledger as it is now."""
         copy = self.world.root / f"{self.name}-backup-{self.ticks}"
         copy.mkdir()
         for source in self.folder.glob("ledger.db*"):
             shutil.copyfile(source, copy / source.name)
-        return copy
+        return Backup(copy, frozenset(self.world.active.forgotten))
 
-    def restore_ledger(self, copy: Path) -> None:
+    def restore_ledger(self, copy: Backup) -> None:
         """Somebody puts an older copy in place of its ledger, as a backup holds it: the database alone."""
         for part in ("", "-wal", "-shm"):
-            here, there = self.folder / f"ledger.db{part}", copy / f"ledger.db{part}"
+            here, there = self.folder / f"ledger.db{part}", copy.folder / f"ledger.db{part}"
             here.unlink(missing_ok=True)
             if there.exists():
                 shutil.copyfile(there, here)
         self.died_since_tick = True
+        self.restored = copy
 
     def delete_ledger(self) -> None:
         """Somebody deletes its ledger; it can be undone."""

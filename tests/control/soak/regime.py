@@ -295,6 +295,8 @@ def _ledger_restored(world: World, rng: random.Random) -> End:
     process = world.some(rng)
     if process.ticking or not process.running or process.ledger_error or not process.looked:
         return False
+    if process.deleted_s is not None:
+        return False  # there is nothing to copy
     if world.plan.fourth and world.plan.capacity == "weight":
         return False  # a round weight that was written since (half of a round sum) cannot be told from a person's
     copy, deaths = process.backed_up(), process.deaths

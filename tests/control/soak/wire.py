@@ -259,6 +259,27 @@ class Wire:
                     shown[app] = figure
         return lost
 
+    def gone_back(
+        self, name: str, knows: Callable[[str], tuple[int, int] | None], before: frozenset[str]
+    ) -> dict[str, tuple[int, int]]:
+        """A controller goes on from an older copy of its ledger, as if it had been shown no more than that ``knows``.
+
+        Returns of which applications it had been shown more, with the copy's figures. The accounts of those that the
+        RM had forgotten ``before`` the copy was made are whole in it.
+        """
+        shown, less = self.shown.setdefault(name, {}), {}
+        for app in shown.keys() - before:
+            figure = knows(app)
+            if figure == shown[app]:
+                continue
+            less[app] = figure or (0, 0)
+            if figure is None:
+                del shown[app]
+            else:
+                shown[app] = figure
+        self.unkept.pop(name, None)
+        return less
+
     def _page(self, rm: Rm, page: str, params: Mapping[str, str]) -> tuple[Any, Mapping[str, tuple[int, int]]]:
         match page:
             case "info":
