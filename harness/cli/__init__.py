@@ -59,6 +59,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "A pipeline": {
         "baseline": ("harness.cli.baseline:baseline", "Record bounds from runs."),
         "check": ("harness.cli.check:check", "Check runs against recorded bounds."),
+        "trend": ("harness.cli.trend:trend", "Each metric over a nightly job's runs, and where it changed."),
         "bench": ("harness.cli.bench:bench", "The performance figures of this machine."),
     },
     "Real containers": {

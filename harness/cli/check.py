@@ -67,6 +67,12 @@ class _HistoryTakesSeveral(click.Command):
 @click.option("--github", "on_github", is_flag=True, help="Also annotate for GitHub, on standard error.")
 @click.option("--code-quality", type=OutputFile(), help="Also write GitLab's Code Quality report.")
 @click.option("--junit", type=OutputFile(), help="Also write JUnit XML.")
+@click.option(
+    "--link",
+    default="",
+    metavar="URL",
+    help="Where the page of `yarnfair trend` is: named in annotations and JUnit XML.",
+)
 @json_option
 def check(
     runs: tuple[Path, ...],
@@ -80,6 +86,7 @@ def check(
     on_github: bool,
     code_quality: Path | None,
     junit: Path | None,
+    link: str,
     as_json: bool,
 ) -> None:
     """Check runs against recorded bounds.
@@ -121,10 +128,10 @@ def check(
     found = narrowed(found, metrics=metrics, tolerance=tolerance, only=only)
     place = str(recorded if recorded is not None else history[0])
     if junit is not None:
-        write_junit(found, junit)
+        write_junit(found, junit, link)
     if code_quality is not None:
-        write_code_quality(found, place, code_quality)
-    for line in github(found, place) if on_github else ():
+        write_code_quality(found, place, code_quality, link)
+    for line in github(found, place, link) if on_github else ():
         click.echo(line, err=True)
     warn(found.remarks)
     print_result(as_json, _document(found), _lines(found, only))

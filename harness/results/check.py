@@ -8,26 +8,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from statistics import fmean, median
+from statistics import fmean
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.base.errors import InputError
-from harness.base.stats import LONGEST, SHORTEST, change_points, least_change_p, level_of_each, rank_sum
 from harness.results.acknowledge import Acknowledgement, find
-from harness.results.baseline import FEWEST, Baseline, Entry, Spread, bound, detects, floor, held_by_spread, spread_of
+from harness.results.baseline import FEWEST, Baseline, Entry, Spread, bound, detects, floor, held_by_spread
 from harness.results.catalogue import Key
 from harness.results.compare import amount_text, number_text
+from harness.results.history import History, histories
 from harness.results.metric import Metric
 from harness.results.runs import RunRecord
 from harness.results.together import Of, together
 
 Verdict = Literal["fine", "better", "worse", "changed", "missing", "not judged", "acknowledged"]
 Levels = NDArray[np.float64]
-#: The probability that a history without any change raises an alarm, all metrics together.
-HISTORY_ALPHA = 0.005
 #: What a policy is held by that has no run among those given.
 NO_RUN = Key("run")
 
@@ -307,90 +305,21 @@ def acknowledged(checked: Checked, accepted: Sequence[Acknowledgement], today: s
 def check_history(runs: Iterable[RunRecord]) -> Checked:
     """Lasting changes within the history of runs, oldest first by their start; one outcome for each metric.
 
-    Runs of one experiment (by its hash), variant and backend are one series. A last level that is worse than the best
-    of before is an alarm; a change to the better, or one that was undone since, is only told.
+    A last level that is worse than the best of before is an alarm; a change to the better, or one that was undone
+    since, is only told.
     """
     found = Checked()
-    series: dict[tuple[str, str, str, str], list[RunRecord]] = {}
-    for run in runs:
-        if run.invalid() is None:
-            series.setdefault((run.experiment, run.variant, run.backend, run.hash), []).append(run)
-    versions: dict[str, set[str]] = {}
-    for experiment, _, _, digest in series:
-        versions.setdefault(experiment, set()).add(digest)
-    found.remarks = [
-        f"the runs of {name} are of {len(hashes)} different experiments of that name "
-        f"({', '.join(sorted(digest[:12] or 'no hash' for digest in hashes))}): each has a history of its own"
-        for name, hashes in versions.items()
-        if len(hashes) > 1
-    ]
-    tracks: list[tuple[tuple[str, str, str], Key, list[RunRecord], float]] = []
-    for name, own in series.items():
-        ordered = sorted(own, key=lambda run: (run.start, str(run.path)))
-        keys = {key for run in own for key in run.values if held_by_spread(key)}
-        for key in sorted(keys, key=lambda key: key.order()):
-            having = [run for run in ordered if key in run.values]
-            tracks.append((name[:3], key, having, least_change_p([run.values[key] for run in having])))
-    # As in a check: all metrics together, each on its own side (a change to the better is no alarm).
-    alpha = level_of_each([least for *_, least in tracks], 2 * HISTORY_ALPHA)
-    varying = sum(least < 1 for *_, least in tracks)
-    for names, key, having, least in tracks:
-        found.held.append(
-            _series(names, key, having, alpha) if least <= alpha else _unseen(names, key, having, varying)
-        )
+    own, found.remarks = histories(runs)
+    found.held = [_of_history(one) for one in own]
     return found
 
 
-def _unseen(name: tuple[str, str, str], key: Key, runs: Sequence[RunRecord], varying: int) -> Held:
-    """A series in which no change could be shown, however large: it is constant, or too short for so many metrics."""
-    values = [run.values[key] for run in runs]
-    how = f"history of {len(values)} runs"
-    verdict: Verdict = "not judged"
-    words = "too short to see a change"
-    if len(values) >= 2 * SHORTEST:
-        words += f" of one metric among {varying}"
-        if min(values) == max(values):
-            verdict, words = "fine", "the same in every run"
-    return Held(*name, str(runs[-1].path), key, values[-1], median(values), None, how, verdict, words)
-
-
-def _series(name: tuple[str, str, str], key: Key, runs: Sequence[RunRecord], alpha: float) -> Held:
-    how = f"history of {len(runs)} runs"
-    runs = runs[-LONGEST:]
-    values = np.array([run.values[key] for run in runs])
-    last = str(runs[-1].path)
-    points = change_points(values, alpha)
-    if not points:
-        words = "no lasting change"
-        return Held(*name, last, key, float(values[-1]), median(values.tolist()), None, how, "fine", words)
-    metric = key.metric
-    told = []
-    for point in points:
-        at = runs[point.at]
-        told.append(
-            f"from {amount_text(point.before, metric)} to {amount_text(point.after, metric)} with "
-            f"{at.path.parent.name}/{at.path.name} ({at.start[:10] or 'no date'})"
-        )
-    *earlier, now = np.split(values, [point.at for point in points])
-    best = (min if metric.better == "lower" else max)(earlier, key=lambda level: float(np.median(level)))
-    worse, tail = _against(key, best, now)
-    if worse and best is not earlier[-1]:
-        tail = f"; still worse than {amount_text(float(np.median(best)), metric)} before"
-    recorded = float(np.median(best)) if worse else points[0].before
-    words = f"changed {', then '.join(told)}{tail}"
-    return Held(*name, last, key, points[-1].after, recorded, None, how, "worse" if worse else "fine", words)
-
-
-def _against(key: Key, best: Levels, now: Levels) -> tuple[bool, str]:
-    """Whether the last level of a series that has changed is worse than its best before, and what to say if not.
-
-    That the series changes is shown for all metrics together; here it is only asked whether the change was undone, at
-    HISTORY_ALPHA, or at the least p that so few runs can give.
-    """
-    before, after = float(np.median(best)), float(np.median(now))
-    test = rank_sum(best, now)
-    if not key.metric.is_worse(after, before) or test.p > max(HISTORY_ALPHA, test.least_p):
-        return False, "; not for the worse by now"
-    if abs(after - before) < floor(key, spread_of(best.tolist())):
-        return False, "; worse, but by less than matters"
-    return True, ""
+def _of_history(one: History) -> Held:
+    verdict: Verdict = "worse" if one.word == "worse" else "not judged" if one.word == "too few runs" else "fine"
+    last = one.levels[-1]
+    if not one.changes:
+        value, recorded = one.values[-1], one.best
+    else:
+        value, recorded = last.median, one.best if one.word == "worse" else one.levels[0].median
+    how = f"history of {one.length} runs"
+    return Held(*one.name, str(one.runs[-1].path), one.key, value, recorded, None, how, verdict, one.words)

@@ -124,10 +124,10 @@ def narrowed(found: Checked, *, metrics: Sequence[str] = (), tolerance: float = 
 def unfitting(found: Checked, patterns: Sequence[str]) -> list[tuple[str, list[str]]]:
     """The patterns that no metric fits, each with the names nearest to it, three at most."""
     names = list(dict.fromkeys(one.key.text() for one in found.held))
-    return [(one, _nearest(one, names)) for one in patterns if not any(fits(one, name) for name in names)]
+    return [(one, nearest(one, names)) for one in patterns if not any(fits(one, name) for name in names)]
 
 
-def _nearest(pattern: str, names: Sequence[str]) -> list[str]:
+def nearest(pattern: str, names: Sequence[str]) -> list[str]:
     """Names that contain the pattern's text come first, then those spelt much like it."""
     word = pattern.removeprefix("queues.").strip("*?").lower()  # as the reference has a queue's metric
     within = [name for name in names if word and word in name.lower()]
@@ -151,14 +151,25 @@ def judged(found: Checked) -> str:
     return f"judged {len(found.held) - left} of {len(found.held)} metrics" + (f"; {left} not judged" if left else "")
 
 
-def github(found: Checked, place: str) -> list[str]:
-    """Workflow commands of GitHub: an error for each failure, and for each run that does not count."""
+def github(found: Checked, place: str, link: str = "") -> list[str]:
+    """Workflow commands of GitHub: an error for each failure, and for each run that does not count.
+
+    Parameters
+    ----------
+    found : Checked
+        What was checked.
+    place : str
+        The file that the annotations stand at.
+    link : str
+        Where a page of the metrics over time is, named in each annotation; empty: nowhere.
+    """
+    more = [f"over time: {link}"] if link else []
 
     def command(title: str, text: str) -> str:
         return f"::error file={_property(place)},title={_property(title)}::{_data(text)}"
 
     return [
-        *(command(f"Regression: {one.title}", "\n".join([one.words, *one.lines])) for one in failures(found)),
+        *(command(f"Regression: {one.title}", "\n".join([one.words, *one.lines, *more])) for one in failures(found)),
         *(command("Invalid run", f"{run}: {why}") for run, _, why in found.invalid),
     ]
 
@@ -171,12 +182,14 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def code_quality(found: Checked, place: str) -> str:
+def code_quality(found: Checked, place: str, link: str = "") -> str:
     """GitLab's Code Quality report (JSON): an issue for each failure, and for each run that does not count.
 
-    A fingerprint is of the variant alone, so that the same failure is one issue from commit to commit.
+    A fingerprint is of the variant alone, so that the same failure is one issue from commit to commit. ``link``: as in
+    `github`.
     """
-    issues = [(one.title, "regression", "major", f"{one.title}: {one.words}") for one in failures(found)]
+    more = f" (over time: {link})" if link else ""
+    issues = [(one.title, "regression", "major", f"{one.title}: {one.words}{more}") for one in failures(found)]
     issues += [(run, "invalid-run", "critical", f"{run}: {why}") for run, _, why in found.invalid]
     return json.dumps(
         [
@@ -194,6 +207,6 @@ def code_quality(found: Checked, place: str) -> str:
     )
 
 
-def write_code_quality(found: Checked, place: str, path: Path) -> None:
+def write_code_quality(found: Checked, place: str, path: Path, link: str = "") -> None:
     """Writes GitLab's report, whole or not at all. Raises InputError when the disk refuses."""
-    write_output(path, code_quality(found, place) + "\n", hint="choose another --code-quality FILE")
+    write_output(path, code_quality(found, place, link) + "\n", hint="choose another --code-quality FILE")

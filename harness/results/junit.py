@@ -23,7 +23,7 @@ def _attr(text: str) -> str:
     return quoteattr(_FORBIDDEN.sub("?", text))
 
 
-def _case(held: Held, worst: dict[int, Failure]) -> list[str]:
+def _case(held: Held, worst: dict[int, Failure], link: str) -> list[str]:
     name = f"yarnfair.{held.experiment}.{held.variant}".replace(" ", "_")
     begin = f'    <testcase classname={_attr(name)} name={_attr(held.key.text())} time="0"'
     if held.alarm:
@@ -31,6 +31,7 @@ def _case(held: Held, worst: dict[int, Failure]) -> list[str]:
         # The worst metric of a variant names all of them; each of the others fails in its own words.
         words = failed.words if failed is not None else f"part of the failure of {held.variant}: {held.words}"
         lines = [f"{held.run}: {words}", *(failed.lines if failed is not None else ())]
+        lines += [f"over time: {link}"] if link else []
         body = escape(_FORBIDDEN.sub("?", "\n".join(lines)))
         failure = f"      <failure type={_attr(held.verdict)} message={_attr(words)}>{body}</failure>"
         return [begin + ">", failure, "    </testcase>"]
@@ -39,8 +40,8 @@ def _case(held: Held, worst: dict[int, Failure]) -> list[str]:
     return [begin + "/>"]
 
 
-def junit(checked: Checked) -> str:
-    """The XML document."""
+def junit(checked: Checked, link: str = "") -> str:
+    """The XML document. ``link``: where a page of the metrics over time is, named in each failure."""
     worst = {id(failure.alarms[0]): failure for failure in failures(checked)}
     suites: dict[str, list[Held]] = {}
     for held in checked.held:
@@ -56,7 +57,7 @@ def junit(checked: Checked) -> str:
             f'skipped="{counts[2]}" time="0">'
         )
         for held in cases:
-            lines += _case(held, worst)
+            lines += _case(held, worst, link)
         lines.append("  </testsuite>")
     for run, code, why in checked.invalid:
         totals = [totals[0] + 1, totals[1], totals[2] + 1, totals[3]]
@@ -79,12 +80,12 @@ def _counts(cases: Sequence[Held]) -> tuple[int, int, int]:
     return len(cases), failed, sum(one.verdict in ("acknowledged", "not judged") for one in cases)
 
 
-def write_junit(checked: Checked, path: Path) -> None:
+def write_junit(checked: Checked, path: Path, link: str = "") -> None:
     """Writes the document, whole or not at all.
 
     Raises InputError when the disk refuses.
     """
-    write_output(path, junit(checked), hint="choose another --junit FILE")
+    write_output(path, junit(checked, link), hint="choose another --junit FILE")
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "sim serve": ("ADDRESS", "ltyarn-small --store ADDRESS", "ltyarn-small --allocations ADDRESS"),
     "baseline": ("ADDRESS -o ADDRESS",),
     "check": ("ADDRESS --baseline ADDRESS",),
+    "trend": ("ADDRESS",),
     "bench": ("--engine ADDRESS",),
     "cluster adopt": ("--inventory INVENTORY --rest ADDRESS --allocations ADDRESS", "--inventory ADDRESS --rest h:1"),
     "cluster doctor": ("--rm ADDRESS", "--rm http://127.0.0.1:1 --principal yarn --keytab KEYTAB"),

@@ -1,0 +1,333 @@
+"""The page and the text of `yarnfair trend`: each metric of a nightly job over its runs, and where it has changed."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+from markupsafe import Markup
+
+import harness
+from harness.base.outputs import write_output
+from harness.base.words import counted
+from harness.report.svg import COLOURS, LEFT, RIGHT, TOP, WIDTH, lettering, nice_ticks, number, whole
+from harness.report.templating import page_templates
+from harness.results.compare import amount_text, number_text
+from harness.results.history import WORDS, History, Level, Word
+from harness.results.runs import RunRecord
+
+#: So many metrics of a policy are drawn: those that have changed, the worst first.
+DRAWN = 12
+#: So many are named in the text.
+NAMED = 12
+_HEIGHT, _BOTTOM = 232, 46
+#: The colours of a history's last level, by the word for it.
+_COLOUR: dict[Word, str] = {"worse": COLOURS[1], "better": COLOURS[2]}
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """All metrics of one experiment, policy and backend; those that have changed come first, the worst before all."""
+
+    experiment: str
+    variant: str
+    backend: str
+    histories: tuple[History, ...]
+
+    @property
+    def title(self) -> str:
+        """The experiment and the policy, and the backend where that is no simulator."""
+        return f"{self.experiment}, {self.variant}" + ("" if self.backend == "sim" else f" on {self.backend}")
+
+    @property
+    def runs(self) -> tuple[RunRecord, ...]:
+        """The runs of its longest history."""
+        return max((one.runs for one in self.histories), key=len)
+
+    def of(self, *words: Word) -> list[History]:
+        """The metrics that end so."""
+        return [one for one in self.histories if one.word in words]
+
+    def span(self) -> str:
+        """How many runs there are, of which days, and of which commits."""
+        runs = self.runs
+        days = [run.start[:10] for run in (runs[0], runs[-1])]
+        told = counted(len(runs), "run")
+        if all(days):
+            told += f" of {days[0]}" if days[0] == days[1] else f" from {days[0]} to {days[1]}"
+        commits = list(dict.fromkeys(commit for run in runs if (commit := commit_of(run))))
+        if commits:
+            told += f", {counted(len(commits), 'commit')}, the last one {commits[-1]}"
+        return told
+
+
+def grouped(histories: Iterable[History]) -> list[Group]:
+    """Put the metrics of one experiment, policy and backend together."""
+    found: dict[tuple[str, str, str, str], list[History]] = {}
+    for one in histories:
+        found.setdefault((*one.name, one.runs[-1].hash), []).append(one)
+    return [Group(*name[:3], tuple(sorted(own, key=_turn))) for name, own in found.items()]
+
+
+def _turn(one: History) -> tuple[int, float]:
+    """Return the sort key of a metric: by its word, then by how far it has moved."""
+    last = one.levels[-1].median
+    moved = abs(last / one.best - 1) if one.best else math.inf if last else 0.0
+    return WORDS.index(one.word), -moved
+
+
+def commit_of(run: RunRecord) -> str:
+    """The commit of a run, in ten characters: of the folder that it ran in, or else of yarnfair's checkout."""
+    commits = run.info.get("commits")
+    if not isinstance(commits, dict):
+        return ""
+    return str(commits.get("folder") or commits.get("yarnfair") or "")[:10]
+
+
+def _since(one: History) -> str:
+    """The day and the commit with which the last level began; the run where that says more."""
+    run = one.runs[one.changes[-1].at]
+    commit = commit_of(run)
+    told = [run.start[:10], f"commit {commit}" if commit else f"{run.path.parent.name}/{run.path.name}"]
+    return ", ".join(part for part in told if part)
+
+
+def _moved(one: History) -> str:
+    """From which level to which, and by how much."""
+    metric, last = one.key.metric, one.levels[-1].median
+    part = f" ({last / one.best - 1:+.1%})" if one.best > 0 else ""
+    return f"{number_text(one.best, metric.digits)} to {amount_text(last, metric)}{part}".replace("-", "\u2212")
+
+
+# --- text ---
+
+
+def lines(groups: Sequence[Group]) -> list[str]:
+    """What a terminal shows: of each policy the metrics that have changed, the worst first."""
+    found: list[str] = []
+    for group in groups:
+        found.append(f"{group.title}: {group.span()}")
+        changed = group.of("worse", "better", "changed")
+        for one in changed[:NAMED]:
+            found.append(f"  {one.word:<8}{one.key.title()}: {_moved(one)}, since {_since(one)}")
+        rest = [f"{len(changed) - NAMED} more that changed"] if len(changed) > NAMED else []
+        same, few = len(group.of("same")), len(group.of("too few runs"))
+        rest += [f"{counted(same, 'metric')} without a lasting change"] if same else []
+        rest += [f"{counted(few, 'metric')} with too few runs to tell"] if few else []
+        found += [f"  {'; '.join(rest)}"] if rest else []
+    return found
+
+
+def document(groups: Sequence[Group], remarks: Sequence[str]) -> dict[str, object]:
+    """The same as JSON, with every value."""
+    return {
+        "histories": [_as_document(one) for group in groups for one in group.histories],
+        "remarks": list(remarks),
+    }
+
+
+def _as_document(one: History) -> dict[str, object]:
+    return {
+        **one.key.document(),
+        "experiment": one.experiment,
+        "variant": one.variant,
+        "backend": one.backend,
+        "word": one.word,
+        "words": one.words,
+        "best": one.best,
+        "levels": [
+            {
+                "run": str(one.runs[level.first].path),
+                "runs": level.end - level.first,
+                "median": level.median,
+                "least": level.least,
+                "greatest": level.greatest,
+            }
+            for level in one.levels
+        ],
+        "runs": [
+            {"run": str(run.path), "start": run.start, "commit": commit_of(run), "seed": run.seed, "value": value}
+            for run, value in zip(one.runs, one.values, strict=True)
+        ],
+    }
+
+
+# --- the page ---
+
+
+def write_page(path: Path, groups: Sequence[Group], remarks: Sequence[str], source: str) -> None:
+    """Write one self-contained HTML page.
+
+    Parameters
+    ----------
+    path : Path
+        The file to write.
+    groups : sequence of Group
+        What to show, in this order.
+    remarks : sequence of str
+        What a reader has to know beside it.
+    source : str
+        Where the runs come from, in words.
+
+    Raises
+    ------
+    InputError
+        When the disk refuses.
+    """
+    worse = [(group, one) for group in groups for one in group.of("worse")]
+    better = [(group, one) for group in groups for one in group.of("better")]
+    kind = "does-not-hold" if worse else "holds" if any(group.of("same", "better") for group in groups) else ""
+    page = (
+        page_templates()
+        .get_template("trend.html.j2")
+        .render(
+            source=source,
+            kind=kind or "holds-in-part",
+            head=f"{counted(len(worse), 'metric')} {'is' if len(worse) == 1 else 'are'} worse than before"
+            if worse
+            else "Nothing is worse than before"
+            if kind
+            else "Too few runs to tell",
+            sentences=[
+                f"{group.title}: {one.key.title()}, {_moved(one)}, since {_since(one)}." for group, one in worse[:5]
+            ]
+            + ([f"And {len(worse) - 5} more."] if len(worse) > 5 else [])
+            + ([f"{counted(len(better), 'metric')} better than before."] if better else []),
+            remarks=remarks,
+            blocks=[_block(number, group) for number, group in enumerate(groups, 1)],
+            version=harness.__version__,
+        )
+    )
+    write_output(path, page, hint="choose another --html FILE")
+
+
+@dataclass(frozen=True, slots=True)
+class _Figure:
+    caption: str
+    chart: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """One policy, as the template shows it.
+
+    ``rows``: metric, word, median now, range of the last level, best before, since when.
+    """
+
+    title: str
+    span: str
+    figures: list[_Figure]
+    undrawn: int
+    rows: list[list[str]]
+
+
+def _block(ident: int, group: Group) -> _Block:
+    changed = group.of("worse", "better", "changed")
+    figures = [
+        _Figure(
+            f"{one.key.title()}: {one.word}, {_moved(one)}", Markup(chart(one, f"trend-{ident}-{at}"))
+        )  # every text in it is escaped below
+        for at, one in enumerate(changed[:DRAWN])
+    ]
+    return _Block(
+        group.title, group.span(), figures, max(len(changed) - DRAWN, 0), [_row(one) for one in group.histories]
+    )
+
+
+def _row(one: History) -> list[str]:
+    metric, last = one.key.metric, one.levels[-1]
+    unit = f" {metric.unit}" if metric.unit else ""
+    digits = metric.digits
+    band = f"{number_text(last.least, digits)} to {number_text(last.greatest, digits)}"
+    return [
+        f"{one.key.title()}{f' ({unit.strip()})' if unit else ''}",
+        one.word,
+        number_text(last.median, digits),
+        band if last.least != last.greatest else "",
+        number_text(one.best, digits) if one.changes else "",
+        _since(one) if one.changes else "",
+    ]
+
+
+def _times(runs: Sequence[RunRecord]) -> list[float] | None:
+    """The days since the first run; None where a run has no time of its own."""
+    try:
+        found = [datetime.datetime.fromisoformat(run.start) for run in runs]
+        days = [(one - found[0]).total_seconds() / 86400 for one in found]
+    except (ValueError, TypeError):  # not a time, or only some with a zone
+        return None
+    return days if days[-1] > 0 else None
+
+
+def chart(one: History, ident: str) -> str:
+    """Draw a history as SVG: a dot for each run, its levels with their ranges, and a line where one ends."""
+    values, times = one.values, _times(one.runs)
+    xs = times if times is not None else [float(at) for at in range(1, len(values) + 1)]
+    low, high = min(values), max(values)
+    room = (high - low) * 0.08 or abs(high) * 0.05 or 1.0
+    # Above them stands what is said of a change.
+    low, high = low - room, high + 2.5 * room
+    bottom = _HEIGHT - _BOTTOM
+
+    def px(x: float) -> float:
+        return round(LEFT + 6 + (x - xs[0]) / ((xs[-1] - xs[0]) or 1.0) * (WIDTH - LEFT - RIGHT - 12), 1)
+
+    def py(y: float) -> float:
+        return round(bottom - (y - low) / (high - low) * (bottom - TOP), 1)
+
+    body = []
+    for tick in nice_ticks(low, high):
+        body.append(f'<path class="g" d="M{LEFT} {py(tick)}H{WIDTH - RIGHT}"/>')
+        body.append(lettering("t", LEFT - 5, py(tick) + 4, number(tick), "end"))
+    unit = one.key.metric.unit or "value"
+    middle = (TOP + bottom) / 2
+    body.append(lettering("l", 11, middle, unit, turned=f' transform="rotate(-90 11 {middle})"'))
+    for level in one.levels:
+        body += _drawn_level(one, level, [px(x) for x in xs], py)
+    for change in one.changes:
+        run, at = one.runs[change.at], (px(xs[change.at - 1]) + px(xs[change.at])) / 2
+        told = " ".join(part for part in (run.start[:10], commit_of(run)) if part) or run.path.name
+        body.append(f'<path class="v" d="M{at:.1f} {TOP}V{bottom}"><title>{escape(told)}</title></path>')
+        anchor = "end" if at > WIDTH * 0.6 else "start"
+        place = at - 4 if anchor == "end" else at + 4
+        body.append(lettering("b", f"{place:.1f}", TOP + 10, told, anchor))
+    for run, x, value in zip(one.runs, xs, values, strict=True):
+        told = ", ".join(part for part in (amount_text(value, one.key.metric), run.start[:16], commit_of(run)) if part)
+        body.append(
+            f'<circle cx="{px(x)}" cy="{py(value)}" r="2.6" fill="{COLOURS[5]}"><title>{escape(told)}</title></circle>'
+        )
+    body.append(f'<path class="a" d="M{LEFT} {TOP}V{bottom}H{WIDTH - RIGHT}"/>')
+    ends = ["1", str(len(values))]
+    if times is not None:
+        # Within a day the hours tell more.
+        shown = slice(0, 10) if times[-1] >= 1 else slice(11, 16)
+        ends = [run.start[shown] for run in (one.runs[0], one.runs[-1])]
+    body.append(lettering("t", LEFT, bottom + 16, ends[0], "start"))
+    body.append(lettering("t", WIDTH - RIGHT, bottom + 16, ends[1], "end"))
+    body.append(
+        lettering(
+            "l",
+            (LEFT + WIDTH - RIGHT) / 2,
+            _HEIGHT - 6,
+            "run" if times is None else "day" if times[-1] >= 1 else "time",
+        )
+    )
+    description = f"{len(values)} runs from {number(min(values))} to {number(max(values))} {unit}; {one.words}."
+    return whole(ident, one.key.title(), description, body, height=_HEIGHT)
+
+
+def _drawn_level(one: History, level: Level, xs: Sequence[float], py: Callable[[float], float]) -> list[str]:
+    """A level's median as a line, and from the least to the greatest of its values as a band."""
+    last = level.end == len(one.runs)
+    colour = _COLOUR.get(one.word, COLOURS[0]) if last else COLOURS[0]
+    left, right = xs[level.first] - 4, xs[level.end - 1] + 4
+    top, height = py(level.greatest), max(py(level.least) - py(level.greatest), 1.0)
+    return [
+        f'<rect x="{left:.1f}" y="{top}" width="{right - left:.1f}" height="{height:.1f}" fill="{colour}" '
+        'fill-opacity=".15"/>',
+        f'<path class="c" d="M{left:.1f} {py(level.median)}H{right:.1f}" stroke="{colour}"/>',
+    ]

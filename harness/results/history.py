@@ -1,0 +1,253 @@
+"""Each metric over the runs of a nightly job: its lasting changes, and its levels between them. Pure.
+
+`check --history` (harness.results.check) makes alarms of it, `yarnfair trend` (harness.report.trend) a page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.base.stats import LONGEST, SHORTEST, ChangePoint, change_points, least_change_p, level_of_each, rank_sum
+from harness.results.baseline import floor, held_by_spread, spread_of
+from harness.results.catalogue import Key
+from harness.results.compare import amount_text
+from harness.results.runs import RunRecord
+
+#: The probability that a history without any change raises an alarm, all metrics together.
+HISTORY_ALPHA = 0.005
+
+#: How a history ends: at a level that is worse or better than its best before, at one that has changed (it was undone,
+#: or is too small to matter), at the only one that it has, or with too few runs to tell.
+Word = Literal["worse", "better", "changed", "same", "too few runs"]
+WORDS: tuple[Word, ...] = ("worse", "better", "changed", "too few runs", "same")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """Runs in a row without a lasting change between them.
+
+    Attributes
+    ----------
+    first, end : int
+        Its runs are ``runs[first:end]`` of the history.
+    median, least, greatest : float
+        Of their values, in the metric's unit.
+    """
+
+    first: int
+    end: int
+    median: float
+    least: float
+    greatest: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """One metric over the runs of one experiment, policy and backend.
+
+    Attributes
+    ----------
+    runs : tuple of RunRecord
+        Those that have the metric, oldest first by their start; at most the latest ``LONGEST`` are looked at.
+    length : int
+        How many there were.
+    levels : tuple of Level
+        In the order of time; one where nothing has changed.
+    changes : tuple of ChangePoint
+        Where one level ends and the next begins.
+    word : str
+        How it ends (`Word`).
+    best : float
+        The median of the best level before the last one; that of all runs where there is one level only.
+    words : str
+        What is to be said of it, one clause.
+    """
+
+    experiment: str
+    variant: str
+    backend: str
+    key: Key
+    runs: tuple[RunRecord, ...]
+    length: int
+    levels: tuple[Level, ...]
+    changes: tuple[ChangePoint, ...]
+    word: Word
+    best: float
+    words: str
+
+    @property
+    def values(self) -> list[float]:
+        """The metric's value of each run."""
+        return [run.values[self.key] for run in self.runs]
+
+    @property
+    def name(self) -> tuple[str, str, str]:
+        """The experiment, the policy and the backend."""
+        return self.experiment, self.variant, self.backend
+
+
+def histories(runs: Iterable[RunRecord]) -> tuple[list[History], list[str]]:
+    """Find the lasting changes of each metric.
+
+    Parameters
+    ----------
+    runs : iterable of RunRecord
+        Runs that are not valid are left out. Those of one experiment (by its hash), policy and backend are one
+        history.
+
+    Returns
+    -------
+    list of History
+        One for each metric that is held by its spread (`held_by_spread`).
+    list of str
+        What a reader has to know beside them.
+    """
+    series: dict[tuple[str, str, str, str], list[RunRecord]] = {}
+    left_out = 0
+    for run in runs:
+        if run.invalid() is None:
+            series.setdefault((run.experiment, run.variant, run.backend, run.hash), []).append(run)
+        else:
+            left_out += 1
+    remarks = [f"{left_out} run(s) that do not count are left out"] if left_out else []
+    tracks: list[tuple[tuple[str, str, str], Key, list[RunRecord], float]] = []
+    for (*name, _), own in series.items():
+        ordered = sorted(own, key=lambda run: (run.start, str(run.path)))
+        keys = {key for run in own for key in run.values if held_by_spread(key)}
+        for key in sorted(keys, key=lambda key: key.order()):
+            having = [run for run in ordered if key in run.values]
+            least = least_change_p([run.values[key] for run in having])
+            tracks.append(((name[0], name[1], name[2]), key, having, least))
+    # As in a check: all metrics together, each on its own side (a change to the better is no alarm).
+    alpha = level_of_each([least for *_, least in tracks], 2 * HISTORY_ALPHA)
+    varying = sum(least < 1 for *_, least in tracks)
+    found = [
+        _changing(name, key, having, alpha) if least <= alpha else _unseen(name, key, having, varying)
+        for name, key, having, least in tracks
+    ]
+    return found, [*_several_experiments(series), *remarks]
+
+
+def _several_experiments(series: Mapping[tuple[str, str, str, str], object]) -> list[str]:
+    versions: dict[str, set[str]] = {}
+    for experiment, _, _, digest in series:
+        versions.setdefault(experiment, set()).add(digest)
+    return [
+        f"the runs of {name} are of {len(hashes)} different experiments of that name "
+        f"({', '.join(sorted(digest[:12] or 'no hash' for digest in hashes))}): each has a history of its own"
+        for name, hashes in versions.items()
+        if len(hashes) > 1
+    ]
+
+
+def _levels(values: Sequence[float], changes: Sequence[ChangePoint]) -> tuple[Level, ...]:
+    edges = [0, *(change.at for change in changes), len(values)]
+    return tuple(
+        Level(
+            first=first,
+            end=end,
+            median=median(values[first:end]),
+            least=min(values[first:end]),
+            greatest=max(values[first:end]),
+        )
+        for first, end in pairwise(edges)
+    )
+
+
+def _history(
+    name: tuple[str, str, str],
+    key: Key,
+    runs: Sequence[RunRecord],
+    word: Word,
+    words: str,
+    *,
+    changes: Sequence[ChangePoint] = (),
+    best: float | None = None,
+    length: int,
+) -> History:
+    values = [run.values[key] for run in runs]
+    return History(
+        experiment=name[0],
+        variant=name[1],
+        backend=name[2],
+        key=key,
+        runs=tuple(runs),
+        length=length,
+        levels=_levels(values, changes),
+        changes=tuple(changes),
+        word=word,
+        best=median(values) if best is None else best,
+        words=words,
+    )
+
+
+def _unseen(name: tuple[str, str, str], key: Key, runs: Sequence[RunRecord], varying: int) -> History:
+    """A history in which no change could be shown, however large: it is constant, or too short for so many metrics."""
+    values = [run.values[key] for run in runs]
+    word: Word = "too few runs"
+    words = "too short to see a change"
+    if len(values) >= 2 * SHORTEST:
+        words += f" of one metric among {varying}"
+        if min(values) == max(values):
+            word, words = "same", "the same in every run"
+    return _history(name, key, runs[-LONGEST:], word, words, length=len(runs), best=median(values))
+
+
+def _changing(name: tuple[str, str, str], key: Key, runs: Sequence[RunRecord], alpha: float) -> History:
+    length, runs = len(runs), runs[-LONGEST:]
+    values = np.array([run.values[key] for run in runs])
+    points = change_points(values, alpha)
+    if not points:
+        return _history(name, key, runs, "same", "no lasting change", length=length)
+    metric = key.metric
+    told = []
+    for point in points:
+        at = runs[point.at]
+        told.append(
+            f"from {amount_text(point.before, metric)} to {amount_text(point.after, metric)} with "
+            f"{at.path.parent.name}/{at.path.name} ({at.start[:10] or 'no date'})"
+        )
+    *earlier, now = np.split(values, [point.at for point in points])
+    best = (min if metric.better == "lower" else max)(earlier, key=lambda level: float(np.median(level)))
+    worse, tail = _against(key, best, now)
+    if worse and best is not earlier[-1]:
+        tail = f"; still worse than {amount_text(float(np.median(best)), metric)} before"
+    better = not worse and _better(key, best, now)
+    return _history(
+        name,
+        key,
+        runs,
+        "worse" if worse else "better" if better else "changed",
+        f"changed {', then '.join(told)}{tail}",
+        changes=points,
+        best=float(np.median(best)),
+        length=length,
+    )
+
+
+def _against(key: Key, best: NDArray[np.float64], now: NDArray[np.float64]) -> tuple[bool, str]:
+    """Whether the last level of a series that has changed is worse than its best before, and what to say if not.
+
+    That the series changes is shown for all metrics together; here it is only asked whether the change was undone, at
+    HISTORY_ALPHA, or at the least p that so few runs can give.
+    """
+    before, after = float(np.median(best)), float(np.median(now))
+    test = rank_sum(best, now)
+    if not key.metric.is_worse(after, before) or test.p > max(HISTORY_ALPHA, test.least_p):
+        return False, "; not for the worse by now"
+    if abs(after - before) < floor(key, spread_of(best.tolist())):
+        return False, "; worse, but by less than matters"
+    return True, ""
+
+
+def _better(key: Key, best: NDArray[np.float64], now: NDArray[np.float64]) -> bool:
+    """Whether the last level is better than every one before, by as much as matters."""
+    before, after = float(np.median(best)), float(np.median(now))
+    return bool(key.metric.is_worse(before, after)) and abs(after - before) >= floor(key, spread_of(best.tolist()))

@@ -1,0 +1,134 @@
+"""`yarnfair trend`: what changed for good is named with its run and commit, drawn, and linked from annotations."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.report.trend import commit_of, grouped, lines
+from harness.results.history import histories
+from harness.results.runs import read_runs
+from tests.browser import chromium
+from tests.results.conftest import Write, call
+
+COMMITS = ("a" * 40, "b" * 40)
+
+
+def nightly(write: Write, before: float, after: float, name: str = "nights", **more: Any) -> None:
+    """Twelve nights at one level of the makespan, twelve at another, with a commit between them."""
+    rng = np.random.default_rng(7)
+    for at, level in enumerate([before] * 12 + [after] * 12):
+        start = f"2026-{1 + at // 28:02d}-{1 + at % 28:02d}T03:00:00+00:00"
+        directory = write(
+            f"{name}/{at:03d}", seed=at, start=start, makespan_s=level + float(rng.normal()),
+            mean_completion_s=100 + float(rng.normal()), **more,
+        )  # fmt: skip
+        info = json.loads((directory / "run.json").read_text())
+        info["commits"] = {"folder": COMMITS[at >= 12]}
+        (directory / "run.json").write_text(json.dumps(info))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "word", "moved"),
+    [(1000, 1100, "worse", "+10.0%"), (1000, 900, "better", "−10.0%"), (10_000, 10_050, "changed", "+0.5%")],
+)
+def test_a_change_is_named_with_its_day_and_commit(
+    before: float, after: float, word: str, moved: str, write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nightly(write, before, after)
+    code, out, _ = call(capsys, "trend", tmp_path / "nights")
+    text = " ".join(out.split())
+    assert code == 0
+    assert "24 runs from 2026-01-01 to 2026-01-24, 2 commits, the last one bbbbbbbbbb" in text
+    assert re.search(rf"{word} makespan: .* s \({re.escape(moved)}\), since 2026-01-13, commit bbbbbbbbbb", text), text
+    assert "mean completion:" not in text
+
+
+def test_json_has_every_value_and_agrees_with_the_checks_alarm(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nightly(write, 1000, 1100)
+    document = json.loads(call(capsys, "trend", tmp_path / "nights", "--json", "--metrics", "makespan_s")[1])
+    (one,) = document["histories"]
+    assert (one["metric"], one["word"], len(one["runs"])) == ("makespan_s", "worse", 24)
+    assert [level["runs"] for level in one["levels"]] == [12, 12]
+    values = [run["value"] for run in one["runs"]]
+    for level, own in zip(one["levels"], (values[:12], values[12:]), strict=True):
+        assert (level["least"], level["median"], level["greatest"]) == (min(own), np.median(own), max(own))
+    assert one["runs"][12]["commit"] == "b" * 10
+    assert one["levels"][1]["run"].endswith("012")
+    run = tmp_path / "nights" / "023"
+    checked = json.loads(call(capsys, "check", run, "--history", tmp_path / "nights", "--json")[1])
+    (alarm,) = checked["regressions"]
+    assert (alarm["value"], alarm["recorded"]) == (one["levels"][1]["median"], one["best"])
+
+
+def test_few_runs_and_runs_that_do_not_count_are_said(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for at in range(3):
+        write(f"few/{at}", seed=at)
+    write("few/bad", seed=9, exit=4)
+    code, out, err = call(capsys, "trend", tmp_path / "few")
+    assert code == 0
+    assert "with too few runs to tell" in " ".join(out.split())
+    assert "1 run(s) that do not count are left out" in err
+    assert call(capsys, "trend", tmp_path / "few" / "bad")[0] == 4
+    code, _, err = call(capsys, "trend", tmp_path / "few", "--metrics", "makspan_s")
+    assert (code, "did you mean makespan_s" in err) == (2, True)
+
+
+def test_a_run_without_a_time_or_a_commit_is_shown_all_the_same(write: Write, tmp_path: Path) -> None:
+    rng = np.random.default_rng(7)
+    for at in range(24):
+        write(f"plain/{at:03d}", seed=at, start="", makespan_s=(1000 if at < 12 else 1100) + float(rng.normal()))
+    found, _ = histories(read_runs([tmp_path / "plain"]))
+    (group,) = grouped(found)
+    assert {commit_of(run) for run in group.runs} == {""}
+    assert any("since plain/012" in line for line in lines([group]))
+
+
+@pytest.fixture
+def page(write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """The page of two policies, one of them with a change, and a name that is no HTML."""
+    nightly(write, 1000, 1100)
+    nightly(write, 1000, 1000, "others", variant="a<b>&c")
+    made = tmp_path / "trend.html"
+    assert call(capsys, "trend", tmp_path / "nights", tmp_path / "others", "--html", made)[0] == 0
+    return made
+
+
+def test_the_page_says_what_the_text_says(page: Path) -> None:
+    text = " ".join(re.sub(r"<[^>]*>", " ", page.read_text()).split())
+    assert "1 metric is worse than before" in text
+    assert "since 2026-01-13, commit bbbbbbbbbb" in text
+    assert "<b>" not in page.read_text().replace("&lt;b&gt;", "")
+    assert page.read_text().count("<circle") == 24
+
+
+@pytest.mark.browser
+def test_the_page_in_a_browser(page: Path, tmp_path: Path) -> None:
+    with chromium(tmp_path / "profile") as browser:
+        for width, dark in ((1280, False), (1280, True), (400, False), (400, True)):
+            browser.open(f"file://{page}", width, dark=dark)
+            browser.until("document.readyState === 'complete' && !!document.querySelector('main')")
+            assert (browser.faint(), browser.too_wide(), browser.console) == ([], [], [])
+            assert browser.run("document.documentElement.scrollWidth") <= width
+
+
+def test_annotations_name_the_page(write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nightly(write, 1000, 1100)
+    places = [tmp_path / "check.xml", tmp_path / "quality.json"]
+    link = "https://pages.example.org/trend.html"
+    code, _, err = call(
+        capsys, "check", tmp_path / "nights" / "023", "--history", tmp_path / "nights", "--github", "--link", link,
+        "--junit", places[0], "--code-quality", places[1],
+    )  # fmt: skip
+    assert code == 3
+    assert f"over time: {link}" in err
+    assert all(f"over time: {link}" in place.read_text() for place in places)
