@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from harness.base.errors import InternalError
 from harness.sim.kernel import kernel
 from harness.sim.world import BLOCK, NEVER
@@ -102,3 +105,29 @@ def ended_by(W: Any, node: int, now: int) -> Any:
         first, filled = W.ends[first].c, BLOCK - 1
     W.nodes[node].next_end_ms = soonest
     return n
+
+
+def overdue(world: Any, before_ms: int) -> NDArray[np.int64]:
+    """Find processes that ended before a time and that no heartbeat has found: there are none, or the engine errs.
+
+    Parameters
+    ----------
+    world : World
+        The state of a simulation between two events.
+    before_ms : int
+        Milliseconds of virtual time, further back than the longest time between two heartbeats of a node.
+
+    Returns
+    -------
+    ndarray of int64
+        Their containers.
+    """
+    found = [np.empty(0, dtype=np.int64)]
+    for node in np.flatnonzero((world.nodes["head"] >= 0) & (world.nodes["up"] == 1)):
+        first, filled = int(world.nodes["head"][node]), int(world.nodes["filled"][node])
+        while first >= 0:
+            own = world.ends[first + 1 : first + filled + 1]
+            found.append(own["c"][own["ms"] < before_ms].astype(np.int64))
+            # All blocks but the first are full.
+            first, filled = int(world.ends["c"][first]), BLOCK - 1
+    return np.concatenate(found)

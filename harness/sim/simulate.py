@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.base.errors import InputError
+from harness.base.errors import InputError, InternalError
 from harness.model.jobs import JobSpec
 from harness.model.plan import Attributes, Plan
 from harness.model.queues import AllocationFile, QueueTree
@@ -26,6 +26,7 @@ from harness.sim.calls import Calls
 from harness.sim.check import check_setup
 from harness.sim.compiled import compile_engine
 from harness.sim.durations import job_key, unit
+from harness.sim.ends import overdue
 from harness.sim.events import E_JOIN, E_LEAVE, push
 from harness.sim.feed import Feed
 from harness.sim.interfaces import SchedulerRequest, simulated
@@ -432,6 +433,15 @@ class Simulation:
             so_far=lambda: self._result(False, wall_s, so_far=True),
         )
 
+    def _check_ends(self, now_ms: int) -> None:
+        """Refuse a run that did not end because the engine missed the end of a process; its figures would be wrong."""
+        longest = 10 * int(self.world.g["node_hb_ms"][0])
+        if len(missed := overdue(self.world, now_ms - longest)):
+            raise InternalError(
+                f"the simulator's engine has missed the end of {len(missed)} process(es) by {now_ms / 1000:.0f} s of "
+                "virtual time"
+            )
+
     def _result(self, finished: bool, wall_s: float, *, so_far: bool = False, stuck: str = "") -> SimResult:
         """The result; ``so_far``: of a run that goes on, without the sample at its end."""
         S, world = self.scheduler.S, self.world
@@ -447,6 +457,8 @@ class Simulation:
         if self.setup.record_tasks and not so_far:
             self.tasks.take(world)
         self._take_calls()
+        if not (finished or so_far):
+            self._check_ends(now)
         waits, waits_at = longest_waits(self.tree, self.order, S.x, now)
         return SimResult(
             jobs=self.jobs.columns(world),

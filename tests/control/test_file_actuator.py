@@ -164,9 +164,7 @@ def test_a_round_limit_of_a_new_queue_is_the_administrators_though_the_ledger_is
     assert found.min_resources("root.b") == Resource(10, 1)
 
 
-def test_a_written_weight_of_1_does_not_stay_where_the_administrator_names_none_though_the_ledger_is_an_older_copy() -> (
-    None
-):
+def test_a_written_weight_of_1_goes_again_where_none_is_named_though_the_ledger_is_an_older_copy() -> None:
     own, place = actuator()
     put(own, weights={"root.a": 4.8125, "root.b": 0.375, "root.g": 2.8125})
     older = json.loads(json.dumps(own.document()))

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from harness.sim.ends import ended_by, into_node, out_of_node, set_end
+from harness.sim.ends import ended_by, into_node, out_of_node, overdue, set_end
 from harness.sim.world import BLOCK, NEVER, new_world, with_room
 
 NODES = 3
@@ -66,6 +66,11 @@ def test_what_has_ended_is_found_in_order(seed: int, known: float, killed: float
                 del live[c]
     assert grown
     assert most > 1
+    world.nodes["up"] = 1
+    assert not len(overdue(world, 600))
+    first = min(end for _, end in live.values())
+    assert sorted(overdue(world, first + 1)) == sorted(c for c, (_, end) in live.items() if end == first)
+    assert sorted(overdue(world, NEVER)) == sorted(c for c, (_, end) in live.items() if end < NEVER)
     # No block is lost, none is in two chains.
     chains = [_blocks(world, int(world.nodes["head"][node])) for node in range(NODES)]
     chains.append(_blocks(world, int(world.g["ends_free"][0])))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.base.errors import InputError
+from harness.base.errors import InputError, InternalError
 from harness.control.virtual import simulate_outside
 from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage, TaskFaults
 from harness.model.plan import QueueOrder
@@ -292,6 +292,20 @@ def test_an_am_that_is_lost_starts_anew_and_keeps_what_has_ended(cases: Any, kin
         assert result.samples.capacity_mb[-1] == 4096
         took.append(result.makespan_s)
     assert undisturbed < min(took) < max(took)
+
+
+def test_a_run_whose_engine_missed_the_end_of_a_process_is_refused(cases: Any) -> None:
+    """The planted fault: a process that no heartbeat finds, as an error in the order of ends would leave it."""
+    simulation = Simulation(cases.setup([cases.mapreduce("j", "a", 400)], count=1, time_limit_s=60.0))
+    finished, _ = simulation.proceed()
+    assert not finished
+    world = simulation.world
+    simulation._check_ends(int(world.g["now"][0]))
+    head = int(world.nodes["head"][0])
+    assert head >= 0
+    world.ends["ms"][head + 1] = 1000
+    with pytest.raises(InternalError, match=r"missed the end of 1 process\(es\) by 60 s"):
+        simulation.run()
 
 
 def test_time_limit_leaves_a_result(cases: Any) -> None:
