@@ -611,9 +611,10 @@ _ALL = (
     Rule(
         "YF216",
         _E,
-        "an access list with more than one space",
-        "An access list is users, one space, groups; both are lists between commas without white space.",
-        "Write 'u1,u2 g1,g2'.",
+        "an access list with a name that is none",
+        "An access list is users, one space, groups, both lists between commas; only * alone is everybody. 'bob,*' and "
+        "'alice;bob' have names that no user has.",
+        "Write 'u1,u2 g1,g2', or *.",
     ),
     Rule(
         "YF217",
@@ -968,9 +969,10 @@ _ALL = (
     Rule(
         "YF516",
         _E,
-        "an access list with more than one space",
-        "An access list is users, one space, groups; both are lists between commas without white space.",
-        "Write 'u1,u2 g1,g2'.",
+        "an access list with a name that is none",
+        "An access list is users, one space, groups, both lists between commas; only * alone is everybody. 'bob,*' and "
+        "'alice;bob' have names that no user has.",
+        "Write 'u1,u2 g1,g2', or *.",
     ),
     Rule(
         "YF517",

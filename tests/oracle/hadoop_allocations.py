@@ -25,6 +25,7 @@ from harness.sim.shares import FairShares, fair_shares
 from harness.yarn.fair.manager import QueueManager
 from harness.yarn.fair.parse import parse_allocations
 from tests.oracle.allocation_files import random_file
+from tests.oracle.versions import for_version, version_of
 from tests.yarn.fair.odd_files import FILES
 
 HERE = Path(__file__).resolve().parent
@@ -47,7 +48,9 @@ def ask(cases: list[dict[str, Any]], lib: Path, classes: Path, *, timeout_s: flo
     target = classes / (MAIN_CLASS.replace(".", "/") + ".class")
     if not target.exists() or target.stat().st_mtime < SOURCE.stat().st_mtime:
         classes.mkdir(parents=True, exist_ok=True)
-        compile_ = ["javac", "-nowarn", "-Xlint:none", "-cp", f"{lib}/*", "-d", str(classes), str(SOURCE)]
+        source = classes / SOURCE.name
+        source.write_text(for_version(SOURCE.read_text(encoding="utf-8"), version_of(lib)), encoding="utf-8")
+        compile_ = ["javac", "-nowarn", "-Xlint:none", "-cp", f"{lib}/*", "-d", str(classes), str(source)]
         subprocess.run(compile_, check=True, capture_output=True, timeout=120)
     quiet = ["-Dlog4j.configuration=file:/dev/null", "-XX:+UseSerialGC", "-Xmx800m"]
     done = subprocess.run(

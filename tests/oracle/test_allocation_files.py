@@ -22,6 +22,7 @@ from harness.yarn.validation import check_document
 from tests.oracle.allocation_files import random_file
 from tests.oracle.allocation_mutations import mutated
 from tests.oracle.hadoop_allocations import ask, differences, explain, our_answer, random_cases
+from tests.oracle.versions import jars
 from tests.yarn.fair.odd_files import FILES
 from tests.yarn.fair.trees import random_tree
 
@@ -32,12 +33,20 @@ MUTATIONS = int(os.environ.get("YARNFAIR_ORACLE_FILES") or 300)
 SEED = int(os.environ.get("YARNFAIR_ORACLE_SEED") or 1)
 
 
+#: The project's own release of Hadoop, and another one.
+RELEASES = (None, "3.5.0")
+
+
 @pytest.fixture(scope="session")
 def hadoop(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Asks Hadoop's classes about a list of cases."""
-    classes: Path = tmp_path_factory.mktemp("allocation-dump")
-    lib = find()
-    return lambda cases: ask(cases, lib, classes)
+    """Asks Hadoop's classes about a list of cases; another release of them where it is named."""
+    folder: Path = tmp_path_factory.mktemp("allocation-dump")
+
+    def asked(cases: list[dict[str, Any]], release: str | None = None) -> list[dict[str, Any]]:
+        lib = find() if release is None else jars(release)
+        return ask(cases, lib, folder / (release or "own"), timeout_s=1200)
+
+    return asked
 
 
 def compare(cases: list[dict[str, Any]], answers: list[dict[str, Any]]) -> None:
@@ -71,22 +80,24 @@ def test_broken_files_are_refused_by_both(hadoop: Any) -> None:
     compare(cases, answers)
 
 
-def test_mutations_of_files_are_refused_by_both_or_by_none(hadoop: Any) -> None:
+@pytest.mark.parametrize("release", RELEASES)
+def test_mutations_of_files_are_refused_by_both_or_by_none(hadoop: Any, release: str | None) -> None:
     """`validate` says of a file that the RM refuses it exactly where Hadoop's loader throws."""
     different, refused = [], 0
-    for first in range(SEED, SEED + MUTATIONS, 500):
+    total = MUTATIONS if release is None else max(MUTATIONS // 3, 100)
+    for first in range(SEED, SEED + total, 500):
         cases = []
-        for seed in range(first, min(first + 500, SEED + MUTATIONS)):
+        for seed in range(first, min(first + 500, SEED + total)):
             rng = random.Random(seed)
             xml = random_file(rng, broken=rng.choice([0.0, 0.0, 0.01, 0.03]), depth=rng.choice([1, 2]))
             cases.append({"xml": mutated(rng, xml), "memory_mb": 100_000, "vcores": 100})
-        for case, answer in zip(cases, hadoop(cases), strict=True):
+        for case, answer in zip(cases, hadoop(cases, release), strict=True):
             refused += not answer["loaded"]
             verdict = check_document(case["xml"].encode(), source="file")
             if verdict.refused == answer["loaded"]:
                 different.append(f"Hadoop: {answer.get('error')}, ours: {verdict.findings}\n{case['xml']}")
-    assert not different, f"{len(different)} of {MUTATIONS} files differ; the first:\n{different[0]}"
-    assert MUTATIONS / 5 <= refused <= MUTATIONS * 4 / 5, "a differential test needs files of both kinds"
+    assert not different, f"{len(different)} of {total} files differ; the first:\n{different[0]}"
+    assert total / 5 <= refused <= total * 4 / 5, "a differential test needs files of both kinds"
 
 
 def test_suggestions_yield_files_that_hadoop_takes(hadoop: Any) -> None:

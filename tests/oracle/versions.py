@@ -1,6 +1,6 @@
 """The oracle on other versions of Hadoop: their jars, and what the drivers say otherwise for them.
 
-A driver is written for 3.4.2. Where an older version lacks a method, the driver's text is changed before it is
+A driver is written for 3.4.2. Where another version has other methods, the driver's text is changed before it is
 compiled; shares, which need the most of these, are not compared there. As a program it tells how the simulator's
 decisions differ from a version's::
 
@@ -37,6 +37,7 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 </project>
 """
 _RM = "hadoop-yarn-server-resourcemanager-"
+_QUEUE_PATH = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.QueuePath"
 #: (below this version, a driver's text, what stands there instead)
 _OLDER: tuple[tuple[tuple[int, ...], str, str], ...] = (
     ((3, 4), "AbstractLeafQueue", "LeafQueue"),
@@ -63,6 +64,11 @@ _OLDER: tuple[tuple[tuple[int, ...], str, str], ...] = (
     ),
     ((3, 3), "new UpdatedContainerInfo(launched, done, new ArrayList<>())", "new UpdatedContainerInfo(launched, done)"),
 )
+#: (from this version on, a driver's text, what stands there instead)
+_NEWER: tuple[tuple[tuple[int, ...], str, str], ...] = (
+    ((3, 5), "said.isReservable(name)", f"said.isReservable(new {_QUEUE_PATH}(name))"),
+    ((3, 5), "said.getReservationAcls(name)", f"said.getReservationAcls(new {_QUEUE_PATH}(name))"),
+)
 
 
 def version_of(lib: Path) -> tuple[int, ...]:
@@ -75,6 +81,9 @@ def for_version(source: str, version: tuple[int, ...]) -> str:
     """A driver's text as that version takes it."""
     for below, text, other in _OLDER:
         if version < below:
+            source = source.replace(text, other)
+    for since, text, other in _NEWER:
+        if version >= since:
             source = source.replace(text, other)
     return source
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from harness.model.queues import ROOT
+from harness.yarn.acls import read_access_list
 from harness.yarn.capacity.amounts import MEMORY
 from harness.yarn.capacity.loading import Loader, Node
 from harness.yarn.fair.javanum import float32
@@ -231,7 +232,7 @@ class _Traps:
             without: dict[str, list[str]] = {}
             for node in self.nodes:
                 text = self.loader.text(f"{node.path}.{acl}")
-                if node.parent is None or text is None or "*" in text:
+                if node.parent is None or text is None or read_access_list(text).everybody:
                     continue
                 opened = self._open_above(node, acl)
                 if opened is not None:
@@ -250,7 +251,7 @@ class _Traps:
         at = node.parent
         while at is not None:
             text = self.loader.text(f"{at.path}.{acl}")
-            if (text is None and at.parent is None) or (text is not None and "*" in text):
+            if (text is None and at.parent is None) or (text is not None and read_access_list(text).everybody):
                 return at.path
             at = at.parent
         return None

@@ -21,9 +21,11 @@ from harness.model.queues import (
     ResourceLimit,
     ensure_root_prefix,
 )
+from harness.yarn.acls import read_access_list
 from harness.yarn.fair.dom import Element
 from harness.yarn.fair.elements import plain_name
 from harness.yarn.fair.values import Spot
+from harness.yarn.findings import Verdict
 
 #: Memory of a usual ApplicationMaster: MapReduce's default, 1.5 GB. MiB.
 USUAL_MASTER_MB = 1536
@@ -36,6 +38,7 @@ class _Places(Protocol):
     """Where findings go: the check of the file."""
 
     places: dict[str, Element]
+    verdict: Verdict
 
     def at(self, element: Element, queue: str | None = None) -> Spot:
         """An element that speaks of a queue, or of none."""
@@ -60,6 +63,8 @@ def find_traps(check: _Places, root: Element, file: AllocationFile, tree: QueueT
 class _Traps:
     def __init__(self, check: _Places, root: Element, file: AllocationFile, tree: QueueTree) -> None:
         self.check, self.root, self.file, self.tree = check, root, file, tree
+        #: Queues with resources that are read otherwise than they are written: what follows of that is not told again.
+        self.misread = {found.queue for found in check.verdict.findings if found.code in ("YF511", "YF515")}
 
     def spot(self, path: str, tag: str) -> Spot:
         """The element of a queue that says something; the queue's own where it is a default."""
@@ -88,6 +93,16 @@ class _Traps:
             ("maxChildResources", lambda said: said.max_child_resources),
         ):
             self._zero_of_queues(tag, of)
+        for queue, said in self.configured():
+            largest = said.max_container_allocation
+            if largest is not None and (
+                none := "memory" if not largest.memory_mb else "" if largest.vcores else "vcores"
+            ):
+                self.spot(queue.path, "maxContainerAllocation").report(
+                    "YF601",
+                    f"<maxContainerAllocation> allows no {none}: every application is rejected",
+                    f"write how {_MANY[none]} a container may have",
+                )
         default = self.top("queueMaxResourcesDefault")
         if default is not None and (none := _nothing(self.file.queue_max_resources_default)):
             self.check.at(default).report(
@@ -117,6 +132,8 @@ class _Traps:
             children = below.get(queue.path, [])
             if above is None or above.vcores < 0 or not children:
                 continue
+            if self.misread & {queue.path, *(child.path for child in children)}:
+                continue
             memory = sum(child.min_share.memory_mb for child in children)
             vcores = sum(child.min_share.vcores for child in children)
             if memory > above.memory_mb or vcores > above.vcores:
@@ -131,7 +148,7 @@ class _Traps:
     def unreachable(self) -> None:
         for queue, said in self.configured():
             above = self.file.settings.get(queue.parent) if queue.parent else None
-            if above is None:
+            if above is None or self.misread & {queue.path, queue.parent}:
                 continue
             if said.max_resources is not None and above.max_resources is not None:
                 name = _larger(said.max_resources, above.max_resources)
@@ -158,6 +175,8 @@ class _Traps:
             share = queue.max_am_share
             if most is None or queue.path not in self.check.places or not 0 < share <= 1 or _nothing(queue.max_limit):
                 continue
+            if queue.path in self.misread:
+                continue
             if most.memory_mb * share < USUAL_MASTER_MB:
                 said = self.file.settings.get(queue.path)
                 tag = "maxAMShare" if said is not None and said.max_am_share is not None else "maxResources"
@@ -174,7 +193,7 @@ class _Traps:
         for kind in _INHERITED_LISTS:
             without: dict[str, list[str]] = {}
             for queue, said in self.configured():
-                if queue.path != ROOT and kind in said.acls and "*" not in said.acls[kind]:
+                if queue.path != ROOT and kind in said.acls and not _open(said.acls[kind]):
                     opened = self._open_above(queue, kind)
                     if opened is not None:
                         without.setdefault(opened, []).append(queue.path)
@@ -191,7 +210,7 @@ class _Traps:
         while path is not None:
             said = self.file.settings.get(path)
             text = said.acls.get(kind) if said is not None else None
-            if (text is None and path == ROOT) or (text is not None and "*" in text):
+            if (text is None and path == ROOT) or (text is not None and _open(text)):
                 return path
             path = self.tree[path].parent
         return None
@@ -275,6 +294,10 @@ class _Traps:
                 return path
             path = self.tree[path].parent
         return leaves[0].path
+
+
+def _open(acl: str) -> bool:
+    return read_access_list(acl).everybody
 
 
 def _nothing(limit: ResourceLimit) -> str:

@@ -96,16 +96,25 @@ def _of_spark(root: Element) -> bool:
     )
 
 
-#: Elements of the Fair Scheduler of Hadoop 1, whose units were slots and jobs -> what takes their place.
+#: Elements of the Fair Scheduler of Hadoop 1, whose units were slots and jobs -> what takes their place: first those of
+#: a pool, then those of the whole file.
+_POOLS_OF_HADOOP_1 = {
+    "minMaps": "<minResources> in megabytes and vcores: there are no slots",
+    "minReduces": "<minResources> in megabytes and vcores: there are no slots",
+    "maxMaps": "<maxResources> in megabytes and vcores: there are no slots",
+    "maxReduces": "<maxResources> in megabytes and vcores: there are no slots",
+    "maxRunningJobs": "<maxRunningApps>, if as many applications are meant",
+}
 _OF_HADOOP_1 = {
-    "minMaps": "write <minResources> in megabytes and vcores: there are no slots",
-    "minReduces": "write <minResources> in megabytes and vcores: there are no slots",
-    "maxMaps": "write <maxResources> in megabytes and vcores: there are no slots",
-    "maxReduces": "write <maxResources> in megabytes and vcores: there are no slots",
-    "maxRunningJobs": "write <maxRunningApps>, if as many applications are meant",
-    "poolMaxJobsDefault": "write <queueMaxAppsDefault>, if as many applications are meant for every queue",
-    "userMaxJobsDefault": "write <userMaxAppsDefault>, if as many applications are meant",
-    "defaultPoolSchedulingMode": "write <defaultQueueSchedulingPolicy>",
+    "poolMaxJobsDefault": "<queueMaxAppsDefault>, if as many applications are meant for every queue",
+    "userMaxJobsDefault": "<userMaxAppsDefault>, if as many applications are meant",
+    "defaultPoolSchedulingMode": "<defaultQueueSchedulingPolicy>",
+}
+#: Those that stand inside a queue though they are the whole file's -> what a queue has for them, if anything.
+_HADOOP_1_IN_QUEUE = {
+    "maxRunningJobs": "maxRunningApps",
+    "poolMaxJobsDefault": "maxRunningApps",
+    "defaultPoolSchedulingMode": "schedulingPolicy",
 }
 #: A default that stands inside a queue -> what a queue has for it.
 _OF_DEFAULTS = {
@@ -135,9 +144,11 @@ class _Check(Check):
     def unknown_at_top(self, spot: Spot, root: Element) -> None:
         """An element that means nothing directly inside <allocations>."""
         tag = spot.element.tag
+        what = f"<{tag}> is of Hadoop 1's Fair Scheduler, YARN ignores it"
         if tag in _OF_HADOOP_1:
-            what = f"<{tag}> is of Hadoop 1's Fair Scheduler, YARN ignores it"
-            spot.report("YF501", what, _OF_HADOOP_1[tag])
+            spot.report("YF501", what, f"write {_OF_HADOOP_1[tag]}")
+        elif tag in _POOLS_OF_HADOOP_1:
+            spot.report("YF501", what, f"write, inside a <queue>, {_POOLS_OF_HADOOP_1[tag]}")
         elif tag in QUEUE_ELEMENTS:
             spot.report("YF517", f"<{tag}> is ignored here: it is a queue's", "move it into a <queue>")
         elif tag == "property":
@@ -148,14 +159,17 @@ class _Check(Check):
     def unknown_in_queue(self, spot: Spot, queue: Element) -> None:
         """An element that means nothing inside a queue."""
         tag = spot.element.tag
-        own = next((own for default, own in _OF_DEFAULTS.items() if tag == default), None)
-        if own is not None:
-            spot.renamed("YF517", f"<{tag}> is ignored in a queue", own, queue)
+        what = f"<{tag}> is of Hadoop 1's Fair Scheduler, YARN ignores it"
+        if tag in _OF_DEFAULTS:
+            spot.renamed("YF517", f"<{tag}> is ignored in a queue", _OF_DEFAULTS[tag], queue)
         elif tag in TOP_ELEMENTS:
             spot.report("YF517", f"<{tag}> is ignored in a queue", "move it out of all queues, into <allocations>")
+        elif tag in _HADOOP_1_IN_QUEUE:
+            spot.renamed("YF501", what, _HADOOP_1_IN_QUEUE[tag], queue)
+        elif tag in _POOLS_OF_HADOOP_1:
+            spot.report("YF501", what, f"write {_POOLS_OF_HADOOP_1[tag]}")
         elif tag in _OF_HADOOP_1:
-            what = f"<{tag}> is of Hadoop 1's Fair Scheduler, YARN ignores it"
-            spot.report("YF501", what, _OF_HADOOP_1[tag])
+            spot.report("YF501", what, f"remove it; outside of all queues, write {_OF_HADOOP_1[tag]}")
         else:
             spot.unknown(QUEUE_ELEMENTS, queue)
 
@@ -238,18 +252,21 @@ class _Check(Check):
             inner.once(seen, item.tag)
             if (text := inner.text()) is not None:
                 inner.apps(text, name)
-        if not seen:
+        if not any(True for _ in spot.element.elements()):
             spot.report("YF513", f"user {name!r} has no limit", "write <maxRunningApps>, or remove it")
 
     # ---- queues
 
     def queue(self, element: Element, parent: str | None, siblings: dict[str, int]) -> None:
         name = trim_queue_name(element.name())
-        path = f"{parent}.{name}" if parent else name
+        path = (f"{parent}.{name}" if parent else name) if name else parent or ROOT
         above, spot = self.at(element, parent), self.at(element, path)
         above.attributes("name", "type")
+        inside = None
         if not name:
-            above.report("YF403", "a queue has no name", 'write <queue name="...">')
+            inside = next((item for item in element.elements() if item.tag == "name"), None)
+            meant = "..." if inside is None else trim(inside.all_text())[:60]
+            above.report("YF403", "a queue has no name", f'write <queue name="{meant}">')
         elif name != element.name():
             spot.report("YF506", f"queue name {element.name()!r} has white space at its ends", "remove it")
         elif re.search(r"\s", name):
@@ -257,13 +274,14 @@ class _Check(Check):
         if "." in name:
             what = f"queue name {name!r} contains a dot"
             above.report("YF403", what, "nest the queue inside its parent's element")
-        if parent is not None and name.lower() == ROOT and parent != ROOT:
+        if parent is not None and name.lower() == ROOT:
             spot.report("YF615", f"a queue below the root is called {name!r}", "rename it")
         if name in siblings:
             what = f"the queue appears twice (line {siblings[name]} too), its settings are mixed"
             spot.report("YF505", what, "keep one")
         siblings[name] = element.line
-        self.places.setdefault(path, element)
+        if name:
+            self.places.setdefault(path, element)
         kind = element.attributes.get("type")
         if kind not in (None, "parent"):
             spot.report("YF502", f"type={kind!r} is ignored", 'write type="parent", or nothing for a leaf')
@@ -271,8 +289,15 @@ class _Check(Check):
         seen: dict[str, Element] = {}
         children: dict[str, int] = {}
         found: dict[str, ResourceLimit] = {}
+        # Hadoop takes any end of the word for <queue>.
+        is_parent = kind == "parent" or any(
+            item.tag == "pool" or "queue".endswith(item.tag) for item in element.elements()
+        )
+        refused = ("maxAMShare", "reservation") if is_parent else ()
         for item in element.elements():
             tag, inner = item.tag, self.at(item, path)
+            if item is inside:
+                continue
             if tag in ("queue", "pool"):
                 self.queue(item, path, children)
             elif tag not in QUEUE_ELEMENTS:
@@ -283,16 +308,16 @@ class _Check(Check):
                     self.unknown_in_queue(inner, element)
             else:
                 inner.once(seen, plain_name(tag))
-                if tag != "reservation" and (text := inner.text()) is not None:
+                # One message is enough where the element itself is refused.
+                if tag not in refused and tag != "reservation" and (text := inner.text()) is not None:
                     self.attribute(inner, text, found)
-        is_parent = bool(children) or kind == "parent"
         if is_parent:
-            for tag in ("maxAMShare", "reservation"):
+            for tag in refused:
                 if tag in seen:
                     self.at(seen[tag], path).report(
                         "YF405", f"a parent queue cannot have <{tag}>", "give it to its leaves"
                     )
-        if path == ROOT and "weight" in seen and trim(seen["weight"].all_text()) not in ("1", "1.0"):
+        if name and path == ROOT and "weight" in seen and trim(seen["weight"].all_text()) not in ("1", "1.0"):
             self.at(seen["weight"], path).report("YF616", "a weight of the root queue has no effect", "remove it")
         self.minimum_fits(seen, found, path)
 

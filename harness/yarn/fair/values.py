@@ -14,6 +14,7 @@ from typing import Any
 from harness.base.errors import InputError, nearest
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import JAVA_INT_MAX, JAVA_LONG_MAX, ResourceLimit
+from harness.yarn.acls import AccessList, read_access_list
 from harness.yarn.fair.dom import Element, Text, parse_xml
 from harness.yarn.fair.elements import (
     AM_SHARE,
@@ -52,6 +53,7 @@ _CLEAR_RESOURCES = [
 #: A preemption time-out of so many seconds (almost three hours) is one that was meant in milliseconds.
 MILLISECONDS_FROM = 10_000
 _THOUSANDS = re.compile(r"(?<![0-9])[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])")
+_DOTTED_THOUSANDS = re.compile(r"(?<![0-9.])[1-9][0-9]{0,2}(?:\.[0-9]{3})+(?![0-9.])")
 #: A digit of a number's mantissa that is not 0.
 _NOT_ZERO = re.compile(r"^\s*[+-]?(?:0[xX])?[0.]*[1-9a-fA-F]")
 #: Elements that may stand several times in one place.
@@ -133,14 +135,19 @@ class Spot:
 
     def text(self) -> str | None:
         """The element's text; None (and an error) if it is not plain text."""
+        tag, attributes = self.element.tag, self.element.attributes
+        if not self.element.children:
+            what, hint = f"<{tag}> is empty, which the ResourceManager fails on", "write a value, or remove it"
+            if attributes:
+                name, value = next(iter(attributes.items()))
+                what += f": it does not read {name}={value[:40]!r}"
+                hint = f"write the value between <{tag}> and </{tag}>"
+            self.report("YF402", what, hint)
+            return None
         self.attributes()
         if len(self.element.children) == 1 and isinstance(self.element.children[0], Text):
             return self.element.children[0].data
-        tag = self.element.tag
-        if not self.element.children:
-            self.report("YF402", f"<{tag}> is empty, which the ResourceManager fails on", "write a value, or remove it")
-        else:
-            self.report("YF503", f"<{tag}> holds more than text, of which a part is ignored", "write plain text")
+        self.report("YF503", f"<{tag}> holds more than text, of which a part is ignored", "write plain text")
         return None
 
     def once(self, seen: dict[str, Element], key: str) -> None:
@@ -221,7 +228,8 @@ class Spot:
             self.report("YF510", what, "write seconds, or remove it")
         elif value is not None and value >= MILLISECONDS_FROM:
             what = f"<{self.element.tag}> {trim(text)} is in seconds: {_hours(int(value))}"
-            self.report("YF608", what, f"write {value / 1000:g} if milliseconds are meant")
+            # Hadoop takes whole seconds alone.
+            self.report("YF608", what, f"write {round(value / 1000)} if milliseconds are meant")
 
     def policy(self, text: str) -> str | None:
         """Return the scheduling policy's name; report an unknown one and return None."""
@@ -237,16 +245,19 @@ class Spot:
             self.report("YF503", f"<{self.element.tag}> is blank", "write a class name, or remove it")
 
     def acl(self, name: str, text: str, codes: tuple[str, str] = ("YF516", "YF603")) -> None:
-        """Check an ACL: users, a space, groups."""
-        users, _, groups = text.partition(" ")
-        if trim(text) == "*":
+        """Check an access list: users, a space, groups."""
+        read = read_access_list(text)
+        odd = next((one for one in (*read.users, *read.groups) if one == "*" or re.search(r"[;|\t]", one)), None)
+        before, _, behind = text.partition(" ")
+        what = f"{name}: {text[:60]!r} means {_named(read)}"
+        if odd is not None:
+            hint = "write * alone for everybody" if odd == "*" else "put commas between names"
+            self.report(codes[0], what, hint)
             return
-        if any(char in text for char in "\t\r\n") or " " in groups.strip(" "):
-            what = f"{name}: {text[:60]!r} is not 'users groups'"
-            self.report(codes[0], what, "write 'u1,u2 g1,g2': one space")
-        elif users.endswith(",") or (groups.strip(" ").startswith(",") and users):
-            what = f"{name}: {text[:60]!r} means user {users.strip(',')} and group {groups.strip(' ,')}"
-            self.report(codes[1], what, f"write {(users + groups.strip(' ')).replace(',,', ',')!r} for two users")
+        broken = trim(before).endswith(",") or trim(behind).startswith(",") or (not before.strip() and before != "")
+        if read.groups and (broken or (read.users and any(re.search(r"\s", group) for group in read.groups))):
+            names = ",".join((*read.users, *(part for group in read.groups for part in group.split())))
+            self.report(codes[1], what, f"write {names!r} for users alone, or 'u1,u2 g1,g2'")
 
     def resources(self, kind: Amount, text: str) -> ResourceLimit | None:
         """Return the parsed resources; report what is wrong and return None."""
@@ -293,6 +304,16 @@ class Spot:
         return limit
 
 
+def _named(read: AccessList) -> str:
+    """Whom an access list names, in words."""
+    said = []
+    for kind, names in (("user", read.users), ("group", read.groups)):
+        if names:
+            quoted = [name if re.fullmatch(r"[\w.@-]+", name) else repr(name) for name in names[:6]]
+            said.append(f"{kind}{'s' if len(names) > 1 else ''} {', '.join(quoted)}")
+    return " and ".join(said)
+
+
 def _hours(seconds: int) -> str:
     return f"{seconds / 3600:.0f} hours" if seconds < 72 * 3600 else f"{seconds / 86_400:.0f} days"
 
@@ -315,6 +336,9 @@ def _in_megabytes(text: str) -> str | None:
 
 def _meant(text: str) -> str:
     """What to write for a resource that is read otherwise: without separators in its numbers, without fractions."""
+    dotted = _DOTTED_THOUSANDS.sub(lambda number: number[0].replace(".", ""), text)
+    if dotted != text and any(pattern.fullmatch(dotted) for pattern in _CLEAR_RESOURCES):
+        return f"write '{dotted}' if its dots separate thousands, and else whole amounts"
     plain = _THOUSANDS.sub(lambda number: number[0].replace(",", ""), text)
     plain = re.sub(r"([0-9]+)\.[0-9]*(?=\s*(?:mb|vcores))", r"\1", plain, flags=re.IGNORECASE)
     if plain != text and any(pattern.fullmatch(plain) for pattern in _CLEAR_RESOURCES):

@@ -49,7 +49,7 @@ def test_a_good_file_has_none() -> None:
         ("root.a.queues", "x,,x", "an empty name"),
         ("root.b.capacity", "4w", "appears twice"),
         ("root.a.maximum-capacity", "[memory=1,vcores=1]", "absolute maximum"),
-        ("root.a.acl_submit_applications", "a  b  c", "is not 'users groups'"),
+        ("root.a.acl_submit_applications", "bob,*", "means users bob, '*'"),
         ("global-queue-max-application", "0", "is ignored"),
         ("root.ordering-policy", "fifo", "ordering-policy 'fifo' is none here"),
     ],

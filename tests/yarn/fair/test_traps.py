@@ -200,6 +200,24 @@ ADVICE = [
         "move it out of all queues",
     ),
     ("<maxRunningApps>5</maxRunningApps>", "move it into a <queue>"),
+    ("<maxRunningJobs>5</maxRunningJobs>", "write, inside a <queue>, <maxRunningApps>"),
+    ("<minMaps>5</minMaps>", "write, inside a <queue>, <minResources>"),
+    ('<queue name="a"><userMaxJobsDefault>5</userMaxJobsDefault></queue>', "remove it; outside of all queues, write"),
+    ('<queue name="a"><poolMaxJobsDefault>5</poolMaxJobsDefault></queue>', "write <maxRunningApps>"),
+    ('<queue name="a"><defaultPoolSchedulingMode>fair</defaultPoolSchedulingMode></queue>', "write <schedulingPolicy>"),
+    (
+        '<queue name="a"><schedulingPolicy>drf</schedulingPolicy>'
+        "<defaultPoolSchedulingMode>fair</defaultPoolSchedulingMode></queue>",
+        "remove it, or <schedulingPolicy>, which is there too",
+    ),
+    ('<queue name="a"><maxResources>20.480 mb, 8 vcores</maxResources></queue>', "'20480 mb, 8 vcores' if its dots"),
+    ('<queue name="a"><weight value="5"/></queue>', "write the value between <weight> and </weight>"),
+    ("<queue><name>prod</name></queue>", 'write <queue name="prod">'),
+    ('<queue name="root"><queue name="root"/></queue>', "rename it"),
+    ('<queue name="a"><maxContainerAllocation>0 mb, 4 vcores</maxContainerAllocation></queue>', "how much memory a"),
+    ('<queue name="a"><maxContainerAllocation>9 mb, 0 vcores</maxContainerAllocation></queue>', "how many vcores a"),
+    # Fractions of a second are none of Hadoop's.
+    ("<defaultFairSharePreemptionTimeout>45500</defaultFairSharePreemptionTimeout>", "write 46 if milliseconds"),
     ('<queue name="a"><maxResources>20,480 mb, 8 vcores</maxResources></queue>', "write '20480 mb, 8 vcores'"),
     ('<queue name="a"><maxResources>5.5 mb, 3 vcores</maxResources></queue>', "write '5 mb, 3 vcores'"),
 ]
@@ -225,6 +243,19 @@ def test_a_mistake_is_told_once() -> None:
     """A parent with maxAMShare is one message, not one of the check and one of the reader."""
     text = file('<queue name="a"><maxAMShare>0.5</maxAMShare><queue name="b"/></queue>')
     assert [found.code for found in check_document(text, source="f.xml").findings] == ["YF405"]
+    # Neither is its value looked at besides, nor a user's misspelt limit missed.
+    for share in ("400", "-7", "0", "a half"):
+        text = file(f'<queue name="a"><maxAMShare>{share}</maxAMShare><queue name="b"/></queue>')
+        assert [found.code for found in check_document(text, source="f.xml").findings] == ["YF405"], share
+    # Nor what follows of a misread amount, an empty element's attribute, or the name that a queue has in an element.
+    for inside, code in (
+        ('<queue name="a"><maxResources>20,480 mb, 8 vcores</maxResources></queue>', "YF511"),
+        ('<queue name="a"><weight value="5"/></queue>', "YF402"),
+        ("<queue><name>prod</name><weight>2</weight></queue>", "YF403"),
+    ):
+        assert [found.code for found in check_document(file(inside), source="f.xml").findings] == [code], inside
+    text = file('<user name="alice"><maxRunningJobs>5</maxRunningJobs></user>')
+    assert [found.code for found in check_document(text, source="f.xml").findings] == ["YF501"]
     text = file("<queuePlacementPolicy><rule name='usre'/><rule name='default'/></queuePlacementPolicy>")
     assert [found.code for found in check_document(text, source="f.xml").findings] == ["YF407"]
 

@@ -93,7 +93,7 @@ def test_odd_files_are_found_odd(name: str) -> None:
             "root.a",
             "does not make this queue",
         ),
-        ('<queue name="a"><aclSubmitApps>a, b c</aclSubmitApps></queue>', 1, "root.a", "is not 'users groups'"),
+        ('<queue name="a"><aclSubmitApps>alice;bob</aclSubmitApps></queue>', 1, "root.a", "means user 'alice;bob'"),
         ('<user name="u"/>', 1, None, "has no limit"),
         ('<queuePlacementPolicy><rule name="usre"/></queuePlacementPolicy>', 1, None, "no placement rule is called"),
     ],

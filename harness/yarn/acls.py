@@ -1,0 +1,35 @@
+"""Access lists as Hadoop reads them (``org.apache.hadoop.security.authorize.AccessControlList``)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from harness.yarn.fair.javanum import trim
+
+#: What separates the names of a list.
+_COMMA = re.compile(r"\s*[,\n]\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class AccessList:
+    """Who may do something: these users, the members of these groups, or everybody."""
+
+    users: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    everybody: bool = False
+
+
+def read_access_list(text: str) -> AccessList:
+    """Return whom an access list names: users stand before the first space, groups behind it, ``*`` is everybody.
+
+    A ``*`` among other names is the user or the group of that name.
+    """
+    users, _, groups = text.partition(" ")
+    if "*" in (trim(users), trim(groups)):
+        return AccessList(everybody=True)
+    return AccessList(_names(users), _names(groups))
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for name in _COMMA.split(trim(text)) if name))
