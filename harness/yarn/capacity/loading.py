@@ -31,7 +31,7 @@ from harness.yarn.capacity.amounts import (
 )
 from harness.yarn.capacity.queues import MOST_WEIGHT, SUM_PRECISION
 from harness.yarn.capacity.settings import Settings, Unknown
-from harness.yarn.fair.javanum import float32, parse_float, parse_int, split, trim
+from harness.yarn.fair.javanum import float32, hash_set_order, parse_float, parse_int, split, trim
 from harness.yarn.fair.resources import custom_types
 
 #: Hadoop's own calculators.
@@ -1152,10 +1152,11 @@ class Loader:
                 continue
             if node.kind in ("leaf", "plan", "creating-v1"):
                 continue
-            # A refresh looks at each child once, and at parents without children too.
-            again = list({child.path: child for child in node.children}.values())
-            if len(again) != len(node.children) or not again or self.cluster is not None:
-                self._check_children(node, again, "refresh")
+            # A refresh looks at each child once, in the order of a HashMap of their paths, and at parents without
+            # children too.
+            children = {child.path: child for child in node.children}
+            again = [children[path] for path in hash_set_order(list(children))]
+            self._check_children(node, again, "refresh")
 
 
 def _any(amounts: Amounts) -> bool:

@@ -19,6 +19,16 @@ ABSOLUTE = {
     "root.a.queues": "x",
     "root.a.x.capacity": "[memory=8192,vcores=8]",
 }
+#: Hadoop adds up the kinds of capacities child by child: x before y is no mixture, y before x is one. The order is the
+#: file's at the start, and a hash table's at a refresh, in which "root.default.y" comes first.
+ORDERED = {
+    "root.queues": "default,a",
+    "root.default.capacity": "[memory=8192,vcores=8]",
+    "root.a.capacity": "[memory=8192,vcores=8]",
+    "root.a.queues": "x,y",
+    "root.a.x.capacity": "60",
+    "root.a.y.capacity": "[memory=4096,vcores=4]",
+}
 LABELS = {
     **PERCENT,
     "root.a.accessible-node-labels": "gpu",
@@ -136,6 +146,12 @@ REFUSED: list[tuple[str, dict[str, str], dict[str, str | None], str]] = [
         "YF117",
     ),
     ("a mixture of kinds", WEIGHTS, {"root.a.capacity": "50"}, "YF140"),
+    (
+        "a mixture that only a refresh sees",
+        ORDERED,
+        {"root.default.queues": "x,y", "root.default.x.capacity": "60", "root.default.y.capacity": "[memory=4096]"},
+        "YF140",
+    ),
     ("weights and absolute resources", WEIGHTS, {"root.a.capacity": "[memory=4096,vcores=4]"}, "YF140"),
     ("absolute below per cent", DEEP, {"root.a.queues": "x", "root.a.x.capacity": "[memory=10,vcores=1]"}, "YF141"),
     ("per cent below absolute", ABSOLUTE, {"root.a.x.capacity": "100"}, "YF141"),
@@ -350,6 +366,7 @@ FINE: list[tuple[str, dict[str, str], dict[str, str | None]]] = [
         DEEP,
         rules({"parentQueue": "root.a"}, {"policy": "setDefaultQueue", "value": "root.b"}, {"policy": "defaultQueue"}),
     ),
+    ("a mixture in the order that hides it", ORDERED, {}),
     ("stopped below stopped", DEEP, {"root.a.state": "STOPPED", "root.a.x.state": "STOPPED"}),
     ("stopped without a word below", DEEP, {"root.a.state": "stopped"}),
     (
