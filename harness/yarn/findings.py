@@ -803,6 +803,21 @@ _ALL = (
         "A request above the queue's maximum-allocation-* is refused, an ApplicationMaster's first.",
         "Write the largest container, or leave it to yarn.scheduler.maximum-allocation-*.",
     ),
+    Rule(
+        "YF318",
+        _W,
+        "a template of a queue below which none is created",
+        "Templates are for the queues that applications create; without auto-create-child-queue.enabled or "
+        "auto-queue-creation-v2.enabled there are none.",
+        "Set it to true, or remove the template.",
+    ),
+    Rule(
+        "YF319",
+        _W,
+        "creation of queues beside percentages or absolute resources",
+        "In legacy queue mode auto-queue-creation-v2 creates queues with weights, beside queues with weights alone.",
+        "Give the children weights, or set legacy-queue-mode.enabled to false.",
+    ),
     # ---- Fair Scheduler: refused
     Rule(
         "YF401",

@@ -6,11 +6,12 @@ They cause applications to be rejected or to wait, or have no effect. Facts are 
 
 from __future__ import annotations
 
+import re
 from typing import Protocol
 
 from harness.model.queues import ROOT
 from harness.yarn.acls import read_access_list
-from harness.yarn.capacity.amounts import MEMORY
+from harness.yarn.capacity.amounts import MEMORY, VCORES
 from harness.yarn.capacity.loading import Loader, Node
 from harness.yarn.fair.javanum import float32
 from harness.yarn.fair.traps import USUAL_MASTER_MB
@@ -44,6 +45,8 @@ def find_traps(check: _Places, root: Node, loader: Loader) -> None:
         found.unreachable,
         found.flexible_sums,
         found.largest_containers,
+        found.idle_templates,
+        found.never_created,
     ):
         look()
 
@@ -80,6 +83,9 @@ class _Traps:
             )
 
     def stopped(self) -> None:
+        # Where a child says RUNNING, that is the mistake which is told.
+        if self.root.stopped and any(found.code == "YF131" for found in self.loader.refusals):
+            return
         if self.root.stopped:
             self.report("root.state", ROOT, "YF302", "root is STOPPED: every submission is rejected", "write RUNNING")
             return
@@ -188,9 +194,8 @@ class _Traps:
             if node.parent is None or node.path in self.rejecting or node.broken or refused:
                 continue
             zero = "" in node.absolute and not node.minimum.get("")
-            if node.weight.get("", -1.0) == 0 or (
-                zero and "memory" in (self.loader.text(f"{node.path}.capacity") or "")
-            ):
+            written = self.loader.text(f"{node.path}.capacity") or ""
+            if node.weight.get("", -1.0) == 0 or (zero and re.search(r"\bmemory(-mb)?=0+\b", written)):
                 what = f"{'capacity' if zero else 'weight'} 0: served after all others"
                 self.report(f"{node.path}.capacity", node.path, "YF310", what, "raise it if that is not meant")
 
@@ -298,6 +303,11 @@ class _Traps:
                 if self.loader.settings.raw(key) is not None and self.loader.number(key, -1, queue=node.path) == 0:
                     what = f"maximum-allocation-{ending} 0: every container is larger, so every submission is rejected"
                     self.report(key, node.path, "YF317", what, "write the largest container, or remove it")
+            key = f"{node.path}.maximum-allocation"
+            for name, most in self.loader.container(key).items():
+                if most == 0 and name in (MEMORY, VCORES):
+                    what = f"maximum-allocation of 0 {name}: every container is larger, so every submission is rejected"
+                    self.report(key, node.path, "YF317", what, "write the largest container, or remove it")
         if self.loader.site_known:
             return
         for node in self.nodes:
@@ -313,3 +323,39 @@ class _Traps:
                         f"maximum-allocation-{ending} {amount:g} is above Hadoop's default for {limit}, {usual:g}",
                         f"check that {limit} is at least {amount:g} (--yarn-site)",
                     )
+
+    # ---- queues that applications create
+
+    def idle_templates(self) -> None:
+        for node in self.nodes:
+            told: set[str] = set()
+            for key in self.loader.settings.own:
+                rest = key.removeprefix(f"{node.path}.")
+                way = "auto-queue-creation-v2" if rest.startswith("auto-queue-creation-v2.") else ""
+                way = "auto-create-child-queue" if rest.startswith("leaf-queue-template.") else way
+                template = rest.removeprefix("auto-queue-creation-v2.").partition(".")[0].endswith("template")
+                if rest == key or not way or not template or way in told:
+                    continue
+                if not self.loader.settings.flag(f"{node.path}.{way}.enabled"):
+                    told.add(way)
+                    self.report(
+                        key,
+                        node.path,
+                        "YF318",
+                        f"its template has no effect: applications create no queues below it ({way}.enabled)",
+                        f"set {node.path}.{way}.enabled to true, or remove the template",
+                    )
+
+    def never_created(self) -> None:
+        if not self.loader.legacy:
+            return
+        for node in self.nodes:
+            weights = [child.weight.get("", -1.0) >= 0 for child in node.children]
+            if node.kind == "creating" and weights and not any(weights) and not any(c.broken for c in node.children):
+                self.report(
+                    f"{node.path}.auto-queue-creation-v2.enabled",
+                    node.path,
+                    "YF319",
+                    "no queue is ever created below it: its children's capacities are not weights",
+                    "give its children weights (3w), or remove auto-queue-creation-v2",
+                )

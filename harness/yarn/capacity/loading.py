@@ -7,6 +7,7 @@ module collects all that are not consequences of others. tests/oracle/test_capac
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -204,6 +205,13 @@ class Loader:
             return self.settings.get(key)
         except ValueError:
             return None
+
+    def container(self, key: str) -> dict[str, int]:
+        """Return the resources that a ``maximum-allocation`` names; none where it is not set, or cannot be read."""
+        try:
+            return _request(self.text(key) or "", self.types)
+        except ValueError:
+            return {}
 
     def labelled(self, path: str, label: str, name: str) -> str:
         """Return the name of a queue's property in one partition."""
@@ -502,7 +510,7 @@ class Loader:
         elif text.strip().endswith("%"):
             hint = f"write {text.strip().rstrip('% ')}, without the sign"
         elif trim(text).startswith("["):
-            hint = "write [memory=8192,vcores=8], without white space around the brackets"
+            hint = "write [memory=8192,vcores=8]: names and amounts between commas, nothing around the brackets"
         self.refuse("YF113", key, node.path, f"capacity {text[:60]!r} cannot be read", hint)
 
     def _weight(self, node: Node, key: str, label: str, text: str | None) -> float:
@@ -588,6 +596,7 @@ class Loader:
             if is_absolute(self.text(key)):
                 node.absolute.add(label)
             minimum, maximum = self._amounts(node, key), self._amounts(node, maximum_key)
+            told = False
             if parent is not None:
                 above = parent.maximum.get(label, {})
                 if self._greater(maximum, above):
@@ -600,7 +609,9 @@ class Loader:
                     )
                 if not _any(maximum) and _any(minimum) and _any(above):
                     maximum = dict(above)
-            if self._greater(minimum, maximum):
+                    # The maximum of the queue above, of which it is told already that its own capacity exceeds it.
+                    told = self._greater(parent.minimum.get(label, {}), above)
+            if self._greater(minimum, maximum) and not told:
                 self.refuse(
                     "YF117",
                     key,
@@ -752,10 +763,12 @@ class Loader:
         limit = min(100.0, limit)
         most = float32(100.0 / limit) if limit else float("inf")
         for user, weight in node.user_weights.items():
-            if weight < 0 or weight > most:
+            key = self._weight_key(node, user)
+            told = any((found.code, found.key) == ("YF133", key) for found in self.refusals)
+            if (weight < 0 or weight > most) and not told:
                 self.refuse(
                     "YF133",
-                    self._weight_key(node, user),
+                    key,
                     path,
                     f"weight {weight:g} of user {user[:40]} is not within 0 and {most:g} (100 / "
                     f"minimum-user-limit-percent {limit:g})",
@@ -778,7 +791,7 @@ class Loader:
             return
         if "." in text and not trim(text).startswith(_HADOOP) and text == trim(text):
             return
-        close = trim(text) if trim(text) in _LEAF_POLICY_CLASSES else nearest(trim(text), LEAF_POLICIES)
+        close = trim(text) if trim(text) in _LEAF_POLICY_CLASSES else nearest(trim(text).lower(), LEAF_POLICIES)
         self.refuse(
             "YF134",
             key,
@@ -797,7 +810,7 @@ class Loader:
             return
         node.ordering = inherited
         kind = "a reservable queue" if node.kind == "plan" else "a queue with children"
-        close = nearest(name, PARENT_POLICIES) or "utilization"
+        close = nearest(name.lower(), PARENT_POLICIES) or "utilization"
         self.refuse(
             "YF134",
             key,
@@ -916,6 +929,8 @@ class Loader:
             return
         if "absolute" in (kind, own):
             if kind != own and path != ROOT:
+                if self._unread_memory([node, *children], labels, when):
+                    return
                 self.refuse(
                     "YF141",
                     key,
@@ -1001,10 +1016,34 @@ class Loader:
                     "YF142",
                     self.labelled(node.path, label, "capacity"),
                     node.path,
-                    f"its children's capacities sum to {_shown(total)}, above its own {_shown(has)}",
+                    f"its children's capacities sum to {_shown(total)}, above its own {self._written(node, label)}",
                     "raise it, or lower the children's",
                     when,
                 )
+
+    def _unread_memory(self, queues: Collection[Node], labels: Collection[str], when: When) -> bool:
+        """Refuse absolute capacities without memory that Hadoop reads, the cause of what is refused; whether any is."""
+        found = False
+        for queue in queues:
+            for label in labels:
+                key = self.labelled(queue.path, label, "capacity")
+                text = self.text(key)
+                if label not in queue.absolute or _any(queue.minimum.get(label, {})) or text is None:
+                    continue
+                if re.search(r"\bmemory(?:-mb)?=0+\b", text):
+                    continue
+                found = True
+                what = f"capacity {text!r:.70} names no memory that Hadoop reads"
+                hint = "write [memory=8192,vcores=8], with units like Gi"
+                self.refuse("YF113", key, queue.path, what, hint, when)
+        return found
+
+    def _written(self, node: Node, label: str) -> str:
+        """An absolute capacity as it is written, with what Hadoop reads of it where that is another text."""
+        text = trim(self.text(self.labelled(node.path, label, "capacity")) or "")[:80]
+        read = _shown(node.minimum.get(label, {}))
+        same = text.replace(" ", "").replace(f"{MEMORY}=", "memory=") == read
+        return text if same else f"{text}, which is {read}"
 
     def _percent_sum(self, node: Node, children: list[Node], label: str, own: str, when: When) -> None:
         total = 0.0
@@ -1016,16 +1055,17 @@ class Loader:
         if abs(float32(1 - total)) > SUM_PRECISION:
             if abs(total) > SUM_PRECISION:
                 what = f"its children's capacities{where} sum to {100 * total:g}"
-                self._sum_refused(node, children, label, what, "make them sum to 100", when)
+                parts = abs(100 * total - 1) < 0.001
+                hint = "they are per cent: write 60 for 0.6" if parts else "make them sum to 100"
+                self._sum_refused(node, children, label, what, hint, when)
             elif own == "percent" and has > SUM_PRECISION and not zero_allowed:
-                if nothing := [child for child in children if label in child.absolute]:
-                    for child in nothing:
-                        own_key = self.labelled(child.path, label, "capacity")
-                        what = f"capacity {self.text(own_key)!r:.70} names no memory that Hadoop reads"
-                        self.refuse("YF113", own_key, child.path, what, "write [memory=8192,vcores=8]", when)
+                if self._unread_memory(children, [label], when):
                     return
                 what = f"its children's capacities{where} sum to 0"
-                self._sum_refused(node, children, label, what, "make them sum to 100", when)
+                hint = "make them sum to 100"
+                if label:
+                    hint = f"give them capacities{where} that sum to 100, or remove what is set for this label"
+                self._sum_refused(node, children, label, what, hint, when)
         elif own == "percent" and has <= 0 and not zero_allowed:
             what = f"its capacity{where} is 0, and its children's sum to 100"
             self._sum_refused(node, children, label, what, f"give {node.path} a capacity{where}", when)

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from harness.base.errors import nearest
 from harness.yarn.fair.javanum import split, trim
+from harness.yarn.misspelt import likely
 
 #: What a queue is to a mapping rule; ``creating``: it makes queues by itself.
 QueueKind = Literal["leaf", "parent", "creating", "creating-v1"]
@@ -118,7 +119,10 @@ class _Rules:
         return ".".join([first, *parts[1:]])
 
     def _instead(self, name: str) -> str:
-        close = nearest(name, [path for leaf in self.queues.leaves() for path in (leaf, leaf.rpartition(".")[2])])
+        own = {leaf if "." in name else leaf.rpartition(".")[2]: leaf for leaf in self.queues.leaves()}
+        # A misspelt name of one of its siblings; below another queue it is another one.
+        known = {path.rpartition(".")[2]: path for path in own if path.rpartition(".")[0] == name.rpartition(".")[0]}
+        close = known.get(likely(name.rpartition(".")[2], known, whole=True), "")
         return f"write {close}" if close else "name a queue that exists, or add it"
 
     def _static_path(self, written: str) -> None:

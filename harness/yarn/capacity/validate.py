@@ -25,6 +25,7 @@ from harness.yarn.fair.javanum import parse_float, parse_int, trim
 from harness.yarn.fair.resources import custom_types
 from harness.yarn.fair.values import Check, Spot
 from harness.yarn.findings import Fix, Verdict
+from harness.yarn.misspelt import likely
 
 _ACL_CODES = ("YF216", "YF309")
 _HADOOP = "org.apache.hadoop."
@@ -266,15 +267,19 @@ class _Check(Check):
             unknown.setdefault(f"{owner}.{parts[0]}", []).append(key)
             del path
             return
-        template = next((prefix for prefix in known.TEMPLATES if name.startswith(prefix)), "")
-        close = nearest(name[len(template) :], known.QUEUE)
+        # A template may be for queues of any name: root.a.*.auto-queue-creation-v2.template.
+        stars = len(name) - len(name.lstrip("*."))
+        below, name = name[:stars], name[stars:]
+        template = below + next((prefix for prefix in known.TEMPLATES if name.startswith(prefix)), "")
+        name = below + name
+        close = known.OLD_NAMES.get(name[len(template) :]) or likely(name[len(template) :], known.QUEUE)
         spot = self.at(item, owner)
         if key in self.refused_keys:
             return
         if not close and len(parts) > 1 and not template:
             family = nearest(parts[0], [*known.QUEUE, "user-settings", "leaf-queue-template"])
             if not family or family == parts[0]:
-                ending = nearest(parts[-1], known.QUEUE)
+                ending = likely(parts[-1], known.QUEUE)
                 if ending and f"{owner}.{'.'.join(parts[:-1])}" in unknown:
                     unknown[f"{owner}.{parts[0]}"].append(key)
                     return
@@ -306,8 +311,11 @@ class _Check(Check):
                 return
             unknown.setdefault(parts[0], []).append(key)
             return
-        close = nearest(key, known.GLOBAL)
-        self._misspelt(self.at(item), key, close, key)
+        if known.queue_kind(key) is not None:
+            what = f"{key} is a queue's setting, and names none: it is ignored"
+            self.at(item).report("YF201", what, f"write root.QUEUE.{key}, for the queue that is meant")
+            return
+        self._misspelt(self.at(item), key, likely(key, known.GLOBAL), key)
 
     def _rename(self, key: str, better: str) -> tuple[str, Fix | None]:
         """The advice to write a property under another name; "" where it would do harm."""
@@ -351,7 +359,7 @@ class _Check(Check):
         siblings = [child.path for child in self.nodes[parent].children] if parent in self.nodes else list(self.nodes)
         # By its own name: paths of the same parent are always alike.
         names_of = {each.rpartition(".")[2]: each for each in siblings}
-        close = names_of.get(nearest(path.rpartition(".")[2], names_of), "")
+        close = names_of.get(likely(path.rpartition(".")[2], names_of, whole=True), "")
         if close and not any(PREFIX + close + key.removeprefix(path) in self.values for key in keys):
             changes: list[tuple[str, str | None]] = []
             for key in keys:

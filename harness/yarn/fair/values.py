@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from harness.base.errors import InputError, nearest
+from harness.base.errors import InputError
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import JAVA_INT_MAX, JAVA_LONG_MAX, ResourceLimit
 from harness.yarn.acls import AccessList, read_access_list
@@ -35,6 +35,7 @@ from harness.yarn.fair.elements import (
 from harness.yarn.fair.javanum import float32, parse_double, parse_float, parse_int, parse_long, trim
 from harness.yarn.fair.resources import custom_types, parse_resources, resource_text
 from harness.yarn.findings import Finding, Fix, Verdict
+from harness.yarn.misspelt import likely
 
 _NUMBER = r"[0-9]+(?:\.[0-9]*)?"
 #: The notations of a resource that mean what they say; anything else that Hadoop takes has a part that it drops.
@@ -75,7 +76,7 @@ class Spot:
 
     def unknown(self, known: frozenset[str], parent: Element | None = None) -> None:
         """Report an element that Hadoop does not know, with the nearest known name."""
-        close = nearest(self.element.tag, sorted(known))
+        close = likely(self.element.tag, sorted(known))
         what = f"the ResourceManager ignores the element <{self.element.tag}>"
         self.renamed("YF501", what, close, parent)
 

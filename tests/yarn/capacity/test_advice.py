@@ -7,7 +7,7 @@ import pytest
 from harness.yarn.capacity.properties import PREFIX, parse_configuration
 from harness.yarn.findings import Level
 from harness.yarn.validation import check_document
-from tests.yarn.capacity.refused import DEEP, FLEXIBLE, LABELS, MANAGED, PERCENT, changed, configuration
+from tests.yarn.capacity.refused import ABSOLUTE, DEEP, FLEXIBLE, LABELS, MANAGED, PERCENT, changed, configuration
 
 #: A tree in which nothing is to be said: everybody has a queue.
 GOOD = {**PERCENT, "root.queues": "default,b", "root.default.capacity": "60"}
@@ -60,6 +60,27 @@ TRAPS: list[tuple[str, dict[str, str], dict[str, str | None], str, str]] = [
         {"root.a.accessible-node-labels": "cpu"},
         "YF307",
         "root.a.accessible-node-labels.gpu.capacity",
+    ),
+    (
+        "a template without queues that are created",
+        GOOD,
+        {"root.b.leaf-queue-template.capacity": "50"},
+        "YF318",
+        "root.b.leaf-queue-template.capacity",
+    ),
+    (
+        "creation beside percentages",
+        DEEP,
+        {"root.a.auto-queue-creation-v2.enabled": "true"},
+        "YF319",
+        "root.a.auto-queue-creation-v2.enabled",
+    ),
+    (
+        "a largest container of 0 vcores",
+        GOOD,
+        {"root.b.maximum-allocation": "memory-mb=1024,vcores=0"},
+        "YF317",
+        "root.b.maximum-allocation",
     ),
     (
         "an access list below an open root",
@@ -162,6 +183,23 @@ ADVICE: list[tuple[dict[str, str], dict[str, str | None], str, dict[str, str | N
     # A queue that would break the sum of 100 is not to be listed without more.
     (PERCENT, {"root.gold.capacity": "10"}, "name gold in root.queues and fit the capacities", None),
     (PERCENT, {"root.gold.accessible-node-labels.gpu.capacity": "10"}, "name gold in root.queues", None),
+    # Merely alike: another setting.
+    (PERCENT, {"maximum-application-lifetime": "100"}, "write root.QUEUE.maximum-application-lifetime", None),
+    (PERCENT, {"rack-locality-delay": "1000"}, "write rack-locality-additional-delay", None),
+    (PERCENT, {"root.a.acl_administer_jobs": "alice"}, "write root.a.acl_administer_queue", None),
+    (
+        FLEXIBLE,
+        {"root.a.*.auto-queue-creation-v2.leaf-template.maximum-aplications": "5"},
+        "write root.a.*.auto-queue-creation-v2.leaf-template.maximum-applications",
+        None,
+    ),
+    (PERCENT, {"root.a.ordering-policy": "FIFO"}, "write fifo", None),
+    (PERCENT, {"root.a.capacity": "0.6", "root.b.capacity": "0.4"}, "write 60 for 0.6", None),
+    (PERCENT, {"root.accessible-node-labels.default.capacity": "-1"}, "or remove what is set for this label", None),
+    (PERCENT, {"queue-mappings": "u:bob:root.a.nosuch"}, "name a queue that exists, or add it", None),
+    (PERCENT, {"queue-mappings": "u:bob:root.A"}, "write root.a", None),
+    # What is written is quoted, and what Hadoop makes of it beside.
+    (ABSOLUTE, {"root.a.capacity": "[memory=8GB,vcores=8]"}, "write [memory=8192,vcores=8], with units like Gi", None),
     # An integer as a queue's policy would be refused: no such advice.
     (PERCENT, {"root.a.priorty": "high"}, "correct its name", None),
 ]
@@ -192,6 +230,27 @@ def test_one_mistake_is_one_message() -> None:
     assert [found.code for found in verdict.errors] == ["YF202"]
     assert verdict.errors[0].queue == "root.prd"
     assert "and 6 more settings" in verdict.errors[0].what
+
+
+@pytest.mark.parametrize(
+    ("tree", "changes", "code", "words"),
+    [
+        (ABSOLUTE, {"root.a.capacity": "[memory=8GB,vcores=8]"}, "YF113", "'[memory=8GB,vcores=8]' names no memory"),
+        (ABSOLUTE, {"root.b.capacity": "[memory=4GB,vcores=4]"}, "YF218", "'memory=4GB' in capacity"),
+        (ABSOLUTE, {"root.a.capacity": "[memory=8G,vcores=8]"}, "YF142", "own [memory=8G,vcores=8], which is"),
+        # What follows of it for a child, or for each queue below, or of a state above, is not told besides.
+        (ABSOLUTE, {"root.a.maximum-capacity": "[memory=4096,vcores=4]"}, "YF117", "is above its maximum"),
+        (PERCENT, {"root.user-settings.bob.weight": "3"}, "YF133", "weight 3 of user bob"),
+        (DEEP, {"root.state": "STOPPED", "root.a.state": "RUNNING"}, "YF131", "RUNNING below root"),
+    ],
+)
+def test_a_mistake_is_told_as_it_is_written_and_once(
+    tree: dict[str, str], changes: dict[str, str | None], code: str, words: str
+) -> None:
+    verdict = check_document(configuration(changed(tree, changes)), source="c.xml")
+    found = [one for one in verdict.findings if one.code not in ("YF303", "YF306")]
+    assert [one.code for one in found] == [code], found
+    assert words in found[0].what
 
 
 def test_a_user_without_applications_is_an_error() -> None:

@@ -1,0 +1,73 @@
+"""What a misspelt name was likely meant to be: of a setting, an element, a queue.
+
+A name that is merely alike is worse than none: ``maximum-application-lifetime`` is not ``maximum-applications``, and
+``dev2`` not ``dev1``. Each word of a name has to be in the one that is suggested, as it is or misspelt.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+
+_WORD = re.compile(r"[0-9]+|[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_a-zA-Z]+")
+#: How alike two words are from which one may be the other, misspelt.
+_ALIKE = 0.7
+#: The same of whole names without the bounds of their words.
+_ALIKE_WHOLE = 0.9
+#: What Hadoop called otherwise in older releases.
+_SAME = ({"app", "application", "job"}, {"queue", "pool"})
+#: So many letters of a word are an abbreviation of it.
+_SHORTEST = 3
+
+
+def likely(name: str, known: Iterable[str], *, whole: bool = False) -> str:
+    """Return the known name that was likely meant; "" where there is none, or more than one.
+
+    whole : the names are made by people, as those of queues: ``dev`` is no abbreviation of ``devops`` then.
+    """
+    words = [word.lower() for word in _WORD.findall(name[:100])]
+    rates = [_rate(name, words, each, whole) for each in known if each != name]
+    found = sorted(rate for rate in rates if rate is not None)
+    if not found or (len(found) > 1 and found[0][0] == found[1][0] > 0):
+        return ""
+    return found[0][2]
+
+
+def _rate(name: str, words: list[str], known: str, whole_names: bool) -> tuple[int, float, str] | None:
+    """How many words the name lacks, how unlike it is, and the known name; None where it cannot have been meant."""
+    parts = [word.lower() for word in _WORD.findall(known)]
+    unlike = 1 - difflib.SequenceMatcher(None, name.lower(), known.lower(), autojunk=False).ratio()
+    if len(words) != len(parts) and _misspelt("".join(words), "".join(parts), _ALIKE_WHOLE):
+        # Words that are not told apart: maxresources.
+        return 0, unlike, known
+    rest = list(parts)
+    one = _misspelt if whole_names else _one
+    for word in words:
+        match = next((part for part in rest if part == word), None) or next((p for p in rest if one(word, p)), None)
+        if match is None:
+            return None
+        rest.remove(match)
+    # Most of the name has to be there, and whatever tells it from others by a number.
+    if not words or len(rest) > (0 if whole_names else len(words) / 2) or any(word.isdigit() for word in rest):
+        return None
+    return len(rest), unlike, known
+
+
+def _one(word: str, known: str) -> bool:
+    """Whether a word is another one, misspelt, abbreviated, or an older name of the same."""
+    if any({word.rstrip("s"), known.rstrip("s")} <= names for names in _SAME):
+        return True
+    return (len(word) >= _SHORTEST and known.startswith(word)) or _misspelt(word, known)
+
+
+def _misspelt(word: str, known: str, alike: float = _ALIKE) -> bool:
+    """Whether a word is another one with some letters wrong."""
+    if word == known:
+        return True
+    if any(char.isdigit() for char in word + known) or min(len(word), len(known)) < _SHORTEST:
+        return False
+    more = abs(len(word) - len(known))
+    if more > 3 or (more > 1 and (word in known or known in word)):
+        return False
+    return difflib.SequenceMatcher(None, word, known, autojunk=False).ratio() >= alike
