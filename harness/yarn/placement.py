@@ -74,7 +74,8 @@ class FairPlacing:
     def rules(self) -> tuple[PlacementRule, ...]:
         """The file's rules, or those of yarn-site.xml (``QueuePlacementPolicy.fromConfiguration``)."""
         file: AllocationFile = self.manager.allocations
-        if file.placement_rules is not None:
+        # A policy without rules is ignored (``QueuePlacementPolicy.updateRuleSet``).
+        if file.placement_rules:
             return file.placement_rules
         found = [PlacementRule("specified", self.allow_undeclared)]
         if self.user_as_default:

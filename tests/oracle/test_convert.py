@@ -8,9 +8,11 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 import random
 import subprocess
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +26,24 @@ from harness.model.queues import JAVA_INT_MAX, JAVA_LONG_MAX, AllocationFile
 from harness.model.resources import Resource
 from harness.sim.capacity.conf import PREFIX
 from harness.yarn.capacity.convert import Conversion, convert_allocations, render_properties
-from harness.yarn.fair.manager import queue_tree
+from harness.yarn.capacity.properties import parse_configuration
+from harness.yarn.capacity.settings import Settings
+from harness.yarn.fair.acls import read_access_list
+from harness.yarn.fair.manager import QueueManager, queue_tree
 from harness.yarn.fair.parse import parse_allocations
+from harness.yarn.placement import CapacityPlacing, FairPlacing, Submission
+from harness.yarn.validation import check_document
 from tests.oracle.allocation_files import random_file
+from tests.oracle.allocation_mutations import mutated
+from tests.oracle.capacity_files import Random
 from tests.oracle.decisions import compiled, decisions
 from tests.oracle.loading import load
 
 pytestmark = pytest.mark.java
 
+#: Mutated files, and the first seed: as in test_capacity_loading.py.
+MUTATIONS = int(os.environ.get("YARNFAIR_ORACLE_FILES") or 300)
+SEED = int(os.environ.get("YARNFAIR_ORACLE_SEED") or 1)
 ROOT = Path(__file__).resolve().parents[2]
 MAIN_CLASS = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.converter.Fs2cs"
 DOCKERS = ROOT / "docker" / "scheduler" / "fair-scheduler.xml"
@@ -105,7 +117,18 @@ def on_purpose(key: str, ours: str | None, theirs: str | None, file: AllocationF
         mine, hadoops = (json.loads(text)["rules"] for text in (ours or "", theirs or ""))
         if [{**rule, "create": 0} for rule in mine] == [{**rule, "create": 0} for rule in hadoops]:
             return "no queue is made where no rule makes one"
+        if list(map(plain_rule, mine)) == list(map(plain_rule, hadoops)):
+            return "a default rule places into its queue, or rejects"
     return None
+
+
+def plain_rule(rule: dict[str, Any]) -> dict[str, Any]:
+    """A mapping rule without what is written otherwise for a default rule on purpose."""
+    kept = {key: value for key, value in rule.items() if key not in ("create", "fallbackResult")}
+    if kept.get("customPlacement") == "root.default":
+        kept = {**kept, "policy": "defaultQueue"}
+        del kept["customPlacement"]
+    return kept
 
 
 #: Placement policies that Hadoop's Fair Scheduler takes, with targets that may be parents, leaves, or nothing.
@@ -120,6 +143,54 @@ PLACING = [
         '<rule name="user" create="false"/><rule name="primaryGroup" create="false"/><rule name="default"/>',
         '<rule name="secondaryGroupExistingQueue"/><rule name="default" queue="root.no.such"/>',
     )
+]
+
+
+#: Files of the shapes that people publish: pools and queues, placement by group, access lists, shares of masters.
+REAL = [
+    DOCKERS.read_text(),
+    """<?xml version="1.0"?>
+<allocations>
+  <defaultQueueSchedulingPolicy>drf</defaultQueueSchedulingPolicy>
+  <queueMaxAMShareDefault>0.3</queueMaxAMShareDefault>
+  <userMaxAppsDefault>20</userMaxAppsDefault>
+  <queue name="root">
+    <aclSubmitApps> </aclSubmitApps>
+    <queue name="prod">
+      <weight>40.0</weight>
+      <schedulingPolicy>drf</schedulingPolicy>
+      <aclSubmitApps>alice,bob ops</aclSubmitApps>
+      <minResources>20480 mb, 10 vcores</minResources>
+      <queue name="etl"><weight>3</weight><maxRunningApps>40</maxRunningApps></queue>
+      <queue name="reports"><maxAMShare>0.1</maxAMShare><schedulingPolicy>fifo</schedulingPolicy></queue>
+    </queue>
+    <queue name="dev"><weight>60</weight><maxResources>50%</maxResources></queue>
+    <queue name="users" type="parent"><maxChildResources>8192 mb, 4 vcores</maxChildResources></queue>
+  </queue>
+  <user name="alice"><maxRunningApps>30</maxRunningApps></user>
+  <queuePlacementPolicy>
+    <rule name="specified" create="false"/>
+    <rule name="nestedUserQueue"><rule name="default" queue="users" create="false"/></rule>
+    <rule name="default" queue="dev"/>
+  </queuePlacementPolicy>
+</allocations>
+""",
+    """<allocations>
+  <pool name="hadoop"><minResources>1024 mb, 1 vcores</minResources><weight>2.0</weight></pool>
+  <pool name="spark">
+    <maxResources>memory-mb=40%, vcores=40%</maxResources>
+    <fairSharePreemptionTimeout>60</fairSharePreemptionTimeout>
+    <allowPreemptionFrom>false</allowPreemptionFrom>
+  </pool>
+  <pool name="default"><weight>0.5</weight></pool>
+  <defaultMinSharePreemptionTimeout>120</defaultMinSharePreemptionTimeout>
+  <queuePlacementPolicy>
+    <rule name="primaryGroup" create="false"/>
+    <rule name="secondaryGroupExistingQueue"/>
+    <rule name="default"/>
+  </queuePlacementPolicy>
+</allocations>
+""",
 ]
 
 
@@ -247,3 +318,85 @@ def test_hadoop_starts_with_what_is_made_placement_rules_included() -> None:
     answers = load(documents, conf=limits)
     refused = [(answer, document) for answer, document in zip(answers, documents, strict=True) if answer.refused]
     assert not refused, refused[0]
+
+
+#: Applications of a test: users whose groups are no queue's, and one without.
+USERS = {"alice": ("staff", "ops"), "bob": ("prod", "a")}
+
+
+@pytest.mark.parametrize("release", [None, "3.5.0"])
+def test_mutations_of_files_convert_to_files_that_load_and_place_alike(release: str | None) -> None:
+    """Whatever is in a file: what is made loads; queues, limits and placement are the same, or a note says otherwise.
+
+    Where an application was placed, it comes to the same queue: asked for by its path, unless a rule is lost.
+    """
+    documents, compared = [], Counter[str]()
+    for seed in range(SEED, SEED + (MUTATIONS if release is None else max(MUTATIONS // 3, 100))):
+        rng = Random(seed)
+        xml = mutated(rng, rng.choice(REAL) if rng.chance(0.5) else random_file(rng, depth=2))
+        if rng.chance(0.3):
+            xml = xml.replace("</allocations>", f"{rng.choice(PLACING)}</allocations>")
+        try:
+            file = parse_allocations(xml)
+            made = convert_allocations(file, fixed_queues=rng.chance(0.4))
+        except InputError:
+            compared["refused"] += 1
+            continue
+        document = render_properties(made.properties).encode()
+        documents.append(document)
+        verdict = check_document(document, source="made")
+        assert not verdict.refused, (seed, verdict.findings)
+        the_same_queues(seed, file, made)
+        if release is None and not any("placement rule" in note.what for note in (*made.lost, *made.changes)):
+            compared.update(placed_alike(rng, seed, file, document))
+    assert len(documents) >= 30
+    assert release is not None or compared["placed"] >= 100
+    limits = {f"yarn.scheduler.maximum-allocation-{name}": str(2**31 - 1) for name in ("mb", "vcores")}
+    answers = load(documents, conf=limits, release=release, timeout_s=3600)
+    refused = [(answer, document) for answer, document in zip(answers, documents, strict=True) if answer.refused]
+    assert not refused, refused[0]
+
+
+def the_same_queues(seed: int, file: AllocationFile, made: Conversion) -> None:
+    """Each queue is there, with its weight among its siblings, its limit of applications and its access lists."""
+    said, tree = made.properties, queue_tree(file)
+    told = {note.queue for note in (*made.changes, *made.lost)}
+    for queue in tree:
+        if queue.parent is None:
+            continue
+        siblings = tree.children(queue.parent)
+        names = said[f"{queue.parent}.queues"].split(",")
+        assert sorted(names) == sorted(each.path.rpartition(".")[2] for each in siblings), (seed, queue.path)
+        mine, total = (
+            sum(float(said[f"{each.path}.capacity"].removesuffix("w")) for each in group)
+            for group in ([queue], siblings)
+        )
+        if total and not told & {queue.parent, *(each.path for each in siblings)}:
+            share = queue.weight / sum(each.weight for each in siblings)
+            assert math.isclose(mine / total, share, rel_tol=1e-5, abs_tol=1e-9), (seed, queue.path)
+        most = int(said.get(f"{queue.path}.max-parallel-apps", said.get("max-parallel-apps", JAVA_INT_MAX)))
+        assert most == queue.max_running_apps, (seed, queue.path)
+        settings = file.settings.get(queue.path)
+        text = settings.acls.get("aclSubmitApps", " ") if settings is not None else " "
+        assert read_access_list(said.get(f"{queue.path}.acl_submit_applications", " ")) == read_access_list(text)
+
+
+def placed_alike(rng: Random, seed: int, file: AllocationFile, document: bytes) -> Counter[str]:
+    """The first application of each client is placed as before, if it was."""
+    compared = Counter[str]()
+    values = parse_configuration(document, source="made").values
+    leaves = [queue.path for queue in queue_tree(file).leaves() if queue.parent is not None]
+    for queue in [*rng.sample(leaves, min(3, len(leaves))), "default"]:
+        for user, groups in USERS.items():
+            given = Submission(queue, user, groups, "job")
+            before = FairPlacing(QueueManager(file)).place(given).queue
+            after = CapacityPlacing(Settings({name: text for name, text in values.items() if text})).place(given).queue
+            compared["placed" if before else "rejected"] += 1
+            assert before is None or after == before or not_made(before, values), (seed, given, before, after)
+    return compared
+
+
+def not_made(queue: str, values: Mapping[str, str]) -> bool:
+    """Whether it is a queue that applications made, and that `--fixed-queues` leaves out."""
+    known = {f"{name.removeprefix(PREFIX).removesuffix('.capacity')}" for name in values if name.endswith(".capacity")}
+    return queue not in known and f"{PREFIX}root.auto-queue-creation-v2.enabled" not in values

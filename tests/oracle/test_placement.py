@@ -73,6 +73,8 @@ def fair_file(rng: Random) -> bytes:
         last = rng.choice(['<rule name="reject"/>', '<rule name="default"/>', '<rule name="default" queue="a.x"/>'])
         chosen = "".join(map(rule, rng.sample(_RULES, rng.randint(1, 3))))
         rules = f"<queuePlacementPolicy>{chosen}{last}</queuePlacementPolicy>"
+    elif rng.chance(0.3):
+        rules = "<queuePlacementPolicy> </queuePlacementPolicy>"
     return f"<allocations>{queues}{rules}</allocations>".encode()
 
 

@@ -10,9 +10,9 @@ import re
 from typing import Protocol
 
 from harness.model.queues import ROOT
-from harness.yarn.acls import read_access_list
 from harness.yarn.capacity.amounts import MEMORY, VCORES
 from harness.yarn.capacity.loading import Loader, Node
+from harness.yarn.fair.acls import read_access_list
 from harness.yarn.fair.javanum import float32
 from harness.yarn.fair.traps import USUAL_MASTER_MB
 from harness.yarn.fair.values import Spot

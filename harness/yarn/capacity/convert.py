@@ -105,7 +105,8 @@ class _Converter:
         self.file, self.tree, self.cluster = file, tree, cluster
         self.out = Conversion()
         self.dominant = file.default_scheduling_policy == "drf" or any(queue.policy == "drf" for queue in tree)
-        self.rules = _USUAL_RULES if file.placement_rules is None else file.placement_rules
+        # Hadoop ignores a policy without rules.
+        self.rules = file.placement_rules or _USUAL_RULES
         self.creating = not fixed_queues and any(map(self._creates, self.rules))
         #: Absolute maximum of each queue, as a part of the cluster.
         self.maxima: dict[str, float] = {}
@@ -331,14 +332,55 @@ class _Converter:
 
     def _placement(self) -> None:
         say = self.out.properties
-        if self.file.placement_rules is None:
+        if not self.file.placement_rules:
             self.change(None, "no <queuePlacementPolicy>: the rules that Hadoop has without one are written")
-        rules = [made for rule in self.rules if (made := self._rule(rule)) is not None and self._places(rule, made)]
+        if any(rule.name == "specified" for rule in self.rules):
+            self._names_alone()
+        if any(not queue.leaf and queue.parent is not None for queue in self.tree):
+            self.change(
+                None,
+                "an application for which a rule finds a queue with children was rejected, and is placed by the next "
+                "rule now",
+            )
+        rules = []
+        for rule in self.rules:
+            made = self._rule(rule)
+            if made is not None and self._places(rule, made):
+                rules.append(made)
+            elif made is not None and rule.name == "default":
+                # The Fair Scheduler rejects what such a rule places.
+                rules.append(
+                    {"type": "user", "matches": "*", "policy": "reject", "fallbackResult": "skip", "create": False}
+                )
+                self.change(None, "the default rule rejects, since its queue cannot take applications")
         say["mapping-rule-format"] = "json"
         say["queue-mappings-override.enable"] = "true"
         say["mapping-rule-json"] = json.dumps({"rules": rules})
         if self.creating:
             self.change(None, "queues that applications make get weight 1, and `yarnfair enforce` does not steer them")
+
+    def _names_alone(self) -> None:
+        """Say what changes for applications that ask for a queue: the one scheduler takes paths, the other names."""
+        paths: dict[str, list[str]] = {}
+        for queue in self.tree:
+            if queue.parent is not None:
+                paths.setdefault(queue.path.rpartition(".")[2], []).append(queue.path)
+        several = [name for name, found in paths.items() if len(found) > 1]
+        if several:
+            shown = ", ".join(several[:5]) + (f" and {len(several) - 5} more" if len(several) > 5 else "")
+            self.change(
+                None,
+                f"several queues are called {shown}: an application that asks for one by its name alone, without its "
+                "path from root, is placed by the next rule",
+            )
+        deep = [found[0] for found in paths.values() if len(found) == 1 and found[0].count(".") > 1]
+        if deep:
+            name = deep[0].rpartition(".")[2]
+            self.change(
+                None,
+                f"a queue's name alone means the queue of that name at any depth: {name} is {deep[0]} now, and was "
+                f"{ROOT}.{name}",
+            )
 
     @cached_property
     def _names(self) -> QueueNames:
@@ -356,8 +398,6 @@ class _Converter:
             reason = refused.what.removeprefix("mapping rule 1: ")
             inner = f" with its parent rule {rule.parent.name}" if rule.parent is not None else ""
             self.lose(None, f"placement rule {rule.name}{inner}, which the Capacity Scheduler refuses: {reason}")
-        if not refusals and made["policy"] == "defaultQueue" and self._names.path("default") is None:
-            self.change(None, "there is no queue root.default: applications that come to the default rule are rejected")
         return not refusals
 
     def _rule(self, rule: PlacementRule) -> dict[str, Any] | None:
@@ -366,18 +406,24 @@ class _Converter:
         if rule.name == "reject":
             return {**made, "policy": "reject", "create": False}
         if rule.name == "default":
+            # Where it cannot place an application, that is rejected; without this word it would come to the queue that
+            # it asks for, whatever the rules say.
+            made["fallbackResult"] = "reject"
             target = ensure_root_prefix(rule.queue or "default")
-            if target == f"{ROOT}.default":
+            if target == f"{ROOT}.default" and target in self.tree:
                 return {**made, "policy": "defaultQueue", "create": create}
             return {**made, "policy": "custom", "customPlacement": target, "create": create}
         parent = rule.parent
         if rule.name in ("user", "nestedUserQueue") and parent is not None:
+            if parent.name == "default":
+                above = ensure_root_prefix(parent.queue or "default")
+                if above not in self.tree and not parent.create:
+                    # The rule places nothing: neither is the queue there, nor may it be made.
+                    return None
+                return {**made, "policy": "user", "parentQueue": above, "create": create}
             create = self.creating and (rule.create or parent.create)
             if rule.create != parent.create:
                 self.change(None, f"placement rule {rule.name}: one setting for making the queue and its parent")
-            if parent.name == "default":
-                above = ensure_root_prefix(parent.queue or "default")
-                return {**made, "policy": "user", "parentQueue": above, "create": create}
             if parent.name in _NESTED and parent.parent is None:
                 return {**made, "policy": _NESTED[parent.name], "parentQueue": ROOT, "create": create}
         policy = _POLICIES.get(rule.name)

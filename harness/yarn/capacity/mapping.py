@@ -69,13 +69,14 @@ class QueueNames:
 
     def path(self, name: str) -> str | None:
         """The full path that a name or path means; None if it means none, or several."""
-        if len(self.full_names.get(name, ())) == 1:
-            return self.full_names[name][0]
-        return name if name in self.kinds else None
+        if name in self.kinds:
+            # Before names: `root` is the root queue, also where another one below it has the name.
+            return name
+        return self.full_names[name][0] if len(self.full_names.get(name, ())) == 1 else None
 
     def ambiguous(self, name: str) -> bool:
         """Whether several queues have this name."""
-        return len(self.full_names.get(name, ())) > 1
+        return name not in self.kinds and len(self.full_names.get(name, ())) > 1
 
     def leaves(self) -> list[str]:
         """Full paths of all leaves."""

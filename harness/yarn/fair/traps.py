@@ -21,7 +21,7 @@ from harness.model.queues import (
     ResourceLimit,
     ensure_root_prefix,
 )
-from harness.yarn.acls import read_access_list
+from harness.yarn.fair.acls import read_access_list
 from harness.yarn.fair.dom import Element
 from harness.yarn.fair.elements import plain_name
 from harness.yarn.fair.values import Spot

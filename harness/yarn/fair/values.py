@@ -14,7 +14,7 @@ from typing import Any
 from harness.base.errors import InputError
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import JAVA_INT_MAX, JAVA_LONG_MAX, ResourceLimit
-from harness.yarn.acls import AccessList, read_access_list
+from harness.yarn.fair.acls import AccessList, read_access_list
 from harness.yarn.fair.dom import Element, Text, parse_xml
 from harness.yarn.fair.elements import (
     AM_SHARE,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from harness.base.errors import InputError
@@ -112,3 +114,42 @@ def test_a_rule_that_would_keep_the_rm_from_starting_is_left_out_and_named(insid
     assert not verdict.refused
     # The others are still there.
     assert '"specified"' in done.properties["mapping-rule-json"]
+
+
+#: Users' own queues, then a default.
+RULES = '<queuePlacementPolicy><rule name="user" create="false"/><rule name="default"{}/></queuePlacementPolicy>'
+
+
+@pytest.mark.parametrize(
+    ("inside", "rule"),
+    [
+        # The queue is there; it is made; it is a parent, which takes none: those that come there are rejected.
+        ('<queue name="default"/>' + RULES.format(""), {"policy": "defaultQueue", "fallbackResult": "reject"}),
+        (
+            '<queue name="a"/>' + RULES.format(""),
+            {"policy": "custom", "customPlacement": "root.default", "create": True, "fallbackResult": "reject"},
+        ),
+        ('<queue name="a"><queue name="b"/></queue>' + RULES.format(' queue="a"'), {"policy": "reject"}),
+    ],
+)
+def test_a_default_rule_places_or_rejects_as_before(inside: str, rule: dict[str, object]) -> None:
+    made = json.loads(convert(inside).properties["mapping-rule-json"])["rules"][-1]
+    assert {key: made[key] for key in rule} == rule
+
+
+def test_queues_that_are_asked_for_by_name_are_told_of() -> None:
+    inside = '<queue name="a"><queue name="b"/></queue><queue name="b"/><queue name="c"><queue name="d"/></queue>'
+    said = words(convert(inside))
+    assert "several queues are called b" in said
+    assert "d is root.c.d now, and was root.d" in said
+    assert "a queue with children was rejected" in said
+    # Not where nobody may ask for a queue, nor where names are paths.
+    rules = '<queuePlacementPolicy><rule name="default" queue="b"/></queuePlacementPolicy>'
+    assert "several queues are called" not in words(convert(inside + rules))
+    assert "is root." not in words(convert('<queue name="a"/>'))
+
+
+def test_a_placement_policy_without_rules_is_none() -> None:
+    """Hadoop ignores it: the rules are those that hold without one."""
+    inside = '<queue name="a"/>'
+    assert convert(inside + "<queuePlacementPolicy> </queuePlacementPolicy>").properties == convert(inside).properties

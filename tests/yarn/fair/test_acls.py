@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.yarn.acls import AccessList, read_access_list
+from harness.yarn.fair.acls import AccessList, read_access_list
 from harness.yarn.validation import check_document
 
 #: Text -> users and groups, as Hadoop 3.4.2's own AccessControlList prints them; None: everybody.
