@@ -80,6 +80,14 @@ def test_a_file_goes_through_a_tree_and_back(text: str) -> None:
     round_trip(text)
 
 
+def test_odd_files_that_the_rm_takes_as_written_go_through_a_tree_and_back() -> None:
+    """Weight 0 is documented, and a space within a name is a part of it."""
+    round_trip(
+        "<allocations><queue name='idle'><weight>0</weight><queue name='a'/></queue>"
+        "<queue name='my queue'/></allocations>"
+    )
+
+
 def test_what_a_tree_refuses_is_refused_with_its_queue() -> None:
     with pytest.raises(InputError, match="weight"):
         tree_of(parse_allocations("<allocations><queue name='a'><weight>-1</weight></queue></allocations>"), source="x")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from harness.base.errors import nearest
 from harness.model.queues import ROOT
@@ -24,7 +24,7 @@ from harness.yarn.fair.dom import Element, Instruction, Text
 from harness.yarn.fair.javanum import parse_float, parse_int, trim
 from harness.yarn.fair.resources import custom_types
 from harness.yarn.fair.values import Check, Spot
-from harness.yarn.findings import Fix, Verdict
+from harness.yarn.findings import Finding, Fix, Verdict
 from harness.yarn.misspelt import likely
 
 _ACL_CODES = ("YF216", "YF309")
@@ -38,6 +38,9 @@ _MAY_BE_EMPTY = frozenset(
 _OWN_CAPACITY = re.compile(r"(?:accessible-node-labels\.[^.]+\.)?capacity")
 #: Settings whose value is the name of a class, or of one of Hadoop's own.
 _CLASSES = ("resource-calculator", "ordering-policy", "auto-create-child-queue.management-policy")
+#: What the RM refuses, and what is ignored and may be the reason.
+_EFFECTS = ("YF110", "YF143", "YF144")
+_CAUSES = ("YF201", "YF202", "YF215")
 #: So many suggestions are tried on the whole configuration; further findings say what is wrong, and no more.
 _MOST_TRIALS = 20
 
@@ -135,6 +138,71 @@ class _Check(Check):
             self._unknown_queue(path, keys)
         if tree is not None:
             find_traps(self, tree, loader)
+        self._causes()
+
+    # ---- one mistake, one message
+
+    def _causes(self) -> None:
+        """Join what the RM refuses with what is ignored and causes it: a sum of 40, and a misspelt capacity of 60."""
+        findings = self.verdict.findings
+        effects = [found for found in findings if found.code in _EFFECTS]
+        causes = [found for found in findings if found.fix is not None and found.code in _CAUSES]
+        # A list of queues that Hadoop reads otherwise comes before what is said of the queues that it then has not.
+        causes = [found for found in causes if found.code == "YF215"] or causes
+        if not effects or not causes or len(causes) > _MOST_TRIALS:
+            return
+        whole = self._refused_with(causes)
+        if not whole <= self._refused_with([]):
+            return
+        for effect in effects:
+            identity = (effect.code, effect.queue)
+            needed = [
+                cause
+                for cause in causes
+                if cause in findings and identity in self._refused_with([one for one in causes if one is not cause])
+            ]
+            if identity in whole or not needed:
+                continue
+            changes = tuple(change for cause in needed if cause.fix is not None for change in cause.fix.properties)
+            ignored = list(dict.fromkeys(self._short(name) for name, text in changes if text is None))
+            why = f"{', '.join(ignored[:3])} {'is' if len(ignored) == 1 else 'are'} ignored"
+            joined = Finding(
+                needed[0].line,
+                effect.queue,
+                f"{effect.what}: {why if ignored else needed[0].what}",
+                "; ".join(dict.fromkeys(cause.hint for cause in needed)),
+                effect.code,
+                Fix(changes),
+            )
+            rest = {(found.code, found.queue, found.what) for found in self._findings_with(changes)}
+            findings[:] = [
+                found
+                for found in findings
+                if found is not effect
+                and found not in needed
+                and (
+                    found.code not in (*_CAUSES, "YF303")
+                    or found in causes
+                    or (found.code, found.queue, found.what) in rest
+                )
+            ]
+            findings.append(joined)
+
+    def _changed(self, changes: Iterable[tuple[str, str | None]]) -> dict[str, str]:
+        values = {name: text for name, (text, _) in self.values.items()}
+        for name, text in changes:
+            values.pop(name, None)
+            if text is not None:
+                values[name] = text
+        return values
+
+    def _refused_with(self, causes: Iterable[Finding]) -> set[tuple[str, str | None]]:
+        """What the RM refuses once these findings are mended."""
+        changes = [change for cause in causes if cause.fix is not None for change in cause.fix.properties]
+        return {(found.code, found.queue) for found in load(self._changed(changes), site=self.site)}
+
+    def _findings_with(self, changes: Iterable[tuple[str, str | None]]) -> list[Finding]:
+        return validate_values(self._changed(changes), site=self.site).findings
 
     # ---- properties
 
@@ -218,6 +286,8 @@ class _Check(Check):
                 continue
             text = self.text(key)
             names = [trim(name) for name in text.split(",")]
+            if self._listed_otherwise(spot, path, names):
+                continue
             for name in dict.fromkeys(names):
                 if not name and text.strip(",").strip() and "" in text.split(","):
                     spot.report("YF215", "an empty name in its list of queues", "remove the comma")
@@ -228,6 +298,22 @@ class _Check(Check):
                     spot.report("YF215", what, "name each child once, without its parent")
                 elif names.count(name) > 1:
                     spot.report("YF215", f"child {name[:60]!r} appears twice", "name each child once")
+
+    def _listed_otherwise(self, spot: Spot, path: str, names: list[str]) -> bool:
+        """Report a list of full paths, or one with other separators than commas, whose queues have settings."""
+        parts = [part.removeprefix(f"{path}.") for name in names for part in re.split(r"[\s;|]+", name) if part]
+        known = {key.removeprefix(f"{path}.").partition(".")[0] for key in map(self._short, self.values)}
+        if parts == names or not all(part in known for part in parts):
+            return False
+        listing = ((f"{PREFIX}{path}.queues", ",".join(parts)),)
+        what = f"its list of queues {self.text(f'{path}.queues')[:60]!r} is not the children's own names between commas"
+        fix = Fix(listing) if self._harmless(listing, as_many=True) else None
+        spot.report("YF215", what, f"write {','.join(parts)[:80]}", fix)
+        return True
+
+    @staticmethod
+    def _short(name: str) -> str:
+        return name.removeprefix(PREFIX)
 
     def _owner(self, key: str) -> str:
         """The longest existing queue to whose settings a property may belong."""
@@ -310,6 +396,9 @@ class _Check(Check):
                 spot.report("YF202", what, hint or f"write {queue}.{rest} if that is meant", fix)
                 return
             unknown.setdefault(parts[0], []).append(key)
+            return
+        if key == "queues" and ROOT not in self.nodes:
+            self._misspelt(self.at(item), key, f"{ROOT}.queues", key)
             return
         if known.queue_kind(key) is not None:
             what = f"{key} is a queue's setting, and names none: it is ignored"

@@ -44,7 +44,8 @@ class Wrong(ValueError):
 
 
 def _weight(weight: float) -> float:
-    if not WEIGHT_MIN <= weight <= WEIGHT_MAX:  # NaN is not, and an integer may be too large for a float
+    # 0 is documented; NaN is neither, and an integer may be too large for a float.
+    if weight != 0 and not WEIGHT_MIN <= weight <= WEIGHT_MAX:
         raise Wrong(f"weight {weight!r} is not between {WEIGHT_MIN:g} and {WEIGHT_MAX:g}", "scale the weights")
     return float32(weight)
 
@@ -77,7 +78,8 @@ def _text(kind: str, name: str | None = None) -> AfterValidator:
 
 
 def _queue_name(name: str) -> str:
-    if bad := BAD_NAME.search(name):
+    # A space within a name is used as it is written; the RM trims those at its ends.
+    if bad := BAD_NAME.search(name.replace(" ", "") if name == name.strip() else name):
         what = "a dot" if bad[0] == "." else "white space" if bad[0].isspace() else repr(bad[0])
         raise Wrong(f"queue name {name!r} contains {what}", "rename it (nest queues under 'children')")
     if not name or len(name) > 255:

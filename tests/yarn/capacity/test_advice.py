@@ -258,12 +258,47 @@ def test_a_user_without_applications_is_an_error() -> None:
     assert [found.code for found in verdict.errors] == ["YF208"]
 
 
-def test_a_queue_in_another_case_is_two_messages() -> None:
-    """That the sum is refused, and why: what follows for the queue is not said besides."""
-    settings = {"root.queues": "Etl", "root.etl.capacity": "100", "queue-mappings": "u:%user:Etl"}
-    verdict = check_document(configuration(settings), source="c.xml")
-    assert [found.code for found in verdict.findings] == ["YF143", "YF202"]
-    assert verdict.findings[1].hint == "write root.Etl"
+@pytest.mark.parametrize(
+    ("settings", "code", "hint"),
+    [
+        (
+            {"root.queues": "Etl", "root.etl.capacity": "100", "queue-mappings": "u:%user:Etl"},
+            "YF143",
+            "write root.Etl",
+        ),
+        (
+            {"root.queues": "prod,dev,default", "root.default.capacity": "0", "root.prd.capacity": "60"}
+            | {"root.dev.capacity": "40"},
+            "YF143",
+            "write root.prod",
+        ),
+        (
+            {"root.queues": "default,b", "default.capacity": "60", "b.capacity": "40"},
+            "YF143",
+            "write root.default.capacity; write root.b.capacity",
+        ),
+        (
+            {**GOOD, "root.b.capacty": "40", "root.b.capacity": None},
+            "YF143",
+            "write root.b.capacity",
+        ),
+        ({**GOOD, "root.queues": "root.default,root.b"}, "YF143", "write default,b"),
+        ({**GOOD, "root.queues": "default;b"}, "YF143", "write default,b"),
+        ({**GOOD, "root.queues": "default b"}, "YF143", "write default,b"),
+        ({**GOOD, "root.queues": None, "queues": "default,b"}, "YF110", "write root.queues"),
+        ({**GOOD, "root.queues": None, "root.queue": "default,b"}, "YF110", "write root.queues"),
+    ],
+)
+def test_what_is_refused_and_why_is_one_message(settings: dict[str, str | None], code: str, hint: str) -> None:
+    """Mended by its own advice, the file has no error any more."""
+    document = configuration(changed({}, settings))
+    verdict = check_document(document, source="c.xml")
+    assert verdict.refused
+    assert [(found.code, found.hint) for found in verdict.errors] == [(code, hint)], verdict.errors
+    fix = verdict.errors[0].fix
+    assert fix is not None
+    edited = parse_configuration(document, source="c.xml").edited(dict(fix.properties))
+    assert check_document(edited, source="c.xml").errors == []
 
 
 def test_a_final_value_is_kept() -> None:
