@@ -11,6 +11,16 @@ from typing import TextIO
 _UNIT = re.compile(r"(?<=\d) (?=%|ms\b|s\b|[kMGT]iB\b|vcores?\b)")
 
 
+def plain_number(text: str) -> float:
+    """The number that a text of other programs writes out. ValueError for what is none.
+
+    Python's own ``float`` also takes ``1_000`` and the digits of every script: these mean something else, or nothing.
+    """
+    if "_" in text or not text.isascii():
+        raise ValueError(f"could not convert string to float: {text[:40]!r}")
+    return float(text)
+
+
 def counted(many: int, noun: str) -> str:
     """``1 run``, ``3 runs``."""
     return f"{many} {noun}" if many == 1 else f"{many} {noun}s"

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from harness.base.documents import LONGEST_S, YamlDocument, validated
 from harness.base.errors import CallError, InputError
+from harness.base.words import plain_number
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of, load_experiment
 from harness.experiments.scheduler_file import Place, SchedulerFile, read_scheduler_file
 from harness.model.jobs import JobSpec
@@ -162,7 +163,7 @@ def submission(text: str, trace: Trace) -> JobLine:
         if key not in given and default is not None:
             return default
         try:
-            value = float(given[key])
+            value = plain_number(given[key])
         except KeyError:
             raise wrong(f"{key} is missing") from None
         except ValueError:

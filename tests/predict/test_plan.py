@@ -312,6 +312,7 @@ def test_what_is_not_covered_of_both_files_is_named_at_once(
         (["--nodes", "1", "--junit", "-"], "no case without --fail-if"),
         (["--submit", "queue=steady,tasks=2"], "task_s is missing"),
         (["--submit", "queue=steady,tasks=2.5,task_s=1"], "tasks is '2.5'"),
+        (["--submit", "queue=steady,tasks=1_0,task_s=1"], "tasks is '1_0'"),
         (["--submit", "like=nobody"], "no application 'nobody'"),
         (["--submit", "like=burst-1,tasks=2"], "tasks of its own"),
         (["--submit", "queue=steady.below,tasks=2,task_s=1"], "lie below one another"),

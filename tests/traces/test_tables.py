@@ -208,8 +208,13 @@ def test_a_log_is_recognised_by_more_than_its_first_lines(tmp_path: Path, text: 
 
 @pytest.mark.parametrize(
     "bad",
-    [swf_line(3, 1, submit_s=1e300), swf_line(3, 1, submit_s=1e12), swf_line(3, 1, memory_kb=1e12)],
-    ids=["no-time", "far-away", "memory"],
+    [
+        swf_line(3, 1, submit_s=1e300),
+        swf_line(3, 1, submit_s=1e12),
+        swf_line(3, 1, memory_kb=1e12),
+        swf_line(3, 1).replace(" 1000 ", " 1_000 "),
+    ],
+    ids=["no-time", "far-away", "memory", "underscore"],
 )
 def test_one_bad_line_of_a_log_leaves_the_others(tmp_path: Path, bad: str) -> None:
     found = played(log(tmp_path, "; MaxProcs: 8", swf_line(1, 4), swf_line(2, 4), bad))
@@ -223,7 +228,17 @@ CLUSTER = Header(nodes=[NodeLine(memory_mb=8192, vcores=8)], queues={"root.etl":
 
 
 @pytest.mark.parametrize(
-    "bad", ["etl.,0,1,1", "root,0,1,1", "a b,0,1,1", "root.etl.x,0,1,1", "etl,1700000000,1,1", '"e\ntl",0,1,1']
+    "bad",
+    [
+        "etl.,0,1,1",
+        "root,0,1,1",
+        "a b,0,1,1",
+        "root.etl.x,0,1,1",
+        "etl,1700000000,1,1",
+        '"e\ntl",0,1,1',
+        "etl,0,1_0,1",
+        "etl,0,1,\u0661\u0662",
+    ],
 )
 def test_one_bad_row_of_a_table_leaves_the_others(tmp_path: Path, bad: str) -> None:
     path = tmp_path / "jobs.csv"

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from harness.base.documents import LONGEST_S
 from harness.base.errors import InputError
 from harness.base.files import read_text
+from harness.base.words import plain_number
 from harness.traces.accounting import UNREADABLE, Totals
 from harness.traces.formats.base import (
     MOST_MB,
@@ -158,7 +159,7 @@ def _number(fields: Mapping[str, str], name: str, default: float | None, *, most
             raise BadRecord(f"{name} is empty")
         return default
     try:
-        value = float(text)
+        value = plain_number(text)
     except ValueError:
         raise BadRecord(f"{name} is {text[:40]!r}, not a number") from None
     if not (math.isfinite(value) and 0 <= value <= most):

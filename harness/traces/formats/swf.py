@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from harness.base.documents import LONGEST_S
 from harness.base.files import read_whole, reading
+from harness.base.words import plain_number
 from harness.model.resources import increments
 from harness.traces.accounting import UNREADABLE, Totals
 from harness.traces.formats.base import (
@@ -165,7 +166,7 @@ def _decoded(content: bytes) -> str:
 
 def _are_numbers(words: list[str]) -> bool:
     try:
-        return all(math.isfinite(float(word)) for word in words)
+        return all(math.isfinite(plain_number(word)) for word in words)
     except ValueError:
         return False
 
