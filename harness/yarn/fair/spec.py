@@ -162,7 +162,7 @@ class QueueEntry(_Model):
     """One queue."""
 
     weight: Weight | None = None
-    """Share against its siblings, 0.001 to 1000000; left out: 1. `weight`."""
+    """Share against its siblings, 0 or 0.001 to 1000000; left out: 1. `weight`."""
     min_resources: Amount | None = None
     """`{memory_mb, vcores}`; a component left out: 0. `minResources`."""
     max_resources: Maximum | None = None
