@@ -157,25 +157,43 @@ class Shape:
 def account_lines(header: Header, jobs: Iterable[JobLine]) -> list[str]:
     """Return what a reader of a prediction has to know of its trace.
 
-    For how much of the work the shape is known, what was left out, assumed, and is not known.
+    For how much of the work the shape is known, what was left out, assumed, and is not known; and whether that may
+    change what is predicted.
     """
+    listed = list(jobs)
     left_out = left_out_sentence(header.left_out)
     return [
-        Shape.of(jobs).line(),
+        Shape.of(listed).line(),
         *([left_out] if left_out else []),
         *(f"assumed: {what}" for what in header.assumed),
         *(f"not known: {what}" for what in header.unknown),
+        *(f"unsure: {why}" for why in unsure_because(header, listed)),
     ]
+
+
+def unsure_because(header: Header, jobs: Iterable[JobLine]) -> list[str]:
+    """Why a prediction from this trace may be another than one from the whole; empty where it holds."""
+    found = []
+    if may_change_the_answer(header.left_out, jobs):
+        found.append(
+            f"more than {100 * NEGLIGIBLE:.0f} % of the jobs, the attempts or the container time were left out, and "
+            "the rest may show another load"
+        )
+    if header.unknown:
+        found.append("what the trace does not say may change every figure")
+    return found
 
 
 def account_of(header: Header, jobs: Iterable[JobLine]) -> dict[str, Any]:
     """The same for ``--json``; without the lists that are empty."""
+    listed_jobs = list(jobs)
     found = {
         "left_out": [line.model_dump() for line in header.left_out if line.reason not in NOT_MISSING],
         "assumed": list(header.assumed),
         "unknown": list(header.unknown),
+        "unsure": unsure_because(header, listed_jobs),
     }
-    return {"shape": asdict(Shape.of(jobs)), **{name: listed for name, listed in found.items() if listed}}
+    return {"shape": asdict(Shape.of(listed_jobs)), **{name: listed for name, listed in found.items() if listed}}
 
 
 def may_change_the_answer(lines: Iterable[LeftOutLine], jobs: Iterable[JobLine]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.traces.accounting import Shape, account_lines, account_of
-from harness.traces.recorded import Header, NodeLine, QueueLine
+from harness.traces.recorded import Header, LeftOutLine, NodeLine, QueueLine
 from tests.predict.loads import job
 
 
@@ -19,3 +19,16 @@ def test_predictions_say_for_how_much_of_the_work_the_shape_is_known() -> None:
     assert account_lines(header, [known]) == ["of 1 applications the shape of all is known, task by task"]
     assert account_of(header, [known])["shape"] == {"applications": 1, "by_sums": 0, "known": 1.0}
     assert Shape.of([]).known == 1.0
+
+
+def test_a_trace_that_lacks_much_is_told_to_be_unsure() -> None:
+    """For every command that plays it, not only for a verdict."""
+    header = Header(nodes=[NodeLine(memory_mb=1024, vcores=1)], queues={"root.a": QueueLine()})
+    jobs = [job("a", "root.a", 0.0, 3, 10.0)]
+    few = LeftOutLine(reason="start unknown", attempts=1)
+    unsure = [line for line in account_lines(header.model_copy(update={"left_out": [few]}), jobs) if "unsure" in line]
+    assert [line.partition(" of the jobs")[0] for line in unsure] == ["unsure: more than 2 %"]
+    told = account_of(header.model_copy(update={"unknown": ["the trace names no queue"]}), jobs)
+    assert told["unsure"] == ["what the trace does not say may change every figure"]
+    twice = LeftOutLine(reason="the same job again", jobs=5)
+    assert "unsure" not in account_of(header.model_copy(update={"left_out": [twice]}), jobs)
