@@ -28,6 +28,9 @@ _KEEP_S = 86_400
 #: The packages whose releases decide about machine code.
 _COMPILER = ("numba", "llvmlite", "numpy")
 
+#: The entry points of packages that may bring kernels (`harness.base.extensions.ENTRY_POINT_GROUP`).
+_GROUP = "yarnfair.systems"
+
 _PACKAGE = Path(__file__).parents[1]
 #: How a module that has kernels, or makes them, begins a line.
 _WORDS = (b"numba", b"llvmlite", b"harness.sim.kernel", b"harness.sim.ops")
@@ -81,6 +84,28 @@ def reached_modules(root: Path = _PACKAGE) -> dict[str, Path]:
     return reached
 
 
+def installed_modules() -> dict[str, Path]:
+    """Find the modules of installed extensions that have kernels: a scheduler's are linked with this package's.
+
+    Nothing is imported: an extension may itself be what is being imported. All modules of such a package count.
+
+    Returns
+    -------
+    Package and path in it -> file.
+    """
+    import importlib.metadata
+    import importlib.util
+
+    found: dict[str, Path] = {}
+    for package in sorted({point.module.partition(".")[0] for point in importlib.metadata.entry_points(group=_GROUP)}):
+        spec = importlib.util.find_spec(package)
+        for folder in spec.submodule_search_locations or () if spec is not None else ():
+            paths = {f"{package}/{path.relative_to(folder)}": path for path in sorted(Path(folder).rglob("*.py"))}
+            if any(_has_kernels(path.read_bytes()) for path in paths.values()):
+                found.update(paths)
+    return found
+
+
 def _version(package: str) -> str:
     import importlib.metadata
 
@@ -110,7 +135,7 @@ def digest(root: Path = _PACKAGE) -> str:
 
     parts = [sys.version, os.uname().machine, _processor(), str(CHECKED), *map(_version, _COMPILER)]
     found = hashlib.blake2b("\0".join(parts).encode(), digest_size=8)
-    for name, path in sorted(reached_modules(root).items()):
+    for name, path in sorted({**reached_modules(root), **installed_modules()}.items()):
         source = path.read_bytes()
         stamp = path.stat().st_mtime_ns if _has_kernels(source) else 0
         found.update(f"\0{name}\0{stamp}\0{len(source)}\0".encode() + source)

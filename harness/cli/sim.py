@@ -161,8 +161,7 @@ def serve(
         setup = synthetic_setup(queues or 1, apps if apps is not None else 10 * (queues or 1), seed or 1, scheduler)
     setup = with_store(setup, store)
     stop = threading.Event()
-    scheduler = setup.scheduler
-    with _folder(file, file_name(scheduler)) as path, contextlib.ExitStack() as running:
+    with _folder(file, file_name(setup.scheduler)) as path, contextlib.ExitStack() as running:
         if of_file is not None and of_file.text:
             write_text(path, of_file.text)
         cluster = LiveCluster(with_file(setup, path), path, speed=speed, hadoop=hadoop)

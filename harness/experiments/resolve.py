@@ -32,7 +32,7 @@ from harness.model.brought import named, names
 from harness.model.data import data_path
 from harness.model.jobs import JobSpec, NodeSpec
 from harness.model.plan import Mode
-from harness.model.queues import NEVER_MS, ROOT, AllocationFile, QueueSettings, ResourceLimit, SchedulerName
+from harness.model.queues import NEVER_MS, ROOT, AllocationFile, QueueSettings, ResourceLimit
 from harness.model.resources import Resource, increments
 from harness.policies.registry import make_policy, settings_of
 
@@ -45,7 +45,7 @@ class Variant(KindVariant):
     period_s: float
     in_rm: bool = False
     poll: bool = False
-    scheduler: SchedulerName = "fair"
+    scheduler: str = "fair"
 
     def of_policy(self) -> dict[str, Any]:
         """Return how the policy acts (period in s, mode, scheduler), without what is default."""

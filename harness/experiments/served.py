@@ -162,13 +162,13 @@ def _capacity_setup(setup: SimSetup, text: str, source: str) -> SimSetup:
 
 
 #: Scheduler -> its file's name, (setup, text) that a setup makes, the setup that a text makes.
-_FILES: Mapping[SchedulerName, tuple[str, _Write, _Read]] = {
+_FILES: Mapping[str, tuple[str, _Write, _Read]] = {
     "fair": ("fair-scheduler.xml", _fair_text, _fair_setup),
     "capacity": ("capacity-scheduler.xml", _capacity_text, _capacity_setup),
 }
 
 
-def file_name(scheduler: SchedulerName) -> str:
+def file_name(scheduler: str) -> str:
     """How the scheduler's file is called."""
     return _FILES[scheduler][0]
 

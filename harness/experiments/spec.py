@@ -6,11 +6,12 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from harness.base.documents import Name, Positive, Seconds, Strict
 from harness.model.plan import Mode
-from harness.model.queues import BAD_IN_NAME, ROOT, SchedulerName
+from harness.model.queues import BAD_IN_NAME, ROOT
+from harness.sim.schedulers import SCHEDULERS
 from harness.traces.spec import DelaysSpec
 
 Weight = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
@@ -22,6 +23,16 @@ Seeds = Seed | Annotated[list[Seed], Field(min_length=1, max_length=10_000)]
 Slug = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A-Za-z0-9._@=,+-]*$")]
 QueueName = Annotated[str, Field(min_length=1, max_length=100, pattern=f"^[^{BAD_IN_NAME}]+$")]
 Scalar = str | int | float | bool
+
+
+def _known(name: str) -> str:
+    if name not in SCHEDULERS:
+        raise ValueError(f"it should be {' or '.join(map(repr, SCHEDULERS))}")
+    return name
+
+
+#: A scheduler that the simulator has, or a package of the user's.
+SimulatedSchedulerName = Annotated[str, AfterValidator(_known)]
 
 
 def combinations(lists: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
@@ -173,7 +184,7 @@ class PolicyUse(PolicySpec):
     """Name of the variant."""
     in_rm: bool = False
     """On a real cluster [inside its RM](../how-to/inside-the-rm.md); in the simulator inside."""
-    scheduler: SchedulerName | None = None
+    scheduler: SimulatedSchedulerName | None = None
     """Of this variant alone; none: the experiment's."""
     poll: bool = False
     """From outside: the RM finds the file by its own poll every 10 s."""
@@ -331,10 +342,10 @@ class Experiment(Strict):
     min_share_preemption_timeout_s: Seconds | None = None
     """`defaultMinSharePreemptionTimeout`: how long a queue below its minimum share waits before containers of others
     are killed for it. Needs `yarn.scheduler.fair.preemption: true` in `conf`; none: never."""
-    scheduler: SchedulerName = "fair"
-    """`fair` or `capacity`: which of Hadoop's [schedulers](scheduler.md) decides. Policy `fair`
-    needs the one, `capacity` the other; on the Capacity Scheduler every other policy acts from outside, through
-    weights."""
+    scheduler: SimulatedSchedulerName = "fair"
+    """`fair`, `capacity` or `fifo`: which of Hadoop's [schedulers](scheduler.md) decides, or one of an installed
+    package. Policy `fair` needs the first, `capacity` the second; on the Capacity Scheduler every other policy acts
+    from outside, through weights. The FIFO scheduler takes policy `fifo`."""
     capacity: dict[str, Scalar] = Field(default_factory=dict)
     """Settings of the Capacity Scheduler, without their prefix (`root.a.user-limit-factor: 1`), beside those that
     come from `queues`: weights, maxima, the leaves' policies, limits of applications and AMs."""

@@ -381,11 +381,11 @@ class Decider(ABC):
         record: dict[str, Any] = self._record(queues=self._queues())
         if self.record_shares == "all":
             live = [app for app in self.apps.values() if not app.dead]
-            record["apps"] = {app.name: self._figures(self.sched.S.a[app.slot]) for app in live}
+            record["apps"] = {app.name: self._figures(app) for app in live}
         return record
 
     @abstractmethod
-    def _figures(self, a: Any) -> dict[str, Any]:
+    def _figures(self, app: App) -> dict[str, Any]:
         """An application's."""
 
     @abstractmethod

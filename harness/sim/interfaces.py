@@ -140,7 +140,7 @@ class SimulatedScheduler:
     decide
         Read a decision script.
     served
-        How a served cluster shows it.
+        How a served cluster shows it; None: a cluster with it cannot be served.
     orders_inside
         Whether a policy may order queues inside it. Without that, long-term policies act from outside.
     """
@@ -157,7 +157,7 @@ class SimulatedScheduler:
     why_stuck: Callable[[Any, QueueTree, list[int]], str]
     script_key: str
     decide: MakeDecider
-    served: type[ServedScheduler]
+    served: type[ServedScheduler] | None = None
     orders_inside: bool = False
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.sim.kernel import kernel
 
-_LONG_MAX = 2**63 - 1
+_LONG_MAX, _INT_MAX = 2**63 - 1, 2**31 - 1
 
 
 @kernel
@@ -21,6 +21,23 @@ def nothing(s: Any, slot: int) -> None:
 def nothing_now(s: Any, now: int) -> int:
     """No-op at a time: no periodic update, no preemption."""
     return 0
+
+
+@kernel
+def nothing_there(s: Any, slot: int, now: int) -> None:
+    """No-op for one node or application at a time: no reservations."""
+
+
+@kernel
+def unlimited(s: Any, queue: int) -> int:
+    """No limit on the applications that run in a queue."""
+    return _INT_MAX
+
+
+@kernel
+def none_starts(s: Any, i: int, now: int) -> bool:
+    """No application ever waits for a limit on running ones."""
+    return False
 
 
 @kernel

@@ -65,16 +65,16 @@ class SchedulerOps:
     #: ``(s, ni)``: a node is about to be lost; its containers are still there.
     node_leaves: Callable[[Any, int], None] = no_ops.nothing
     #: ``(s, now)``: a node has come or gone.
-    cluster_changed: Callable[[Any, int], None]
+    cluster_changed: Callable[[Any, int], None] = no_ops.nothing
     #: ``(s) -> bool``: a container must fit into a node's vcores, too.
     counts_vcores: Callable[[Any], bool] = no_ops.yes
 
     # --- reservations
 
     #: ``(s, ni, now)``: give up a node's reservation without a container.
-    drop_reservation: Callable[[Any, int, int], None]
+    drop_reservation: Callable[[Any, int, int], None] = no_ops.nothing_there
     #: ``(s, i, now)``: give up all reservations of an application.
-    drop_reservations: Callable[[Any, int, int], None]
+    drop_reservations: Callable[[Any, int, int], None] = no_ops.nothing_there
     #: ``(s) -> bool``: there is room for one more reservation.
     may_reserve: Callable[[Any], bool] = no_ops.yes
 
@@ -93,11 +93,11 @@ class SchedulerOps:
     #: ``(s, i) -> count``: log records that the end of an attempt and a new one may need, beside those of containers.
     end_records: Callable[[Any, int], int] = no_ops.no_records
     #: ``(s, queue) -> count``: how many applications more a queue lets run.
-    remaining_app_slots: Callable[[Any, int], int]
+    remaining_app_slots: Callable[[Any, int], int] = no_ops.unlimited
     #: ``(s, i, now) -> bool``: let an application that waits for a limit on running ones run, if it may.
-    starts: Callable[[Any, int, int], bool]
+    starts: Callable[[Any, int, int], bool] = no_ops.none_starts
     #: ``(s, i)``: an application that has started waits no longer.
-    stop_waiting: Callable[[Any, int], None]
+    stop_waiting: Callable[[Any, int], None] = no_ops.nothing
 
     # --- headroom
 

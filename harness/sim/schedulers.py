@@ -9,6 +9,10 @@ from __future__ import annotations
 from harness.base.extensions import Registry
 
 SCHEDULERS = Registry(
-    {"fair": "harness.sim.fair.scheduler:FAIR", "capacity": "harness.sim.capacity.scheduler:CAPACITY"},
+    {
+        "fair": "harness.sim.fair.scheduler:FAIR",
+        "capacity": "harness.sim.capacity.scheduler:CAPACITY",
+        "fifo": "harness.sim.fifo.scheduler:FIFO",
+    },
     "schedulers",
 )

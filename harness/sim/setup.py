@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from harness.model.queues import AllocationFile, SchedulerName
+    from harness.model.queues import AllocationFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +88,10 @@ class SimSetup:
         S_i of LTYARN eq. (2), over all queues whether they are active or not. They are not the Fair Scheduler's
         weights, which stand in ``allocations`` and are what a policy from outside rewrites.
     scheduler, capacity
-        Which of Hadoop's schedulers decides. ``capacity``: settings of the Capacity Scheduler (without their prefix),
-        beside or instead of those made from ``allocations`` (harness.sim.capacity.tree); its queues are those of there.
-        With ``capacity_complete`` they are the whole configuration, and nothing is made from ``allocations``.
+        Which of Hadoop's schedulers decides, by its name in `harness.sim.schedulers`. ``capacity``: settings of the
+        Capacity Scheduler (without their prefix), beside or instead of those made from ``allocations``
+        (harness.sim.capacity.tree); its queues are those of there. With ``capacity_complete`` they are the whole
+        configuration, and nothing is made from ``allocations``.
     policy, mode
         ``inside``: the plan's order is evaluated in the scheduler at each allocation. ``outside``: the stock Fair
         Scheduler allocates, and each ``period_s`` the control core writes the plan's attributes, which take effect
@@ -133,7 +134,7 @@ class SimSetup:
     counts_phase_s: float | None = None
     asked_s: float = 0.0
     asked_phase_s: float = 0.0
-    scheduler: SchedulerName = "fair"
+    scheduler: str = "fair"
     capacity: Mapping[str, str] = field(default_factory=dict)
     capacity_complete: bool = False
     #: User -> groups, the primary one first: a served cluster's placement rules look at them.

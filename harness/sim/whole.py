@@ -74,8 +74,12 @@ class Part(JITCodeLibrary):
         self._finalized = True
 
     def alone(self) -> Any:
-        """Return this kernel's code, to be linked into others."""
-        return super()._get_module_for_linking()
+        """Return this kernel's code, to be linked into others.
+
+        As it is, with external linkage: numba would give out linkonce_odr functions, which LLVM's linker leaves out
+        where nothing that was linked before refers to them, and the code would call an address of 0.
+        """
+        return self._final_module
 
     def _get_module_for_linking(self) -> Any:
         """With all below it: a function that is no kernel calls it."""

@@ -1,4 +1,4 @@
-"""The real schedulers' decisions (java/.../fair/Oracle.java, capacity/Oracle.java), and where ours differ from them.
+"""The real schedulers' decisions (java/.../fair/Oracle.java and its siblings), and where ours differ from them.
 
 Two lists are compared up to an order that Hadoop leaves to a concurrent hash table: containers that an application's
 end kills are compared as a set. Texts of errors and refusals are ours.
@@ -23,9 +23,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.clusters.jars import find
+from harness.sim.decide import scheduler_of
 from tests.oracle.capacity_scripts import FEATURES as CAPACITY_FEATURES
 from tests.oracle.capacity_scripts import CapacityPlan
 from tests.oracle.capacity_scripts import make_script as make_capacity_script
+from tests.oracle.fifo_scripts import FEATURES as FIFO_FEATURES
+from tests.oracle.fifo_scripts import make_script as make_fifo_script
 from tests.oracle.scripts import FEATURES, Plan, make_script
 from tests.oracle.versions import for_version, version_of
 
@@ -41,12 +44,13 @@ SOURCES = {
         HERE / "java" / "src" / (MAIN_CLASS.format("capacity").replace(".", "/") + ".java"),
         HERE / "java" / "src" / "org" / "apache" / "hadoop" / "yarn" / "util" / "SystemClock.java",
     ],
+    "fifo": [HERE / "java" / "src" / (MAIN_CLASS.format("fifo").replace(".", "/") + ".java")],
     "fs2cs": [SOURCE.parent / "converter" / "Fs2cs.java"],
     "place": [SOURCE.parent / "Place.java"],
     "load": [HERE / "java" / "src" / (_LOAD.replace(".", "/") + ".java")],
 }
 #: Preemption keeps queues in sets by identity hash, random in a real RM: equal hashes make them insertion-ordered.
-_FLAGS = {"fair": [], "capacity": ["-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=2"]}
+_FLAGS = {"fair": [], "fifo": [], "capacity": ["-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=2"]}
 
 #: name -> (seed, features) of the scripts that are recorded: together all features, small.
 RECORDED: dict[str, tuple[int, str]] = {
@@ -74,6 +78,12 @@ RECORDED_CAPACITY: dict[str, tuple[int, str]] = {
         "weights,deep,parallel,priorities,am,amlimit,userlimits,maxapps,restart,reconfigure,loss,release",
     ),
     "largest": (5008, "weights,drf,deep,largest,am,bigasks,reservations,orderingfair,multi,release"),
+}
+
+RECORDED_FIFO: dict[str, tuple[int, str]] = {
+    "lost": (6043, "am,bigasks,loss,late,release,restart,increments,cleanup"),
+    "order": (6014, "am,ids,keys,minimum,manual,loss,hashes"),
+    "neverlaunched": (6002, "neverlaunched,am,ids,bigasks,restart,release"),
 }
 
 
@@ -105,7 +115,7 @@ def decisions(
     All scripts are for one scheduler. `lib`: Hadoop's jars, where they are not the usual ones.
     """
     lib = lib or find()
-    scheduler = "capacity" if "capacity" in scripts[0] else "fair"
+    scheduler = scheduler_of(scripts[0])
     classes = compiled(lib, scheduler)
     files: list[str] = []
     for index, script in enumerate(scripts):
@@ -222,6 +232,11 @@ def recorded_capacity() -> list[Path]:
     return sorted((HERE / "recorded" / "capacity").glob("*.json.gz"))
 
 
+def recorded_fifo() -> list[Path]:
+    """The same of the FIFO scheduler."""
+    return sorted((HERE / "recorded" / "fifo-scheduler").glob("*.json.gz"))
+
+
 def load(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """A recorded pair: (script in base events, Hadoop's decisions)."""
     with gzip.open(path, "rt", encoding="utf-8") as stream:
@@ -253,6 +268,8 @@ def main() -> None:
     _record(target, _plans(Plan, RECORDED, FEATURES), make_script)
     plans = _plans(CapacityPlan, RECORDED_CAPACITY, CAPACITY_FEATURES, shares="all", shares_ms=15_000)
     _record(target / "capacity", plans, make_capacity_script)
+    plans = _plans(Plan, RECORDED_FIFO, FIFO_FEATURES, shares="all")
+    _record(target / "fifo-scheduler", plans, make_fifo_script)
 
 
 if __name__ == "__main__":

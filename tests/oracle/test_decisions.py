@@ -1,6 +1,6 @@
-"""Our engines against Hadoop's FairScheduler and CapacityScheduler classes, on random decision scripts made here.
+"""Our engines against Hadoop's FairScheduler, CapacityScheduler and FifoScheduler, on random decision scripts.
 
-``YARNFAIR_ORACLE_SCRIPTS`` is their number for each scheduler (with CI=true 200 and 60, else 20 and 10),
+``YARNFAIR_ORACLE_SCRIPTS`` is their number for each scheduler (with CI=true 200, 60 and 60, else 20, 10 and 10),
 ``YARNFAIR_ORACLE_SEED`` the first seed. Each has at least 20 nodes, 30 applications and 2,000 assignments.
 """
 
@@ -14,11 +14,13 @@ from typing import Any
 import pytest
 
 from harness.sim.decide import decider
-from tests.oracle import capacity_scripts, scripts
+from tests.oracle import capacity_scripts, fifo_scripts, scripts
 from tests.oracle.decisions import counts, decisions, differences
 
-MAKERS: dict[str, Any] = {"fair": scripts, "capacity": capacity_scripts}
-_SHORT = {"fair": 200, "capacity": 60} if os.environ.get("CI") == "true" else {"fair": 20, "capacity": 10}
+MAKERS: dict[str, Any] = {"fair": scripts, "capacity": capacity_scripts, "fifo": fifo_scripts}
+_SHORT = {"fair": 200, "capacity": 60, "fifo": 60}
+if os.environ.get("CI") != "true":
+    _SHORT = {"fair": 20, "capacity": 10, "fifo": 10}
 SCRIPTS = {name: int(os.environ.get("YARNFAIR_ORACLE_SCRIPTS") or _SHORT[name]) for name in MAKERS}
 SEED = int(os.environ.get("YARNFAIR_ORACLE_SEED") or 1)
 PER_JVM = 20

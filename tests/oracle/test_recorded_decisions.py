@@ -11,12 +11,13 @@ import pytest
 from harness.sim.capacity import state as capacity
 from harness.sim.decide import decider
 from harness.sim.fair import state as fair
-from tests.oracle.decisions import differences, load, recorded, recorded_capacity
+from harness.sim.fifo import state as fifo
+from tests.oracle.decisions import differences, load, recorded, recorded_capacity, recorded_fifo
 
-RECORDED = {"fair": recorded(), "capacity": recorded_capacity()}
+RECORDED = {"fair": recorded(), "capacity": recorded_capacity(), "fifo": recorded_fifo()}
 MUTATIONS = [
     pytest.param(scheduler, value, id=f"{scheduler}-{name}")
-    for scheduler, state in (("fair", fair), ("capacity", capacity))
+    for scheduler, state in (("fair", fair), ("capacity", capacity), ("fifo", fifo))
     for name, value in vars(state).items()
     if name.startswith("MUT_")
 ]
@@ -29,7 +30,7 @@ def pair(path: Path) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize(
     "path",
-    [*RECORDED["fair"], *RECORDED["capacity"]],
+    [path for paths in RECORDED.values() for path in paths],
     ids=lambda path: f"{path.parent.name}-{path.name.removesuffix('.json.gz')}",
 )
 def test_recorded_decisions_are_ours(path: Path) -> None:

@@ -16,7 +16,7 @@ from harness.sim.interfaces import simulated
 from harness.sim.schedulers import SCHEDULERS
 
 SIM = Path(ops.__file__).parent
-PACKAGES = ("fair", "capacity")
+PACKAGES = ("fair", "capacity", "fifo")
 
 
 def test_each_field_of_the_table_can_be_called_by_its_name() -> None:

@@ -56,6 +56,9 @@ def check_policies(variants: Sequence[Variant], backend: str, target: Target) ->
             what = "--rm without --allocations: the cluster's queues and policy stay as they are"
             hint = "say where the RM's allocation file lies (a path, sftp:// ...), or use --policy fair"
             raise CallError(what, where=variant.name, hint=hint)
+        if variant.scheduler not in backend_class(backend).schedulers:
+            what = f"the {backend} backend brings up no {variant.scheduler} scheduler"
+            raise CallError(what, where=f"{variant.name}: scheduler: {variant.scheduler}", hint=_SIM)
         if variant.scheduler == "capacity" and target.rm is not None:
             what = "queues of a given cluster with the Capacity Scheduler are not set"
             hint = f"leave out --rm, and the experiment has a cluster of its own, or {_SIM}"

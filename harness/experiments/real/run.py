@@ -296,7 +296,7 @@ class RealRun:
             1 if self.load is None else 0,
             nodes=self.nodes,
             given=self.given,
-            scheduler=self.variant.scheduler,
+            scheduler="capacity" if self.variant.scheduler == "capacity" else "fair",
         )
         lag_ms = (header.delays.am_response_heartbeats or 0) * (header.delays.am_heartbeat_ms or 0)
         jobs = run_jobs(self.jobs, self.variant.seed, lag_ms / 1000.0)

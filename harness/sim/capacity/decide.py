@@ -16,7 +16,7 @@ from harness.sim.capacity import state as st
 from harness.sim.capacity.api import Scheduler
 from harness.sim.capacity.conf import properties
 from harness.sim.capacity.users import limit_now
-from harness.sim.decide import Decider, resources
+from harness.sim.decide import App, Decider, resources
 from harness.sim.pools import DriverOptions
 from harness.sim.script import Event
 
@@ -140,7 +140,8 @@ class CapacityDecider(Decider):
         if self.record_shares != "none":
             self.out["shares"].append(self._shares())
 
-    def _figures(self, a: Any) -> dict[str, Any]:
+    def _figures(self, app: App) -> dict[str, Any]:
+        a = self.sched.S.a[app.slot]
         return {
             **resources(a, "used", "reserved", "pending"),
             "active": bool(a["active"] and not a["waiting"] and a["runnable"]),

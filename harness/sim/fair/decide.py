@@ -109,8 +109,8 @@ class FairDecider(Decider):
 
     # ---- shares
 
-    def _figures(self, a: Any) -> dict[str, Any]:
-        """An application's."""
+    def _figures(self, app: App) -> dict[str, Any]:
+        a = self.sched.S.a[app.slot]
         return {**resources(a, "fair", "usage", "demand"), "runnable": bool(a["runnable"])}
 
     def _queues(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from harness.base.errors import InputError
 from harness.model.jobs import JobSpec
 from harness.sim import world as w
 from harness.sim.events import E_LIFETIME
@@ -88,6 +89,12 @@ class LiveSimulation(Simulation):
         self._most_completed = completed
         #: The RM's time stamp, ms since 1970, which its applications' ids carry.
         self.cluster_ts = 0
+        if self.kind.served is None:
+            raise InputError(
+                f"a simulated ResourceManager with the {self.kind.title} is not covered",
+                where=f"scheduler: {self.kind.name}",
+                hint="take fair or capacity",
+            )
         self.served = self.kind.served(self)
         self.feed.queue_of = self._slot_of_leaf
         self.applications: dict[int, Application] = {}
