@@ -86,6 +86,11 @@ def test_odd_files_that_the_rm_takes_as_written_go_through_a_tree_and_back() -> 
         "<allocations><queue name='idle'><weight>0</weight><queue name='a'/></queue>"
         "<queue name='my queue'/></allocations>"
     )
+    # Hadoop's own sample for fs2cs names a queue in a rule that has none.
+    round_trip(
+        "<allocations><queue name='a'/><queuePlacementPolicy><rule name='primaryGroup' create='false' queue='users'/>"
+        "<rule name='default'/></queuePlacementPolicy></allocations>"
+    )
 
 
 def test_what_a_tree_refuses_is_refused_with_its_queue() -> None:

@@ -274,7 +274,9 @@ class _Reader:
                 element, f"no placement rule is called {name!r}", f"use one of {', '.join(sorted(PLACEMENT_RULES))}"
             )
         create = element.attributes.get("create", "")
-        return PlacementRule(name, not create or create.lower() == "true", element.attributes.get("queue"))
+        # Hadoop reads the attribute of this rule alone.
+        queue = element.attributes.get("queue") if name == "default" else None
+        return PlacementRule(name, not create or create.lower() == "true", queue)
 
 
 def _rule_class(name: str) -> str:
