@@ -26,7 +26,7 @@ from harness.experiments.campaign.dask import Dask, _unpack
 from harness.experiments.campaign.executors import ExecutorEvent, Processes, run_cell
 from harness.experiments.campaign.spec import LoadedCampaign, load_campaign
 from harness.results.runs import read_runs
-from tests.experiments.campaigning import EXPERIMENT, Scripted, call
+from tests.experiments.campaigning import EXPERIMENT, Clock, Scripted, call
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -322,23 +322,30 @@ def test_what_may_pass_is_tried_again_and_what_may_not_is_not(write: Any, tmp_pa
     assert executor.log[-1] == "closed"
 
 
-def test_a_cell_that_takes_too_long_is_killed_and_tried_again(write: Any, tmp_path: Path) -> None:
-    loaded = load_campaign(write(seeds=[1], timeout_s=0.2, retries=1))
-    executor = Scripted({}, tmp_path / "out", hang={"fair"})
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr(runner, "time", found)
+    return found
+
+
+def test_a_cell_that_takes_too_long_is_killed_and_tried_again(write: Any, tmp_path: Path, clock: Clock) -> None:
+    loaded = load_campaign(write(seeds=[1], timeout_s=20, retries=1))
+    executor = Scripted({}, tmp_path / "out", hang={"fair"}, clock=clock)
     outcome = runner.run_campaign(loaded, tmp_path / "out", executor)
     assert executor.log.count("killed") == 1
     assert executor.log.count("fair") == 2
     assert not outcome.failed
 
 
-def test_a_cell_that_waits_at_a_worker_has_its_whole_time(write: Any, tmp_path: Path) -> None:
+def test_a_cell_that_waits_at_a_worker_has_its_whole_time(write: Any, tmp_path: Path, clock: Clock) -> None:
     """An executor that queues says when a cell begins; its time is counted from then."""
-    loaded = load_campaign(write(seeds=[1], timeout_s=0.3, retries=0))
-    executor = Scripted({}, tmp_path / "out", hang={"fair", "ltrf"}, queues=True)
-    waits_until, plain = time.monotonic() + 0.6, executor.told
+    loaded = load_campaign(write(seeds=[1], timeout_s=30, retries=0))
+    executor = Scripted({}, tmp_path / "out", hang={"fair", "ltrf"}, queues=True, clock=clock)
+    waits_until, plain = clock.now_s + 60, executor.told
 
     def told(timeout_s: float) -> list[ExecutorEvent]:
-        if time.monotonic() > waits_until and "ltrf" in executor.hang:
+        if clock.now_s > waits_until and "ltrf" in executor.hang:
             executor.hang.discard("ltrf")
             return [ExecutorEvent(id_, "begins") for id_ in executor.running]
         return plain(timeout_s)
@@ -349,18 +356,18 @@ def test_a_cell_that_waits_at_a_worker_has_its_whole_time(write: Any, tmp_path: 
 
 
 def test_a_cell_that_always_takes_too_long_is_exit_5(
-    write: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    write: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], clock: Clock
 ) -> None:
-    path, out = write(seeds=[1], policies=["fair"], timeout_s=0.2, retries=0), tmp_path / "out"
-    runner.run_campaign(load_campaign(path), out, Scripted({}, out, hang={"fair"}))
+    path, out = write(seeds=[1], policies=["fair"], timeout_s=20, retries=0), tmp_path / "out"
+    runner.run_campaign(load_campaign(path), out, Scripted({}, out, hang={"fair"}, clock=clock))
     (cell,) = json.loads(call(capsys, "status", path, "--out", out, "--json")[1])["cells"]
     assert (cell["state"], cell["exit"]) == ("failed", 5)
-    assert "not ended after 0.2 s" in cell["why"]
+    assert "not ended after 20 s" in cell["why"]
     assert call(capsys, "run", path, "--out", out)[0] == 5
     # Beside one whose jobs failed it is that which counts.
-    path, out = write(seeds=[1], policies=["fair", "ltrf"], timeout_s=0.2, retries=0), tmp_path / "both"
+    path, out = write(seeds=[1], policies=["fair", "ltrf"], timeout_s=20, retries=0), tmp_path / "both"
     failed = {"ltrf": [ExecutorEvent("", "end", exit_code=4, why="2 job(s) failed")]}
-    runner.run_campaign(load_campaign(path), out, Scripted(failed, out, hang={"fair"}))
+    runner.run_campaign(load_campaign(path), out, Scripted(failed, out, hang={"fair"}, clock=clock))
     assert call(capsys, "run", path, "--out", out)[0] == 4
 
 
