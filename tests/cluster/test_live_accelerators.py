@@ -141,9 +141,10 @@ def test_nodes_of_types_join_compute_and_leave(running: Running) -> None:
         assert {task.node for task in record.tasks} == {node["id"]}
         took[name] = min(task.ended_ms - task.started_ms for task in record.tasks)
     assert took["on-slow"] > took["on-fast"]
-    # A node that leaves lets end what runs there, and takes nothing new.
-    running.job("drained", slow["host"], 1, "sleep 8")
-    until("it runs", lambda: containers(running, slow["id"]) > 0)
+    # A node that leaves lets end what runs there, and takes nothing new. The master may be there, too: before its task
+    # is, the node must not leave, or the task waits for it for ever.
+    identity = running.job("drained", slow["host"], 1, "sleep 8")
+    until("its master and its task run", lambda: running.client.rest.app(identity).running_containers == 2)
     assert running.shrink("--type", "slow", "--drain", "120") == {"slow-1": 0}
     running.until_ended("drained")
     assert {task.outcome for task in running.replayer.record("drained").tasks} == {"finished"}
@@ -151,7 +152,7 @@ def test_nodes_of_types_join_compute_and_leave(running: Running) -> None:
     assert {node.state for node in running.client.rest.nodes(("SHUTDOWN",)) if node.id == slow["id"]} == {"SHUTDOWN"}
     # Without a drain it goes at once, and what ran there is killed.
     identity = running.job("killed", fast["host"], 1, "sleep 600")
-    until("it runs", lambda: containers(running, fast["id"]) > 0)
+    until("its master and its task run", lambda: running.client.rest.app(identity).running_containers == 2)
     assert running.shrink("fast-1", "--drain", "0") == {"fast-1": 1}
     # As lost, or as ended by a signal: whatever the node could still tell.
     gone = {"killed", "failed"}
@@ -160,10 +161,6 @@ def test_nodes_of_types_join_compute_and_leave(running: Running) -> None:
     after = running.cluster.status()
     assert after is not None
     assert (after.up, after.wanted, len(after.parts)) == (True, 1, 1)
-
-
-def containers(running: Running, node: str) -> int:
-    return next(one.containers for one in running.client.rest.nodes(("RUNNING",)) if one.id == node)
 
 
 def test_names_are_taken_once_and_unknown_ones_are_errors(running: Running) -> None:
