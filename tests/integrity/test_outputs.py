@@ -129,6 +129,7 @@ def call(
         "usage --csv": ["usage", str(tmp_path / "ran.jsonl")],
         "plan --junit": [*plan, "--phases", "1", "--fail-if", "refused(*) > 0", "--jobs", "1"],
         "plan --html": [*plan, "--phases", "1", "--jobs", "1"],
+        "trend --html": ["trend", one],
     }
 
     def run(name: str, target: str) -> None:
@@ -153,7 +154,7 @@ def call(
 WRITERS = (
     *("render --output", "convert --output", "decide --output", "record --out", "report --out", "report --trace"),
     *("compare --html", "plot --out", "baseline --out", "check --junit", "check --code-quality", "demo --svg"),
-    *("whatif --export", "job run --tasks", "usage --csv", "plan --junit", "plan --html"),
+    *("whatif --export", "job run --tasks", "usage --csv", "plan --junit", "plan --html", "trend --html"),
 )
 
 
