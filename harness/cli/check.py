@@ -101,7 +101,7 @@ def check(
     from harness.results.baseline import read_baseline
     from harness.results.check import Checked, acknowledged, check_history
     from harness.results.check import check as checked_of
-    from harness.results.judged import github, narrowed, unfitting, write_code_quality
+    from harness.results.judged import github, narrowed, require_fitting, write_code_quality
     from harness.results.junit import write_junit
     from harness.results.runs import read_runs
 
@@ -122,9 +122,8 @@ def check(
             ]
     if accepted is not None:
         found = acknowledged(found, read_acknowledgements(accepted), datetime.date.today().isoformat())
-    for pattern, near in () if found.invalid else unfitting(found, metrics):
-        hint = f"did you mean {', '.join(near)}?" if near else "`--json` lists the names of all metrics"
-        raise CallError(f"no metric fits {pattern[:80]!r}", where="--metrics", hint=hint)
+    if not found.invalid:
+        require_fitting((one.key for one in found.held), metrics)
     found = narrowed(found, metrics=metrics, tolerance=tolerance, only=only)
     place = str(recorded if recorded is not None else history[0])
     if junit is not None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from harness.base.errors import CallError, RunInvalid
+from harness.base.errors import RunInvalid
 from harness.cli.output import OutputFile, json_option, print_result, warn
 
 
@@ -24,19 +24,14 @@ def trend(runs: tuple[Path, ...], metrics: tuple[str, ...], page: Path | None, a
     from harness.report.trend import document, grouped, lines, write_page
     from harness.results.acknowledge import fits
     from harness.results.history import histories
-    from harness.results.judged import nearest
+    from harness.results.judged import require_fitting
     from harness.results.runs import read_runs
 
     own = read_runs(runs)
     found, remarks = histories(own)
     if all(run.invalid() is not None for run in own):
         raise RunInvalid(f"none of {len(own)} run(s) counts", where=str(runs[0]), hint="`yarnfair check` says why")
-    names = list(dict.fromkeys(one.key.text() for one in found))
-    for pattern in metrics:
-        if not any(fits(pattern, name) for name in names):
-            near = nearest(pattern, names)
-            hint = f"did you mean {', '.join(near)}?" if near else "`--json` lists the names of all metrics"
-            raise CallError(f"no metric fits {pattern[:80]!r}", where="--metrics", hint=hint)
+    require_fitting((one.key for one in found), metrics)
     if metrics:
         found = [one for one in found if any(fits(pattern, one.key.text()) for pattern in metrics)]
     groups = grouped(found)

@@ -118,7 +118,7 @@ class BaseActuator(ABC):
     #: All attributes that are ever written, and the attribute that a policy sets for every queue.
     ATTRIBUTES: ClassVar[tuple[str, ...]]
     SHARE: ClassVar[str]
-    #: The share that a queue has which names none; None where it depends on others.
+    #: The share that Hadoop gives to a queue whose configuration names none; None where that depends on other queues.
     ABSENT: ClassVar[Any] = None
 
     # --- stored and shared state ---
@@ -514,7 +514,7 @@ class BaseActuator(ABC):
         self._look_anew()
 
     def _means_absent(self, path: str, share: Any) -> bool:
-        """Whether the administrator named no share, and this one has the same effect: it is none of his changes."""
+        """Whether the administrator named no share and this one has the same effect, so that he changed nothing."""
         unnamed = path in self.baseline and self.baseline[path].get(self.SHARE) is None
         return unnamed and share is not None and share == self.ABSENT
 

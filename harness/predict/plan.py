@@ -246,8 +246,9 @@ def sides_of(
         if added is not None:
             header, jobs = _with_added(header, jobs, added)
         changed = put_trace(folder / "after" / "trace.jsonl", header, jobs)
-    # Times below a due are sums over samples, and who has not ended at the limit never ends: an application that comes
-    # long after the others must not make the two sides differ in either.
+    # The time that a queue is below its due is a sum over samples, and an application that has not ended at the time
+    # limit counts as one that never ends. Both sides therefore have the same sample length and the same time limit,
+    # also where an added application is submitted long after the others.
     sample_s, limit_s = (max(of(trace), of(changed)) for of in (sample_for, time_limit_s))
     here = write_experiment(trace, folder / "before", sample_s=sample_s, limit_s=limit_s)
     there = here

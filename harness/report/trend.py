@@ -59,7 +59,7 @@ class Group:
         told = counted(len(runs), "run")
         if all(days):
             told += f" of {days[0]}" if days[0] == days[1] else f" from {days[0]} to {days[1]}"
-        commits = list(dict.fromkeys(commit for run in runs if (commit := commit_of(run))))
+        commits = list(dict.fromkeys(commit for run in runs if (commit := run.commit)))
         if commits:
             told += f", {counted(len(commits), 'commit')}, the last one {commits[-1]}"
         return told
@@ -80,19 +80,10 @@ def _turn(one: History) -> tuple[int, float]:
     return WORDS.index(one.word), -moved
 
 
-def commit_of(run: RunRecord) -> str:
-    """The commit of a run, in ten characters: of the folder that it ran in, or else of yarnfair's checkout."""
-    commits = run.info.get("commits")
-    if not isinstance(commits, dict):
-        return ""
-    return str(commits.get("folder") or commits.get("yarnfair") or "")[:10]
-
-
 def _since(one: History) -> str:
     """The day and the commit with which the last level began; the run where that says more."""
     run = one.runs[one.changes[-1].at]
-    commit = commit_of(run)
-    told = [run.start[:10], f"commit {commit}" if commit else f"{run.path.parent.name}/{run.path.name}"]
+    told = [run.start[:10], f"commit {run.commit}" if run.commit else f"{run.path.parent.name}/{run.path.name}"]
     return ", ".join(part for part in told if part)
 
 
@@ -150,7 +141,7 @@ def _as_document(one: History) -> dict[str, object]:
             for level in one.levels
         ],
         "runs": [
-            {"run": str(run.path), "start": run.start, "commit": commit_of(run), "seed": run.seed, "value": value}
+            {"run": str(run.path), "start": run.start, "commit": run.commit, "seed": run.seed, "value": value}
             for run, value in zip(one.runs, one.values, strict=True)
         ],
     }
@@ -198,7 +189,7 @@ def write_page(path: Path, groups: Sequence[Group], remarks: Sequence[str], sour
             + ([f"And {len(worse) - 5} more."] if len(worse) > 5 else [])
             + ([f"{counted(len(better), 'metric')} better than before."] if better else []),
             remarks=remarks,
-            blocks=[_block(number, group) for number, group in enumerate(groups, 1)],
+            blocks=[_block(at, group) for at, group in enumerate(groups, 1)],
             version=harness.__version__,
         )
     )
@@ -227,12 +218,10 @@ class _Block:
 
 def _block(ident: int, group: Group) -> _Block:
     changed = group.of("worse", "better", "changed")
-    figures = [
-        _Figure(
-            f"{one.key.title()}: {one.word}, {_moved(one)}", Markup(chart(one, f"trend-{ident}-{at}"))
-        )  # every text in it is escaped below
-        for at, one in enumerate(changed[:DRAWN])
-    ]
+    figures = []
+    for at, one in enumerate(changed[:DRAWN]):
+        drawn = Markup(chart(one, f"trend-{ident}-{at}"))  # `chart` escapes every text
+        figures.append(_Figure(f"{one.key.title()}: {one.word}, {_moved(one)}", drawn))
     return _Block(
         group.title, group.span(), figures, max(len(changed) - DRAWN, 0), [_row(one) for one in group.histories]
     )
@@ -290,13 +279,13 @@ def chart(one: History, ident: str) -> str:
         body += _drawn_level(one, level, [px(x) for x in xs], py)
     for change in one.changes:
         run, at = one.runs[change.at], (px(xs[change.at - 1]) + px(xs[change.at])) / 2
-        told = " ".join(part for part in (run.start[:10], commit_of(run)) if part) or run.path.name
+        told = " ".join(part for part in (run.start[:10], run.commit) if part) or run.path.name
         body.append(f'<path class="v" d="M{at:.1f} {TOP}V{bottom}"><title>{escape(told)}</title></path>')
         anchor = "end" if at > WIDTH * 0.6 else "start"
         place = at - 4 if anchor == "end" else at + 4
         body.append(lettering("b", f"{place:.1f}", TOP + 10, told, anchor))
     for run, x, value in zip(one.runs, xs, values, strict=True):
-        told = ", ".join(part for part in (amount_text(value, one.key.metric), run.start[:16], commit_of(run)) if part)
+        told = ", ".join(part for part in (amount_text(value, one.key.metric), run.start[:16], run.commit) if part)
         body.append(
             f'<circle cx="{px(x)}" cy="{py(value)}" r="2.6" fill="{COLOURS[5]}"><title>{escape(told)}</title></circle>'
         )

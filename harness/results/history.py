@@ -23,8 +23,8 @@ from harness.results.runs import RunRecord
 #: The probability that a history without any change raises an alarm, all metrics together.
 HISTORY_ALPHA = 0.005
 
-#: How a history ends: at a level that is worse or better than its best before, at one that has changed (it was undone,
-#: or is too small to matter), at the only one that it has, or with too few runs to tell.
+#: The outcome of a history. ``worse``, ``better``: its last level differs from the best one before by as much as
+#: matters. ``changed``: there was a change, but it was undone or is too small to matter. ``same``: there was none.
 Word = Literal["worse", "better", "changed", "same", "too few runs"]
 WORDS: tuple[Word, ...] = ("worse", "better", "changed", "too few runs", "same")
 

@@ -14,8 +14,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
+from harness.base.errors import CallError
 from harness.base.outputs import write_output
 from harness.results.acknowledge import fits
+from harness.results.catalogue import Key
 from harness.results.check import NO_RUN, Checked, Held
 
 #: What fails: what is worse; also what changed in a metric without a better side; also what is better.
@@ -121,13 +123,20 @@ def narrowed(found: Checked, *, metrics: Sequence[str] = (), tolerance: float = 
     return Checked([_as_wanted(one, tolerance, only) for one in held], found.invalid, found.remarks)
 
 
-def unfitting(found: Checked, patterns: Sequence[str]) -> list[tuple[str, list[str]]]:
+def unfitting(keys: Iterable[Key], patterns: Sequence[str]) -> list[tuple[str, list[str]]]:
     """The patterns that no metric fits, each with the names nearest to it, three at most."""
-    names = list(dict.fromkeys(one.key.text() for one in found.held))
-    return [(one, nearest(one, names)) for one in patterns if not any(fits(one, name) for name in names)]
+    names = list(dict.fromkeys(key.text() for key in keys))
+    return [(one, _nearest(one, names)) for one in patterns if not any(fits(one, name) for name in names)]
 
 
-def nearest(pattern: str, names: Sequence[str]) -> list[str]:
+def require_fitting(keys: Iterable[Key], patterns: Sequence[str]) -> None:
+    """Raises CallError for a pattern of ``--metrics`` that no metric fits."""
+    for pattern, near in unfitting(keys, patterns):
+        hint = f"did you mean {', '.join(near)}?" if near else "`--json` lists the names of all metrics"
+        raise CallError(f"no metric fits {pattern[:80]!r}", where="--metrics", hint=hint)
+
+
+def _nearest(pattern: str, names: Sequence[str]) -> list[str]:
     """Names that contain the pattern's text come first, then those spelt much like it."""
     word = pattern.removeprefix("queues.").strip("*?").lower()  # as the reference has a queue's metric
     within = [name for name in names if word and word in name.lower()]

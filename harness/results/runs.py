@@ -111,6 +111,14 @@ class RunRecord:
         return str(self.info.get("start") or "")
 
     @property
+    def commit(self) -> str:
+        """The commit, in ten characters: of the folder it ran in, or else of yarnfair's checkout; empty if unknown."""
+        commits = self.info.get("commits")
+        if not isinstance(commits, Mapping):
+            return ""
+        return str(commits.get("folder") or commits.get("yarnfair") or "")[:10]
+
+    @property
     def deterministic(self) -> bool:
         """Whether the same seed gives the same figures: on the simulator."""
         return self.backend == "sim"

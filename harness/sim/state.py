@@ -17,7 +17,7 @@ from harness.sim.arrays import record
 NEED_ROOM = -1  # an array is full; nothing was changed; call Scheduler.grow() and repeat
 REJECTED = -2  # the application was not accepted (its AM asks for a resource of which the queue may use none)
 INVALID_ASK = -3  # the queue's maximum is 0 in a resource that the ask wants; nothing was changed
-#: There is no such live thing; nothing was changed.
+#: The application, container or node that a call names is not live; nothing was changed.
 IGNORED = -4
 
 #: How the next queue is chosen (G.order_mode).

@@ -135,7 +135,7 @@ def test_a_pipeline_from_call_to_exit_code(write: Write, tmp_path: Path, capsys:
 
 
 def test_a_pattern_without_a_metric_names_the_nearest() -> None:
-    found = Checked(slow())
+    found = [one.key for one in slow()]
     assert unfitting(found, ["make*", "events"]) == []
     assert unfitting(found, ["makespan", "?"]) == [("makespan", ["makespan_s"]), ("?", [])]
     assert unfitting(found, ["maekspan_s"])[0][1][0] == "makespan_s"

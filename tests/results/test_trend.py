@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.report.trend import commit_of, grouped, lines
+from harness.report.trend import grouped, lines
 from harness.results.history import histories
 from harness.results.runs import read_runs
 from tests.browser import chromium
@@ -89,7 +89,7 @@ def test_a_run_without_a_time_or_a_commit_is_shown_all_the_same(write: Write, tm
         write(f"plain/{at:03d}", seed=at, start="", makespan_s=(1000 if at < 12 else 1100) + float(rng.normal()))
     found, _ = histories(read_runs([tmp_path / "plain"]))
     (group,) = grouped(found)
-    assert {commit_of(run) for run in group.runs} == {""}
+    assert {run.commit for run in group.runs} == {""}
     assert any("since plain/012" in line for line in lines([group]))
 
 
