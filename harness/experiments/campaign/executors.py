@@ -235,12 +235,22 @@ def _serve(link: Connection, run: Callable[[Cell, Loaded, Path], ExecutorEvent])
             link.send(told_afar(run(*task)))
 
 
+def _tell(link: Connection, told: ExecutorEvent) -> None:
+    """Tell the campaign something; where it is gone this is an interruption, and not a failure of the cell."""
+    try:
+        link.send(told)
+    except OSError:
+        raise KeyboardInterrupt from None
+
+
 def _worker(link: Connection, environment: Mapping[str, str]) -> None:
     def run(cell: Cell, experiment: Loaded, out: Path) -> ExecutorEvent:
-        return run_cell(experiment, cell, out, lambda step: link.send(ExecutorEvent(cell.id, "step", step)))
+        return run_cell(experiment, cell, out, lambda step: _tell(link, ExecutorEvent(cell.id, "step", step)))
 
     _begin_worker(environment, signal.SIGKILL)
-    _serve(link, run)
+    # The link can break before the signal of the campaign's end is here.
+    with contextlib.suppress(KeyboardInterrupt):
+        _serve(link, run)
 
 
 def _cluster_worker(link: Connection, environment: Mapping[str, str]) -> None:
@@ -256,9 +266,9 @@ def _cluster_worker(link: Connection, environment: Mapping[str, str]) -> None:
             experiment,
             cell,
             out,
-            lambda step: link.send(ExecutorEvent(cell.id, "step", step)),
+            lambda step: _tell(link, ExecutorEvent(cell.id, "step", step)),
             cluster=cluster,
-            says=lambda text: link.send(ExecutorEvent(cell.id, "says", why=text)),
+            says=lambda text: _tell(link, ExecutorEvent(cell.id, "says", why=text)),
         )
         if told.kind != "end" or told.exit_code:
             # What was wrong with the cluster must not be wrong with the next cell.
