@@ -53,7 +53,7 @@ def settings_of(run: Run) -> dict[str, float]:
     for name, value in given.items():
         try:
             number = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             continue
         if name in AXES and math.isfinite(number) and not isinstance(value, bool):
             found[name] = number

@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from typing import Literal
 
 from markupsafe import Markup
 
 import harness
 from harness.base.outputs import write_output
+from harness.base.stats import LONGEST
 from harness.base.words import counted
 from harness.report.svg import COLOURS, LEFT, RIGHT, TOP, WIDTH, lettering, nice_ticks, number, whole
 from harness.report.templating import page_templates
@@ -25,6 +27,8 @@ DRAWN = 12
 #: So many are named in the text.
 NAMED = 12
 _HEIGHT, _BOTTOM = 232, 46
+#: The texts that name changes: the height of a row, how many rows there are, and about the width of a letter.
+_ROW, _ROWS, _LETTER = 12, 6, 6.0
 #: The colours of a history's last level, by the word for it.
 _COLOUR: dict[Word, str] = {"worse": COLOURS[1], "better": COLOURS[2]}
 
@@ -45,8 +49,8 @@ class Group:
 
     @property
     def runs(self) -> tuple[RunRecord, ...]:
-        """The runs of its longest history."""
-        return max((one.runs for one in self.histories), key=len)
+        """All its runs that count, oldest first, whatever they have measured."""
+        return self.histories[0].series
 
     def of(self, *words: Word) -> list[History]:
         """The metrics that end so."""
@@ -61,7 +65,9 @@ class Group:
             told += f" of {days[0]}" if days[0] == days[1] else f" from {days[0]} to {days[1]}"
         commits = list(dict.fromkeys(commit for run in runs if (commit := run.commit)))
         if commits:
-            told += f", {counted(len(commits), 'commit')}, the last one {commits[-1]}"
+            told += f", {counted(len(commits), 'commit')}, the last one {runs[-1].commit or 'unknown'}"
+        if any(one.length > len(one.runs) for one in self.histories):
+            told += f"; changes are looked for in the latest {LONGEST} values"
         return told
 
 
@@ -127,6 +133,7 @@ def _as_document(one: History) -> dict[str, object]:
         "experiment": one.experiment,
         "variant": one.variant,
         "backend": one.backend,
+        "length": one.length,
         "word": one.word,
         "words": one.words,
         "best": one.best,
@@ -256,14 +263,18 @@ def chart(one: History, ident: str) -> str:
     """Draw a history as SVG: a dot for each run, its levels with their ranges, and a line where one ends."""
     values, times = one.values, _times(one.runs)
     xs = times if times is not None else [float(at) for at in range(1, len(values) + 1)]
-    low, high = min(values), max(values)
-    room = (high - low) * 0.08 or abs(high) * 0.05 or 1.0
-    # Above them stands what is said of a change.
-    low, high = low - room, high + 2.5 * room
     bottom = _HEIGHT - _BOTTOM
 
     def px(x: float) -> float:
         return round(LEFT + 6 + (x - xs[0]) / ((xs[-1] - xs[0]) or 1.0) * (WIDTH - LEFT - RIGHT - 12), 1)
+
+    marks = _marks(one, [px(x) for x in xs])
+    low, high = min(values), max(values)
+    room = (high - low) * 0.08 or abs(high) * 0.05 or 1.0
+    # Above the dots stands what is said of the changes, in as many rows as it needs.
+    lettered = TOP + _ROW * max((mark.row + 1 for mark in marks if mark.row is not None), default=0) + 4
+    above = (high - low + 2 * room) * (lettered - TOP) / (bottom - lettered)
+    low, high = low - room, high + room + above
 
     def py(y: float) -> float:
         return round(bottom - (y - low) / (high - low) * (bottom - TOP), 1)
@@ -277,13 +288,12 @@ def chart(one: History, ident: str) -> str:
     body.append(lettering("l", 11, middle, unit, turned=f' transform="rotate(-90 11 {middle})"'))
     for level in one.levels:
         body += _drawn_level(one, level, [px(x) for x in xs], py)
-    for change in one.changes:
-        run, at = one.runs[change.at], (px(xs[change.at - 1]) + px(xs[change.at])) / 2
-        told = " ".join(part for part in (run.start[:10], run.commit) if part) or run.path.name
-        body.append(f'<path class="v" d="M{at:.1f} {TOP}V{bottom}"><title>{escape(told)}</title></path>')
-        anchor = "end" if at > WIDTH * 0.6 else "start"
-        place = at - 4 if anchor == "end" else at + 4
-        body.append(lettering("b", f"{place:.1f}", TOP + 10, told, anchor))
+    for mark in marks:
+        title = f"<title>{escape(mark.text)}</title>"
+        body.append(f'<path class="v" d="M{mark.x:.1f} {TOP}V{bottom}">{title}</path>')
+        if mark.row is not None:
+            place = mark.x - 4 if mark.anchor == "end" else mark.x + 4
+            body.append(lettering("b", f"{place:.1f}", TOP + 10 + _ROW * mark.row, mark.text, mark.anchor))
     for run, x, value in zip(one.runs, xs, values, strict=True):
         told = ", ".join(part for part in (amount_text(value, one.key.metric), run.start[:16], run.commit) if part)
         body.append(
@@ -307,6 +317,39 @@ def chart(one: History, ident: str) -> str:
     )
     description = f"{len(values)} runs from {number(min(values))} to {number(max(values))} {unit}; {one.words}."
     return whole(ident, one.key.title(), description, body, height=_HEIGHT)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """What is said of a change: where its line stands, the text and its side of the line, and its row from above.
+
+    Without a row the text is shown only where the mouse rests on the line.
+    """
+
+    x: float
+    text: str
+    anchor: Literal["start", "end"]
+    row: int | None
+
+
+def _marks(one: History, xs: Sequence[float]) -> list[_Mark]:
+    """Name each change beside its line, the latest first, in the highest row in which the text covers no other one."""
+    marks: list[_Mark] = []
+    rows: list[list[tuple[float, float]]] = [[] for _ in range(_ROWS)]  # what is taken, from left to right
+    for change in reversed(one.changes):
+        run, x = one.runs[change.at], (xs[change.at - 1] + xs[change.at]) / 2
+        text = " ".join(part for part in (run.start[:10], run.commit) if part) or run.path.name
+        anchor: Literal["start", "end"] = "end" if x > WIDTH * 0.6 else "start"
+        width = 4 + _LETTER * len(text)
+        left = x - width if anchor == "end" else x
+        free = (
+            at for at, taken in enumerate(rows) if all(left + width <= begin or end <= left for begin, end in taken)
+        )
+        row = next(free, None)
+        if row is not None:
+            rows[row].append((left, left + width))
+        marks.append(_Mark(x, text, anchor, row))
+    return marks
 
 
 def _drawn_level(one: History, level: Level, xs: Sequence[float], py: Callable[[float], float]) -> list[str]:

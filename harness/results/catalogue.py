@@ -206,5 +206,10 @@ def _numbers(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, 
 
 def number(value: object) -> float | None:
     """A finite number as it is; None for all else that a file may hold."""
-    known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if known else None  # type: ignore[arg-type]
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    try:
+        found = float(value)
+    except OverflowError:  # JSON's integers have any length
+        return None
+    return found if math.isfinite(found) else None

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.base.stats import LONGEST, SHORTEST, ChangePoint, change_points, least_change_p, level_of_each, rank_sum
+from harness.base.words import counted
 from harness.results.baseline import floor, held_by_spread, spread_of
 from harness.results.catalogue import Key
 from harness.results.compare import amount_text
@@ -54,10 +55,12 @@ class History:
 
     Attributes
     ----------
+    series : tuple of RunRecord
+        All of them that count, oldest first by their start.
     runs : tuple of RunRecord
-        Those that have the metric, oldest first by their start; at most the latest ``LONGEST`` are looked at.
+        Those that have the metric, in the same order; at most the latest ``LONGEST`` are looked at.
     length : int
-        How many there were.
+        How many have the metric.
     levels : tuple of Level
         In the order of time; one where nothing has changed.
     changes : tuple of ChangePoint
@@ -74,6 +77,7 @@ class History:
     variant: str
     backend: str
     key: Key
+    series: tuple[RunRecord, ...]
     runs: tuple[RunRecord, ...]
     length: int
     levels: tuple[Level, ...]
@@ -100,7 +104,8 @@ def histories(runs: Iterable[RunRecord]) -> tuple[list[History], list[str]]:
     ----------
     runs : iterable of RunRecord
         Runs that are not valid are left out. Those of one experiment (by its hash), policy and backend are one
-        history.
+        history. An experiment that later runs of its name have replaced is left out, too: its last level stays as it
+        was for ever, so that an alarm of it could never end.
 
     Returns
     -------
@@ -109,7 +114,7 @@ def histories(runs: Iterable[RunRecord]) -> tuple[list[History], list[str]]:
     list of str
         What a reader has to know beside them.
     """
-    series: dict[tuple[str, str, str, str], list[RunRecord]] = {}
+    series: dict[_Of, list[RunRecord]] = {}
     left_out = 0
     for run in runs:
         if run.invalid() is None:
@@ -117,25 +122,78 @@ def histories(runs: Iterable[RunRecord]) -> tuple[list[History], list[str]]:
         else:
             left_out += 1
     remarks = [f"{left_out} run(s) that do not count are left out"] if left_out else []
-    tracks: list[tuple[tuple[str, str, str], Key, list[RunRecord], float]] = []
-    for (*name, _), own in series.items():
-        ordered = sorted(own, key=lambda run: (run.start, str(run.path)))
+    for own in series.values():
+        own.sort(key=lambda run: (run.start, str(run.path)))
+    series, replaced = _without_replaced(series)
+    remarks = [*_several_experiments(series), *replaced, *remarks]
+    tracks: list[tuple[_Series, Key, list[RunRecord], float]] = []
+    for name, own in series.items():
         keys = {key for run in own for key in run.values if held_by_spread(key)}
+        if not keys:
+            remarks.append(f"{_named(name)}: {counted(len(own), 'run')} without any metric that has a history")
+        ended = []
         for key in sorted(keys, key=lambda key: key.order()):
-            having = [run for run in ordered if key in run.values]
+            having = [run for run in own if key in run.values]
             least = least_change_p([run.values[key] for run in having])
-            tracks.append(((name[0], name[1], name[2]), key, having, least))
+            tracks.append((_Series(name, tuple(own)), key, having, least))
+            if having[-1] is not own[-1]:
+                ended.append(f"{key.title()} (last in {_place(having[-1])})")
+        if ended:
+            more = f" and {len(ended) - 5} more" if len(ended) > 5 else ""
+            remarks.append(f"{_named(name)}: the latest run does not have {', '.join(ended[:5])}{more}")
     # As in a check: all metrics together, each on its own side (a change to the better is no alarm).
     alpha = level_of_each([least for *_, least in tracks], 2 * HISTORY_ALPHA)
     varying = sum(least < 1 for *_, least in tracks)
     found = [
-        _changing(name, key, having, alpha) if least <= alpha else _unseen(name, key, having, varying)
-        for name, key, having, least in tracks
+        _changing(of, key, having, alpha) if least <= alpha else _unseen(of, key, having, varying)
+        for of, key, having, least in tracks
     ]
-    return found, [*_several_experiments(series), *remarks]
+    return found, remarks
 
 
-def _several_experiments(series: Mapping[tuple[str, str, str, str], object]) -> list[str]:
+#: The experiment's name, the policy, the backend and the experiment's hash.
+_Of = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Series:
+    """The runs of one experiment, policy and backend, oldest first."""
+
+    name: _Of
+    runs: tuple[RunRecord, ...]
+
+
+def _named(name: _Of) -> str:
+    experiment, variant, backend, _ = name
+    return f"{experiment}, {variant}" + ("" if backend == "sim" else f" on {backend}")
+
+
+def _place(run: RunRecord) -> str:
+    return f"{run.path.parent.name}/{run.path.name}"
+
+
+def _without_replaced(series: Mapping[_Of, list[RunRecord]]) -> tuple[dict[_Of, list[RunRecord]], list[str]]:
+    """Leave out the experiments whose last run started before the first one of another of that name, and say so.
+
+    Experiments of one name that take turns, as those of a sweep do night after night, all stay. So do runs of which
+    nobody knows when they started.
+    """
+    kept: dict[_Of, list[RunRecord]] = {}
+    remarks = []
+    for name, own in series.items():
+        last = own[-1].start
+        others = [runs for other, runs in series.items() if other[:3] == name[:3] and other != name]
+        if last and any(last < runs[0].start for runs in others):
+            remarks.append(
+                f"{_named(name)}: {counted(len(own), 'run')} up to {last[:10]} (of hash {name[3][:12] or 'unknown'}) "
+                "are left out: later runs of that name are of another experiment"
+            )
+        else:
+            kept[name] = own
+    return kept, remarks
+
+
+def _several_experiments(series: Mapping[_Of, object]) -> list[str]:
     versions: dict[str, set[str]] = {}
     for experiment, _, _, digest in series:
         versions.setdefault(experiment, set()).add(digest)
@@ -162,7 +220,7 @@ def _levels(values: Sequence[float], changes: Sequence[ChangePoint]) -> tuple[Le
 
 
 def _history(
-    name: tuple[str, str, str],
+    of: _Series,
     key: Key,
     runs: Sequence[RunRecord],
     word: Word,
@@ -174,10 +232,11 @@ def _history(
 ) -> History:
     values = [run.values[key] for run in runs]
     return History(
-        experiment=name[0],
-        variant=name[1],
-        backend=name[2],
+        experiment=of.name[0],
+        variant=of.name[1],
+        backend=of.name[2],
         key=key,
+        series=of.runs,
         runs=tuple(runs),
         length=length,
         levels=_levels(values, changes),
@@ -188,7 +247,7 @@ def _history(
     )
 
 
-def _unseen(name: tuple[str, str, str], key: Key, runs: Sequence[RunRecord], varying: int) -> History:
+def _unseen(of: _Series, key: Key, runs: Sequence[RunRecord], varying: int) -> History:
     """A history in which no change could be shown, however large: it is constant, or too short for so many metrics."""
     values = [run.values[key] for run in runs]
     word: Word = "too few runs"
@@ -197,22 +256,22 @@ def _unseen(name: tuple[str, str, str], key: Key, runs: Sequence[RunRecord], var
         words += f" of one metric among {varying}"
         if min(values) == max(values):
             word, words = "same", "the same in every run"
-    return _history(name, key, runs[-LONGEST:], word, words, length=len(runs), best=median(values))
+    return _history(of, key, runs[-LONGEST:], word, words, length=len(runs), best=median(values))
 
 
-def _changing(name: tuple[str, str, str], key: Key, runs: Sequence[RunRecord], alpha: float) -> History:
+def _changing(of: _Series, key: Key, runs: Sequence[RunRecord], alpha: float) -> History:
     length, runs = len(runs), runs[-LONGEST:]
     values = np.array([run.values[key] for run in runs])
     points = change_points(values, alpha)
     if not points:
-        return _history(name, key, runs, "same", "no lasting change", length=length)
+        return _history(of, key, runs, "same", "no lasting change", length=length)
     metric = key.metric
     told = []
     for point in points:
         at = runs[point.at]
         told.append(
             f"from {amount_text(point.before, metric)} to {amount_text(point.after, metric)} with "
-            f"{at.path.parent.name}/{at.path.name} ({at.start[:10] or 'no date'})"
+            f"{_place(at)} ({at.start[:10] or 'no date'})"
         )
     *earlier, now = np.split(values, [point.at for point in points])
     best = (min if metric.better == "lower" else max)(earlier, key=lambda level: float(np.median(level)))
@@ -221,7 +280,7 @@ def _changing(name: tuple[str, str, str], key: Key, runs: Sequence[RunRecord], a
         tail = f"; still worse than {amount_text(float(np.median(best)), metric)} before"
     better = not worse and _better(key, best, now)
     return _history(
-        name,
+        of,
         key,
         runs,
         "worse" if worse else "better" if better else "changed",

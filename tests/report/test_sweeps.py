@@ -77,3 +77,9 @@ def test_seeds_are_counted_by_mark(write_run: Write) -> None:
     paths = sweep(write_run, 10.0, (1, 2))
     (group,) = groups(paths[:-1])
     assert group.text.endswith("Means over 1 to 2 seeds a mark.")
+
+
+def test_a_setting_that_no_float_holds_is_no_place_on_an_axis(write_run: Write) -> None:
+    paths = [*sweep(write_run, 10.0), write_run("odd", "ltrf", "outside", settings={"horizon_s": 10**400})]
+    (group,) = groups(paths)
+    assert losses(group) == [10.0] * 3

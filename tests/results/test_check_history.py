@@ -121,12 +121,33 @@ def test_a_change_for_the_worse_is_undone_when_the_best_level_is_back(
 
 def test_different_experiments_of_one_name_have_histories_of_their_own() -> None:
     runs = made_up({"makespan_s": [1000.0 + at % 3 for at in range(12)]}, 1, 1)
-    later = made_up({"makespan_s": [2000.0 + at % 3 for at in range(12)]}, 1, 1)
-    later = [RunRecord(run.path / "new", {**run.info, "hash": "other", "start": "9"}, run.summary) for run in later]
-    found = check_history([*runs, *later])
+    others = made_up({"makespan_s": [2000.0 + at % 3 for at in range(12)]}, 1, 1)
+    others = [RunRecord(run.path / "other", {**run.info, "hash": "other"}, run.summary) for run in others]
+    found = check_history([*runs, *others])
     assert [one.verdict for one in found.held] == ["fine", "fine"]
     (remark,) = found.remarks
     assert "2 different experiments of that name (h, other)" in remark
+
+
+@pytest.mark.parametrize(("start", "left_out"), [("9", True), ("0005", False), ("", False)])
+def test_an_experiment_that_another_one_has_replaced_raises_no_alarm_for_ever(start: str, left_out: bool) -> None:
+    """Its last level stays as it is. Those that take turns, or have no times, are judged all the same."""
+    rng = np.random.default_rng(3)
+    worse = made_up({"makespan_s": [*rng.normal(1000, 5, 12), *rng.normal(2000, 5, 12)]}, 1, 1)
+    after = made_up({"makespan_s": rng.normal(500, 5, 12).tolist()}, 1, 1)
+    later = [RunRecord(run.path / "new", {**run.info, "hash": "new", "start": start}, run.summary) for run in after]
+    found = check_history([*worse, *later])
+    assert (len(found.held), len(found.alarms)) == ((1, 0) if left_out else (2, 1))
+    said = "e, v0 on docker: 24 runs up to 0023 (of hash h) are left out: later runs of that name are of another"
+    assert any(remark.startswith(said) for remark in found.remarks) == left_out
+
+
+def test_a_metric_that_the_latest_run_does_not_have_is_named() -> None:
+    runs = made_up({"makespan_s": [1000.0 + at % 3 for at in range(12)], "last_loss_s": [300.0] * 12}, 1, 2)
+    without = {key: value for key, value in runs[-1].summary.items() if key != "makespan_s"}
+    last = RunRecord(runs[-1].path, runs[-1].info, without)
+    (remark,) = check_history([*runs[:-1], last]).remarks
+    assert remark.endswith(f"the latest run does not have makespan (last in {runs[-2].path})"), remark
 
 
 def test_history_takes_several_folders_and_goes_with_a_baseline(

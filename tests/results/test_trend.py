@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from harness.report.trend import grouped, lines
+from harness.report.trend import chart, grouped, lines
 from harness.results.history import histories
 from harness.results.runs import read_runs
 from tests.browser import chromium
@@ -91,6 +92,47 @@ def test_a_run_without_a_time_or_a_commit_is_shown_all_the_same(write: Write, tm
     (group,) = grouped(found)
     assert {run.commit for run in group.runs} == {""}
     assert any("since plain/012" in line for line in lines([group]))
+
+
+def test_all_runs_are_counted_also_those_before_the_latest_120_and_those_that_lack_a_metric(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for at in range(130):
+        write(f"long/{at:03d}", seed=at, start=f"2026-01-01T{at // 60:02d}:{at % 60:02d}:00+00:00", makespan_s=at % 7)
+    write("long/last", seed=130, start="2026-01-02T00:00:00+00:00", summary={"queues": {}})
+    out = " ".join(call(capsys, "trend", tmp_path / "long")[1].split())
+    assert "131 runs from 2026-01-01 to 2026-01-02; changes are looked for in the latest 120 values" in out
+
+
+def test_runs_without_any_metric_are_said(write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And an integer that no float holds is no figure, as NaN is none."""
+    for at in range(3):
+        write(f"none/{at}", seed=at, summary={"queues": {}, "makespan_s": 10**400})
+    code, _, err = call(capsys, "trend", tmp_path / "none")
+    assert (code, "3 runs without any metric that has a history" in " ".join(err.split())) == (0, True)
+
+
+def test_texts_of_changes_do_not_cover_each_other(write: Write, tmp_path: Path) -> None:
+    """Up to six rows of them; the latest have their text in any case."""
+    rng = np.random.default_rng(7)
+    for at in range(120):
+        level = 1000 + 100 * (at // 8)
+        write(f"many/{at:03d}", seed=at, start=f"2026-01-01T00:{at // 60:02d}:{at % 60:02d}+00:00",
+              makespan_s=level + float(rng.normal()))  # fmt: skip
+    (one,) = (one for one in histories(read_runs([tmp_path / "many"]))[0] if one.key.key == "makespan_s")
+    assert len(one.changes) > 6
+    drawn = chart(one, "many")
+    assert drawn.count('class="v"') == len(one.changes)
+    taken: dict[str, list[tuple[float, float]]] = {}
+    texts = re.findall(r'<text class="b" x="([\d.]+)" y="([\d.]+)" text-anchor="(\w+)">([^<]*)<', drawn)
+    assert len(texts) >= 6
+    for x, y, anchor, text in texts:
+        left = float(x) - (6 * len(text) if anchor == "end" else 0)
+        taken.setdefault(y, []).append((left, left + 6 * len(text)))
+    for own in taken.values():
+        assert all(one[1] <= other[0] for one, other in pairwise(sorted(own)))
+    heights = [float(y) for y in re.findall(r'<circle cx="[\d.]+" cy="([\d.]+)"', drawn)]
+    assert min(heights) > max(map(float, taken))
 
 
 @pytest.fixture
