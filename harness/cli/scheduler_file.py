@@ -12,7 +12,7 @@ from harness.cli.output import say
 
 if TYPE_CHECKING:
     from harness.experiments.resolve import LoadedExperiment
-    from harness.experiments.scheduler_file import SchedulerFile
+    from harness.sim.scheduler_file import SchedulerFile
 
 _OPTIONS = (
     click.option(

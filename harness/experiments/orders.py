@@ -7,6 +7,7 @@ from harness.experiments.resolve import LoadedExperiment, Variant
 from harness.experiments.spec import Experiment
 from harness.model.plan import QueueOrder
 from harness.policies.registry import make_policy
+from harness.sim.interfaces import simulated
 
 
 def queue_orders(spec: Experiment) -> dict[str, QueueOrder]:
@@ -25,6 +26,7 @@ def check_orders(experiment: LoadedExperiment, variant: Variant) -> None:
     """
     policy = make_policy(variant.policy, variant.settings)
     ledger = policy.ledger_settings() if variant.mode == "inside" and not variant.in_rm else None
+    orders_inside = simulated(variant.scheduler).orders_inside
     by_levels = ledger is not None and not policy.ignores_tree
     for path, queue in experiment.spec.all_queues().items():
         where = experiment.document.where(("queues", *_keys(path)))
@@ -53,7 +55,7 @@ def check_orders(experiment: LoadedExperiment, variant: Variant) -> None:
         fading = ledger is not None and (ledger.half_life_s is not None or ledger.window_s is not None)
         if queue.round_s is not None and queue.children and fading:
             raise refuse("rounds of its own go with neither half_life nor window", "leave one out")
-        if variant.scheduler == "capacity" and (own or queue.scheduling_policy == "ltrf"):
+        if not orders_inside and (own or queue.scheduling_policy == "ltrf"):
             raise refuse("policies of queues are the Fair Scheduler's", "leave them out")
 
 

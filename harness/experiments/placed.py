@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 from harness.base.errors import InputError
 from harness.experiments.kind import hash_of
 from harness.experiments.loads import resolved_document
 from harness.experiments.resolve import LoadedExperiment, jobs_of
-from harness.experiments.scheduler_file import SchedulerFile
-from harness.experiments.spec import PolicyUse
-from harness.model.queues import SchedulerName
+from harness.experiments.spec import PolicyUse, QueueSpec
+from harness.model.queues import ROOT
+from harness.policies.registry import stock_scheduler
+from harness.sim.interfaces import SimulatedScheduler, simulated
+from harness.sim.scheduler_file import SchedulerFile
 
 #: So many applications are placed beforehand to tell what becomes of them, and which queues they create.
 MOST_LOOKED_AT = 1_000_000
@@ -36,10 +39,10 @@ def with_scheduler_file(experiment: LoadedExperiment, file: SchedulerFile) -> tu
             "slots are MRv1's: no scheduler of YARN gives them out", where=experiment.name, hint="leave out the file"
         )
     file = file.settled(islice(jobs_of(experiment, spec.seeds[0])[0], MOST_LOOKED_AT))
-    policies, notes = _policies(spec.policies, file.scheduler)
+    policies, notes = _policies(spec.policies, simulated(file.scheduler))
     spec = spec.model_copy(
         update={
-            "queues": file.queues(),
+            "queues": queues_of(file.weights()),
             "scheduler": file.scheduler,
             "capacity": {},
             "max_am_share": 0.5,
@@ -62,17 +65,44 @@ def with_scheduler_file(experiment: LoadedExperiment, file: SchedulerFile) -> tu
     return made, [*file.lines(), *(f"{file.path}: {note}" for note in notes)]
 
 
-def _policies(uses: Sequence[PolicyUse], scheduler: SchedulerName) -> tuple[list[PolicyUse], list[str]]:
+def queues_of(weights: Mapping[str, float]) -> dict[str, QueueSpec | None]:
+    """A tree of queues as an experiment has it, with their entitlements: what a run's record and pages show."""
+    found: dict[str, Any] = {}
+    for path in sorted(weights, key=lambda path: path.count("."), reverse=True):
+        below = found.pop(path, None)
+        above, _, name = path.rpartition(".")
+        if above:
+            spec = QueueSpec(weight=weights[path]).model_copy(update={"children": below})
+            found.setdefault(above, {})[name] = spec
+        else:
+            found[path] = below or {}
+    order = {path: at for at, path in enumerate(weights)}
+
+    def sorted_queues(queues: Mapping[str, QueueSpec], above: str) -> dict[str, QueueSpec | None]:
+        names = sorted(queues, key=lambda name: order[f"{above}.{name}"])
+        return {
+            name: queues[name].model_copy(
+                update={
+                    "children": sorted_queues(below, f"{above}.{name}") if (below := queues[name].children) else None
+                }
+            )
+            for name in names
+        }
+
+    return sorted_queues(found[ROOT], ROOT)
+
+
+def _policies(uses: Sequence[PolicyUse], scheduler: SimulatedScheduler) -> tuple[list[PolicyUse], list[str]]:
     """The policies of an experiment on one scheduler: its stock policy for the other's, the others as they can act."""
     found: dict[str, PolicyUse] = {}
     notes = []
     for use in uses:
         changes: dict[str, object] = {"scheduler": None}
-        if use.policy in ("fair", "capacity"):
-            changes["policy"] = scheduler
-        elif scheduler == "capacity" and use.mode == "inside" and not use.in_rm:
+        if stock_scheduler(use.policy) is not None:
+            changes["policy"] = scheduler.stock_policy
+        elif not scheduler.orders_inside and use.mode == "inside" and not use.in_rm:
             changes["mode"] = "outside"
-            notes.append(f"policy {use.policy} acts from outside: on the Capacity Scheduler no other way is covered")
+            notes.append(f"policy {use.policy} acts from outside: on the {scheduler.title} no other way is covered")
         made = use.model_copy(update=changes)
         found.setdefault(made.model_dump_json(), made)
     return list(found.values()), notes

@@ -16,7 +16,6 @@ from harness.base.errors import CallError, InputError, nearest
 from harness.experiments.kind import KindVariant, Loaded, hash_of, kind_of
 from harness.experiments.loads import QueueLoad, resolved_document, sizes_of
 from harness.experiments.policy_file import is_policy_file, read_policy_file
-from harness.experiments.scheduler_file import SchedulerFile
 from harness.experiments.selection import (
     check_given,
     check_names,
@@ -25,7 +24,7 @@ from harness.experiments.selection import (
     first_repeated,
     merge_overrides,
 )
-from harness.experiments.spec import Experiment, PolicyUse, combinations
+from harness.experiments.spec import DEFAULT_SCHEDULER, Experiment, PolicyUse, combinations
 from harness.jobs.workloads import build_jobs, check_scale, load_workload, workload_of
 from harness.jobs.workloads.base import Scale
 from harness.model.brought import named, names
@@ -34,7 +33,9 @@ from harness.model.jobs import JobSpec, NodeSpec
 from harness.model.plan import Mode
 from harness.model.queues import NEVER_MS, ROOT, AllocationFile, QueueSettings, ResourceLimit
 from harness.model.resources import Resource, increments
-from harness.policies.registry import make_policy, settings_of
+from harness.policies.registry import make_policy, settings_of, stock_scheduler
+from harness.sim.interfaces import simulated
+from harness.sim.scheduler_file import SchedulerFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +46,13 @@ class Variant(KindVariant):
     period_s: float
     in_rm: bool = False
     poll: bool = False
-    scheduler: str = "fair"
+    scheduler: str = DEFAULT_SCHEDULER
 
     def of_policy(self) -> dict[str, Any]:
         """Return how the policy acts (period in s, mode, scheduler), without what is default."""
         found: dict[str, Any] = {"period_s": self.period_s} if self.mode == "outside" else {}
         found |= {name: True for name in ("in_rm", "poll") if getattr(self, name)}
-        return found | ({"scheduler": self.scheduler} if self.scheduler != "fair" else {})
+        return found | ({"scheduler": self.scheduler} if self.scheduler != DEFAULT_SCHEDULER else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,9 +300,9 @@ def variants_of(
                 shown["period_s"] = period_s
             scheduler = use.scheduler or experiment.spec.scheduler
             _check_scheduler(use.policy, scheduler, where)
-            if scheduler == "capacity" and experiment.spec.slots is not None:
+            if scheduler != DEFAULT_SCHEDULER and experiment.spec.slots is not None:
                 what = "slots are MRv1's: no scheduler of YARN gives them out"
-                raise InputError(what, where=where, hint="leave out scheduler: capacity")
+                raise InputError(what, where=where, hint=f"leave out scheduler: {scheduler}")
             if scheduler != experiment.spec.scheduler:
                 shown["scheduler"] = scheduler
             name = _name(use, shown)
@@ -370,10 +371,12 @@ def _mistake(what: str, where: str, hint: str | None) -> InputError | CallError:
 
 
 def _check_scheduler(policy: str, scheduler: str, where: str) -> None:
-    """The two stock policies stand for their schedulers."""
-    if policy in ("fair", "capacity") and policy != scheduler:
-        what = f"policy {policy} runs on the {policy.title()} Scheduler, not on the {scheduler.title()} Scheduler"
-        hint = f"take policy {scheduler}, or write scheduler: {policy}"
+    """A stock policy stands for its scheduler."""
+    own = stock_scheduler(policy)
+    if own is not None and own != scheduler:
+        there = simulated(scheduler)
+        what = f"policy {policy} runs on the {simulated(own).title}, not on the {there.title}"
+        hint = f"take policy {there.stock_policy}, or write scheduler: {own}"
         raise _mistake(what, where, hint)
 
 

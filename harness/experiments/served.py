@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,22 +9,17 @@ from typing import TYPE_CHECKING
 from harness.base.errors import CallError
 from harness.base.files import read_text, writing
 from harness.experiments.resolve import LoadedExperiment, jobs_of, load_experiment, variants_of
-from harness.experiments.scheduler_file import SchedulerFile
+from harness.experiments.scheduler_file import file_of
 from harness.experiments.simulated import setup_of
+from harness.experiments.spec import DEFAULT_SCHEDULER
 from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage
-from harness.model.queues import ROOT, AllocationFile, QueueSettings, SchedulerName
+from harness.model.queues import AllocationFile, QueueSettings
 from harness.model.resources import Resource
-from harness.yarn.capacity.convert import render_properties
-from harness.yarn.capacity.properties import PREFIX, parse_configuration
-from harness.yarn.capacity.queues import queue_tree
-from harness.yarn.fair.parse import parse_allocations
-from harness.yarn.fair.render import in_float32, render_allocations
+from harness.sim.interfaces import simulated
+from harness.sim.scheduler_file import SchedulerFile
 
 if TYPE_CHECKING:
     from harness.sim.setup import SimSetup
-
-    _Write = Callable[[SimSetup], tuple[SimSetup, str]]
-    _Read = Callable[[SimSetup, str, str], SimSetup]
 
 #: Of the synthetic load: a master's and a task's size, how long a task takes, tasks of one application (it never ends).
 _AM, _TASK, _TASKS = Resource(1024, 1), Resource(1024, 1), 1_000_000
@@ -36,7 +30,7 @@ _NODE = Resource(65536, 64)
 _RUNNING = 2
 
 
-def served_experiment(name: str, scheduler: SchedulerName = "fair") -> LoadedExperiment:
+def served_experiment(name: str, scheduler: str = DEFAULT_SCHEDULER) -> LoadedExperiment:
     """Load an experiment for one scheduler, whatever its file says. Raises InputError."""
     experiment = load_experiment(name)
     return replace(experiment, spec=experiment.spec.model_copy(update={"scheduler": scheduler}))
@@ -48,7 +42,8 @@ def setup_of_loaded(experiment: LoadedExperiment, policy: str | None, seed: int 
     Raises CallError for a policy from outside: a controller is what the served cluster is there for.
     """
     seeds = [seed] if seed is not None else [1]
-    (variant,) = variants_of(experiment, policies=[policy or experiment.spec.scheduler], seeds=seeds)[:1]
+    stock = simulated(experiment.spec.scheduler).stock_policy
+    (variant,) = variants_of(experiment, policies=[policy or stock], seeds=seeds)[:1]
     if variant.mode == "outside":
         raise CallError(
             f"{policy} acts from outside", where="--policy", hint="leave it out and run the controller beside it"
@@ -58,7 +53,7 @@ def setup_of_loaded(experiment: LoadedExperiment, policy: str | None, seed: int 
     return setup if file is None else replace(setup, groups=file.groups)
 
 
-def experiment_setup(name: str, policy: str | None, seed: int | None, scheduler: SchedulerName = "fair") -> SimSetup:
+def experiment_setup(name: str, policy: str | None, seed: int | None, scheduler: str = DEFAULT_SCHEDULER) -> SimSetup:
     """`setup_of_loaded` of an experiment by its name or file."""
     return setup_of_loaded(served_experiment(name, scheduler), policy, seed)
 
@@ -74,12 +69,12 @@ def setup_on_file(file: SchedulerFile, apps: int, seed: int = 1) -> SimSetup:
         jobs=jobs,
         entitlements=file.weights(),
         capacity=file.capacity,
-        capacity_complete=file.scheduler == "capacity",
+        capacity_complete=True,
         groups=file.groups,
     )
 
 
-def synthetic_setup(queues: int, apps: int, seed: int = 1, scheduler: SchedulerName = "fair") -> SimSetup:
+def synthetic_setup(queues: int, apps: int, seed: int = 1, scheduler: str = DEFAULT_SCHEDULER) -> SimSetup:
     """`queues` leaves of equal weight and `apps` applications that never end, two tasks of 120 s running for each.
 
     Applications go to the queues in turn; each always asks for more than it has, so every queue has a backlog.
@@ -118,59 +113,16 @@ def synthetic_setup(queues: int, apps: int, seed: int = 1, scheduler: SchedulerN
 
 
 def with_store(setup: SimSetup, store: str) -> SimSetup:
-    """Where the Capacity Scheduler keeps its configuration (``memory``: changed over REST; ``file``)."""
-    if setup.scheduler == "fair":
+    """Where the scheduler keeps its configuration (``memory``: changed over REST; ``file``), if it has the choice."""
+    served = simulated(setup.scheduler).served
+    if served is None or not served.has_store:
         return setup
     return replace(setup, conf={**setup.conf, "yarn.scheduler.configuration.store.class": store})
 
 
-def _fair_text(setup: SimSetup) -> tuple[SimSetup, str]:
-    """With root's settings written out, and numbers as float32, as reading any file gives them."""
-    allocations = in_float32(setup.allocations)
-    setup = replace(setup, allocations=allocations)
-    root = QueueSettings(
-        ROOT,
-        min_share_preemption_timeout_ms=allocations.default_min_share_preemption_timeout_ms,
-        fair_share_preemption_timeout_ms=allocations.default_fair_share_preemption_timeout_ms,
-        fair_share_preemption_threshold=allocations.default_fair_share_preemption_threshold,
-    )
-    return setup, render_allocations(replace(allocations, settings={ROOT: root, **allocations.settings}))
-
-
-def _fair_setup(setup: SimSetup, text: str, source: str) -> SimSetup:
-    return replace(setup, allocations=parse_allocations(text, source=source))
-
-
-def _capacity_text(setup: SimSetup) -> tuple[SimSetup, str]:
-    from harness.sim.capacity.tree import capacity_settings
-
-    settings = {**capacity_settings(setup.allocations, setup.nodes), **setup.capacity}
-    return replace(setup, capacity=settings), render_properties(settings)
-
-
-def _capacity_setup(setup: SimSetup, text: str, source: str) -> SimSetup:
-    """With the file's queues and properties alone."""
-    values = parse_configuration(text.encode(), source=source).values
-    queues = queue_tree(values, source=source)
-    allocations = AllocationFile(
-        settings={path: QueueSettings(path) for path in queues},
-        configured_leaves=tuple(queue.path for queue in queues.values() if not queue.children),
-        configured_parents=tuple(queue.path for queue in queues.values() if queue.children),
-    )
-    settings = {name.removeprefix(PREFIX): value.strip() for name, value in values.items() if name.startswith(PREFIX)}
-    return replace(setup, allocations=allocations, capacity=settings)
-
-
-#: Scheduler -> its file's name, (setup, text) that a setup makes, the setup that a text makes.
-_FILES: Mapping[str, tuple[str, _Write, _Read]] = {
-    "fair": ("fair-scheduler.xml", _fair_text, _fair_setup),
-    "capacity": ("capacity-scheduler.xml", _capacity_text, _capacity_setup),
-}
-
-
 def file_name(scheduler: str) -> str:
     """How the scheduler's file is called."""
-    return _FILES[scheduler][0]
+    return file_of(scheduler).file_name
 
 
 def with_file(setup: SimSetup, file: Path) -> SimSetup:
@@ -178,14 +130,14 @@ def with_file(setup: SimSetup, file: Path) -> SimSetup:
 
     Raises InputError for a file that the RM would not start with, and for one that lacks a queue of the load's.
     """
-    _, write, read = _FILES[setup.scheduler]
+    kind = file_of(setup.scheduler)
     if not file.exists():
-        setup, text = write(setup)
+        setup, text = kind.written(setup)
         with writing(file, "give another"):
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
         return setup
-    setup = read(setup, read_text(file, hint="give a readable file"), str(file))
+    setup = kind.put_in(setup, read_text(file, hint="give a readable file"), str(file))
     known = {*setup.allocations.configured_leaves, *setup.allocations.configured_parents, "root"}
     entitlements = {queue: weight for queue, weight in setup.entitlements.items() if queue in known}
     return replace(setup, entitlements=entitlements)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -31,6 +31,8 @@ def _known(name: str) -> str:
     return name
 
 
+#: The scheduler of an experiment that names none.
+DEFAULT_SCHEDULER: Final = "fair"
 #: A scheduler that the simulator has, or a package of the user's.
 SimulatedSchedulerName = Annotated[str, AfterValidator(_known)]
 
@@ -342,7 +344,7 @@ class Experiment(Strict):
     min_share_preemption_timeout_s: Seconds | None = None
     """`defaultMinSharePreemptionTimeout`: how long a queue below its minimum share waits before containers of others
     are killed for it. Needs `yarn.scheduler.fair.preemption: true` in `conf`; none: never."""
-    scheduler: SimulatedSchedulerName = "fair"
+    scheduler: SimulatedSchedulerName = DEFAULT_SCHEDULER
     """`fair`, `capacity` or `fifo`: which of Hadoop's [schedulers](scheduler.md) decides, or one of an installed
     package. Policy `fair` needs the first, `capacity` the second; on the Capacity Scheduler every other policy acts
     from outside, through weights. The FIFO scheduler takes policy `fifo`."""

@@ -117,6 +117,10 @@ class Policy(ABC):
     #: Whether a queue's due is its own weight's part of all leaves', the tree ignored.
     ignores_tree: ClassVar[bool] = False
 
+    #: The scheduler that the policy stands for, which it leaves as it is; it runs on no other. Subclasses do not
+    #: inherit it (`harness.policies.registry.stock_scheduler`). None: it runs on any.
+    stock_of: ClassVar[str | None] = None
+
     def __init__(self, settings: Any = None, exact: Mapping[str, Fraction] | None = None) -> None:
         #: The settings, an instance of ``Settings``.
         self.settings = self.Settings() if settings is None else settings

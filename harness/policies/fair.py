@@ -17,6 +17,7 @@ class Fair(Policy):
     """
 
     name = "fair"
+    stock_of = "fair"
 
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
         """Return the entitlements as weights."""
@@ -27,6 +28,7 @@ class Capacity(Fair):
     """Hadoop's Capacity Scheduler as it is, memoryless: the queue that uses least of its capacity comes first."""
 
     name = "capacity"
+    stock_of = "capacity"
 
 
 def entitlement_weights(snapshot: Snapshot) -> Mapping[str, float]:

@@ -68,6 +68,12 @@ def policy_class(name: str) -> type[Policy]:
     raise CallError(f"no policy {shown!r}", where="--policy", hint=hint)
 
 
+def stock_scheduler(name: str) -> str | None:
+    """Return the scheduler that a policy stands for; None for a policy that runs on any scheduler."""
+    found: str | None = vars(policy_class(name)).get("stock_of")
+    return found
+
+
 def installed_policy(name: str) -> str | None:
     """Return the module of a policy that an installed package brings; None for any other policy."""
     if name in POLICIES:

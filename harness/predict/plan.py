@@ -19,13 +19,14 @@ from harness.base.documents import LONGEST_S, YamlDocument, validated
 from harness.base.errors import CallError, InputError
 from harness.base.words import plain_number
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of, load_experiment
-from harness.experiments.scheduler_file import Place, SchedulerFile, read_scheduler_file
+from harness.experiments.scheduler_file import read_scheduler_file
 from harness.model.jobs import JobSpec
 from harness.model.queues import BAD_IN_NAME, ensure_root_prefix
 from harness.predict.changes import COUNTS, TIMES, Change, QueueChange
 from harness.predict.playing import BUDGET_S, PhaseRunner, in_phase
 from harness.predict.replay import sample_for, time_limit_s, write_experiment
 from harness.predict.verdict import MOST_ERROR, NOTICEABLE, Band
+from harness.sim.scheduler_file import Place, SchedulerFile
 from harness.traces.accounting import account_lines
 from harness.traces.recorded import Header, JobLine, NodeLine, Trace, put_trace, with_used
 
@@ -93,12 +94,7 @@ class LoadedSide:
 
     def counts_vcores(self) -> bool:
         """Whether its scheduler compares dominant shares, not memory alone."""
-        from harness.yarn.capacity.properties import PREFIX
-        from harness.yarn.capacity.steering import counts_dominant
-
-        if self.file.scheduler == "capacity":
-            return counts_dominant({PREFIX + name: text for name, text in self.file.capacity.items()})
-        return self.file.allocations.scheduling_policy("root") == "drf"
+        return self.file.counts_vcores()
 
 
 @lru_cache(maxsize=4)

@@ -23,7 +23,9 @@ from harness.experiments.kind import Ended
 from harness.experiments.resolve import split_policy
 from harness.model.plan import WEIGHT_MIN
 from harness.model.queues import cluster_parts
+from harness.policies.registry import stock_scheduler
 from harness.report.reading import needed_table
+from harness.sim.interfaces import simulated
 from harness.traces.recorded import Header, QueueLine, Trace
 from harness.yarn.capacity.loading import PARENT_POLICIES
 
@@ -47,10 +49,10 @@ def policy_uses(schedulers: Sequence[str], policies: Sequence[str] = ()) -> list
     for scheduler in schedulers:
         for text in policies or ("fair", "ltrf@outside"):
             policy, mode = split_policy(text)
-            if policy in ("fair", "capacity"):
-                uses.append({"policy": scheduler, "scheduler": scheduler})
+            if stock_scheduler(policy) is not None:
+                uses.append({"policy": simulated(scheduler).stock_policy, "scheduler": scheduler})
             else:
-                mode = mode or ("inside" if scheduler == "fair" else "outside")
+                mode = mode or ("inside" if simulated(scheduler).orders_inside else "outside")
                 uses.append({"policy": policy, "mode": mode, "scheduler": scheduler})
     return uses
 
@@ -207,7 +209,7 @@ def migration(ended: Sequence[Ended]) -> list[dict[str, Any]]:
     runs: dict[tuple[str, int], dict[str, Ended]] = {}
     for one in ended:
         variant = one.variant
-        own = "scheduler" if variant.policy in ("fair", "capacity") else f"{variant.policy}@{variant.mode}"
+        own = "scheduler" if stock_scheduler(variant.policy) is not None else f"{variant.policy}@{variant.mode}"
         if one.exit_code == 0:
             runs.setdefault((own, variant.seed), {})[variant.scheduler] = one
     pairs: dict[str, list[tuple[Ended, Ended]]] = {}

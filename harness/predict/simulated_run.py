@@ -17,10 +17,8 @@ from harness.base.files import read_json
 from harness.experiments.real.trace import run_header
 from harness.experiments.resolve import jobs_of, load_experiment
 from harness.jobs.replay import durations_ms, stages_in_order
+from harness.policies.registry import POLICIES, stock_scheduler
 from harness.traces.recorded import JobLine, NodeLine, Trace, job_line, put_trace
-
-#: Policies that are a scheduler's own: under any other the run does not show what the scheduler does by itself.
-_STOCK = ("fair", "capacity")
 
 
 def trace_of_run(folder: Path, into: Path) -> Trace:
@@ -38,7 +36,8 @@ def trace_of_run(folder: Path, into: Path) -> Trace:
         ) from None
     if run.get("backend") != "sim":
         raise InputError("a real run without its trace.jsonl", where=where, hint="give a run that ended")
-    if policy not in _STOCK:
+    # Under any other policy the run does not show what the scheduler does by itself.
+    if policy not in POLICIES or stock_scheduler(policy) is None:
         what = f"a simulated run under {policy}, which says nothing about the scheduler by itself"
         raise InputError(what, where=where, hint="give a run under fair or capacity")
     experiment = load_experiment(where, YamlDocument(where, data, {}))

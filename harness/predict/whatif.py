@@ -30,6 +30,7 @@ from harness.predict.verdict import Band, Outcome
 from harness.results.metrics import expected_s
 from harness.results.summary import allocations_table
 from harness.sim.compiled import COMPILING, is_compiled
+from harness.sim.interfaces import simulated
 
 if TYPE_CHECKING:
     from harness.sim.setup import Progress, SimResult
@@ -82,7 +83,7 @@ class Asked:
                     raise CallError(f"no queue {key[2:][:60]!r} for {key[:60]!r}", hint=_one_of(experiment.weights))
             elif key not in _ASKED:
                 raise CallError(f"unknown key {key[:60]!r}", hint=f"one of {', '.join(_ASKED)}, w.QUEUE")
-        policy = query.get("policy", experiment.spec.scheduler)
+        policy = query.get("policy", simulated(experiment.spec.scheduler).stock_policy)
         name = policy.partition("@")[0]
         if policy not in POLICIES and policy not in offered(experiment):
             raise CallError(f"no policy {policy[:40]!r} here", hint=f"one of {', '.join(offered(experiment))}")
@@ -127,9 +128,9 @@ def offered(experiment: LoadedExperiment) -> list[str]:
     """The policies that a page offers for an experiment: its own first."""
     own = [f"{use.policy}@outside" if use.mode == "outside" else use.policy for use in experiment.spec.policies]
     able = [name for name in own if ":" not in name and "/" not in name]
-    stock = experiment.spec.scheduler
-    # On the Capacity Scheduler a policy acts from outside alone.
-    found = [stock, *able, *(name for name in POLICIES if stock == "fair" or name.endswith("@outside"))]
+    scheduler = simulated(experiment.spec.scheduler)
+    usual = (name for name in POLICIES if (scheduler.steered if name.endswith("@outside") else scheduler.orders_inside))
+    found = [scheduler.stock_policy, *able, *usual]
     return list(dict.fromkeys(found))
 
 

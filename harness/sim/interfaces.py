@@ -19,6 +19,7 @@ from harness.model.resources import Resource
 from harness.sim import ops
 from harness.sim.arrays import Arrays
 from harness.sim.pools import SchedulerBase
+from harness.sim.scheduler_file import SchedulerFile
 from harness.sim.schedulers import SCHEDULERS
 from harness.sim.served import ServedScheduler
 from harness.sim.setup import SimSetup
@@ -141,8 +142,15 @@ class SimulatedScheduler:
         Read a decision script.
     served
         How a served cluster shows it; None: a cluster with it cannot be served.
+    file
+        Its own configuration file; None: it has none, or the simulator does not read it.
+    stock_policy
+        The policy that leaves it as it is.
     orders_inside
-        Whether a policy may order queues inside it. Without that, long-term policies act from outside.
+        Whether policies, and settings of single queues, may order its queues inside it. Without that, a policy acts
+        from outside.
+    steered
+        Whether a policy from outside can act on it. Without that, `put_in_force` refuses whatever a plan says.
     """
 
     name: str
@@ -158,7 +166,10 @@ class SimulatedScheduler:
     script_key: str
     decide: MakeDecider
     served: type[ServedScheduler] | None = None
+    file: type[SchedulerFile] | None = None
+    stock_policy: str
     orders_inside: bool = False
+    steered: bool = True
 
 
 @cache

@@ -62,6 +62,8 @@ class ServedScheduler(ABC):
     polls: ClassVar[bool]
     #: Whether it allocates by itself, beside heartbeats, in releases that do so by default.
     may_be_asynchronous: ClassVar[bool] = False
+    #: Whether its configuration may live in a store that clients change over REST.
+    has_store: ClassVar[bool] = False
     #: What an application that may run is marked by.
     runs_field: ClassVar[str]
     #: A queue's MiB that ``queueUsagePercentage`` is a part of.

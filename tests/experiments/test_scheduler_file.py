@@ -12,13 +12,14 @@ from harness.base.errors import InputError
 from harness.cli import main
 from harness.experiments.placed import with_scheduler_file
 from harness.experiments.resolve import LoadedExperiment, jobs_of, load_experiment
-from harness.experiments.scheduler_file import SchedulerFile, read_scheduler_file
+from harness.experiments.scheduler_file import read_scheduler_file
 from harness.experiments.served import setup_on_file
 from harness.experiments.simulated import setup_of
 from harness.model.jobs import JobSpec
 from harness.model.resources import Resource
 from harness.predict.whatif import with_weights
 from harness.sim.capacity.conf import read_conf
+from harness.sim.scheduler_file import SchedulerFile
 
 EXPERIMENT = """experiment: small
 cluster: {nodes: [{count: 2, memory_mb: 8192, vcores: 8}]}

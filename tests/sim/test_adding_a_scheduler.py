@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 EXTENSION = '''
@@ -138,8 +139,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def yarnfair(folder: Path, *arguments: str, **environment: str) -> Any:
-    done = subprocess.run(
+def called(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [sys.executable, "-m", "harness", *arguments],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(folder), "XDG_STATE_HOME": str(folder / "state"), **environment},
@@ -148,6 +149,10 @@ def yarnfair(folder: Path, *arguments: str, **environment: str) -> Any:
         timeout=900,
         check=False,
     )
+
+
+def yarnfair(folder: Path, *arguments: str, **environment: str) -> Any:
+    done = called(folder, *arguments, **environment)
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout)
 
@@ -162,8 +167,21 @@ def test_a_scheduler_is_one_package(folder: Path) -> None:
 @pytest.mark.long
 def test_an_experiment_runs_on_it(folder: Path) -> None:
     (folder / "youngest.yaml").write_text(EXPERIMENT)
-    answer = yarnfair(folder, "run", "youngest.yaml", "--json", "-o", "runs")
-    assert answer
+    yarnfair(folder, "run", "youngest.yaml", "--json", "--out", "runs")
+    (run,) = (folder / "runs").glob("*/run.json")
+    record = json.loads(run.read_text())
+    assert (record["policy"]["name"], record["policy"]["settings"], record["exit"]["code"]) == ("fifo", {}, 0)
+    ended = pd.read_parquet(run.with_name("jobs.parquet")).set_index("job")["finished_s"]
+    # The short one comes 5 s later, to 8 places of which the long one has all: it gets each that falls free.
+    assert ended["young"] < ended["old"]
+
+
+def test_a_policy_of_another_scheduler_is_refused_in_its_words(folder: Path) -> None:
+    (folder / "youngest.yaml").write_text(EXPERIMENT)
+    refused = called(folder, "run", "youngest.yaml", "--policy", "capacity")
+    assert refused.returncode == 2
+    assert "policy capacity runs on the Capacity Scheduler, not on the youngest-first scheduler" in refused.stderr
+    assert "take policy fifo, or write scheduler: capacity" in refused.stderr
 
 
 def test_its_kernels_decide_where_compiled_code_is_kept(folder: Path) -> None:

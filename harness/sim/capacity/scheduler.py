@@ -12,6 +12,7 @@ from harness.sim.capacity.api import Scheduler
 from harness.sim.capacity.capacities import configured, refresh
 from harness.sim.capacity.decide import CapacityDecider
 from harness.sim.capacity.entry import look_at, run_at
+from harness.sim.capacity.file import CapacityFile
 from harness.sim.capacity.nodes import refresh_room
 from harness.sim.capacity.ops import OPS
 from harness.sim.capacity.served import ServedCapacityScheduler
@@ -100,4 +101,6 @@ CAPACITY = SimulatedScheduler(
     script_key="capacity",
     decide=CapacityDecider,
     served=ServedCapacityScheduler,
+    file=CapacityFile,
+    stock_policy="capacity",
 )

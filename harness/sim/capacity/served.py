@@ -31,6 +31,7 @@ _INT_MAX = 2**31 - 1
 class ServedCapacityScheduler(ServedScheduler):
     """The Capacity Scheduler's; queues are those that it began with."""
 
+    has_store = True
     java_class = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacityScheduler"
     file_words, polls = "capacity file", False
     file_key = "capacity_file"

@@ -8,6 +8,7 @@ from harness.sim.fair import nodes, preempt, shares, turns
 from harness.sim.fair.api import Scheduler
 from harness.sim.fair.decide import FairDecider
 from harness.sim.fair.entry import look_at, run_at
+from harness.sim.fair.file import FairFile
 from harness.sim.fair.ops import OPS
 from harness.sim.fair.served import ServedFairScheduler
 from harness.sim.fair.state import LTRF, S
@@ -55,5 +56,7 @@ FAIR = SimulatedScheduler(
     script_key="allocations",
     decide=FairDecider,
     served=ServedFairScheduler,
+    file=FairFile,
+    stock_policy="fair",
     orders_inside=True,
 )

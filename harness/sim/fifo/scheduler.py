@@ -107,4 +107,6 @@ FIFO = SimulatedScheduler(
     why_stuck=why_stuck,
     script_key="fifo",
     decide=FifoDecider,
+    stock_policy="fifo",
+    steered=False,
 )

@@ -1,0 +1,202 @@
+"""capacity-scheduler.xml, the Capacity Scheduler's own file, as a simulation takes it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
+
+from harness.base.errors import InputError
+from harness.model.plan import WEIGHT_MIN, Attributes
+from harness.model.queues import ROOT, AllocationFile, QueueSettings, cluster_parts
+from harness.sim.capacity.conf import uncovered
+from harness.sim.capacity.tree import capacity_settings, settings_with, steering_of
+from harness.sim.scheduler_file import Dropped, SchedulerFile
+from harness.yarn.capacity.convert import render_properties
+from harness.yarn.capacity.properties import PREFIX, parse_configuration
+from harness.yarn.capacity.queues import queue_tree
+from harness.yarn.capacity.settings import Settings
+from harness.yarn.capacity.steering import counts_dominant
+from harness.yarn.capacity.validate import is_configuration
+from harness.yarn.placement import CapacityPlacing, Placing
+from harness.yarn.validation import check_document
+
+if TYPE_CHECKING:
+    from harness.model.resources import Resource
+    from harness.sim.setup import SimSetup
+
+_MADE_BY_APPLICATIONS = re.compile(r"(.+)\.auto-queue-creation-v2\.(.+)")
+#: What has no effect in the simulator, whatever it says, and takes no decision there: nobody is refused.
+_ACL = re.compile(r"root(\..+)?\.acl_.*")
+_PREEMPTION = re.compile(r"root(\..+)?\.(disable_preemption|intra-queue-preemption\.disable_preemption)|intra-queue-.*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityFile(SchedulerFile):
+    """A capacity-scheduler.xml."""
+
+    scheduler = "capacity"
+    file_name = "capacity-scheduler.xml"
+
+    @classmethod
+    def recognises(cls, data: bytes) -> bool:
+        """By the element ``configuration``."""
+        return is_configuration(data)
+
+    @classmethod
+    def check(cls, data: bytes, source: str) -> None:
+        """Raise InputError with the first finding for which an RM would not start or refresh."""
+        refused = [one for one in check_document(data, source=source).findings if one.refused]
+        if refused:
+            first = refused[0]
+            more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
+            where = f"{source}:{first.line}" + (f": queue {first.queue}" if first.queue else "")
+            hint = f"{first.hint}; `yarnfair validate` tells all"
+            raise InputError(f"a ResourceManager refuses the file: {first.what}{more}", where=where, hint=hint)
+
+    @classmethod
+    def read(cls, data: bytes, source: str, conf: Mapping[str, str]) -> tuple[Self, list[Dropped]]:
+        """Leave out what `harness.sim.capacity.conf.uncovered` names."""
+        values = parse_configuration(data, source=source).values
+        resolver = Settings({name: text for name, text in values.items() if text})
+        settings: dict[str, str] = {}
+        for name in values:
+            if name.startswith(PREFIX) and values[name]:
+                settings[name.removeprefix(PREFIX)] = (resolver.get(name) or "").strip()
+        ignored = tuple(
+            PREFIX + name
+            for name, text in settings.items()
+            if (_ACL.fullmatch(name) and text != "*") or _PREEMPTION.fullmatch(name)
+        )
+        left = []
+        for one in uncovered(settings):
+            if one.key.endswith("auto-queue-creation-v2.enabled"):
+                # The queues that the load's applications create are made from the beginning.
+                continue
+            left.append(Dropped(PREFIX + one.key, one.value, one.what))
+            if one.instead is None:
+                del settings[one.key]
+            else:
+                settings[one.key] = one.instead
+        try:
+            names = _names(_prefixed(settings), source, _creating(settings))
+        except InputError as error:
+            if not left:
+                raise
+            listed = "; ".join(one.line() for one in left)
+            what = f"the simulator does not cover {len(left)} of its settings: {listed}; and without them: {error.what}"
+            raise InputError(what, where=source, hint=error.hint) from None
+        made = cls(
+            path=source,
+            sha256=hashlib.sha256(data).hexdigest(),
+            text=render_properties(settings),
+            allocations=names,
+            capacity=settings,
+            conf=dict(conf),
+            ignored=ignored,
+            creates=bool(_creating(settings)),
+        )
+        return made, left
+
+    @property
+    def leaves(self) -> list[str]:
+        """In the order of the tree."""
+        return list(self.allocations.configured_leaves)
+
+    def weights(self) -> dict[str, float]:
+        """The queues' parts of the cluster in percent."""
+        queues = queue_tree(_prefixed(self.capacity), source=self.path)
+        parts = cluster_parts({path: queue.capacity.entitlement for path, queue in queues.items()}, 100.0)
+        return {path: 1.0 if path == ROOT else max(parts[path], WEIGHT_MIN) for path in queues}
+
+    def counts_vcores(self) -> bool:
+        """With the DominantResourceCalculator."""
+        return counts_dominant(_prefixed(self.capacity))
+
+    def _with_weights(self, weights: Mapping[str, float], cluster: Resource) -> Self:
+        everybody = {path: weight for path, weight in self.weights().items() if path != ROOT}
+        changed = {path.rpartition(".")[0] for path in weights}
+        plan = {path: weight for path, weight in {**everybody, **weights}.items() if path.rpartition(".")[0] in changed}
+        steering = steering_of(self.capacity, cluster)
+        return replace(self, capacity=settings_with(steering, Attributes(plan)))
+
+    def placing(self) -> Placing:
+        """By the file's queue mappings."""
+        return CapacityPlacing(Settings({PREFIX + name: text for name, text in self.capacity.items() if text}))
+
+    def with_created(self, placing: Placing) -> Self:
+        """With the queues that applications create (auto-queue-creation-v2) as configured ones, as templates say."""
+        assert isinstance(placing, CapacityPlacing)
+        settings = {name: text for name, text in self.capacity.items() if not _MADE_BY_APPLICATIONS.fullmatch(name)}
+        templates: dict[str, dict[str, str]] = {}
+        for name, text in self.capacity.items():
+            if (found := _MADE_BY_APPLICATIONS.fullmatch(name)) and "template." in found[2]:
+                templates.setdefault(found[1], {})[found[2]] = text
+        parents = {path.rpartition(".")[0] for path in placing.created}
+        for path in placing.created:
+            above, _, name = path.rpartition(".")
+            names = [one.strip() for one in settings.get(f"{above}.queues", "").split(",") if one.strip()]
+            settings[f"{above}.queues"] = ",".join([*names, name])
+            settings[f"{path}.capacity"] = "1w"
+            for kind in ("template.", "parent-template." if path in parents else "leaf-template."):
+                for said in (_wildcard(templates, above), templates.get(above, {})):
+                    for key, text in said.items():
+                        if key.startswith(kind):
+                            settings[f"{path}.{key.removeprefix(kind)}"] = text
+        return replace(
+            self,
+            capacity=settings,
+            allocations=_names(_prefixed(settings), self.path, _creating(self.capacity)),
+            text=render_properties(settings),
+        )
+
+    @classmethod
+    def written(cls, setup: SimSetup) -> tuple[SimSetup, str]:
+        """With every queue's capacity written out."""
+        settings = {**capacity_settings(setup.allocations, setup.nodes), **setup.capacity}
+        return replace(setup, capacity=settings), render_properties(settings)
+
+    @classmethod
+    def put_in(cls, setup: SimSetup, text: str, source: str) -> SimSetup:
+        """With the file's queues and properties alone."""
+        values = parse_configuration(text.encode(), source=source).values
+        settings = {
+            name.removeprefix(PREFIX): value.strip() for name, value in values.items() if name.startswith(PREFIX)
+        }
+        return replace(setup, allocations=_names(values, source), capacity=settings)
+
+
+def _creating(settings: Mapping[str, str]) -> frozenset[str]:
+    """Queues that make queues for applications, and take none themselves."""
+    flag = "auto-queue-creation-v2.enabled"
+    return frozenset(
+        found[1]
+        for name, text in settings.items()
+        if (found := _MADE_BY_APPLICATIONS.fullmatch(name)) and name.endswith(flag) and text.lower() == "true"
+    )
+
+
+def _prefixed(settings: Mapping[str, str]) -> dict[str, str]:
+    """Settings under their whole names."""
+    return {PREFIX + name: text for name, text in settings.items()}
+
+
+def _names(values: Mapping[str, str], source: str, creating: Collection[str] = ()) -> AllocationFile:
+    """The queues' names, as the simulator takes them beside a Capacity Scheduler's settings."""
+    queues = queue_tree(values, source=source)
+    return AllocationFile(
+        settings={path: QueueSettings(path) for path in queues},
+        configured_leaves=tuple(q.path for q in queues.values() if not q.children and q.path not in creating),
+        configured_parents=tuple(q.path for q in queues.values() if q.children or q.path in creating),
+    )
+
+
+def _wildcard(templates: Mapping[str, Mapping[str, str]], parent: str) -> Mapping[str, str]:
+    """The template that stands for a parent by a ``*`` in its path, where there is one."""
+    for pattern, said in templates.items():
+        parts, names = pattern.split("."), parent.split(".")
+        if "*" in parts and len(parts) == len(names) and all(a in ("*", b) for a, b in zip(parts, names, strict=True)):
+            return said
+    return {}
