@@ -98,17 +98,28 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.skip(reason)
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    # What does not come to its end, because it is killed, stays incomplete. Workers have the same cache.
+    if not hasattr(session.config, "workerinput"):
+        _remember_incomplete(session, True)
+
+
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None:
         return
-    incomplete = (IN_CI and bool(reporter.stats.get("skipped"))) or _live(reporter) < LIVE_FLOOR
+    lacking = (IN_CI and bool(reporter.stats.get("skipped"))) or _live(reporter) < LIVE_FLOOR
+    broken_off = exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+    _remember_incomplete(session, lacking or broken_off)
+    if lacking and exitstatus == 0:
+        session.exitstatus = 1
+
+
+def _remember_incomplete(session: pytest.Session, incomplete: bool) -> None:
+    """Note for `.ci/again`, which tries failed tests once more, whether others did not run: it runs none of these."""
     # Without its plugin (`-p no:cacheprovider`) there is none.
     if (cache := getattr(session.config, "cache", None)) is not None:
-        # `.ci/again` tries failed tests once more, and could not make up for these.
         cache.set("yarnfair/incomplete", incomplete)
-    if incomplete and exitstatus == 0:
-        session.exitstatus = 1
 
 
 def _live(reporter: pytest.TerminalReporter) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -59,3 +60,28 @@ def test_a_run_that_did_not_end_is_not_tried_again(tmp_path: Path, root: Path) -
         [sys.executable, root / ".ci/again"], cwd=tmp_path, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("ends", "incomplete"),
+    [
+        ("assert False", False),
+        ("pytest.exit('no more')", True),
+        ("raise KeyboardInterrupt", True),
+        ("os._exit(9)", True),
+    ],
+)
+def test_a_run_that_was_broken_off_counts_as_incomplete(
+    tmp_path: Path, root: Path, ends: str, incomplete: bool
+) -> None:
+    """Also after an earlier one that was complete: its note must not stay."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "test_it.py").write_text(f"import os, pytest\ndef test_it(): {ends}\ndef test_more(): pass\n")
+    note = tmp_path / ".pytest_cache/v/yarnfair/incomplete"
+    note.parent.mkdir(parents=True)
+    note.write_text("false")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.conftest", "-p", "no:xdist"]
+    environment = {**os.environ, "PYTHONPATH": str(root), "CI": "", "YARNFAIR_LIVE_FLOOR": "", "PYTEST_ADDOPTS": ""}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, env=environment)
+    assert done.returncode != 0, done.stdout + done.stderr
+    assert json.loads(note.read_text()) == incomplete, done.stdout + done.stderr
