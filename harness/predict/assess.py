@@ -106,6 +106,7 @@ def assess(
             real_wait_s=fmean(waits) if waits else 0.0,
             missing=missing,
             unknown=trace.header.unknown,
+            completion_s=times,
             causes=causes_of(real_s, _real_waits(ended), now),
             left_out=left_out if may_change_the_answer(trace.header.left_out, trace.jobs) else "",
         )

@@ -8,11 +8,10 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness.base.documents import LONGEST_S, YamlDocument, validated
@@ -25,7 +24,7 @@ from harness.model.queues import BAD_IN_NAME, ensure_root_prefix
 from harness.predict.changes import COUNTS, TIMES, Change, QueueChange
 from harness.predict.playing import BUDGET_S, PhaseRunner, in_phase
 from harness.predict.replay import sample_for, time_limit_s, write_experiment
-from harness.predict.verdict import MOST_ERROR, NOTICEABLE, Band
+from harness.predict.verdict import MOST_ERROR, NOTICEABLE, Band, Replayed, reproduction_error
 from harness.sim.scheduler_file import Place, SchedulerFile
 from harness.traces.accounting import account_lines
 from harness.traces.recorded import Header, JobLine, NodeLine, Trace, put_trace, with_used
@@ -468,7 +467,7 @@ def compared(
         members.setdefault(queue, []).append(name)
     rows = [dict(zip((job.id for job in side.jobs), range(len(side.jobs)), strict=True)) for side in (here, there)]
     leaves = [*here.experiment.leaves, *there.experiment.leaves]
-    error = _error(trace, groups, rows[0], befores)
+    error = reproduction_error(_replayed(trace, groups, rows[0], befores))
     queues = []
     for queue in dict.fromkeys([*leaves, *members]):
         own = members.get(queue, [])
@@ -590,32 +589,27 @@ def _gone(
     return gone
 
 
-def _error(trace: Trace, groups: Mapping[str, str], row: Mapping[str, int], befores: Sequence[SideRun]) -> float | None:
-    """How far the replay before the change is off the recording: mean over the queues, as `assess` has it.
-
-    An application that ended in the recording, and is refused or never ends in the replay, is off by all it took.
-    """
+def _replayed(
+    trace: Trace, groups: Mapping[str, str], row: Mapping[str, int], befores: Sequence[SideRun]
+) -> Iterator[Replayed]:
+    """Each queue's applications before the change, beside the recording."""
     import numpy as np
 
     names: dict[str, list[JobLine]] = {}
     for job in trace.jobs:
         if job.finished_s is not None:
             names.setdefault(groups[job.job], []).append(job)
-    apart = []
     for jobs in names.values():
         at = np.array([row.get(job.job, -1) for job in jobs], dtype=np.int64)
         real = np.array([(job.finished_s or 0.0) - job.submit_s for job in jobs])
-        if not real.sum() > 0:
-            continue
-        missing, off = [], []
+        missing_s, replayed_s = [], []
         for run in befores:
             # A row more for the applications that the scheduler's file refuses.
             played = np.append(run.completion_s, math.nan)[at]
             known = np.isfinite(played)
-            missing.append(float(real[~known].sum()))
-            off.append(float(played[known].sum() - real[known].sum()))
-        apart.append((abs(fmean(off)) + fmean(missing)) / float(real.sum()))
-    return fmean(apart) if apart else None
+            missing_s.append(float(real[~known].sum()))
+            replayed_s.append(float(played[known].sum()))
+        yield Replayed(float(real.sum()), missing_s, replayed_s)
 
 
 def _submitted(there: LoadedSide, row: Mapping[str, int], afters: Sequence[SideRun]) -> dict[str, Any] | None:

@@ -112,13 +112,25 @@ def outcome_of(result: SimResult, experiment: LoadedExperiment, variant: Variant
         makespan_s=float(summary["makespan_s"]),
         unfinished=_unfinished(result),
         start_wait_s=_start_waits(table, ended),
+        missing=_missing(table, ended),
         summary=summary,
     )
 
 
+def _ended(table: pd.DataFrame) -> pd.Series[bool]:
+    """Whether each application of a run has ended, and not failed or been refused."""
+    return table["completion_s"].notna() & ~table["failed"]
+
+
+def _missing(table: pd.DataFrame, ended: frozenset[str]) -> dict[str, tuple[str, ...]]:
+    """Queue -> those of these applications that have not ended."""
+    own = table[table["job"].isin(ended) & ~_ended(table)]
+    return {str(queue): tuple(map(str, names)) for queue, names in own.groupby("queue", observed=True)["job"]}
+
+
 def _start_waits(table: pd.DataFrame, ended: frozenset[str]) -> dict[str, float]:
     """Mean time from submission to the master's start by queue, seconds, of these jobs as far as they ended."""
-    own = table[table["job"].isin(ended) & table["completion_s"].notna()]
+    own = table[table["job"].isin(ended) & _ended(table)]
     waits = (own["started_s"] - own["submitted_s"]).groupby(own["queue"], observed=True).mean()
     return {str(queue): float(value) for queue, value in waits.items() if value == value}
 
@@ -135,7 +147,7 @@ def _unfinished(result: SimResult) -> str:
 
 def completions(table: pd.DataFrame, ended: frozenset[str]) -> tuple[dict[str, float], float]:
     """Mean completion time by queue and of all, of these jobs as far as they ended; 0 where none did."""
-    own = table[table["job"].isin(ended) & table["completion_s"].notna()]
+    own = table[table["job"].isin(ended) & _ended(table)]
     by_queue = own.groupby("queue", observed=True)["completion_s"].mean()
     return {str(queue): float(value) for queue, value in by_queue.items()}, float(own["completion_s"].mean() or 0.0)
 

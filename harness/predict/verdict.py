@@ -8,8 +8,9 @@ twenty, a further one lies inside with 90 % (19 of 21).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Any, Literal
 
 Answer = Literal["yes", "no", "unsure"]
@@ -59,7 +60,8 @@ class Band:
 class Outcome:
     """One simulated run. Times in seconds.
 
-    mean_s : mean completion time by queue, of the applications that ended in reality.
+    mean_s : mean completion time by queue, of the applications that ended in reality and in this run.
+    missing : queue -> the applications that ended in reality, and are refused, fail or never end in this run.
     all_s : the same of all queues' applications together.
     loss : integral of the sharing loss degree's absolute value (LTYARN eq. 5), seconds.
     contended : the part of the time in which something runs or waits, in which the demand exceeds the cluster and a
@@ -81,6 +83,7 @@ class Outcome:
     makespan_s: float = 0.0
     unfinished: str = ""
     start_wait_s: Mapping[str, float] = field(default_factory=dict)
+    missing: Mapping[str, Sequence[str]] = field(default_factory=dict)
     summary: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -123,6 +126,8 @@ class Evidence:
     """All that a verdict rests on.
 
     real_s : mean completion time by queue as recorded, seconds; ``jobs``: how many applications ended, by queue.
+    completion_s : the recorded completion time of each application that ended, seconds; needed of those that an
+        outcome misses.
     real_wait_s : mean time from submission to the master's start, as recorded.
     known : the part of the work (memory-seconds) that is known task by task.
     span_s : how long the recording is.
@@ -143,6 +148,18 @@ class Evidence:
     unknown: Sequence[str] = ()
     left_out: str = ""
     causes: Sequence[str] = ()
+    completion_s: Mapping[str, float] = field(default_factory=dict)
+
+    def replayed(self, queue: str) -> Replayed:
+        """A queue's applications under the present policy, beside the recording."""
+        count, recorded_s = self.jobs.get(queue, 0), self.real_s[queue] * self.jobs.get(queue, 0)
+        missing_s, replayed_s = [], []
+        for one in self.present.outcomes:
+            names = one.missing.get(queue, ())
+            shown = queue in one.mean_s
+            missing_s.append(math.fsum(self.completion_s[name] for name in names) if shown else recorded_s)
+            replayed_s.append(one.mean_s[queue] * (count - len(names)) if shown else 0.0)
+        return Replayed(recorded_s, missing_s, replayed_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,21 +176,51 @@ class Verdict:
     changes: Mapping[str, Band] = field(default_factory=dict)
 
 
-def reproduction_error(real_s: Mapping[str, float], present: Played) -> float | None:
-    """Mean over the queues of how far the replayed mean completion time is from the recorded one, as a part.
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """The applications of one queue that ended in the recording, and what became of them in its replays.
+
+    Parameters
+    ----------
+    recorded_s
+        The sum of their recorded completion times, seconds.
+    missing_s
+        Replay by replay, the part of this sum of those that are refused, fail or never end in it.
+    replayed_s
+        Replay by replay, the sum of the others' completion times in it.
+    """
+
+    recorded_s: float
+    missing_s: Sequence[float]
+    replayed_s: Sequence[float]
+
+    def error(self) -> float:
+        """How far the replays are off the recording, as a part of it.
+
+        An application that is missing is off by all that it took.
+        """
+        missing_s = fmean(self.missing_s)
+        return (abs(fmean(self.replayed_s) - (self.recorded_s - missing_s)) + missing_s) / self.recorded_s
+
+
+def reproduction_error(queues: Iterable[Replayed]) -> float | None:
+    """Mean over the queues of how far the replay is off the recording, as a part (`Replayed.error`).
 
     None where no queue has an application that ended.
     """
-    apart = [abs(present.band(queue).mean - real) / real for queue, real in real_s.items() if real > 0]
-    return math.fsum(apart) / len(apart) if apart else None
+    apart = [queue.error() for queue in queues if queue.recorded_s > 0]
+    return fmean(apart) if apart else None
 
 
 def _no_shorter(evidence: Evidence) -> bool:
     """Whether applications take at least as long in the replay as in reality, queue by queue, within the bound.
 
     Such a replay errs on the safe side: it keeps the cluster busy for longer than it was, and if queues do not contend
-    in it, they did not in reality. One that is shorter lacks something, and says nothing about contention.
+    in it, they did not in reality. One that is shorter lacks something, and says nothing about contention; so does one
+    in which applications are missing.
     """
+    if any(one.missing for one in evidence.present.outcomes):
+        return False
     return all(evidence.present.band(queue).mean >= (1 - MOST_ERROR) * real for queue, real in evidence.real_s.items())
 
 
@@ -195,9 +242,16 @@ def causes_of(
     Returns
     -------
     list of str
-        One sentence for each queue that is off by more than a verdict allows, with which part of the time differs.
+        First one sentence for each queue of which applications are missing. Then one for each queue that is off by more
+        than a verdict allows, with which part of the time differs.
     """
     found: list[tuple[float, str]] = []
+    for queue in real_s:
+        count = max((len(one.missing.get(queue, ())) for one in present.outcomes), default=0)
+        if count:
+            name, have = queue.removeprefix("root."), "application" if count == 1 else "applications"
+            what = f"{count} {have} of {name} ended in reality, and not in the replay"
+            found.append((math.inf, f"{what} (a limit of applications, or a container that nothing may hold)"))
     for queue, real in real_s.items():
         if real <= 0 or not present.shows(queue):
             continue
@@ -245,7 +299,7 @@ def judge(evidence: Evidence) -> Verdict:
     present = evidence.present
     contended = present.over("contended")
     stuck = [queue.removeprefix("root.") for queue in evidence.real_s if not present.shows(queue)]
-    error = None if stuck else reproduction_error(evidence.real_s, present)
+    error = reproduction_error(map(evidence.replayed, evidence.real_s))
     short = f"queues were short of their share in {_percent(contended.mean)} {_range(contended)} of the busy time"
     waited = f"Applications waited {evidence.real_wait_s:.1f} s on average for their first container"
     ended = sum(evidence.jobs.values())

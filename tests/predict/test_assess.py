@@ -109,6 +109,20 @@ def test_a_replay_that_is_far_off_gives_no_verdict(tmp_path: Path, capsys: pytes
     assert found["recommended"] == {}
 
 
+def test_applications_that_the_replay_refuses_count_as_not_reproduced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The recorded limit was raised meanwhile: before, the refused ones counted as ended at once, or not at all."""
+    trace = recording(tmp_path, contended())
+    head, _, jobs = trace.read_text().partition("\n")
+    limited = {**json.loads(head), "scheduler": "capacity", "capacity": {"root.steady.maximum-applications": "1"}}
+    trace.write_text(f"{json.dumps(limited)}\n{jobs}")
+    found = assessed(capsys, str(trace), "-o", str(tmp_path / "out"))
+    assert found["verdict"] == "unsure"
+    assert found["reproduction_error"] > 0.25
+    assert re.search(r"\d+ applications of steady ended in reality, and not in the replay", "\n".join(found["lines"]))
+
+
 def test_too_few_ended_applications(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = assessed(capsys, str(recording(tmp_path, contended()[:5])), "-o", str(tmp_path / "out"))
     assert found["verdict"] == "unsure"

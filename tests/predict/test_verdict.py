@@ -13,6 +13,7 @@ from harness.predict.verdict import (
     Evidence,
     Outcome,
     Played,
+    Replayed,
     best_of,
     causes_of,
     judge,
@@ -63,8 +64,34 @@ def test_yes_says_who_gains_who_loses_the_price_and_the_settings() -> None:
 
 def test_the_error_is_the_mean_over_the_queues() -> None:
     # 100 against 125 is 20 %, 50 against 40 is 25 %; how many jobs a queue has does not count.
-    assert reproduction_error({"root.a": 125.0, "root.b": 40.0}, PRESENT) == pytest.approx((0.2 + 0.25) / 2)
-    assert reproduction_error({}, PRESENT) is None
+    found = judge(replace(EVIDENCE, real_s={"root.a": 125.0, "root.b": 40.0}))
+    assert found.reproduction_error == pytest.approx((0.2 + 0.25) / 2)
+    assert reproduction_error([]) is None
+
+
+def test_an_application_that_the_replay_misses_is_off_by_all_that_it_took() -> None:
+    # In the second of two replays one that took 40 s of the 400 is refused, and the others take what they did.
+    queue = Replayed(400.0, [0.0, 40.0], [400.0, 360.0])
+    assert queue.error() == pytest.approx(20 / 400)
+    # What the others take longer does not make up for it.
+    assert Replayed(400.0, [0.0, 40.0], [400.0, 400.0]).error() == pytest.approx((20 + 20) / 400)
+    assert reproduction_error([queue, Replayed(10.0, [10.0, 10.0], [0.0, 0.0])]) == pytest.approx((0.05 + 1) / 2)
+
+
+def test_applications_that_the_replay_refuses_leave_no_verdict_though_the_others_take_what_they_took() -> None:
+    """Before, a queue of which only the first application was let in counted as reproduced."""
+    gone = [f"job-{n}" for n in range(6)]
+    present = replace(PRESENT, outcomes=[replace(one, missing={"root.a": gone}) for one in PRESENT.outcomes])
+    causes = causes_of(EVIDENCE.real_s, {}, present)
+    evidence = replace(EVIDENCE, present=present, completion_s=dict.fromkeys(gone, 101.0), causes=causes)
+    found = judge(evidence)
+    assert found.answer == "unsure"
+    assert found.reproduction_error == pytest.approx((606 + 6) / 1212 / 2, abs=0.001)
+    assert "6 applications of a ended in reality, and not in the replay" in found.lines[1]
+    # A replay that lacks applications is no proof that nobody contended.
+    calm = [replace(one, contended=0.0, missing={"root.a": gone}) for one in PRESENT.outcomes]
+    idle = replace(evidence, present=replace(PRESENT, outcomes=calm), real_wait_s=1.0)
+    assert judge(idle).answer == "unsure"
 
 
 def test_above_the_bound_there_is_no_verdict_and_what_is_missing_is_said() -> None:
@@ -87,7 +114,9 @@ def test_a_queue_that_never_ends_in_the_replay_is_named_and_a_candidate_that_sta
         return replace(played, outcomes=outcomes)
 
     found = judge(replace(EVIDENCE, present=without(PRESENT, "root.b")))
-    assert (found.answer, found.best, found.early, found.reproduction_error) == ("unsure", None, True, None)
+    assert (found.answer, found.best, found.early) == ("unsure", None, True)
+    # All that its applications took, as `plan` counts it.
+    assert found.reproduction_error == pytest.approx((1 / 101 + 1) / 2)
     assert found.why == "in the replay no application of b ends, as some did in reality"
     assert judge(EVIDENCE).answer == "yes"
     starving = replace(EVIDENCE, candidates=[without(one, "root.b") for one in EVIDENCE.candidates])
