@@ -290,7 +290,8 @@ class Kind:
             found: Content = load(self.page)(runs)
             return found
         from harness.report.page import Content
-        from harness.report.tools import every_number, variants_of
+        from harness.report.tools import every_number
+        from harness.report.variants import variants_of
 
         return Content(every_number("What each run has found", variants_of(runs)), [], "", ())
 

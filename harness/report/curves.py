@@ -1,21 +1,34 @@
-"""Curves made small enough for a page: means over buckets, envelopes, points left out. What is drawn, not how."""
+"""Curves made small enough for a page: means over buckets and over seeds, points left out. What is drawn, not how."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from harness.base.stats import means_and_half_widths_95
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Points (x, y), x ascending; a NaN in y is a gap."""
+    """Points (x, y), x ascending; a NaN in y is a gap.
+
+    ``low`` and ``high`` are the ends of the 95 % interval of the mean at each x, where y is a mean over several seeds.
+    """
 
     x: Floats
     y: Floats
+    low: Floats | None = None
+    high: Floats | None = None
+
+    def extremes(self) -> Floats:
+        """Every finite y, the ends of intervals included: what an axis has to hold."""
+        values: Floats = np.concatenate([part for part in (self.y, self.low, self.high) if part is not None])
+        return np.extract(np.isfinite(values), values)
 
 
 def bucket_means(time_s: Floats, value: Floats, buckets: int) -> tuple[Curve, float]:
@@ -32,6 +45,30 @@ def bucket_means(time_s: Floats, value: Floats, buckets: int) -> tuple[Curve, fl
     at_edges = np.interp(edges, time_s, area)
     means = np.diff(at_edges) / np.diff(edges)
     return Curve((edges[:-1] + edges[1:]) / 2, means), float(edges[1] - edges[0])
+
+
+def over_seeds(curves: Sequence[Curve], *, after_end: float | None = None) -> Curve:
+    """The mean of the courses of several seeds, with the 95 % interval of the mean at each time.
+
+    Parameters
+    ----------
+    curves
+        One a seed, none of them empty; their times need not be the same.
+    after_end
+        What holds after a seed's last time: this value (0 of what nobody holds any more); None: its last value (of an
+        integral, of a ratio of integrals).
+
+    Returns
+    -------
+    Curve
+        At the times of the curve that ends last; where only one curve is given, that curve.
+    """
+    if len(curves) == 1:
+        return curves[0]
+    x = max(curves, key=lambda curve: (float(curve.x[-1]), len(curve.x))).x
+    rows = np.array([np.interp(x, curve.x, curve.y, right=after_end) for curve in curves])
+    mean, half = means_and_half_widths_95(rows)
+    return Curve(x, mean, mean - half, mean + half)
 
 
 def thin(curve: Curve, *, tolerance: float) -> Curve:

@@ -7,9 +7,9 @@ A directory whose run did not end is read as far as it goes and carries its stat
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,8 @@ from harness.results.runs import RunRecord, decision_lines, find_runs, kind_of, 
 #: In which order the runs of a folder are shown.
 #: The first lines of decisions.jsonl are shown; this many.
 SHOWN_DECISIONS = 12
-#: Of so many runs the tables are kept in memory; those of the others are read again when they are asked for.
-KEPT_RUNS = 16
+#: So much of the runs' tables is kept in memory; a run that has no room there is read again when it is asked for.
+KEPT_BYTES = 256 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,12 @@ class Series:
     share_mb: Floats | None = None
     counted_mb_s: Floats | None = None
     quantum_s: Floats | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory its arrays take."""
+        columns = (getattr(self, one.name) for one in fields(self))
+        return sum(values.nbytes for values in columns if values is not None)
 
     def starves(self) -> NDArray[np.bool_]:
         """At each sample: whether the queue asks for more than it holds, and runs no task (or holds nothing)."""
@@ -210,8 +216,34 @@ def short(queue: str) -> str:
     return queue.removeprefix("root.")
 
 
-@lru_cache(maxsize=KEPT_RUNS)
-def _series_of(path: Path, _written: tuple[int, int]) -> dict[str, Series]:
+class KeptTables:
+    """The queues over time of the runs that were asked for last, as many as have room."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[Path, tuple[int, int]], tuple[dict[str, Series], int]] = OrderedDict()
+        #: Bytes of what is kept.
+        self.size = 0
+
+    def series_of(self, path: Path, written: tuple[int, int]) -> dict[str, Series]:
+        """The queues of a table; ``written``: tells a file from one that is written anew at the same place."""
+        key = (path, written)
+        if key not in self._kept:
+            found = _series_of(path)
+            size = sum(series.nbytes for series in found.values())
+            self._kept[key] = (found, size)
+            self.size += size
+            while self.size > KEPT_BYTES:
+                _, (_, gone) = self._kept.popitem(last=False)
+                self.size -= gone
+            return found
+        self._kept.move_to_end(key)
+        return self._kept[key][0]
+
+
+_TABLES = KeptTables()
+
+
+def _series_of(path: Path) -> dict[str, Series]:
     needed = [one.name for one in fields(Series) if one.default is MISSING]
     table = read_table(path, [*needed, "queue"])
     out: dict[str, Series] = {}
@@ -236,7 +268,7 @@ class _Read(Mapping[str, Series]):
         self._written = (found.st_mtime_ns, found.st_size) if found is not None else (0, 0)
 
     def _all(self) -> dict[str, Series]:
-        return _series_of(self._path, self._written)
+        return _TABLES.series_of(self._path, self._written)
 
     def __getitem__(self, queue: str) -> Series:
         return self._all()[queue]

@@ -9,13 +9,16 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 
-from harness.report.curves import Curve, Floats, bucket_means, steps
+from harness.base.stats import half_width_95
+from harness.report.curves import Curve, Floats, bucket_means, over_seeds, steps
 from harness.report.data import Run, Series, short
 from harness.report.svg import BarChart, Line, LineChart, needed_y_range
+from harness.report.variants import Variant
 from harness.results.metrics import sharing_benefit_and_loss
 
 #: A curve of a noisy quantity shows means over at most this many spans of time.
@@ -69,9 +72,9 @@ class Styles:
             names.setdefault(queue, len(names))
         return Styles(names, drawn)
 
-    def leaves(self, run: Run) -> list[str]:
-        """The leaves of a run that are drawn."""
-        return [leaf for leaf in run.leaves if leaf in self.drawn]
+    def leaves(self, variant: Variant) -> list[str]:
+        """The leaves of a variant that are drawn."""
+        return [leaf for leaf in variant.leaves if leaf in self.drawn]
 
     def legend(self, queues: Iterable[str]) -> Legend:
         """The legend of these queues, in the order of their numbers."""
@@ -99,25 +102,37 @@ def _sampled(curve: Curve) -> Curve:
     return Curve(curve.x[chosen], curve.y[chosen])
 
 
-def _lines(run: Run, queues: Sequence[str], styles: Styles, curve_of: Callable[[Series], Curve | None]) -> list[Line]:
-    found = []
-    for queue in queues:
-        series = run.series.get(queue)
-        curve = curve_of(series) if series is not None and len(series.time_s) else None
-        if curve is not None:
-            found.append(Line(short(queue), curve, styles.queues[queue]))
-    return found
+def _lines(
+    variant: Variant,
+    queues: Sequence[str],
+    styles: Styles,
+    curve_of: Callable[[Run, Series], Curve | None],
+    *,
+    after_end: float | None = None,
+) -> list[Line]:
+    curves = {queue: variant.course(queue, curve_of, after_end=after_end) for queue in queues}
+    return [Line(short(queue), curve, styles.queues[queue]) for queue, curve in curves.items() if curve is not None]
 
 
 def _charts(
-    runs: Sequence[Run], styles: Styles, y_label: str, curve_of: Callable[[Run, Series], Curve | None], **more: Any
+    variants: Sequence[Variant],
+    styles: Styles,
+    y_label: str,
+    curve_of: Callable[[Run, Series], Curve | None],
+    *,
+    after_end: float | None = None,
+    **more: Any,
 ) -> list[LineChart]:
-    """A chart a run: a curve of each of its leaves over time."""
+    """A chart a variant: a curve of each of its leaves over time. ``after_end``: as in `over_seeds`."""
     return [
         LineChart(
-            run.label, "time (s)", y_label, _lines(run, styles.leaves(run), styles, partial(curve_of, run)), **more
+            variant.name,
+            "time (s)",
+            y_label,
+            _lines(variant, styles.leaves(variant), styles, curve_of, after_end=after_end),
+            **more,
         )
-        for run in runs
+        for variant in variants
     ]
 
 
@@ -139,18 +154,24 @@ def late_range(charts: Sequence[LineChart], levels: Sequence[float]) -> tuple[fl
     low, high = min(levels), max(levels)
     for chart in charts:
         for line in chart.lines:
-            x, y = line.curve.x, line.curve.y
-            late = y[(x >= x[0] + EARLY * (x[-1] - x[0])) & np.isfinite(y)]
-            if len(late):
-                low, high = min(low, float(late.min())), max(high, float(late.max()))
+            curve = line.curve
+            late = curve.x >= curve.x[0] + EARLY * (curve.x[-1] - curve.x[0])
+            for y in (curve.y, curve.low, curve.high):
+                shown = y[late & np.isfinite(y)] if y is not None else np.empty(0)
+                if len(shown):
+                    low, high = min(low, float(shown.min())), max(high, float(shown.max()))
     room = (high - low) * 0.06 or 0.1
     return low - (room if low < 0 else 0.0), high + room
 
 
-def mean_width(runs: Sequence[Run]) -> float:
-    """Return the widest interval (s) over which a curve of these runs is averaged."""
+def mean_width(variants: Sequence[Variant]) -> float:
+    """Return the widest interval (s) over which a curve of these variants is averaged."""
     widths = [
-        bucket_means(s.time_s, s.allocated_mb, BUCKETS)[1] for run in runs for s in run.series.values() if len(s.time_s)
+        bucket_means(s.time_s, s.allocated_mb, BUCKETS)[1]
+        for variant in variants
+        for run in variant.runs
+        for s in run.series.values()
+        if len(s.time_s)
     ]
     return max(widths, default=0.0)
 
@@ -168,7 +189,7 @@ def _normalised(value: Floats, share: Floats | None) -> Floats | None:
     return out
 
 
-def fairness_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
+def fairness_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]:
     """Fairness degree per queue (Figs. 7b, d), benefit and loss (Figs. 7a, c), and both over all policies."""
 
     def degree(_: Run, series: Series) -> Curve | None:
@@ -176,25 +197,25 @@ def fairness_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
         return None if rho is None else _sampled(Curve(series.time_s, rho))
 
     even = ((0.0, "static partition"),)
-    degrees = _charts(runs, styles, "fairness degree \u03c1", degree, levels=((1.0, "static partition"),))
-    both_of = [(k, run, both) for k, run in enumerate(runs) if (both := benefit_and_loss(run)) is not None]
+    degrees = _charts(variants, styles, "fairness degree \u03c1", degree, levels=((1.0, "static partition"),))
+    both_of = [(k, one.name, both) for k, one in enumerate(variants) if (both := _benefit_and_loss(one)) is not None]
     both_names = [("sharing benefit \u03a8", 2), ("sharing loss \u03a9", 1)]
     each = [
         LineChart(
-            run.label,
+            label,
             "time (s)",
             "\u03a8 and \u03a9",
-            [Line(name, _sampled(curve), style) for (name, style), curve in zip(both_names, both, strict=True)],
+            [Line(name, curve, style) for (name, style), curve in zip(both_names, both, strict=True)],
             levels=even,
         )
-        for _, run, both in both_of
+        for _, label, both in both_of
     ]
     overlays = [
         LineChart(
             both_names[which][0],
             "time (s)",
             both_names[which][0],
-            [Line(run.label, _sampled(both[which]), k) for k, run, both in both_of],
+            [Line(label, both[which], k) for k, label, both in both_of],
             levels=even,
         )
         for which in (1, 0)
@@ -206,7 +227,7 @@ def fairness_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
             "What a queue has got so far over what its own partition would have given it (LTYARN eq. 3; Figs. 7b, 7d). "
             "Above 1 the queue gains by sharing, below 1 it loses. 1 while nothing was due. Early values beyond the "
             "axis are drawn at its border.",
-            styles.legend(q for run in runs for q in styles.leaves(run)),
+            styles.legend(q for one in variants for q in styles.leaves(one)),
             shared(degrees, y_range=late_range(degrees, (0.0, 1.0))),
         ),
         Group(
@@ -222,10 +243,19 @@ def fairness_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
             "policies",
             "The policies against each other",
             "The same two curves, one line a policy.",
-            Legend([(run.label, k) for k, run, _ in both_of]),
+            Legend([(label, k) for k, label, _ in both_of]),
             [replace(chart, y_range=late_range([chart], (0.0,))) for chart in overlays if len(both_of) > 1],
         ),
     ]
+
+
+def _benefit_and_loss(variant: Variant) -> tuple[Curve, Curve] | None:
+    """`benefit_and_loss` over the seeds of a variant; None when a run of it has none."""
+    found = [both for run in variant.runs if (both := benefit_and_loss(run)) is not None]
+    if len(found) < len(variant.runs):
+        return None
+    benefits, losses = ([_sampled(both[which]) for both in found] for which in (0, 1))
+    return over_seeds(benefits), over_seeds(losses)
 
 
 def benefit_and_loss(run: Run) -> tuple[Curve, Curve] | None:
@@ -241,10 +271,10 @@ def benefit_and_loss(run: Run) -> tuple[Curve, Curve] | None:
     return Curve(time_s, benefit), Curve(time_s, loss)
 
 
-def resource_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
+def resource_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]:
     """Demand, allocation and accumulated resources per queue over the whole run (the quantities of Fig. 6)."""
-    width, charts = mean_width(runs), partial(_charts, runs, styles)
-    legend = styles.legend(q for run in runs for q in styles.leaves(run))
+    width, charts = mean_width(variants), partial(_charts, variants, styles)
+    legend = styles.legend(q for one in variants for q in styles.leaves(one))
 
     def means(value: Floats | None, series: Series) -> Curve | None:
         return None if value is None else bucket_means(series.time_s, value, BUCKETS)[0]
@@ -255,6 +285,7 @@ def resource_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
     demand = charts(
         "demand / own share",
         lambda _, s: means(_normalised(s.demand_mb, s.share_mb), s),
+        after_end=0.0,
         y_scale="log",
         levels=((1.0, "the queue's own share"),),
     )
@@ -277,7 +308,7 @@ def resource_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
             "Memory held by the queues, on top of each other (the quantity of Figs. 6b and 10b): who has the cluster, "
             "and how much of it is idle." + averaging(width),
             legend,
-            allocation_charts(runs, styles, lambda run: run.leaves),
+            allocation_charts(variants, styles, lambda one: one.leaves),
         ),
         Group(
             "accumulated",
@@ -322,12 +353,12 @@ def _counted(run: Run, series: Series) -> Curve | None:
     return _sampled(Curve(series.time_s, series.counted_mb_s / capacity))
 
 
-def detail_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
-    """Fig. 6 as it stands in the paper: the first 260 s, sample by sample, of one run under LTRF."""
-    chosen = next((run for run in runs if run.policy == "ltrf" and run.mode == "inside"), None)
+def detail_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]:
+    """Fig. 6 as it stands in the paper: the first 260 s, sample by sample, of one run (one seed) under LTRF."""
+    chosen = next((one.first for one in variants if one.first.policy == "ltrf" and one.first.mode == "inside"), None)
     if chosen is None or chosen.end_s() < 60:
         return []
-    until = min(DETAIL_S, chosen.end_s())
+    until, alone = min(DETAIL_S, chosen.end_s()), Variant(chosen.label, [chosen])
 
     def early(value: Floats | None, series: Series) -> Curve | None:
         if value is None:
@@ -337,9 +368,8 @@ def detail_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
 
     def chart(title: str, y_label: str, curve_of: Callable[[Series], Curve | None], level: float | None) -> LineChart:
         levels = ((level, "the queue's own share"),) if level is not None else ()
-        return LineChart(
-            title, "time (s)", y_label, _lines(chosen, styles.leaves(chosen), styles, curve_of), levels=levels
-        )
+        lines = _lines(alone, styles.leaves(alone), styles, lambda _, series: curve_of(series))
+        return LineChart(title, "time (s)", y_label, lines, levels=levels)
 
     charts = [
         chart("demand (Fig. 6a)", "demand / own share", lambda s: early(_normalised(s.demand_mb, s.share_mb), s), 1.0),
@@ -361,29 +391,36 @@ def detail_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
             "detail",
             f"The first {until:.0f} seconds under {chosen.label}",
             "The window of LTYARN's Fig. 6, sample by sample: how debts arise at the start and are paid back.",
-            styles.legend(styles.leaves(chosen)),
+            styles.legend(styles.leaves(alone)),
             [c for c in charts if c.lines],
         )
     ]
 
 
-def allocation_charts(runs: Sequence[Run], styles: Styles, pick: Callable[[Run], Sequence[str]]) -> list[LineChart]:
-    """What the picked queues of each run hold, in per cent of capacity, on top of each other; the same axes."""
-    end = max((run.end_s() for run in runs), default=1.0)
+def allocation_charts(
+    variants: Sequence[Variant], styles: Styles, pick: Callable[[Variant], Sequence[str]]
+) -> list[LineChart]:
+    """What the picked queues of each variant hold, in per cent of capacity, on top of each other; the same axes."""
+    end = max((one.end_s() for one in variants), default=1.0)
     charts = []
-    for run in runs:
-        if run.capacity_mb:
-            held = partial(_held_percent, run.capacity_mb)
-            picked = pick(run)
-            hidden = [queue for queue in picked if queue in run.leaves and queue not in styles.drawn]
-            lines = _lines(run, [queue for queue in picked if queue not in hidden], styles, held)
+    for one in variants:
+        if all(run.capacity_mb for run in one.runs):
+            held = partial(_lines, one, styles=styles, curve_of=_held_percent, after_end=0.0)
+            picked = pick(one)
+            hidden = [queue for queue in picked if queue in one.leaves and queue not in styles.drawn]
+            lines = held([queue for queue in picked if queue not in hidden])
             if hidden:
-                others = [line.curve for line in _lines(run, hidden, styles, held)]
+                others = [line.curve for line in held(hidden)]
                 lines.append(Line(f"{len(others)} other queues", _sum(others), OTHERS))
             whole = ((100.0, "the whole cluster"),)
             axes = ("time (s)", "memory held (%)")
-            charts.append(LineChart(run.label, *axes, lines, levels=whole, stacked=True, x_range=(0.0, end)))
+            charts.append(LineChart(one.name, *axes, lines, levels=whole, stacked=True, x_range=(0.0, end)))
     return [chart for chart in charts if chart.lines]
+
+
+def _of_seeds(found: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
+    """Of each queue that every seed has a figure of, these figures."""
+    return {queue: [own[queue] for own in found] for queue in found[0] if all(queue in own for own in found)}
 
 
 def _sum(curves: Sequence[Curve]) -> Curve:
@@ -392,22 +429,24 @@ def _sum(curves: Sequence[Curve]) -> Curve:
     return Curve(x, np.sum([np.interp(x, curve.x, curve.y, left=0.0, right=0.0) for curve in curves], axis=0))
 
 
-def _held_percent(capacity_mb: float, series: Series) -> Curve:
-    return bucket_means(series.time_s, series.allocated_mb / capacity_mb * 100, BUCKETS)[0]
+def _held_percent(run: Run, series: Series) -> Curve | None:
+    if not run.capacity_mb:
+        return None
+    return bucket_means(series.time_s, series.allocated_mb / run.capacity_mb * 100, BUCKETS)[0]
 
 
-def weight_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
+def weight_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]:
     """The Fair Scheduler weights that the controller wrote, over time, for runs from outside."""
     charts, queues = [], []
-    for run in runs:
-        if run.mode != "outside":
+    for one in variants:
+        if one.first.mode != "outside":
             continue
-        end = run.end_s()
-        names = [*run.parents, *styles.leaves(run)]
-        lines = _lines(run, names, styles, partial(_weights, end))
+        names = [*one.first.parents, *styles.leaves(one)]
+        # Steps at other times in each seed have no mean at one seed's times: means over spans have.
+        lines = _lines(one, names, styles, _weights if len(one.runs) == 1 else _mean_weights)
         if lines:
             queues += names
-            charts.append(LineChart(run.label, "time (s)", "weight", lines, y_scale="log"))
+            charts.append(LineChart(one.name, "time (s)", "weight", lines, y_scale="log"))
     return [
         Group(
             "weights",
@@ -419,16 +458,18 @@ def weight_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
     ]
 
 
-def _weights(end_s: float, series: Series) -> Curve | None:
+def _weights(run: Run, series: Series) -> Curve | None:
     if series.weight is None:
         return None
     changes = int((series.weight[1:] != series.weight[:-1]).sum())
-    if changes <= POINTS:
-        return steps(series.time_s, series.weight, end_s)
-    return bucket_means(series.time_s, series.weight, BUCKETS)[0]
+    return steps(series.time_s, series.weight, run.end_s()) if changes <= POINTS else _mean_weights(run, series)
 
 
-def speedup_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
+def _mean_weights(_: Run, series: Series) -> Curve | None:
+    return None if series.weight is None else bucket_means(series.time_s, series.weight, BUCKETS)[0]
+
+
+def speedup_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]:
     """Speed-up over static partitioning, queue by queue (Fig. 8): of the mean job and of the whole workload."""
     measures: tuple[tuple[str, Callable[[Run], dict[str, float]]], ...] = (
         ("mean completion time of a job", lambda run: run.speedups()),
@@ -437,22 +478,33 @@ def speedup_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
     charts: list[BarChart] = []
     shown: dict[int, str] = {}
     for title, speedups_of in measures:
-        found = {k: speedups_of(run) for k, run in enumerate(runs)}
+        found = {k: _of_seeds([speedups_of(run) for run in one.runs]) for k, one in enumerate(variants)}
         able = [k for k in found if found[k]]
-        hidden = {short(leaf) for run in runs for leaf in run.leaves if leaf not in styles.drawn}
+        hidden = {short(leaf) for one in variants for leaf in one.leaves if leaf not in styles.drawn}
         queues = [q for q in dict.fromkeys(queue for k in able for queue in found[k]) if q not in hidden]
         if queues:
-            shown |= {k: runs[k].label for k in able}
-            values = [[found[k].get(queue) for k in able] for queue in queues]
-            names = [runs[k].label for k in able]
-            level = ((1.0, "static partition"),)
-            charts.append(BarChart(title, "speed-up over static", queues, names, values, level, styles=able))
+            shown |= {k: variants[k].name for k in able}
+            several = max(len(variants[k].runs) for k in able) > 1
+            each = [[found[k].get(queue) for k in able] for queue in queues]
+            charts.append(
+                BarChart(
+                    title,
+                    "speed-up over static",
+                    queues,
+                    [variants[k].name for k in able],
+                    [[fmean(own) if own else None for own in row] for row in each],
+                    ((1.0, "static partition"),),
+                    styles=able,
+                    half_widths=[[half_width_95(own) if own else None for own in row] for row in each if several],
+                )
+            )
     return [
         Group(
             "speed-up",
             "Speed-up over the static partition",
             "Time under static partitioning over time under the policy (Fig. 8, which does not say of which time): the "
-            "mean completion time of a queue's jobs, and its whole workload from first submission to last end.",
+            "mean completion time of a queue's jobs, and its whole workload from first submission to last end. Of "
+            "several seeds: their mean, and the 95 % interval of it.",
             Legend([(name, k) for k, name in sorted(shown.items())]),
             charts,
         )

@@ -10,18 +10,20 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from statistics import fmean
 
 from markupsafe import Markup
 
 from harness.base.errors import YarnfairError
+from harness.base.stats import half_width_95
 from harness.policies.registry import policy_class
 from harness.report.data import Run, short
 from harness.report.svg import COLOURS, WIDTH, lettering, nice_ticks, number, whole
 from harness.report.tables import Head, Table, banded, figure_text
-from harness.report.tools import variants_of
+from harness.report.variants import variants_of
 from harness.results.comparison import over_seeds
 from harness.results.phases import Phases, span
-from harness.results.sentences import SAME, Ran, before_and_after, percent, sentences
+from harness.results.sentences import SAME, Ran, before_and_after, change, completion_of, percent, sentences
 
 #: So many queues are drawn: those that moved most. The table has all.
 MOST_QUEUES = 14
@@ -33,7 +35,8 @@ _NAMES, _LEFT, _RIGHT, _ROW, _TOP, _BOTTOM = 19, 132, 14, 20, 8, 40
 class Move:
     """One queue: a figure before and after. ``better``: -1 worse, 0 the same, 1 better.
 
-    Of runs in many phases: the smallest and the largest of the figure after, and of its change as a part.
+    Of runs in many phases: the smallest and the largest of the figure after, and of its change as a part. Of several
+    seeds: the 95 % intervals of these. ``unclear``: what is said where the change goes both ways.
     """
 
     queue: str
@@ -42,6 +45,12 @@ class Move:
     better: int
     span: tuple[float, float] | None = None
     changes: tuple[float, float] | None = None
+    unclear: str = "not in every phase"
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether every phase, or the whole interval over the seeds, has the change's direction."""
+        return self.changes is None or not self.changes[0] < 0 < self.changes[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +93,7 @@ def _ran(runs: Sequence[Run]) -> list[Ran]:
             over_seeds([run.summary for run in variant.runs]),
             "horizon_s" in variant.runs[0].settings,
             ":" in variant.runs[0].policy,
+            {run.seed: run.summary for run in variant.runs if run.seed is not None and run.phases is None},
         )
         for variant in variants_of(runs)
     ]
@@ -98,8 +108,12 @@ def _gives_back(policy: str) -> bool:
 
 
 def _two(name: str, ran: Sequence[Ran], before: Ran, after: Ran, phases: Sequence[Phases | None]) -> First:
-    found = [_with_bands(move, *phases) for move in moves(before.summary, after.summary)]
+    found = [
+        _with_intervals(_with_bands(move, *phases), before, after) for move in moves(before.summary, after.summary)
+    ]
     was = [span(phases[0], "queues", move.queue, _MEAN) for move in found]
+    # Of several seeds the intervals of both stand in the table of completion times, and the change's is what matters.
+    now = [move.span if phases[1] is not None else None for move in found]
     rows = [
         [
             short(move.queue),
@@ -107,14 +121,20 @@ def _two(name: str, ran: Sequence[Ran], before: Ran, after: Ran, phases: Sequenc
             banded(figure_text((move.after / move.before - 1) * 100, 1), move.changes, 0, 100.0),
             _word(move),
             banded(figure_text(move.before, 1), its, 1),
-            banded(figure_text(move.after, 1), move.span, 1),
+            banded(figure_text(move.after, 1), its_now, 1),
         ]
-        for move, its in zip(found, was, strict=True)
+        for move, its, its_now in zip(found, was, now, strict=True)
     ]
     heads = [Head("queue"), Head("change", "%"), Head("mean job ends"), Head(before.label, "s"), Head(after.label, "s")]
     note = f"Changes of up to {percent(SAME)} count as the same."
     if (said := next((one.said for one in phases if one is not None), "")) != "":
         note = f"{said[:1].upper()}{said[1:]}; changes are taken phase by phase. {note}"
+    seeds = max((one.seeds for move in found if (one := change(before, after, completion_of(move.queue)))), default=1)
+    if seeds > 1:
+        note = (
+            f"Means over {seeds} seeds. The change has the 95 % interval of the mean of the seeds' own changes; it is "
+            f"unclear where that holds 0. {note}"
+        )
     caption = f"Mean completion time of a job by queue: from {before.label} (ring) to {after.label} (dot)"
     return First(
         sentences(name, ran)[:2],
@@ -133,10 +153,27 @@ def _with_bands(move: Move, before: Phases | None, after: Phases | None) -> Move
     return replace(move, span=after.span(*keys), changes=(min(changes), max(changes)) if changes else None)
 
 
+def _with_intervals(move: Move, before: Ran, after: Ran) -> Move:
+    """With the 95 % intervals of its figure after and of its change, where both variants have several seeds."""
+    found = change(before, after, completion_of(move.queue))
+    if found is None or found.seeds < 2:
+        return move
+    ends = _interval(after, move.queue)
+    return replace(move, span=ends, changes=(found.low, found.high), unclear="unclear")
+
+
+def _interval(ran: Ran, queue: str) -> tuple[float, float] | None:
+    """The 95 % interval of a queue's mean completion over the seeds, in seconds; None with one seed."""
+    values = [value for summary in ran.seeds.values() if (value := completion_of(queue)(summary)) is not None]
+    if len(values) < 2:
+        return None
+    mean, half = fmean(values), half_width_95(values)
+    return mean - half, mean + half
+
+
 def _word(move: Move) -> str:
     word = {1: "sooner", 0: "the same", -1: "later"}[move.better]
-    unsure = move.better and move.changes is not None and move.changes[0] < 0 < move.changes[1]
-    return f"{word}, not in every phase" if unsure else word
+    return word if move.is_clear or not move.better else f"{word}, {move.unclear}"
 
 
 def _one(run: Run) -> First | None:
@@ -220,7 +257,7 @@ def changes_chart(found: Sequence[Move], title: str, label: str) -> Markup:
     words = []
     for at, move in enumerate(shown):
         y = _TOP + _ROW * (at + 0.5)
-        colour = {1: COLOURS[2], 0: COLOURS[5], -1: COLOURS[1]}[move.better]
+        colour = {1: COLOURS[2], 0: COLOURS[5], -1: COLOURS[1]}[move.better if move.is_clear else 0]
         x0, x1 = px(move.before), px(move.after)
         said = f"{short(move.queue)}: {number(float(f'{move.before:.4g}'))} to {number(float(f'{move.after:.4g}'))}"
         words.append(said)

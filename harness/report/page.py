@@ -27,10 +27,12 @@ from harness.report.tables import (
     wait_tables,
 )
 from harness.report.templating import content_hash, page_templates
-from harness.report.tools import MOST_DRAWN, first_seed, seed_tables
+from harness.report.variants import Variant, drawn_variants, grouped
 
 #: A page about a thousand runs is read, not searched through: of longer tables and lists the first so many are shown.
 MOST_ROWS, MOST_LINES = 100, 20
+#: So many variants or seeds are named in the page's first sentence.
+MOST_NAMED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +82,10 @@ def drawn_phases(runs: Sequence[Run]) -> str:
     )
 
 
-def _drawn(runs: Sequence[Run]) -> tuple[list[Run], str]:
-    return first_seed([run for run in runs if run.leaves])
-
-
 def parts_of(runs: Sequence[Run]) -> list[Part]:
     """The sections with charts, in the order of the page; empty ones are left out."""
-    drawn, _ = _drawn(runs)
-    styles = figures.Styles.of(drawn)
+    drawn, _ = drawn_variants(runs)
+    styles = figures.Styles.of([run for one in drawn for run in one.runs])
     found = [
         part_of("speed", "Performance", figures.speedup_groups(drawn, styles)),
         part_of("settings", "Over the settings", sweep_groups(runs)),
@@ -96,7 +94,7 @@ def parts_of(runs: Sequence[Run]) -> list[Part]:
         part_of("start", "The start in detail", figures.detail_groups(drawn, styles)),
         part_of("hierarchy", "The hierarchy", hierarchy.hierarchy_groups(drawn, styles)),
         part_of("tasks", "Running tasks and waiting", hierarchy.running_groups(drawn, styles), wait_tables(runs)),
-        part_of("control", "The controller", figures.weight_groups(drawn, styles), decision_tables(drawn)),
+        part_of("control", "The controller", figures.weight_groups(drawn, styles), decision_tables(shown_runs(drawn))),
     ]
     return [part for part in found if part.groups or part.tables]
 
@@ -121,11 +119,14 @@ def part_of(ident: str, title: str, groups: Sequence[figures.Group], tables: Seq
 
 def yarn_content(runs: Sequence[Run]) -> Content:
     """What the page of YARN's runs holds."""
-    drawn, all_runs = _drawn(runs)
-    said = " ".join(text for text in (drawn_phases(runs), all_runs, drawn_queues(drawn)) if text)
-    return Content(
-        [*seed_tables(runs), *comparison_tables(runs)], parts_of(runs), said, sources_of(runs), first_of(runs)
-    )
+    drawn, variants = drawn_variants(runs)
+    said = " ".join(text for text in (drawn_phases(runs), variants, drawn_queues(shown_runs(drawn))) if text)
+    return Content(comparison_tables(runs), parts_of(runs), said, sources_of(runs), first_of(runs))
+
+
+def shown_runs(variants: Sequence[Variant]) -> list[Run]:
+    """One run a variant, its first seed's: for what is shown of one run only."""
+    return [one.first for one in variants]
 
 
 #: The unit of the integrals, by what an experiment measures fairness in (`resource`).
@@ -258,15 +259,36 @@ def _title(runs: Sequence[Run]) -> tuple[str, str]:
         title += f", {runs[0].label}"
         lead = f"One run: {_which(runs[0])}."
     else:
-        shown = ", ".join(run.label for run in runs[:MOST_DRAWN])
-        more = f" and {len(runs) - MOST_DRAWN} more" if len(runs) > MOST_DRAWN else ""
-        lead = f"{len(runs)} runs: {shown}{more}."
+        variants = grouped(runs)
+        lead = f"{_counted(variants)}: {_listed([one.name for one in variants])}."
     capacity = next((run.capacity_mb for run in runs if run.capacity_mb), None)
     if capacity:
         lead += f" Cluster memory {figure_text(capacity / 1024, 0)} GiB."
     if titles:
         lead = " ".join(text if text.endswith(".") else text + "." for text in titles) + " " + lead
     return title, lead
+
+
+def _counted(variants: Sequence[Variant]) -> str:
+    """How many variants were run, and with which seeds."""
+    runs = [run for one in variants for run in one.runs]
+    seeds = sorted({run.seed for run in runs if run.seed is not None})
+    if len(runs) == len(variants):
+        return f"{len(runs)} runs"
+    every = len(runs) == len(variants) * len(seeds)
+    row = len(seeds) > 2 and seeds[-1] - seeds[0] == len(seeds) - 1
+    said = f"seeds {seeds[0]} to {seeds[-1]}" if row else f"seeds {', '.join(map(str, seeds[:MOST_NAMED]))}"
+    said += ", ..." if not row and len(seeds) > MOST_NAMED else ""
+    return (
+        f"{len(variants)} variants with {len(seeds)} seeds each ({said})"
+        if every
+        else (f"{len(variants)} variants in {len(runs)} runs ({said})")
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
 
 
 def _which(run: Run) -> str:

@@ -25,6 +25,7 @@ from harness.report.kinds import content_of
 from harness.report.svg import (
     COLOURS,
     BarChart,
+    Line,
     LineChart,
     cut_words,
     dashes,
@@ -177,26 +178,45 @@ def picture(group: Group, width_mm: float | None = None) -> Picture:
 def table_of(group: Group) -> str:
     """The points of every chart as drawn, before any is cut at an axis: one row a point, as CSV with a header.
 
-    Areas are as they are, not on top of each other. Of bars, ``x`` is what stands below them.
+    Areas are as they are, not on top of each other. Of bars, ``x`` is what stands below them. ``y_low_95`` and
+    ``y_high_95`` are the 95 % interval of a mean over seeds, empty where y is none.
     """
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(["chart", "series", "x_quantity", "x", "y_quantity", "y"])
+    rows.writerow(["chart", "series", "x_quantity", "x", "y_quantity", "y", "y_low_95", "y_high_95"])
     for chart in group.charts:
-        for series, x_quantity, x, y in _points(chart):
-            rows.writerow([chart.title, series, x_quantity, x, chart.y_label, y if y is not None else ""])
+        for point in _points(chart):
+            ys = ["" if y is None or not math.isfinite(y) else y for y in (point.y, point.low, point.high)]
+            rows.writerow([chart.title, point.series, point.x_quantity, point.x, chart.y_label, *ys])
     return text.getvalue()
 
 
-def _points(chart: LineChart | BarChart) -> Iterator[tuple[str, str, float | str, float | None]]:
+@dataclass(frozen=True, slots=True)
+class _Point:
+    """A point of a chart; ``low`` and ``high``: the 95 % interval of a mean over seeds."""
+
+    series: str
+    x_quantity: str
+    x: float | str
+    y: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+def _points(chart: LineChart | BarChart) -> Iterator[_Point]:
     if isinstance(chart, BarChart):
         for k, series in enumerate(chart.series):
-            for name, row in zip(chart.groups, chart.values, strict=True):
-                yield series, "", name, row[k]
+            for g, (name, row) in enumerate(zip(chart.groups, chart.values, strict=True)):
+                y, half = row[k], chart.half_width(g, k)
+                low, high = (y - half, y + half) if y is not None and half > 0 else (None, None)
+                yield _Point(series, "", name, y, low, high)
         return
     for line in chart.lines:
-        for x, y in zip(line.curve.x.tolist(), line.curve.y.tolist(), strict=True):
-            yield line.name, chart.x_label, x, y if math.isfinite(y) else None
+        curve = line.curve
+        nothing = [None] * len(curve.x)
+        lows, highs = (nothing if border is None else border.tolist() for border in (curve.low, curve.high))
+        for x, y, low, high in zip(curve.x.tolist(), curve.y.tolist(), lows, highs, strict=True):
+            yield _Point(line.name, chart.x_label, x, y, low, high)
 
 
 def _drawn(group: Group, kind: str, width_mm: float | None) -> tuple[bytes, list[str]]:
@@ -305,6 +325,7 @@ def _lines(at: Any, chart: LineChart) -> None:
     for line in () if chart.stacked else chart.lines:
         # As on the page: what is beyond an axis lies on its border, and the chart says so.
         marks = {"marker": "o", "markersize": 2.6} if chart.marks else {}
+        _interval(at, chart, line, low, high)
         at.plot(
             line.curve.x, np.clip(line.curve.y, low, high), clip_on=not chart.marks, **_line_look(line.style), **marks
         )
@@ -324,12 +345,27 @@ def _lines(at: Any, chart: LineChart) -> None:
     at.annotate(_cut(chart), (1, 1), (0, 1), ha="right", **look)
 
 
+def _interval(at: Any, chart: LineChart, line: Line, low: float, high: float) -> None:
+    """The 95 % interval around a mean: bars at marks, else a band along the curve."""
+    curve, colour = line.curve, COLOURS[line.style % len(COLOURS)]
+    if curve.low is None or curve.high is None:
+        return
+    ends = [np.clip(border, low, high) for border in (curve.low, curve.high)]
+    if chart.marks:
+        at.vlines(curve.x, *ends, color=colour, linewidth=0.7, clip_on=False)
+    else:
+        at.fill_between(curve.x, *ends, color=colour, alpha=0.18, linewidth=0)
+
+
 def _bars(at: Any, chart: BarChart) -> None:
     width = 0.84 / max(len(chart.series), 1)
     for k in range(len(chart.series)):
         heights = [row[k] if row[k] is not None else math.nan for row in chart.values]
         places = [g - 0.42 + (k + 0.5) * width for g in range(len(chart.groups))]
         at.bar(places, heights, width * 0.9, color=COLOURS[chart.shown[k] % len(COLOURS)])
+        if chart.half_widths:
+            halves = [chart.half_width(g, k) for g in range(len(chart.groups))]
+            at.errorbar(places, heights, halves, fmt="none", ecolor="#000000", elinewidth=0.6, capsize=1.2)
     at.axhline(0.0, color="#000000", linewidth=0.6)
     long = max((len(name) for name in chart.groups), default=0) * len(chart.groups) > 40
     at.set_xticks(range(len(chart.groups)), chart.groups, rotation=30 if long else 0, ha="right" if long else "center")

@@ -82,12 +82,28 @@ class BarChart:
     levels: Sequence[tuple[float, str]] = ()
     digits: int = 2
     styles: Sequence[int] = field(default_factory=tuple)
+    #: As ``values``: half of the 95 % interval of a bar that is a mean over seeds. Empty: no bar is.
+    half_widths: Sequence[Sequence[float | None]] = field(default_factory=tuple)
     filled: ClassVar[bool] = True
 
     @property
     def shown(self) -> list[int]:
         """The styles of its series."""
         return list(self.styles) or list(range(len(self.series)))
+
+    def half_width(self, group: int, series: int) -> float:
+        """Half of the 95 % interval of a bar; 0 where it is no mean over seeds."""
+        return (self.half_widths[group][series] or 0.0) if self.half_widths else 0.0
+
+    def extremes(self) -> list[float]:
+        """Every finite value, the ends of intervals included: what an axis has to hold."""
+        return [
+            value + sign * self.half_width(g, k)
+            for g, row in enumerate(self.values)
+            for k, value in enumerate(row)
+            if value is not None and math.isfinite(value)
+            for sign in (-1.0, 1.0)
+        ]
 
 
 def nice_ticks(low: float, high: float, wanted: int = 5) -> list[float]:
@@ -295,7 +311,7 @@ def needed_y_range(chart: LineChart) -> tuple[float, float]:
     if chart.stacked:
         tops = [above.max() for _, _, above in layers(chart)[1]]
         return (0.0, max(*(float(top) for top in tops), *(level for level, _ in chart.levels), 0.0) * 1.02)
-    values = [line.curve.y[np.isfinite(line.curve.y)] for line in chart.lines]
+    values = [line.curve.extremes() for line in chart.lines]
     everything = np.concatenate(values) if values else np.empty(0)
     if chart.y_scale == "log":
         everything = everything[everything > 0]
@@ -366,6 +382,7 @@ def _curves(chart: LineChart, frame: _Frame) -> list[str]:
         if not chart.marks:
             drawn = thin(drawn, tolerance=0.4)
         points = [(frame.px(a), b) for a, b in zip(drawn.x.tolist(), drawn.y.tolist(), strict=True)]
+        body += _intervals(chart, line, frame)
         if points:
             body.append(
                 f'<path class="c" d="{_path(points)}" {stroke(line.style)}><title>{escape(line.name)}</title></path>'
@@ -374,6 +391,25 @@ def _curves(chart: LineChart, frame: _Frame) -> list[str]:
             colour = COLOURS[line.style % len(COLOURS)]
             body += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6" fill="{colour}"/>' for x, y in points]
     return body
+
+
+def _intervals(chart: LineChart, line: Line, frame: _Frame) -> list[str]:
+    """The 95 % interval around a mean: bars at marks, else a band along the curve."""
+    curve, colour = line.curve, COLOURS[line.style % len(COLOURS)]
+    if curve.low is None or curve.high is None:
+        return []
+    inside = (curve.x >= frame.x0) & (curve.x <= frame.x1) & np.isfinite(curve.low) & np.isfinite(curve.high)
+    x = curve.x[inside]
+    low, high = (
+        np.array([frame.py(value) for value in np.clip(border[inside], frame.y0, frame.y1).tolist()])
+        for border in (curve.low, curve.high)
+    )
+    if chart.marks:
+        ends = zip(x.tolist(), low.tolist(), high.tolist(), strict=True)
+        return [f'<path class="c" stroke="{colour}" d="M{frame.px(at):.1f} {a:.1f}V{b:.1f}"/>' for at, a, b in ends]
+    borders = [thin(Curve(x, border), tolerance=0.6) for border in (high, low)]
+    upper, lower = ([(frame.px(a), b) for a, b in zip(c.x.tolist(), c.y.tolist(), strict=True)] for c in borders)
+    return [f'<path class="i" fill="{colour}" d="{_path(upper + lower[::-1])}z"/>'] if upper else []
 
 
 def _areas(chart: LineChart, frame: _Frame) -> list[str]:
@@ -399,8 +435,9 @@ def drawing(chart: LineChart | BarChart, ident: str) -> str:
 def bar_chart(chart: BarChart, ident: str) -> str:
     """Grouped bars as an ``<svg>`` element, each with its value written above it where there is room."""
     present = [v for row in chart.values for v in row if v is not None and math.isfinite(v)]
-    low = min([0.0, *present])
-    high = max([*present, *(level for level, _ in chart.levels)], default=1.0)
+    ends = chart.extremes()
+    low = min([0.0, *ends])
+    high = max([*ends, *(level for level, _ in chart.levels)], default=1.0)
     pad = (high - low) * 0.1 or 1.0
     frame = _Frame((0.0, 1.0), (low - (pad if low < 0 else 0.0), high + pad), log=False, bottom=30)
     body = [*frame.y_axis(chart.y_label), *frame.levels(chart.levels)]
@@ -416,14 +453,20 @@ def bar_chart(chart: BarChart, ident: str) -> str:
                 continue
             zero, top = frame.py(0.0), frame.py(value)
             x = start + k * bar_width
+            half = chart.half_width(g, k)
             text = f"{value:.{chart.digits}f}".replace("-", "\u2212")
-            words.append(f"{group}, {name}: {text}")
+            told = f"{text} \u00b1 {half:.{chart.digits}f}" if half else text
+            words.append(f"{group}, {name}: {told}")
             body.append(
                 f'<path fill="{COLOURS[chart.shown[k] % len(COLOURS)]}" d="M{x:.1f} {zero:.1f}V{top:.1f}'
-                f'h{bar_width * 0.9:.1f}V{zero:.1f}z"><title>{escape(f"{group}, {name}: {text}")}</title></path>'
+                f'h{bar_width * 0.9:.1f}V{zero:.1f}z"><title>{escape(f"{group}, {name}: {told}")}</title></path>'
             )
+            middle = x + bar_width * 0.45
+            high_end, low_end = frame.py(value + half), frame.py(value - half)
+            if half:
+                body.append(f'<path class="e" stroke="currentColor" d="M{middle:.1f} {low_end:.1f}V{high_end:.1f}"/>')
             if room:
-                y = (top if value >= 0 else zero) - 3
+                y = (high_end if value >= 0 else zero) - 3
                 body.append(lettering("b", f"{x + bar_width * 0.45:.1f}", f"{y:.1f}", text))
         room_for = max(int(group_width / _LETTER), 3)
         name = group if len(group) <= room_for else f"{group[: room_for - 1]}\u2026"

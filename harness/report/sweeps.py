@@ -1,4 +1,4 @@
-"""Charts over a setting that runs differ in (control period, horizon, T_wait, affinity): means over seeds.
+"""Charts over a setting that runs differ in (control period, horizon, a user's own): means over seeds, intervals.
 
 Only runs that belong together make a chart: of one experiment (by its hash), on one backend, under one policy.
 """
@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from harness.base.stats import half_width_95
 from harness.report.curves import Curve
 from harness.report.data import Run
 from harness.report.figures import Group, Legend
@@ -18,15 +19,14 @@ from harness.report.svg import Line, LineChart
 
 #: An experiment's name and hash, and a backend.
 Place = tuple[str, str, str]
-#: Settings that are worth an axis: name -> the axis' label.
-AXES: Mapping[str, str] = {
+#: How the axis of a setting is called, where its name does not say it.
+LABELS: Mapping[str, str] = {
     "period_s": "control period (s)",
-    "horizon_s": "horizon (s)",
     "t_wait": "T_wait (s)",
-    "affinity": "affinity",
-    "quantum_s": "quantum (s)",
-    "discount": "discount",
+    "half_life": "half-life (s)",
     "round": "round (s)",
+    "rho": "\u03c1",
+    "n_task": "n_task",
 }
 #: A setting with fewer values than this makes no curve.
 FEWEST_VALUES = 3
@@ -55,9 +55,15 @@ def settings_of(run: Run) -> dict[str, float]:
             number = float(value)
         except (TypeError, ValueError, OverflowError):
             continue
-        if name in AXES and math.isfinite(number) and not isinstance(value, bool):
+        if math.isfinite(number) and not isinstance(value, bool):
             found[name] = number
     return found
+
+
+def label_of(name: str) -> str:
+    """How the axis of a setting is called: its name in words, with the unit that it ends in."""
+    words = f"{name[:-2]} (s)" if name.endswith("_s") else name
+    return LABELS.get(name, words.replace("_", " "))
 
 
 def loss_ratio(run: Run, runs: Sequence[Run]) -> float | None:
@@ -77,7 +83,7 @@ def _points(runs: Sequence[Run], axis: str) -> list[Point]:
     for run in runs:
         values = settings_of(run)
         if axis in values:
-            given = {name: str(value) for name, value in run.settings.items() if name in AXES}
+            given = {name: str(value) for name, value in run.settings.items()}
             given |= {name: f"{value:g}" for name, value in values.items()}
             others = ", ".join(f"{name} {text}" for name, text in sorted(given.items()) if name != axis)
             found.append(Point(values[axis], others, run))
@@ -85,17 +91,22 @@ def _points(runs: Sequence[Run], axis: str) -> list[Point]:
 
 
 def _curves(points: Sequence[Point], value_of: Callable[[Run], float | None]) -> dict[str, Curve]:
-    """Means over seeds at each value of the axis, a curve for each combination of the other settings."""
+    """Means over seeds at each value of the axis with their intervals, a curve a combination of the other settings."""
     cells: dict[str, dict[float, list[float]]] = {}
     for point in points:
         value = value_of(point.run)
         if value is not None:
             cells.setdefault(point.curve, {}).setdefault(point.x, []).append(value)
-    return {
-        name: Curve(np.array(sorted(at)), np.array([math.fsum(at[x]) / len(at[x]) for x in sorted(at)]))
-        for name, at in cells.items()
-        if len(at) >= FEWEST_VALUES
-    }
+    return {name: _mean_curve(at) for name, at in cells.items() if len(at) >= FEWEST_VALUES}
+
+
+def _mean_curve(at: Mapping[float, Sequence[float]]) -> Curve:
+    """Means at each x, with 95 % intervals where some x has several values; NaN where one has not."""
+    x = sorted(at)
+    mean = np.array([math.fsum(at[one]) / len(at[one]) for one in x])
+    half = np.array([half_width_95(at[one]) if len(at[one]) > 1 else math.nan for one in x])
+    several = bool(np.isfinite(half).any())
+    return Curve(np.array(x), mean, mean - half if several else None, mean + half if several else None)
 
 
 def sweep_groups(runs: Sequence[Run]) -> list[Group]:
@@ -106,8 +117,8 @@ def sweep_groups(runs: Sequence[Run]) -> list[Group]:
     for policy, place in dict.fromkeys((_policy(run), _place(run)) for run in counted):
         chosen = [run for run in counted if (_policy(run), _place(run)) == (policy, place)]
         where = _told_apart(place, places)
-        for axis, label in AXES.items():
-            group = _group(chosen, counted, policy, axis, label)
+        for axis in dict.fromkeys(name for run in chosen for name in settings_of(run)):
+            group = _group(chosen, counted, policy, axis, label_of(axis))
             if group is not None:
                 number = f"-{len(groups)}" if where else ""
                 groups.append(replace(group, ident=group.ident + number, title=group.title + where))

@@ -6,10 +6,12 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from harness.report.data import SHOWN_DECISIONS, Run, short
-from harness.results.catalogue import Key, flat
+from harness.report.variants import Variant, grouped, interval_text
+from harness.results.catalogue import Key
 from harness.results.comparison import Measure
 from harness.results.phases import FILE, span
 from harness.results.summary import open_jobs
@@ -62,10 +64,15 @@ def by_queue(caption: str, queues: Sequence[str], unit: str, rows: Sequence[Sequ
 
 
 def _per_queue(
-    caption: str, runs: Sequence[Run], queues: Sequence[str], unit: str, cell: Callable[[Run, str], str], note: str = ""
+    caption: str,
+    variants: Sequence[Variant],
+    queues: Sequence[str],
+    unit: str,
+    cell: Callable[[Variant, str], str],
+    note: str = "",
 ) -> list[Table]:
-    """`by_queue` of a cell of each run and queue; no table where none has a figure."""
-    rows = [[run.label, *(cell(run, queue) for queue in queues)] for run in runs]
+    """`by_queue` of a cell of each variant and queue; no table where none has a figure."""
+    rows = [[variant.name, *(cell(variant, queue) for queue in queues)] for variant in variants]
     return [by_queue(caption, queues, unit, rows, note)] if any(c != ABSENT for row in rows for c in row[1:]) else []
 
 
@@ -77,38 +84,51 @@ def banded(text: str, between: tuple[float, float] | None, digits: int = 0, scal
     return f"{text} ({low} to {high})"
 
 
-def _cell(run: Run, one: Measure) -> str:
-    """A figure with its band; of a queue where it is named after one."""
+def mean_of(variant: Variant, value_of: Callable[[Run], float | None], digits: int) -> str:
+    """The mean of a figure over the seeds with its interval (`interval_text`); a dash where a seed has none."""
+    values = [value_of(run) for run in variant.runs]
+    known = [value for value in values if value is not None]
+    return interval_text(known, lambda value: figure_text(value, digits)) if len(known) == len(values) else ABSENT
+
+
+def _cell(variant: Variant, one: Measure) -> str:
+    """A figure with its interval over seeds or its band over phases; of a queue where it is named after one."""
     # Counts are the same in each phase.
-    found = None if one.key in _COUNTS else span(run.phases, *one.path)
-    return banded(figure_text(one.of(run.summary), one.digits), found, one.digits, one.scale)
+    found = None if one.key in _COUNTS else span(variant.first.phases, *one.path)
+    return banded(mean_of(variant, lambda run: one.of(run.summary), one.digits), found, one.digits, one.scale)
 
 
-def _of_queues(runs: Sequence[Run], measure: Measure) -> list[Table]:
+def _of_queues(variants: Sequence[Variant], measure: Measure) -> list[Table]:
     """A measure of each queue under each policy."""
-    queues = list(dict.fromkeys(queue for run in runs for queue in run.summary_queues()))
+    queues = list(dict.fromkeys(queue for one in variants for run in one.runs for queue in run.summary_queues()))
     each = {queue: replace(measure, name=queue) for queue in queues}
     return _per_queue(
-        measure.title, runs, queues, measure.unit, lambda run, queue: _cell(run, each[queue]), measure.note
+        measure.title, variants, queues, measure.unit, lambda one, queue: _cell(one, each[queue]), measure.note
     )
 
 
-def phases_said(runs: Sequence[Run]) -> str:
-    """A sentence on what figures with brackets are; '' where no run has phases."""
-    said = dict.fromkeys(run.phases.said for run in runs if run.phases is not None)
+def means_said(variants: Sequence[Variant]) -> str:
+    """A sentence on what figures with a plus-minus sign or with brackets are; '' where each is of one run."""
+    counts = [len(variant.runs) for variant in variants]
+    said = []
+    if max(counts, default=1) > 1:
+        least = f"{min(counts)} to " if min(counts) < max(counts) else ""
+        said.append(f"means over {least}{max(counts)} seeds, \u00b1 half of the 95 % interval of the mean")
+    said += dict.fromkeys(variant.first.phases.said for variant in variants if variant.first.phases is not None)
     return "".join(f"{text[:1].upper()}{text[1:]}. " for text in said)
 
 
-def one_each(runs: Sequence[Run]) -> list[Run]:
-    """The runs, but one a variant of those that have its phases: these are the same for each of its seeds."""
-    found: dict[object, Run] = {}
-    for run in runs:
-        if run.phases is None:
-            found[run.path] = run
-        else:
-            name = run.variant_without_seed()
-            found.setdefault(name, replace(run, label=name))
-    return list(found.values())
+def tabled(runs: Sequence[Run]) -> list[Variant]:
+    """The variants of runs, each with the runs that its figures are means of.
+
+    Those are the runs that count, or where none does all of them (the page says that they are not to be relied on). Of
+    runs that carry their phases it is one: the phases are the same for each seed.
+    """
+    found = []
+    for variant in grouped(runs):
+        counted = [run for run in variant.runs if run.counts] or list(variant.runs)
+        found.append(Variant(variant.name, counted[:1] if counted[0].phases is not None else counted))
+    return found
 
 
 #: What the first table has of a whole run, and what has a table by queue.
@@ -139,38 +159,49 @@ _WAIT = Measure("Longest wait for a container", "s", 1, "queues.*.max_wait_s")
 
 def comparison_tables(runs: Sequence[Run]) -> list[Table]:
     """Per policy: makespan, benefit, loss; per queue: fairness degree, mean completion, speed-up over static."""
-    counted = one_each([run for run in runs if run.summary])
-    if not counted:
+    variants = tabled([run for run in runs if run.summary])
+    if not variants:
         return []
-    summaries = [run.summary for run in counted]
+    summaries = [run.summary for one in variants for run in one.runs]
     used = [replace(one, title=f"utilisation, {one.title}") for one in _UTILISATION.each(summaries)]
     heads = [Head("policy"), *(Head(one.title, one.unit) for one in (*_OVERALL, *used))]
-    rows = [[run.label, *(_cell(run, one) for one in (*_OVERALL, *used))] for run in counted]
-    caption = "The whole run" if len(counted) == 1 else "Each policy over the whole run"
+    rows = [[one.name, *(_cell(one, measure) for measure in (*_OVERALL, *used))] for one in variants]
+    caption = "The whole run" if len(summaries) == 1 else "Each policy over the whole run"
     note = (
-        f"{phases_said(counted)}Benefit and loss are means over time, the integral is of the loss' size; the last "
+        f"{means_said(variants)}Benefit and loss are means over time, the integral is of the loss' size; the last "
         "loss is the last time with a loss beyond 0.01 (0: there was none)."
     )
     tables = [Table(caption, heads, rows, note)]
-    alike = all(run.of_queues("jobs") == counted[0].of_queues("jobs") for run in counted)
+    counts = [run.of_queues("jobs") for one in variants for run in one.runs]
     for measure in (*_BY_QUEUE, _JOBS, _FAILED):
         if measure.each(summaries):
-            one_row = [replace(counted[0], label="every policy")] if measure is _JOBS and alike else counted
-            tables += _of_queues(one_row, measure)
-    return tables + _open_table(counted) + _further_tables(counted)
+            alike = measure is _JOBS and all(own == counts[0] for own in counts)
+            shown = [Variant("every policy", variants[0].runs[:1])] if alike else variants
+            tables += _of_queues(shown, measure)
+    return tables + _open_table(variants) + _further_tables(variants)
 
 
-def _open_table(runs: Sequence[Run]) -> list[Table]:
+def _open_table(variants: Sequence[Variant]) -> list[Table]:
     """Jobs that were open when their run was cut: what the means over jobs leave out."""
-    found = {run.label: {q: open_jobs(own) for q, own in (run.summary.get("queues") or {}).items()} for run in runs}
-    if not any(count for own in found.values() for count in own.values()):
+
+    def left(run: Run, queue: str) -> float | None:
+        own = (run.summary.get("queues") or {}).get(queue)
+        return None if own is None else open_jobs(own)
+
+    queues = list(dict.fromkeys(queue for one in variants for run in one.runs for queue in run.summary_queues()))
+    if not any(left(run, queue) for one in variants for run in one.runs for queue in queues):
         return []
-    queues = list(dict.fromkeys(queue for own in found.values() for queue in own))
-    rows = [[label, *(f"{own[q]:g}" if q in own else ABSENT for q in queues)] for label, own in found.items()]
     note = (
         "Jobs that had neither ended nor failed when the run was cut. Completion times and slowdowns are of those that "
         "had ended, which are other jobs under each policy; of a queue with open jobs there is no speed-up."
     )
+    rows = [
+        [
+            one.name,
+            *(mean_of(one, partial(left, queue=queue), digits=0 if len(one.runs) == 1 else 1) for queue in queues),
+        ]
+        for one in variants
+    ]
     return [by_queue("Open jobs", queues, "", rows, note)]
 
 
@@ -184,36 +215,37 @@ _SHOWN = frozenset(
 )
 
 
-def _further_tables(runs: Sequence[Run]) -> list[Table]:
+def _further_tables(variants: Sequence[Variant]) -> list[Table]:
     """Whatever else the summaries hold: what a policy family measures besides (harness.results.catalogue)."""
-    found = {run.label: flat(run.summary) for run in runs}
-    keys = sorted({key for values in found.values() for key in values}, key=lambda key: key.order())
+    keys = sorted({key for one in variants for run in one.runs for key in run.values}, key=lambda key: key.order())
     new = [key for key in keys if key.key not in _SHOWN and key.key.partition(".")[0] not in _SHOWN]
     tables = []
     whole = [key for key in new if key.queue is None]
+    origin = _file(variants)
     if whole:
         heads = [Head(key.title(), key.metric.unit) for key in whole]
-        rows = [[run.label, *(_further(run, found[run.label], key) for key in whole)] for run in runs]
-        tables.append(Table("Further figures of the whole run", [Head("policy"), *heads], rows, f"From {_file(runs)}."))
+        rows = [[one.name, *(_further(one, key) for key in whole)] for one in variants]
+        tables.append(Table("Further figures of the whole run", [Head("policy"), *heads], rows, f"From {origin}."))
     for name in dict.fromkeys(key.key for key in new if key.queue is not None):
         of_queues = [key for key in new if key.key == name]
         metric = of_queues[0].metric
-        rows = [[run.label, *(_further(run, found[run.label], key) for key in of_queues)] for run in runs]
+        rows = [[one.name, *(_further(one, key) for key in of_queues)] for one in variants]
         better = "" if metric.better == "neither" else f", {metric.better} is better"
         caption = metric.title[:1].upper() + metric.title[1:]
         queues = [key.queue or "" for key in of_queues]
-        tables.append(by_queue(caption, queues, metric.unit, rows, f"From {_file(runs)}{better}."))
+        tables.append(by_queue(caption, queues, metric.unit, rows, f"From {origin}{better}."))
     return tables
 
 
-def _file(runs: Sequence[Run]) -> str:
-    return FILE if any(run.phases is not None for run in runs) else "summary.json"
+def _file(variants: Sequence[Variant]) -> str:
+    return FILE if any(one.first.phases is not None for one in variants) else "summary.json"
 
 
-def _further(run: Run, values: Mapping[Key, float], key: Key) -> str:
+def _further(variant: Variant, key: Key) -> str:
     name = key.key.removeprefix("queues.").split(".")
-    found = span(run.phases, *(name if key.queue is None else ("queues", key.queue, *name)))
-    return banded(figure_text(values.get(key), key.metric.digits), found, key.metric.digits)
+    found = span(variant.first.phases, *(name if key.queue is None else ("queues", key.queue, *name)))
+    digits = key.metric.digits
+    return banded(mean_of(variant, lambda run: run.values.get(key), digits), found, digits)
 
 
 def decision_tables(runs: Sequence[Run]) -> list[Table]:
@@ -286,15 +318,20 @@ def _why(entry: Mapping[str, Any], resource: str) -> str:
 def wait_tables(runs: Sequence[Run]) -> list[Table]:
     """The longest waits: for a container while some were asked for, and with demand and no running task."""
     leaves = list(dict.fromkeys(leaf for run in runs for leaf in run.starvation))
-    note = f"The longest time that a queue with pending containers went without getting one ({_file(runs)})."
+    variants = tabled(runs)
+    note = f"The longest time that a queue with pending containers went without getting one ({_file(variants)})."
+
+    def starved(run: Run, leaf: str) -> float | None:
+        return run.starvation[leaf][0] if leaf in run.starvation else None
+
     return [
-        *_of_queues(one_each(runs), replace(_WAIT, note=note)),
+        *_of_queues(variants, replace(_WAIT, note=means_said(variants) + note)),
         *_per_queue(
             "Longest time with demand and no running task",
-            [run for run in runs if run.leaves],
+            [Variant(one.name, [run for run in one.runs if run.leaves]) for one in variants],
             leaves,
             "s",
-            lambda run, leaf: figure_text(run.starvation[leaf][0] if leaf in run.starvation else None, 0),
+            lambda one, leaf: mean_of(one, partial(starved, leaf=leaf), digits=0) if one.runs else ABSENT,
             "From the samples: more is asked for than held, and no task runs (an application master may wait).",
         ),
     ]

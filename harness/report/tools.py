@@ -1,63 +1,18 @@
-"""What the pages of the other kinds share: runs by variant, means over seeds, cells, bars. No page, no drawing."""
+"""What the pages of the other kinds share: tables of variants, cells, bars. No page, no drawing."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from harness.report.data import Run
 from harness.report.figures import Legend
 from harness.report.svg import BarChart
 from harness.report.tables import ABSENT, Head, Table, figure_text
-from harness.results.catalogue import number
-from harness.results.comparison import Measure, found_at
+from harness.report.variants import MOST_DRAWN, Variant, interval_text
+from harness.results.comparison import Measure
 
-#: Curves or bars of more runs than this would not be told apart.
-MOST_DRAWN = 8
 #: Under a bar chart names of up to so many characters find room beside each other, all in all.
 ROOM_FOR_NAMES = 56
-
-
-@dataclass(frozen=True, slots=True)
-class Variant:
-    """One thing that was run, with all its seeds."""
-
-    name: str
-    runs: Sequence[Run]
-
-    def values(self, *keys: str) -> list[float]:
-        """What stands at a path of keys in the summaries, where it is a number."""
-        found = []
-        for run in self.runs:
-            value = number_at(run.summary, *keys)
-            if value is not None:
-                found.append(value)
-        return found
-
-    def mean(self, *keys: str) -> float | None:
-        """The mean over the seeds; None where a run has no number there."""
-        values = self.values(*keys)
-        return math.fsum(values) / len(values) if values and len(values) == len(self.runs) else None
-
-    def setting(self, name: str) -> float | None:
-        """A setting that is a finite number."""
-        return number_at(self.runs[0].settings, name)
-
-
-def number_at(summary: Mapping[str, Any], *keys: str) -> float | None:
-    """The finite number at a path of keys."""
-    return number(found_at(summary, keys))
-
-
-def variants_of(runs: Sequence[Run]) -> list[Variant]:
-    """The variants in the order of the runs; runs without a summary are left out."""
-    found: dict[str, list[Run]] = {}
-    for run in runs:
-        if run.summary:
-            found.setdefault(run.variant_without_seed(), []).append(run)
-    return [Variant(name, own) for name, own in found.items()]
 
 
 def first_seed(runs: Sequence[Run]) -> tuple[list[Run], str]:
@@ -73,21 +28,18 @@ def first_seed(runs: Sequence[Run]) -> tuple[list[Run], str]:
     return shown, said + ". Tables, bars and findings are of all of them."
 
 
-def spread_text(variant: Variant, digits: int, *keys: str, scale: float = 1.0) -> str:
-    """The mean, and with several seeds the least and the greatest."""
+def mean_text(variant: Variant, digits: int, *keys: str, scale: float = 1.0) -> str:
+    """The mean, and with several seeds half of its 95 % interval; a dash where a seed has no number there."""
     values = [value * scale for value in variant.values(*keys)]
     if not values or len(values) != len(variant.runs):
         return ABSENT
-    mean = figure_text(math.fsum(values) / len(values), digits)
-    if len(values) == 1 or min(values) == max(values):
-        return mean
-    return f"{mean} ({figure_text(min(values), digits)} to {figure_text(max(values), digits)})"
+    return interval_text(values, lambda value: figure_text(value, digits))
 
 
 def seeds_note(variants: Sequence[Variant]) -> str:
     """What the cells of a table are."""
     most = max((len(variant.runs) for variant in variants), default=1)
-    return f"Means over {most} seeds (least to greatest). " if most > 1 else ""
+    return f"Means over {most} seeds, \u00b1 half of the 95 % interval of the mean. " if most > 1 else ""
 
 
 def tables_of(caption: str, first: str, variants: Sequence[Variant], measures: Sequence[Measure]) -> list[Table]:
@@ -102,28 +54,10 @@ def tables_of(caption: str, first: str, variants: Sequence[Variant], measures: S
     for title, note, columns in wanted:
         known = [column for column in columns if any(variant.values(*column.path) for variant in variants)]
         heads = [Head(first), *(Head(column.title.strip(), column.unit) for column in known)]
-        rows = [[v.name, *(spread_text(v, c.digits, *c.path, scale=c.scale) for c in known)] for v in variants]
+        rows = [[v.name, *(mean_text(v, c.digits, *c.path, scale=c.scale) for c in known)] for v in variants]
         if known:
             found.append(Table(title, heads, rows, seeds_note(variants) + note))
     return found
-
-
-#: What matters of a run of YARN's, over its seeds.
-_OF_SEEDS = (
-    Measure("loss integral", "s", 1, "sharing_loss_integral"),
-    Measure("last loss", "s", 0, "last_loss_s"),
-    Measure("sharing loss", "", 3, "sharing_loss"),
-    Measure("sharing benefit", "", 3, "sharing_benefit"),
-    Measure("makespan", "s", 0, "makespan_s"),
-)
-
-
-def seed_tables(runs: Sequence[Run]) -> list[Table]:
-    """Each variant over its seeds: mean, least and greatest of what matters. Nothing with one seed."""
-    variants = variants_of([run for run in runs if run.counts and run.seed is not None and run.phases is None])
-    if max((len(variant.runs) for variant in variants), default=0) < 2:
-        return []
-    return tables_of("Each policy over its seeds", "policy", variants, _OF_SEEDS)
 
 
 def every_number(caption: str, variants: Sequence[Variant]) -> list[Table]:

@@ -5,9 +5,13 @@ Pure: from summaries to text. Thresholds are here, so that a reader can see why 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Any
+
+from harness.base.stats import half_width_95
+from harness.results.catalogue import number
 
 #: A mean completion or an end that differs by less than this part is called the same.
 SAME = 0.02
@@ -23,7 +27,9 @@ LITTLE_LOSS = 0.01
 class Ran:
     """One variant: its label, whether its policy gives back what was lent, whether from outside, and its summary.
 
-    ``has_horizon``: whether its horizon was given. ``own``: whether its policy is a user's file.
+    ``has_horizon``: whether its horizon was given. ``own``: whether its policy is a user's file. ``seeds``: the summary
+    of each seed (``summary`` is their mean). Of several seeds a change is called one only if the 95 % interval of the
+    mean of the seeds' own changes leaves out 0.
     """
 
     label: str
@@ -32,6 +38,46 @@ class Ran:
     summary: Mapping[str, Any]
     has_horizon: bool = False
     own: bool = False
+    seeds: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What became of a figure from one variant to another, as a part of what it was.
+
+    ``clear``: whether the 95 % interval of the change, ``low`` to ``high`` (over the seeds that both variants have),
+    leaves out 0. With fewer than two such seeds the interval is the change itself, and it counts as clear.
+    """
+
+    part: float
+    low: float
+    high: float
+    seeds: int
+
+    @property
+    def clear(self) -> bool:
+        """Whether its direction is beyond what the seeds differ by."""
+        return self.seeds < 2 or self.low > 0 or self.high < 0
+
+
+def change(before: Ran, after: Ran, value_of: Callable[[Mapping[str, Any]], float | None]) -> Change | None:
+    """How a figure changed between two variants; None where one has no number there, or 0 before."""
+    was, now = value_of(before.summary), value_of(after.summary)
+    if was is None or now is None or was <= 0:
+        return None
+    part = now / was - 1
+    common = sorted(before.seeds.keys() & after.seeds.keys())
+    pairs = [(value_of(before.seeds[seed]), value_of(after.seeds[seed])) for seed in common]
+    each = [new / old - 1 for old, new in pairs if old is not None and new is not None and old > 0]
+    if len(each) < 2 or len(each) < len(pairs):
+        return Change(part, part, part, 1)
+    half = half_width_95(each)
+    return Change(part, fmean(each) - half, fmean(each) + half, len(each))
+
+
+def completion_of(queue: str) -> Callable[[Mapping[str, Any]], float | None]:
+    """The mean completion time of a queue's jobs, in seconds, as a figure of a summary."""
+    return lambda summary: number(((summary.get("queues") or {}).get(queue) or {}).get("mean_completion_s"))
 
 
 def sentences(name: str, runs: Sequence[Ran]) -> list[str]:
@@ -46,11 +92,11 @@ def sentences(name: str, runs: Sequence[Ran]) -> list[str]:
     if pair is None:
         return []
     without, with_memory = pair
-    faster, slower = _moved(without, with_memory)
+    moved = _moved(without, with_memory)
     return [
-        _changed(without, with_memory, faster),
-        _cost(without, with_memory, slower),
-        _next(name, without, with_memory, slower),
+        _changed(without, with_memory, moved.faster),
+        _cost(without, with_memory, moved),
+        _next(name, without, with_memory, moved.slower),
     ]
 
 
@@ -93,19 +139,30 @@ def _loss(run: Ran) -> float:
     return float(value) if isinstance(value, int | float) else float("inf")
 
 
-def _moved(without: Ran, with_memory: Ran) -> tuple[list[str], list[str]]:
-    """(queues whose mean job is faster with memory, slower ones), each as ``Spark 16 %``, the largest change first."""
-    changes: list[tuple[float, str]] = []
-    queues = with_memory.summary.get("queues") or {}
-    for queue, own in queues.items():
-        after = own.get("mean_completion_s")
-        before = (without.summary.get("queues") or {}).get(queue, {}).get("mean_completion_s")
-        if isinstance(after, int | float) and isinstance(before, int | float) and before > 0:
-            changes.append((after / before - 1, queue.removeprefix("root.")))
-    changes.sort(key=lambda change: -abs(change[0]))
-    faster = [f"{queue} ({percent(-change)})" for change, queue in changes if change < -SAME]
-    slower = [f"{queue} ({percent(change)})" for change, queue in changes if change > SAME]
-    return faster, slower
+@dataclass(frozen=True, slots=True)
+class _Moved:
+    """Queues whose mean job ends at another time with memory, each as ``Spark (16 %)``, the largest change first.
+
+    ``unclear``: those whose seeds do not agree on the direction.
+    """
+
+    faster: Sequence[str]
+    slower: Sequence[str]
+    unclear: Sequence[str]
+
+
+def _moved(without: Ran, with_memory: Ran) -> _Moved:
+    found = {
+        queue.removeprefix("root."): change(without, with_memory, completion_of(queue))
+        for queue in with_memory.summary.get("queues") or {}
+    }
+    known = sorted(((one, queue) for queue, one in found.items() if one is not None), key=lambda one: -abs(one[0].part))
+    large = [(one, f"{queue} ({percent(abs(one.part))})") for one, queue in known if abs(one.part) > SAME]
+    return _Moved(
+        faster=[text for one, text in large if one.clear and one.part < 0],
+        slower=[text for one, text in large if one.clear and one.part > 0],
+        unclear=[text for one, text in large if not one.clear],
+    )
 
 
 def _listed(names: Sequence[str], most: int = 3) -> str:
@@ -118,36 +175,42 @@ def _changed(without: Ran, with_memory: Ran, faster: Sequence[str]) -> str:
     before, after = _loss(without), _loss(with_memory)
     pair = f"{before:,.1f} to {after:,.1f} s"
     if before < float("inf") and after < float("inf"):
-        part = (after / before - 1) if before > 0 else 0.0
-        if part < -ABOUT:
-            loss = f"cuts the sharing loss from {pair} ({percent(part)})"
-        elif part > ABOUT:
-            loss = f"raises the sharing loss from {pair} (+{percent(part)})"
-        else:
+        found = change(without, with_memory, lambda summary: number(summary.get("sharing_loss_integral")))
+        part = found.part if found is not None else 0.0
+        if abs(part) <= ABOUT:
             loss = f"leaves the sharing loss about as it was ({pair})"
+        elif found is not None and not found.clear:
+            loss = f"has a sharing loss that the {found.seeds} seeds do not agree on ({pair})"
+        elif part < 0:
+            loss = f"cuts the sharing loss from {pair} ({percent(part)})"
+        else:
+            loss = f"raises the sharing loss from {pair} (+{percent(part)})"
     else:
         loss = "was simulated to its end"
     who = f"mean jobs get faster in {_listed(faster)}" if faster else "no queue's mean job gets faster"
     return f"What changed: {with_memory.label} {loss} against {without.label}, and {who}."
 
 
-def _cost(without: Ran, with_memory: Ran, slower: Sequence[str]) -> str:
-    before, after = without.summary.get("makespan_s"), with_memory.summary.get("makespan_s")
+def _cost(without: Ran, with_memory: Ran, moved: _Moved) -> str:
+    found = change(without, with_memory, lambda summary: number(summary.get("makespan_s")))
     if _cut_off(without) or _cut_off(with_memory):
         whole = "the runs were cut off before the load's end"
-    elif isinstance(before, int | float) and isinstance(after, int | float) and before > 0:
-        change = after / before - 1
-        whole = (
-            "the whole load ends at the same time"
-            if abs(change) <= SAME
-            else f"the whole load ends {percent(abs(change))} {'later' if change > 0 else 'earlier'}"
-        )
-    else:
+    elif found is None:
         whole = "the time of the whole load is not known"
+    elif abs(found.part) <= SAME:
+        whole = "the whole load ends at the same time"
+    else:
+        whole = f"the whole load ends {percent(abs(found.part))} {'later' if found.part > 0 else 'earlier'}"
+        whole += "" if found.clear else f", on which the {found.seeds} seeds do not agree"
+    slower = moved.slower
     nobody = f"no queue's mean job gets slower by over {percent(SAME)}"
     who = f"mean jobs get slower in {_listed(slower)}" if slower else nobody
     if slower and _nobody_slower_than_alone(with_memory):
         who += ", but not slower than if each queue had a fixed part of the cluster"
+    if moved.unclear:
+        # Else "no queue gets slower" would be more than these seeds can say.
+        who = who if slower else "no queue's mean job gets clearly slower"
+        who += f"; the seeds do not agree on the direction of {_listed(moved.unclear)}"
     return f"What it cost: {who}; {whole}."
 
 

@@ -13,6 +13,7 @@ from harness.report.data import load_runs
 from harness.report.figures import FURTHEST, Styles, resource_groups
 from harness.report.first import MOST_QUEUES, changes_chart, first_of, furthest, moves
 from harness.report.svg import LineChart
+from harness.report.variants import grouped
 from harness.results.phases import write_phases
 from tests.browser import chromium
 
@@ -107,7 +108,7 @@ def test_a_hundred_queues_are_told_apart(many: list[Path], tmp_path: Path) -> No
     styles = Styles.of(runs)
     assert len(styles.drawn) == FURTHEST
     assert {MANY[0], MANY[1], MANY[99]} <= styles.drawn, "those furthest from what they are due"
-    for group in resource_groups(runs, styles):
+    for group in resource_groups(grouped(runs), styles):
         assert len(group.legend.names) <= FURTHEST
         for chart in group.charts:
             if isinstance(chart, LineChart) and chart.stacked:

@@ -79,7 +79,8 @@ def test_the_data_beside_a_figure_are_what_is_drawn(three_policies: list[Path], 
 def test_a_gap_has_no_number_and_points_beyond_the_axis_have_theirs() -> None:
     text = table_of(lines(("a", [1.0, float("nan"), 1 / 3]), y_range=(0.0, 0.5)))
     assert text.splitlines()[1:] == [
-        "one,a,time (s),0.0,height,1.0", "one,a,time (s),1.0,height,", "one,a,time (s),2.0,height,0.3333333333333333"
+        "one,a,time (s),0.0,height,1.0,,", "one,a,time (s),1.0,height,,,",
+        "one,a,time (s),2.0,height,0.3333333333333333,,",
     ]  # fmt: skip
 
 
@@ -212,12 +213,12 @@ def test_what_was_written_is_told(
     assert b"CreationDate" not in out.read_bytes()
 
 
-def test_seeds_that_are_not_drawn_are_said(
+def test_curves_that_are_means_over_seeds_are_said_to_be(
     write_run: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs = [write_run("fair", "fair", seed=seed) for seed in (1, 2)]
     assert call("plot", *runs, "--figure", "benefit-loss", "-o", tmp_path / "fig.svg") == 0
-    assert "warning: Courses over time are drawn of 1 of the 2 runs" in capsys.readouterr().err
+    assert "Courses over time are means over 2 seeds; the band around a curve is the 95 %" in capsys.readouterr().err
 
 
 def test_a_name_and_a_place_that_cannot_be_are_one_line(three_policies: list[Path], tmp_path: Path) -> None:

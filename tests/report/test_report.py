@@ -15,13 +15,15 @@ import pandas as pd
 import pytest
 
 from harness.base.errors import InputError
-from harness.report import render_report
-from harness.report.data import KEPT_RUNS, _series_of, load_run
+from harness.base.stats import half_width_95
+from harness.report import data, render_report
+from harness.report.data import KeptTables, load_run
 from harness.report.figures import Styles, resource_groups
 from harness.report.page import MOST_ROWS
 from harness.report.svg import LineChart
 from harness.report.tables import decision_tables
 from harness.report.templating import breakable, content_hash
+from harness.report.variants import grouped
 
 #: Elements of HTML that have no end tag.
 VOID = {"meta", "link", "br", "img", "hr", "input", "wbr"}
@@ -268,7 +270,7 @@ def test_the_command_says_what_is_wrong_in_one_line(tmp_path: Path) -> None:
     assert yarnfair("report").returncode == 2
 
 
-def test_several_seeds_are_summed_up_and_one_is_drawn(write_run: Callable[..., Path], tmp_path: Path) -> None:
+def test_several_seeds_are_summed_up_and_their_mean_is_drawn(write_run: Callable[..., Path], tmp_path: Path) -> None:
     runs = []
     for seed, loss in ((1, 10.0), (2, 20.0), (3, 60.0)):
         runs += [
@@ -277,10 +279,8 @@ def test_several_seeds_are_summed_up_and_one_is_drawn(write_run: Callable[..., P
         ]
     report = render_report(runs, tmp_path / "report.html")
     html = (tmp_path / "report.html").read_text()
-    assert "Courses over time are drawn of 2 of the 6 runs (seed 1)." in html
-    assert "30.0 (10.0 to 60.0)" in html.replace('</span> <span class="whole">', " "), (
-        "the band may stand below the figure"
-    )
+    assert "Courses over time are means over 3 seeds" in html
+    assert f"30.0 \u00b1 {half_width_95([10.0, 20.0, 60.0]):.1f}" in html
     (less,) = [f for f in report.findings if f.title == "Long-term fairness loses less than memoryless fairness"]
     assert len(less.evidence) == 3, "seed against seed"
     assert all("(0.25 of it)" in line for line in less.evidence)
@@ -405,7 +405,7 @@ def test_accumulated_resources_are_seconds_of_the_cluster_whatever_is_measured(
     assert (memory.capacity(), vcores.capacity()) == (59 * 4096, 59 * 2048)
     curves = []
     for run in (memory, vcores):
-        (group,) = (g for g in resource_groups([run], Styles.of([run])) if g.ident == "accumulated")
+        (group,) = (g for g in resource_groups(grouped([run]), Styles.of([run])) if g.ident == "accumulated")
         (chart,) = group.charts
         assert isinstance(chart, LineChart)
         curves.append(float(chart.lines[0].curve.y[-1]))
@@ -435,7 +435,7 @@ def test_the_quantum_of_each_queue_is_drawn_over_time(write_run: Callable[..., P
 
     def charts() -> dict[str, list[float]]:
         run = load_run(path)
-        groups = [group for group in resource_groups([run], Styles.of([run])) if group.ident == "quantum"]
+        groups = [group for group in resource_groups(grouped([run]), Styles.of([run])) if group.ident == "quantum"]
         return {line.name: list(line.curve.y) for group in groups for line in group.charts[0].lines}
 
     assert charts() == {}
@@ -475,13 +475,16 @@ def test_a_users_own_experiment_is_not_judged_by_a_papers_findings(
 
 
 def test_a_page_about_many_runs_stays_small_and_keeps_few_tables_in_memory(
-    write_run: Callable[..., Path], tmp_path: Path
+    write_run: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     count = MOST_ROWS + 20
+    kept = KeptTables()
+    monkeypatch.setattr(data, "_TABLES", kept)
+    monkeypatch.setattr(data, "KEPT_BYTES", 20_000)
     paths = [write_run("fair", "fair", seed=seed, seconds=4) for seed in range(count)]
     report = render_report(paths, tmp_path / "page.html")
     assert len(report.runs) == count
-    assert _series_of.cache_info().currsize <= KEPT_RUNS
+    assert 0 < kept.size <= 20_000
     text = report.path.read_text(encoding="utf-8")
     assert f"The first {MOST_ROWS} of {count} rows" in text
     assert text.count("<tr>") < MOST_ROWS * 25

@@ -17,7 +17,8 @@ from harness.report.findings import Case, Finding, find, finding, verdict
 from harness.report.page import Content, part_of
 from harness.report.svg import Line, LineChart
 from harness.report.tables import Head, Table, decision_tables, figure_text
-from harness.report.tools import Variant, bars, first_seed, number_at, per_cent, tables_of, variants_of
+from harness.report.tools import bars, first_seed, per_cent, tables_of
+from harness.report.variants import Variant, number_at, variants_of
 from harness.results.runs import decision_lines
 from harness.systems.fawkes.columns import LAYOUTS, POLICIES
 

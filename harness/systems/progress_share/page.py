@@ -14,7 +14,8 @@ from harness.report.findings import Case, Finding, find, finding
 from harness.report.page import Content, part_of
 from harness.report.svg import Line, LineChart
 from harness.report.tables import figure_text
-from harness.report.tools import bars, first_seed, number_at, per_cent, tables_of, variants_of
+from harness.report.tools import bars, first_seed, per_cent, tables_of
+from harness.report.variants import number_at, variants_of
 from harness.systems.progress_share.experiment import MEASURES
 
 PAPER = "Lee, Chun, Katz: Heterogeneity-Aware Resource Allocation and Scheduling in the Cloud, HotCloud 2011"

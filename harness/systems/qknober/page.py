@@ -16,7 +16,8 @@ from harness.report.findings import Case, Finding, find, finding, verdict
 from harness.report.page import Content, part_of
 from harness.report.svg import Line, LineChart
 from harness.report.tables import figure_text
-from harness.report.tools import Variant, bars, first_seed, number_at, tables_of, variants_of
+from harness.report.tools import bars, first_seed, tables_of
+from harness.report.variants import Variant, number_at, variants_of
 from harness.systems.qknober.experiment import KNOBS, MEASURES
 
 #: The order in which the paper has them, slowest first.

@@ -12,7 +12,8 @@ from harness.report.findings import Case, Finding, find, finding
 from harness.report.page import Content, part_of
 from harness.report.svg import BarChart
 from harness.report.tables import ABSENT, Head, Table, decision_tables, figure_text
-from harness.report.tools import Variant, number_at, seeds_note, spread_text, variants_of
+from harness.report.tools import mean_text, seeds_note
+from harness.report.variants import Variant, number_at, variants_of
 
 PAPER = "Lee, Chun, Katz: Heterogeneity-Aware Resource Allocation and Scheduling in the Cloud, HotCloud 2011"
 POOLS_SOURCES: tuple[tuple[str, str], ...] = (
@@ -35,8 +36,8 @@ def content_pools(runs: Sequence[Run]) -> Content:
         (Head("accelerators"), lambda v: _nodes(v.runs[0], "accelerators")),
         (Head("all queries end after", "h"), lambda v: figure_text(_hours(v), 2)),
         (Head("speed over the slowest", ""), lambda v: figure_text(_over(slowest, v.mean("makespan_s")), 2)),
-        (Head("cost of a period", "$"), lambda v: spread_text(v, 2, "cost_dollars")),
-        (Head("accelerators billed", "h"), lambda v: spread_text(v, 0, "accelerator_billed_h")),
+        (Head("cost of a period", "$"), lambda v: mean_text(v, 2, "cost_dollars")),
+        (Head("accelerators billed", "h"), lambda v: mean_text(v, 0, "accelerator_billed_h")),
         (Head("longer than the period"), lambda v: "yes" if v.runs[0].summary.get("overloaded") else "no"),
     )
     rows = [[cell(variant) for _, cell in columns] for variant in variants]

@@ -1,0 +1,122 @@
+"""Runs by variant: what was run, with all its seeds. Means over seeds, and which variants have room in a chart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.base.stats import half_width_95
+from harness.report.curves import Curve, over_seeds
+from harness.report.data import Run, Series
+from harness.results.catalogue import number
+from harness.results.comparison import found_at
+
+#: Curves or bars of more runs than this would not be told apart.
+MOST_DRAWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One thing that was run, with all its seeds."""
+
+    name: str
+    runs: Sequence[Run]
+
+    def values(self, *keys: str) -> list[float]:
+        """What stands at a path of keys in the summaries, where it is a number."""
+        found = []
+        for run in self.runs:
+            value = number_at(run.summary, *keys)
+            if value is not None:
+                found.append(value)
+        return found
+
+    def mean(self, *keys: str) -> float | None:
+        """The mean over the seeds; None where a run has no number there."""
+        values = self.values(*keys)
+        return math.fsum(values) / len(values) if values and len(values) == len(self.runs) else None
+
+    def setting(self, name: str) -> float | None:
+        """A setting that is a finite number."""
+        return number_at(self.runs[0].settings, name)
+
+    @property
+    def first(self) -> Run:
+        """Its first seed's run: for what is the same in all of them, and for what is shown of one only."""
+        return self.runs[0]
+
+    @property
+    def leaves(self) -> list[str]:
+        """The leaves that any of its runs has."""
+        return list(dict.fromkeys(leaf for run in self.runs for leaf in run.leaves))
+
+    def end_s(self) -> float:
+        """The last sample's time of its longest run."""
+        return max(run.end_s() for run in self.runs)
+
+    def course(
+        self, queue: str, curve_of: Callable[[Run, Series], Curve | None], *, after_end: float | None = None
+    ) -> Curve | None:
+        """A queue's course over time, over the seeds (`over_seeds`); None where a run has none."""
+        found = []
+        for run in self.runs:
+            series = run.series.get(queue)
+            curve = curve_of(run, series) if series is not None and len(series.time_s) else None
+            if curve is None:
+                return None
+            found.append(curve)
+        return over_seeds(found, after_end=after_end)
+
+
+def number_at(summary: Mapping[str, Any], *keys: str) -> float | None:
+    """The finite number at a path of keys."""
+    return number(found_at(summary, keys))
+
+
+def variants_of(runs: Iterable[Run]) -> list[Variant]:
+    """The variants in the order of the runs; runs without a summary are left out."""
+    return grouped(run for run in runs if run.summary)
+
+
+def grouped(runs: Iterable[Run]) -> list[Variant]:
+    """The variants of all these runs, in their order."""
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        found.setdefault(run.variant_without_seed(), []).append(run)
+    return [Variant(name, own) for name, own in found.items()]
+
+
+def drawn_variants(runs: Sequence[Run]) -> tuple[list[Variant], str]:
+    """The variants whose courses over time are drawn, at most `MOST_DRAWN`, and what must be said of them.
+
+    A course is the mean of the seeds whose runs count. Where none counts, and where figures are means over phases
+    (these are the same for every seed), it is the first seed's.
+    """
+    found = []
+    for variant in grouped(run for run in runs if run.leaves):
+        counted = [run for run in variant.runs if run.counts and run.phases is None]
+        found.append(Variant(variant.name, counted or variant.runs[:1]))
+    shown = found[:MOST_DRAWN]
+    counts = [len(variant.runs) for variant in shown]
+    said = []
+    if len(shown) < len(found):
+        said.append(
+            f"Courses over time are drawn of {len(shown)} of the {len(found)} variants. Tables, bars and findings are "
+            "of all of them."
+        )
+    if max(counts, default=1) > 1:
+        least = f"{min(counts)} to " if min(counts) < max(counts) else ""
+        said.append(
+            f"Courses over time are means over {least}{max(counts)} seeds; the band around a curve is the 95 % "
+            "interval of the mean. What has ended counts as it was at its end, or as nothing held and asked for."
+        )
+    return shown, " ".join(said)
+
+
+def interval_text(values: Sequence[float], write: Callable[[float], str]) -> str:
+    """The mean of values of several seeds and half of its 95 % interval, as ``mean ± half``; of one seed its value."""
+    mean = write(math.fsum(values) / len(values))
+    half = half_width_95(values)
+    return f"{mean} \u00b1 {write(half)}" if half > 0 else mean
