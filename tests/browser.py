@@ -52,7 +52,7 @@ class Browser:
         if session is not None:
             message["sessionId"] = session
         os.write(self._write, json.dumps(message).encode() + b"\0")
-        end = time.monotonic() + 30
+        end = time.monotonic() + 300
         while time.monotonic() < end:
             for found in self._messages(end):
                 if found.get("id") == self._number:
@@ -168,6 +168,6 @@ def chromium(profile: Path) -> Iterator[Browser]:
             yield Browser(ours_read, ours_write)
         finally:
             process.terminate()
-            process.wait(timeout=20)
+            process.wait(timeout=300)
             os.close(ours_read)
             os.close(ours_write)

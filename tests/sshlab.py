@@ -44,7 +44,7 @@ class Server:
         pid_file = self.folder / "pid"
         pid_file.unlink(missing_ok=True)
         subprocess.run([sshd, "-f", str(self.folder / "sshd_config"), "-E", str(self.folder / "log")], check=True)
-        end = time.monotonic() + 10
+        end = time.monotonic() + 300
         while not (pid_file.exists() and pid_file.read_text().strip()) and time.monotonic() < end:
             time.sleep(0.02)
         self.pid = int(pid_file.read_text())

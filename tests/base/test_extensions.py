@@ -108,7 +108,7 @@ def yarnfair(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(site), str(Path(__file__).resolve().parents[2])])},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
 
 

@@ -60,7 +60,7 @@ def test_a_service_waits_for_it_and_releases_when_it_is_stopped(site: Site) -> N
         until(process, "observation")
         process.send_signal(signal.SIGTERM)
         until(process, "release")
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=300) == 0
     assert site.file.read_bytes() == FILE
 
 

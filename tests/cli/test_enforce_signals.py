@@ -52,7 +52,7 @@ def test_a_signal_that_ends_it_gives_the_file_back(tmp_path: Path, name: str) ->
         until(process, "observation")
         process.send_signal(getattr(signal, name))
         until(process, "release")
-        assert process.wait(timeout=60) == (130 if name == "SIGINT" else 0)
+        assert process.wait(timeout=300) == (130 if name == "SIGINT" else 0)
     assert site.file.read_bytes() == FILE
 
 
@@ -107,7 +107,7 @@ def test_sighup_reloads_the_configuration_and_a_wrong_one_changes_nothing(tmp_pa
             assert "configuration reloaded: policy fair, mode shadow, every 0.3 s" in said["text"]
             process.send_signal(signal.SIGUSR1)
             until(process, "end")
-            assert process.wait(timeout=60) == 0
+            assert process.wait(timeout=300) == 0
 
 
 def test_sighup_before_an_rm_answers_reloads_it_too(tmp_path: Path) -> None:
@@ -122,5 +122,5 @@ def test_sighup_before_an_rm_answers_reloads_it_too(tmp_path: Path) -> None:
         process.send_signal(signal.SIGHUP)
         assert until(process, "config")["text"] == "configuration reloaded"
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=300) == 0
     assert site.file.read_bytes() == FILE

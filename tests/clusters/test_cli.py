@@ -133,13 +133,13 @@ def test_an_interrupted_up_takes_down_what_it_started(tmp_path: Path, number: si
     command = [sys.executable, "-m", "harness", "cluster", "up", "--backend", "local", "--state", str(state.folder)]
     started = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
     try:
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while not (state.folder.exists() and (known := state.load()) and len(known.processes) == 3):
             assert time.monotonic() < end
             time.sleep(0.05)
         assert all(process.alive for process in known.processes.values())
         started.send_signal(number)
-        _, err = started.communicate(timeout=60)
+        _, err = started.communicate(timeout=300)
     finally:
         started.kill()
         started.wait()

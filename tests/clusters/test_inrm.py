@@ -65,7 +65,7 @@ def test_wrong_choices(policy: str, settings: dict[str, str], said: str) -> None
 def test_the_command_says_it_in_one_line() -> None:
     command = [sys.executable, "-m", "harness", "cluster", "up", "--backend", "local"]
     for options in (["--in-rm-policy", "nonsense"], ["--in-rm-set", "a=b"]):
-        done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=300)
         assert done.returncode == 2
         assert len(done.stderr.strip().splitlines()) == 1
 

@@ -18,7 +18,7 @@ from harness.clusters import processes
 
 
 def wait_until(true: Callable[[], object]) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 300
     while not true():
         assert time.monotonic() < end
         time.sleep(0.02)

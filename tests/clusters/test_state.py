@@ -113,7 +113,7 @@ def test_two_commands_at_once(tmp_path: Path) -> None:
     with StateFolder(tmp_path).lock():
         other = context.Process(target=_try_lock, args=(tmp_path, queue))
         other.start()
-        assert "another yarnfair command" in queue.get(timeout=60)
+        assert "another yarnfair command" in queue.get(timeout=300)
         other.join(timeout=60)
 
 

@@ -32,7 +32,7 @@ def ends(
             if rng.random() < 0.5:
                 time.sleep(rng.uniform(0.0, 0.1))
                 service.kill()  # in the middle of giving back
-            elif service.process.wait(timeout=30) == 0 and begun:
+            elif service.process.wait(timeout=300) == 0 and begun:
                 assert given()
         else:
             service.kill()

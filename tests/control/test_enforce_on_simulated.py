@@ -47,7 +47,7 @@ def yarn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
                 yield Site(None, client, address.rest, Path(told["allocation_file"]), folder)  # type: ignore[arg-type]
         finally:
             server.terminate()
-            server.wait(timeout=60)
+            server.wait(timeout=300)
 
 
 @pytest.mark.long

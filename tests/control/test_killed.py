@@ -93,7 +93,7 @@ def test_a_stop_that_comes_twice_at_once_is_one_stop(yarn: Site) -> None:  # noq
             for _ in range(2):
                 service.process.send_signal(signal.SIGTERM)
                 time.sleep(0.01)
-            assert service.process.wait(timeout=70) == 0
+            assert service.process.wait(timeout=300) == 0
             assert yarn.file.read_text() == ALLOCATIONS
     finally:
         service.end()
@@ -111,7 +111,7 @@ def test_the_file_is_given_back_where_no_rm_is_named(yarn: Site) -> None:  # noq
         service.kill()
         assert yarn.file.read_text() != ALLOCATIONS
         command = [sys.executable, "-m", "harness", "enforce", "--config", str(service.config), "--release"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
         assert "no ResourceManager given" in done.stderr
         assert yarn.file.read_text() == ALLOCATIONS
@@ -128,7 +128,7 @@ def last_line(service: Service, root: Path) -> subprocess.CompletedProcess[str]:
     own = {"/etc/yarnfair/enforce.yaml": str(service.config), "http://rm:8088": str(service.rest)}
     words = [own.get(word, word) for word in line.split()[1:]]
     assert own.keys() < set(line.split())
-    return subprocess.run([sys.executable, "-m", "harness", *words], capture_output=True, text=True, timeout=120)
+    return subprocess.run([sys.executable, "-m", "harness", *words], capture_output=True, text=True, timeout=300)
 
 
 @contextlib.contextmanager

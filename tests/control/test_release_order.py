@@ -257,7 +257,7 @@ def test_a_killed_controllers_weights_are_released_with_its_ledger_lost(tmp_path
     config = tmp_path / "enforce.yaml"
     config.write_text(f"policy: ltrf\nallocation_file: {target}\nledger: {tmp_path / 'lost.db'}\n")
     command = [sys.executable, "-m", "harness", "enforce", "--config", str(config), "--release"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ})
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env={**os.environ})
     assert done.returncode == 0, done.stderr
     assert b"<weight>2<" in target.read_bytes()
     assert "in force when it starts" in done.stderr

@@ -302,7 +302,7 @@ def test_top_lives_in_a_terminal_and_q_ends_it_cleanly(tmp_path: Path) -> None:
         if shown.count(b"yarnfair top") >= 3 and not pressed:
             pressed = True
             os.write(control, b"q")
-    assert process.wait(timeout=10) == 0
+    assert process.wait(timeout=300) == 0
     after = subprocess.run(["stty", "-g"], stdin=terminal, capture_output=True, check=True).stdout
     assert after == before
     while select.select([control], [], [], 0.2)[0]:

@@ -90,7 +90,7 @@ def test_a_killed_run_leaves_what_it_had(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "harness", "run", str(path), "--policy", "fair", "--no-report", "--jobs", "1"]
     out = tmp_path / "out"
     with subprocess.Popen([*command, "--out", str(out)], stderr=subprocess.DEVNULL, start_new_session=True) as process:
-        end = time.monotonic() + 120
+        end = time.monotonic() + 300
         curves = out / "fair" / "allocations.parquet"
         # The first tables may be of the first moment.
         while not ((out / "fair" / "summary.json").exists() and pq.read_metadata(curves).num_rows > 100):

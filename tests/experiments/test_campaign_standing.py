@@ -80,7 +80,7 @@ def test_a_worker_that_died_while_it_was_idle_is_replaced(write: Any, tmp_path: 
 
     def ended(cell: Cell) -> list[ExecutorEvent]:
         executor.start(cell, loaded.experiments[cell.source], tmp_path)
-        deadline = time.monotonic() + 100
+        deadline = time.monotonic() + 300
         told: list[ExecutorEvent] = []
         while not told and time.monotonic() < deadline:
             told = [one for one in executor.told(0.2) if one.kind != "step"]

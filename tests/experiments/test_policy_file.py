@@ -43,7 +43,7 @@ def test_allocate_takes_a_configuration_and_the_call_overrides_it() -> None:
             cwd=ROOT,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             check=True,
         )
         steps = json.loads(done.stdout)["steps"]

@@ -82,6 +82,6 @@ def test_a_run_that_was_broken_off_counts_as_incomplete(
     note.write_text("false")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.conftest", "-p", "no:xdist"]
     environment = {**os.environ, "PYTHONPATH": str(root), "CI": "", "YARNFAIR_LIVE_FLOOR": "", "PYTEST_ADDOPTS": ""}
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, env=environment)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, env=environment)
     assert done.returncode != 0, done.stdout + done.stderr
     assert json.loads(note.read_text()) == incomplete, done.stdout + done.stderr

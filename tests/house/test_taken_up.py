@@ -43,7 +43,7 @@ def test_what_has_passed_is_left_out_until_the_sources_change(tmp_path: Path, wo
     command = [sys.executable, "-m", "pytest", "-n", workers, "--dist", "loadgroup", "-p", "tests.taken_up", "tests"]
 
     def run() -> tuple[int, str]:
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
         return done.returncode, done.stdout
 
     code, told = run()

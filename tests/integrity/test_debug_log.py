@@ -166,7 +166,7 @@ def test_debug_is_an_option_of_every_command() -> None:
 def test_debug_writes_to_standard_error_and_leaves_the_result_alone() -> None:
     with FakeServer(conf({"a": "b"})) as rm:
         words = [sys.executable, "-m", "harness", "record", "--rm", rm.url, "--debug"]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=300)
     assert "debug harness.yarn.http: GET " in done.stderr
     assert "debug harness" not in done.stdout
 
@@ -174,7 +174,7 @@ def test_debug_writes_to_standard_error_and_leaves_the_result_alone() -> None:
 def test_help_does_not_pay_for_it() -> None:
     words = [sys.executable, "-c", "import sys; from harness.cli import main\ntry: main(['--help'])\n"
              "except SystemExit: print('harness.base.debug' in sys.modules, 'logging' in sys.modules)"]  # fmt: skip
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=True)
     assert done.stdout.splitlines()[-1] == "False False"
 
 

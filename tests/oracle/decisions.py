@@ -100,7 +100,7 @@ def compiled(lib: Path, scheduler: str) -> Path:
             for source, text in zip(sources, texts, strict=True):
                 source.write_text(text, encoding="utf-8")
             compile_ = ["javac", "-nowarn", "-Xlint:none", "-cp", f"{lib}/*", "-d", str(classes), *map(str, sources)]
-            subprocess.run(compile_, check=True, capture_output=True, timeout=120)
+            subprocess.run(compile_, check=True, capture_output=True, timeout=300)
             # Where another process was faster, its folder is as good.
             with contextlib.suppress(OSError):
                 classes.rename(target)

@@ -51,7 +51,7 @@ def ask(cases: list[dict[str, Any]], lib: Path, classes: Path, *, timeout_s: flo
         source = classes / SOURCE.name
         source.write_text(for_version(SOURCE.read_text(encoding="utf-8"), version_of(lib)), encoding="utf-8")
         compile_ = ["javac", "-nowarn", "-Xlint:none", "-cp", f"{lib}/*", "-d", str(classes), str(source)]
-        subprocess.run(compile_, check=True, capture_output=True, timeout=120)
+        subprocess.run(compile_, check=True, capture_output=True, timeout=300)
     quiet = ["-Dlog4j.configuration=file:/dev/null", "-XX:+UseSerialGC", "-Xmx800m"]
     done = subprocess.run(
         ["java", *quiet, "-cp", f"{classes}:{lib}/*", MAIN_CLASS],

@@ -248,7 +248,7 @@ def test_a_directory_that_is_no_run_is_an_error(tmp_path: Path) -> None:
 
 
 def yarnfair(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "harness", *arguments], capture_output=True, text=True, timeout=120)
+    return subprocess.run([sys.executable, "-m", "harness", *arguments], capture_output=True, text=True, timeout=300)
 
 
 def test_the_command_reports_on_a_folder_of_runs(three_policies: list[Path]) -> None:

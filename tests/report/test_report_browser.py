@@ -109,7 +109,7 @@ def browse(folder: Path, address: str, requests: list[str], profile: Path) -> Se
         ],
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=300,
     )
     answer = re.search(r'<pre id="answer">(.+?)</pre>', done.stdout, re.S)
     assert answer, f"the browser did not show the page: {done.stderr[-2000:]}"

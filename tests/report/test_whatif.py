@@ -210,7 +210,7 @@ def served(trace: Path) -> Iterator[str]:
             yield json.loads(text)["url"]
         finally:
             process.send_signal(signal.SIGTERM)
-            process.wait(timeout=30)
+            process.wait(timeout=300)
 
 
 def settled(browser: Browser) -> None:
@@ -286,7 +286,7 @@ def test_the_page_in_a_browser(served: str, tmp_path: Path) -> None:
 @pytest.mark.browser
 def test_the_exported_file_works_without_a_server(served: str, tmp_path: Path) -> None:
     query = {"a.policy": "fair", "b.policy": "ltrf@outside", "b.horizon_s": "80", "w.root.bursts": "2"}
-    found = requests.get(f"{served}export.json", params=query, headers={"X-Yarnfair": "1"}, timeout=120).json()
+    found = requests.get(f"{served}export.json", params=query, headers={"X-Yarnfair": "1"}, timeout=300).json()
     file = tmp_path / found["name"]
     file.write_text(found["html"])
     with chromium(tmp_path / "profile") as browser:

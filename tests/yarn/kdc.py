@@ -53,7 +53,7 @@ class Kdc:
         self._run(_program("kdb5_util"), "create", "-s", "-r", REALM, "-P", "of-a-test")
 
     def _run(self, *words: str) -> None:
-        done = subprocess.run(words, env=self.environment, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(words, env=self.environment, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
 
     def keytab(self, name: str, *principals: str) -> Path:
@@ -80,7 +80,7 @@ class Kdc:
             [_program("krb5kdc"), "-n", "-r", REALM], env=self.environment, stdout=log, stderr=log
         )
         log.close()
-        end = time.monotonic() + 30
+        end = time.monotonic() + 300
         while True:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
                 return
@@ -92,7 +92,7 @@ class Kdc:
         """Answers nobody any longer, until it is started again."""
         if self._process is not None:
             self._process.send_signal(signal.SIGTERM)
-            self._process.wait(timeout=30)
+            self._process.wait(timeout=300)
             self._process = None
 
 

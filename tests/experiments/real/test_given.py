@@ -53,7 +53,7 @@ def file(tmp_path: Path) -> Path:
 def killed_run(root: Path, file: Path, *written: bytes) -> None:
     """A run that is killed -9 after it has replaced the file."""
     command = [sys.executable, "-c", KILLED, str(root), str(file), *(data.decode() for data in written)]
-    assert subprocess.run(command, timeout=120).returncode == -signal.SIGKILL
+    assert subprocess.run(command, timeout=300).returncode == -signal.SIGKILL
 
 
 def folders(root: Path) -> list[str]:

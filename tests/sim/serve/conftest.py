@@ -59,7 +59,7 @@ class Served:
         headers = {"Accept": "application/json", "Content-Type": "application/json"}
         url = self.rest.url + path
         return requests.request(
-            method, url, params=params, data=data, headers=headers, allow_redirects=False, timeout=20
+            method, url, params=params, data=data, headers=headers, allow_redirects=False, timeout=300
         )
 
     def submit(self, queue: str, *, command: str = "", job: Any = None, **more: Any) -> str:

@@ -56,7 +56,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def put(base: str, body: str) -> requests.Response:
     headers = {"Accept": "application/json", "Content-Type": "application/json"}
-    return requests.put(f"{base}/scheduler-conf", data=body, headers=headers, timeout=60)
+    return requests.put(f"{base}/scheduler-conf", data=body, headers=headers, timeout=300)
 
 
 def types(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -73,14 +73,14 @@ def types(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, .
 
 
 def test_its_queues_have_the_keys_and_types_of_the_real_ones(base: str) -> None:
-    ours = set(types(requests.get(f"{base}/scheduler", timeout=60).json()))
+    ours = set(types(requests.get(f"{base}/scheduler", timeout=300).json()))
     theirs = set(types(RECORDED["scheduler"]))
     assert ours - theirs == set()
     assert theirs - ours == set()
 
 
 def test_the_stores_properties(base: str) -> None:
-    found = requests.get(f"{base}/scheduler-conf", timeout=60).json()["property"]
+    found = requests.get(f"{base}/scheduler-conf", timeout=300).json()["property"]
     key = lambda row: row["name"]  # noqa: E731
     assert sorted(found, key=key) == sorted(RECORDED["conf"]["property"], key=key)
 
@@ -97,7 +97,7 @@ def test_what_is_no_json_changes_nothing(base: str) -> None:
 def test_each_change_is_taken_or_refused_as_there_and_the_version_says_so(base: str) -> None:
     for step in RECORDED["steps"]:
         answer = put(base, step["body"])
-        version = int(requests.get(f"{base}/scheduler-conf/version", timeout=60).json()["versionID"])
+        version = int(requests.get(f"{base}/scheduler-conf/version", timeout=300).json()["versionID"])
         assert answer.status_code == step["status"], (step["name"], answer.text)
         assert answer.text.split(" : ")[0] == step["text"].split(" : ")[0], step["name"]
         assert version == int(step["version"]), step["name"]

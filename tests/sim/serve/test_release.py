@@ -49,7 +49,7 @@ def release(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 def read(url: str, path: str) -> Any:
-    return requests.get(f"{url}{path}", headers={"Accept": "application/json"}, timeout=60).json()
+    return requests.get(f"{url}{path}", headers={"Accept": "application/json"}, timeout=300).json()
 
 
 def test_it_says_which_release_it_is(release: tuple[str, str]) -> None:

@@ -276,7 +276,7 @@ def test_an_experiment_is_served_and_ends_with_the_signal(tmp_path: Path) -> Non
             assert sorted(queue.weight for queue in rm.effective_queues().values()) == [1.0, 1.0, 1.0, 1.0, 2.5]
             assert rm.rest.apps()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=300) == 0
     assert file.exists()
 
 
@@ -287,7 +287,7 @@ def test_a_load_of_given_size_is_served_and_interrupted() -> None:
             tree = rm.rest.scheduler()
             assert len([queue for queue in tree.queues.values() if queue.leaf]) == 7
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=300)
         assert process.returncode == 130
         assert err.strip().splitlines()[-1] == "yarnfair: interrupted"
         assert "note: above --speed 7 `enforce` doubts" in err
@@ -323,7 +323,7 @@ def test_a_busy_port_is_named_with_its_option(served: Served, option: str) -> No
     busy = served.rest.port
     free = [part for name in ("--port", "--admin-port", "--client-port") if name != option for part in (name, "0")]
     with start("--queues", "2", "--apps", "1", option, str(busy), *free) as process:
-        _, err = process.communicate(timeout=120)
+        _, err = process.communicate(timeout=300)
     assert process.returncode == 1
     assert f"127.0.0.1:{busy} ({option}): cannot listen: Address already in use" in err
     assert f"give {option} 0 for a free port" in err
