@@ -32,11 +32,12 @@ class Validation:
 
     @property
     def findings(self) -> pd.DataFrame:
-        """One row a finding: ``line``, ``level``, ``code``, ``queue``, ``what``, ``hint``."""
+        """One row a finding: ``file``, ``line``, ``level``, ``code``, ``queue``, ``what``, ``hint``."""
         rows = [
-            (one.line, one.level.value, one.code, one.queue or "", one.what, one.hint) for one in self._verdict.findings
+            (one.file or self.file, one.line, one.level.value, one.code, one.queue or "", one.what, one.hint)
+            for one in self._verdict.findings
         ]
-        return pd.DataFrame(rows, columns=["line", "level", "code", "queue", "what", "hint"])
+        return pd.DataFrame(rows, columns=["file", "line", "level", "code", "queue", "what", "hint"])
 
     def __repr__(self) -> str:
         return "\n".join([one.text(self.file) for one in self._verdict.findings]) or f"{self.file} is valid"
@@ -54,7 +55,7 @@ def validate(file: str | Path | bytes, *, yarn_site: str | Path | None = None) -
     file
         A path, or the document itself as bytes.
     yarn_site
-        The ResourceManager's yarn-site.xml: limits, resource types.
+        The ResourceManager's yarn-site.xml: limits, resource types, monitors.
 
     Returns
     -------

@@ -125,7 +125,11 @@ def parse_yaml(text: str, file: str) -> YamlDocument:
         mark = getattr(error, "problem_mark", None)
         where = f"{file}:{mark.line + 1}" if mark is not None else file
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
-        raise InputError(f"not valid YAML: {problem}", where=where, hint="correct the syntax there") from None
+        line = text.splitlines()[mark.line] if mark is not None and mark.line < len(text.splitlines()) else ""
+        # An IPv6 address within braces or brackets.
+        colon = _COLON_VALUE.search(line)
+        hint = f'put the value in quotes: "{colon[1] or colon[2]}"' if colon else "correct the syntax there"
+        raise InputError(f"not valid YAML: {problem}", where=where, hint=hint) from None
     except RecursionError:
         raise InputError("nested too deeply", where=file, hint="flatten the file") from None
     return YamlDocument(file, data, walker.lines)
@@ -187,6 +191,7 @@ def _mistypes(found: Mapping[str, Any], lacking: Mapping[str, Any]) -> bool:
 
 
 #: A number with an exponent that YAML 1.1 takes for text: it wants a point, and a sign behind the e.
+_COLON_VALUE = re.compile(r"""[:{,]\s*(?:(:[^\s,}\]"']+)|(\[:[^\s,}\]"']+\]))""")
 _EXPONENT = re.compile(r"([+-]?[0-9]+)(\.[0-9]*)?[eE]([+-]?)([0-9]+)")
 
 

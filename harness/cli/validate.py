@@ -38,7 +38,7 @@ def _codes(_context: click.Context, _parameter: click.Parameter, value: tuple[st
     "--yarn-site",
     type=click.Path(),
     metavar="FILE",
-    help="The RM's yarn-site.xml: limits, resource types.",
+    help="The RM's yarn-site.xml: limits, resource types, monitors.",
 )
 @click.option(
     "--format",
@@ -99,9 +99,10 @@ def _print_text(verdicts: dict[str, Verdict]) -> None:
             click.echo(f"{file} is valid")
 
 
-def _document(findings: list[Finding]) -> list[dict[str, Any]]:
+def _document(findings: list[Finding], file: str) -> list[dict[str, Any]]:
     return [
         {
+            "file": found.file or file,
             "line": found.line,
             "queue": found.queue,
             "what": found.what,
@@ -117,8 +118,8 @@ def _print_json(verdicts: dict[str, Verdict]) -> None:
     documents = {
         file: {
             "valid": verdict.valid,
-            "errors": _document(verdict.errors),
-            "warnings": _document([*verdict.warnings, *verdict.hints]),
+            "errors": _document(verdict.errors, file),
+            "warnings": _document([*verdict.warnings, *verdict.hints], file),
         }
         for file, verdict in verdicts.items()
     }
@@ -138,7 +139,7 @@ def _print_github(verdicts: dict[str, Verdict]) -> None:
     """One workflow command a finding: GitHub shows it at its line."""
     for file, verdict in verdicts.items():
         for found in verdict.findings:
-            place = f"file={_escaped(file, of_property=True)},line={found.line}"
+            place = f"file={_escaped(found.file or file, of_property=True)},line={found.line}"
             queue = f"queue {found.queue}: " if found.queue else ""
             text = _escaped(f"{queue}{found.what}; {found.hint}")
             click.echo(f"::{_GITHUB_LEVELS[found.level]} {place},title={found.code}::{text}")
@@ -184,7 +185,7 @@ def _sarif(verdicts: dict[str, Verdict]) -> dict[str, Any]:
                         "locations": [
                             {
                                 "physicalLocation": {
-                                    "artifactLocation": {"uri": file},
+                                    "artifactLocation": {"uri": found.file or file},
                                     "region": {"startLine": max(found.line, 1)},
                                 }
                             }

@@ -59,6 +59,8 @@ class Finding:
     code: str
     #: The hint as a change of the document; None if the hint leaves a choice.
     fix: Fix | None = None
+    #: The file that the line is in; None: the one that is checked.
+    file: str | None = None
 
     @property
     def rule(self) -> Rule:
@@ -77,7 +79,7 @@ class Finding:
 
     def text(self, source: str) -> str:
         """The finding as one line."""
-        place = f"{source}:{self.line}" + (f": queue {self.queue}" if self.queue else "")
+        place = f"{self.file or source}:{self.line}" + (f": queue {self.queue}" if self.queue else "")
         return f"{place}: {self.what}; {self.hint} [{self.code}]"
 
 
@@ -210,6 +212,34 @@ _ALL = (
         "a multi-node sorting policy without a class",
         "Each name in multi-node-sorting.policy needs multi-node-sorting.policy.NAME.class and no negative interval.",
         "Set the class, or remove the policy.",
+        refused=True,
+    ),
+    Rule(
+        "YF106",
+        _E,
+        "a resource type that the RM refuses",
+        "ResourceUtils: each name in yarn.resource-types once, none of memory, memory-mb and vcores, letters first; "
+        "the type in capitals; yarn.io/gpu and yarn.io/fpga without a unit.",
+        "Name it as the message says.",
+        refused=True,
+    ),
+    Rule(
+        "YF107",
+        _E,
+        "a scheduling monitor that does not run",
+        "SchedulingMonitorManager: each policy in yarn.resourcemanager.scheduler.monitor.policies (where it is not "
+        "set, preemption) is a class of Hadoop's with an interval above 0; all of them need the Capacity Scheduler.",
+        "Write the class's full name, or an interval; with the Fair Scheduler set "
+        "yarn.resourcemanager.scheduler.monitor.enable to false.",
+        refused=True,
+    ),
+    Rule(
+        "YF108",
+        _E,
+        "a setting of yarn-site.xml with which the RM does not start",
+        "ResourceManager.validateConfigs, FairScheduler.validateConf and the services of the RM check these at their "
+        "start: attempts and increments above 0, an expiry of nodes above their heartbeat, names that they know.",
+        "Write what the message says.",
         refused=True,
     ),
     Rule(

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.yarn.capacity.properties import parse_configuration
+from harness.yarn.capacity.properties import Site, parse_configuration
 from harness.yarn.capacity.validate import is_configuration, validate_properties, validate_values
 from harness.yarn.fair.validate import validate_allocations
 from harness.yarn.findings import Verdict
+from harness.yarn.site import check_site
 
 __all__ = ["check_document", "check_properties", "read_site"]
 
 
-def read_site(document: bytes, *, source: str) -> Mapping[str, str]:
+def read_site(document: bytes, *, source: str) -> Site:
     """The properties of a yarn-site.xml. InputError for what is none."""
-    return parse_configuration(document, source=source).values
+    return parse_configuration(document, source=source).site(source)
 
 
 def check_document(document: bytes, *, source: str, site: Mapping[str, str] | None = None) -> Verdict:
@@ -28,15 +29,24 @@ def check_document(document: bytes, *, source: str, site: Mapping[str, str] | No
     ----------
     document : the whole file.
     source : what to call it in messages.
-    site : properties of yarn-site.xml, for the cluster's limits and resource types; None where they are not known.
+    site : properties of yarn-site.xml, as `read_site` gives them: for the cluster's limits, its resource types and
+        monitors. None where they are not known.
 
     Returns
     -------
-    All findings by line; ``refused`` tells whether the RM would start and refresh. Nothing is raised for the
-    document's content.
+    All findings by line, then those in yarn-site.xml; ``refused`` tells whether the RM would start and refresh. Nothing
+    is raised for the document's content.
     """
-    check = validate_properties if is_configuration(document) else validate_allocations
-    return check(document, source=source, site=site)
+    capacity = is_configuration(document)
+    check = validate_properties if capacity else validate_allocations
+    verdict = check(document, source=source, site=site)
+    if site is not None:
+        found = check_site(site, scheduler="capacity" if capacity else "fair")
+        said = {(one.code, one.what) for one in verdict.findings}
+        verdict.findings += [one for one in found if (one.code, one.what) not in said]
+        # Stable: what is in yarn-site.xml comes last.
+        verdict.findings.sort(key=lambda one: one.file is not None)
+    return verdict
 
 
 def check_properties(values: Mapping[str, str], *, source: str, site: Mapping[str, str] | None = None) -> Verdict:

@@ -52,6 +52,19 @@ def test_an_ipv6_address_may_have_brackets(folder: Path, written: str) -> None:
     assert (host.access.host, host.address) == ("fe80::1", "node1")
 
 
+@pytest.mark.parametrize("written", ["::1", "[::1]", "fe80::1"])
+def test_an_ipv6_address_within_braces_needs_quotes(folder: Path, written: str) -> None:
+    (folder / "hosts.yaml").write_text(f"hosts:\n  m: {{roles: [rm, nm], host: {written}, address: node1}}\n")
+    if written[0] not in ":[":
+        # YAML takes this one as it is.
+        assert read_inventory(folder / "hosts.yaml").hosts[0].access.host == written
+        return
+    with pytest.raises(InputError) as caught:
+        read_inventory(folder / "hosts.yaml")
+    assert "hosts.yaml:2: not valid YAML" in caught.value.line()
+    assert caught.value.hint == f'put the value in quotes: "{written}"'
+
+
 @pytest.mark.parametrize(
     ("before", "after", "says"),
     [

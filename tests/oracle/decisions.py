@@ -35,6 +35,7 @@ from tests.oracle.versions import for_version, version_of
 HERE = Path(__file__).resolve().parent
 MAIN_CLASS = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.{}.Oracle"
 _LOAD = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.Load"
+_STARTS = "org.apache.hadoop.yarn.server.resourcemanager.Starts"
 SOURCE = HERE / "java" / "src" / (MAIN_CLASS.format("fair").replace(".", "/") + ".java")
 #: What each scheduler's driver, and that of Hadoop's converter between them, is compiled from. The Capacity Scheduler
 #: asks a class of YARN's own for the time: a class of the same name stands in front of it.
@@ -48,6 +49,7 @@ SOURCES = {
     "fs2cs": [SOURCE.parent / "converter" / "Fs2cs.java"],
     "place": [SOURCE.parent / "Place.java"],
     "load": [HERE / "java" / "src" / (_LOAD.replace(".", "/") + ".java")],
+    "starts": [HERE / "java" / "src" / (_STARTS.replace(".", "/") + ".java")],
 }
 #: Preemption keeps queues in sets by identity hash, random in a real RM: equal hashes make them insertion-ordered.
 _FLAGS = {"fair": [], "fifo": [], "capacity": ["-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=2"]}

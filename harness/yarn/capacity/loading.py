@@ -30,6 +30,7 @@ from harness.yarn.capacity.amounts import (
     vector_parts,
     vector_weight,
 )
+from harness.yarn.capacity.monitors import MonitorCheck
 from harness.yarn.capacity.queues import MOST_WEIGHT, SUM_PRECISION
 from harness.yarn.capacity.settings import Settings, Unknown
 from harness.yarn.fair.javanum import float32, hash_set_order, parse_float, parse_int, split, trim
@@ -131,7 +132,7 @@ class Loader:
     Parameters
     ----------
     settings : the properties of the file, overriding those of yarn-site.xml.
-    site_known : whether yarn-site.xml is included; without it, limits of the cluster are not known.
+    site : the properties of yarn-site.xml; without them, limits of the cluster are not known.
     release : Hadoop's release.
     cluster : the cluster's resources at the refresh, if known.
     """
@@ -140,11 +141,12 @@ class Loader:
         self,
         settings: Settings,
         *,
-        site_known: bool = False,
+        site: Mapping[str, str] | None = None,
         release: tuple[int, int] = (3, 4),
         cluster: Amounts | None = None,
     ) -> None:
-        self.settings, self.site_known, self.release, self.cluster = settings, site_known, release, cluster
+        self.settings, self.site, self.release, self.cluster = settings, site, release, cluster
+        self.site_known = site is not None
         self.refusals: list[Refusal] = []
         self._noted: set[tuple[str, str, str | None, str]] = set()
         self._numbers: dict[str, float | None] = {}
@@ -164,6 +166,7 @@ class Loader:
     def load(self) -> Node | None:
         """Return the queue tree; None if there is no root. Refusals are collected in ``refusals``."""
         self._site()
+        self._monitors()
         self._calculator()
         root = self._parse(ROOT, None, 0)
         if root is not None:
@@ -186,6 +189,8 @@ class Loader:
         try:
             if kind == "float":
                 return self.settings.real(key, default)
+            if kind == "double":
+                return self.settings.double(key, default)
             if kind == "long":
                 return self.settings.long(key, int(default))
             if kind == "exact":
@@ -195,7 +200,7 @@ class Loader:
         except Unknown:
             return default
         except ValueError as error:
-            wanted = "a number" if kind == "float" else "an integer"
+            wanted = "a number" if kind in ("float", "double") else "an integer"
             self.refuse("YF101", key, queue, f"{_short(key, queue)}: {error}", f"write {wanted}")
             return None
 
@@ -233,6 +238,18 @@ class Loader:
                     f"{low_key} {low:g} must be at least 1 and at most {high_key} {high:g}",
                     "lower the minimum, or raise the maximum",
                 )
+
+    def _monitors(self) -> None:
+        """The scheduling monitors: yarn-site.xml names them, they read the scheduler's numbers."""
+
+        def number(key: str, default: float, kind: str) -> float | None:
+            return self.number(key, default, kind)
+
+        def refuse(key: str, what: str, hint: str) -> None:
+            self.refuse("YF107", key, None, what, hint)
+
+        if self.site is not None:
+            MonitorCheck(Settings(self.site), self.settings, number, refuse).run()
 
     def _calculator(self) -> None:
         text = self.text("resource-calculator")
@@ -1292,6 +1309,6 @@ def load(
     release : Hadoop's.
     cluster : the cluster's resources when it refreshes, by name; None where they are not known.
     """
-    loader = Loader(Settings(values, site), site_known=site is not None, release=release, cluster=cluster)
+    loader = Loader(Settings(values, site), site=site, release=release, cluster=cluster)
     loader.load()
     return loader.refusals

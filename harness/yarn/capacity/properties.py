@@ -7,7 +7,7 @@ itself and an edit could not follow (``xi:include``, ``${...}`` in a capacity) i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 from xml.sax.saxutils import escape
@@ -34,6 +34,36 @@ class _Place:
     outer_end: int
 
 
+class Site(Mapping[str, str]):
+    """The properties of a yarn-site.xml, and where they are.
+
+    Parameters
+    ----------
+    values : name -> text.
+    source : what to call the file in messages.
+    lines : name -> its line from 1; those that are not there have no line known.
+    """
+
+    def __init__(self, values: Mapping[str, str], *, source: str = "yarn-site.xml", lines: Mapping[str, int]) -> None:
+        # To Hadoop an empty value is none.
+        self._values = {name: text for name, text in values.items() if text}
+        self.source, self.lines = source, lines
+
+    @classmethod
+    def of(cls, values: Mapping[str, str]) -> Site:
+        """Properties of which no more may be known."""
+        return values if isinstance(values, Site) else cls(values, lines={})
+
+    def __getitem__(self, name: str) -> str:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
 @dataclass(frozen=True, slots=True)
 class ConfigurationFile:
     """The properties of one file, name -> value, and where each stands in its bytes."""
@@ -42,6 +72,11 @@ class ConfigurationFile:
     values: Mapping[str, str]
     _places: Mapping[str, _Place]
     _end: int
+
+    def site(self, source: str) -> Site:
+        """The file as a yarn-site.xml."""
+        lines = {name: self.data.count(b"\n", 0, place.outer_begin) + 1 for name, place in self._places.items()}
+        return Site(self.values, source=source, lines=lines)
 
     def edited(self, changes: Mapping[str, str | None]) -> bytes:
         """The file with these values; None removes a property. Only their bytes differ; new ones stand at the end."""

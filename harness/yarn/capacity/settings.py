@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 
 from harness.yarn.capacity.properties import PREFIX
-from harness.yarn.fair.javanum import parse_float, parse_int, parse_long, trim
+from harness.yarn.fair.javanum import parse_double, parse_float, parse_int, parse_long, trim
 
 _VARIABLE = re.compile(r"\$\{([^{}$\s]+)\}")
 _HEXADECIMAL = re.compile(r"[+-]?[0-9a-fA-F]+")
@@ -96,6 +96,22 @@ class Settings:
         except ValueError:
             return []
         return [trim(part) for part in text.split(",") if part]
+
+    def strings(self, key: str) -> list[str]:
+        """``Configuration.getTrimmedStrings``: trimmed parts between commas; empty ones at the end are dropped."""
+        try:
+            text = trim(self.get(key) or "")
+        except ValueError:
+            return []
+        parts = re.split(r"[ \t\n\x0b\f\r]*[,\n][ \t\n\x0b\f\r]*", text)
+        while parts and not parts[-1]:
+            parts.pop()
+        return parts
+
+    def double(self, key: str, default: float) -> float:
+        """``Configuration.getDouble``."""
+        text = self.trimmed(key)
+        return default if text is None else parse_double(text)
 
     def collection(self, key: str) -> list[str]:
         """``Configuration.getTrimmedStringCollection``: trimmed parts between commas, each once, no empty ones."""

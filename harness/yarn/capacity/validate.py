@@ -17,8 +17,8 @@ from harness.yarn.capacity import known
 from harness.yarn.capacity.advice import find_traps
 from harness.yarn.capacity.amounts import is_absolute, is_vector, parse_absolute, unread
 from harness.yarn.capacity.known import FLAG, REAL, WHOLE
-from harness.yarn.capacity.loading import Loader, Node, load
-from harness.yarn.capacity.properties import ENOUGH, PREFIX
+from harness.yarn.capacity.loading import Loader, Node, Refusal, load
+from harness.yarn.capacity.properties import ENOUGH, PREFIX, Site
 from harness.yarn.capacity.settings import Settings
 from harness.yarn.fair.dom import Element, Instruction, Text
 from harness.yarn.fair.javanum import parse_float, parse_int, trim
@@ -97,7 +97,7 @@ def validate_values(
 class _Check(Check):
     def __init__(self, site: Mapping[str, str] | None) -> None:
         super().__init__()
-        self.site = site
+        self.site = None if site is None else Site.of(site)
         #: Property in full -> its text, and the element that says it.
         self.values: dict[str, tuple[str, Element]] = {}
         self.final: set[str] = set()
@@ -121,12 +121,12 @@ class _Check(Check):
                 self.at(root).report("YF002", what, hint)
                 return
         texts = {name: text for name, (text, _) in self.values.items()}
-        loader = Loader(Settings(texts, self.site), site_known=self.site is not None)
+        loader = Loader(Settings(texts, self.site), site=self.site)
         tree = loader.load()
         self.nodes = {} if tree is None else {node.path: node for node in tree.tree()}
         for refusal in loader.refusals:
             self.refused_keys.add(refusal.key)
-            self.at(self._place(refusal.key, root), refusal.queue).report(refusal.code, refusal.what, refusal.hint)
+            self._spot(refusal, root).report(refusal.code, refusal.what, refusal.hint)
         self._lists()
         unknown: dict[str, list[str]] = {}
         for name, (text, item) in self.values.items():
@@ -215,6 +215,14 @@ class _Check(Check):
         """A property's text."""
         found = self.values.get(key if key.startswith("yarn.") else PREFIX + key)
         return default if found is None else found[0]
+
+    def _spot(self, refusal: Refusal, root: Element) -> Spot:
+        """Where the property at fault is: in this file or, if it is only there, in yarn-site.xml."""
+        name = refusal.key if refusal.key.startswith("yarn.") else PREFIX + refusal.key
+        if self.site is not None and name in self.site and self.spot(refusal.key) is None:
+            element = Element("property", {}, self.site.lines.get(name, 1))
+            return Spot(self.verdict, element, refusal.queue, self.site.source)
+        return self.at(self._place(refusal.key, root), refusal.queue)
 
     def _place(self, key: str, root: Element) -> Element:
         """Where a property is, or the list of its queue's siblings, or the document."""
@@ -533,7 +541,7 @@ class _Check(Check):
         return trim(self.text("legacy-queue-mode.enabled", "true")).lower() != "false"
 
     def _types(self) -> tuple[str, ...]:
-        names = (self.site or {}).get("yarn.resource-types", "").split(",")
+        names = self.site.get("yarn.resource-types", "").split(",") if self.site is not None else []
         return tuple(trim(name) for name in names if trim(name))
 
     def _capacity(self, spot: Spot, path: str, name: str, text: str) -> None:

@@ -69,10 +69,12 @@ class Spot:
     verdict: Verdict
     element: Element
     queue: str | None = None
+    #: The file of the element; None: the one that is checked.
+    file: str | None = None
 
     def report(self, code: str, what: str, hint: str, fix: Fix | None = None) -> None:
         """Add a finding about this element."""
-        self.verdict.findings.append(Finding(self.element.line, self.queue, what, hint, code, fix))
+        self.verdict.findings.append(Finding(self.element.line, self.queue, what, hint, code, fix, self.file))
 
     def unknown(self, known: frozenset[str], parent: Element | None = None) -> None:
         """Report an element that Hadoop does not know, with the nearest known name."""

@@ -1,0 +1,104 @@
+"""The scheduling monitors of the ResourceManager: preemption and the care of queues that applications create.
+
+``SchedulingMonitorManager`` starts those that yarn-site.xml names, and each reads its numbers from the Capacity
+Scheduler's configuration. With the Fair Scheduler none of them runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from harness.base.errors import nearest
+from harness.yarn.capacity.settings import Settings
+from harness.yarn.fair.javanum import trim, wrap_long
+
+ENABLE = "yarn.resourcemanager.scheduler.monitor.enable"
+POLICIES = "yarn.resourcemanager.scheduler.monitor.policies"
+_RM = "org.apache.hadoop.yarn.server.resourcemanager."
+_HADOOP = "org.apache.hadoop."
+PREEMPTION = f"{_RM}monitor.capacity.ProportionalCapacityPreemptionPolicy"
+_DELETION = f"{_RM}scheduler.capacity.AutoCreatedQueueDeletionPolicy"
+_MONITOR = "yarn.resourcemanager.monitor.capacity."
+_OF_PREEMPTION = f"{_MONITOR}preemption."
+_ORDER = f"{_OF_PREEMPTION}intra-queue-preemption.preemption-order-policy"
+_ORDERS = ("userlimit_first", "priority_first")
+#: Monitor -> (the setting of its interval, its default, milliseconds of one unit of it).
+_INTERVALS = {
+    PREEMPTION: (f"{_OF_PREEMPTION}monitoring_interval", 3000, 1),
+    _DELETION: ("auto-queue-creation-v2.queue-expiration-time", 300, 1000),
+    f"{_RM}scheduler.capacity.QueueManagementDynamicEditPolicy": (
+        f"{_MONITOR}queue-management.monitoring-interval",
+        1500,
+        1,
+    ),
+    f"{_RM}scheduler.capacity.QueueConfigurationAutoRefreshPolicy": ("queue.auto.refresh.monitoring-interval", 5000, 1),
+}
+#: Monitors for tests of YARN itself, which run with either scheduler.
+_INVARIANTS = (
+    f"{_RM}monitor.invariants.MetricsInvariantChecker",
+    f"{_RM}monitor.invariants.ReservationInvariantsChecker",
+)
+#: The preemption policy's numbers -> (default, type).
+_NUMBERS = {
+    "max_ignored_over_capacity": (0.1, "double"),
+    "natural_termination_factor": (0.2, "double"),
+    "max_wait_before_kill": (15_000, "long"),
+    "total_preemption_per_round": (0.1, "float"),
+    "intra-queue-preemption.max-allowable-limit": (0.2, "float"),
+    "intra-queue-preemption.minimum-threshold": (0.5, "float"),
+    "preemption-to-balance-queue-after-satisfied.max-wait-before-kill": (300_000, "long"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorCheck:
+    """What the check of monitors needs of its caller.
+
+    site : yarn-site.xml, which names the monitors. scheduler : all that the Capacity Scheduler reads; None for the Fair
+    Scheduler. number : reads one of the scheduler's numbers, reports what is none. refuse : reports (property, what,
+    hint).
+    """
+
+    site: Settings
+    scheduler: Settings | None
+    number: Callable[[str, float, str], float | None]
+    refuse: Callable[[str, str, str], None]
+
+    def run(self) -> None:
+        """Report each monitor with which the ResourceManager does not start."""
+        if not self.site.flag(ENABLE):
+            return
+        # Where yarn-site.xml names none, yarn-default.xml does.
+        names = self.site.strings(POLICIES) if self.site.raw(POLICIES) is not None else [PREEMPTION]
+        for name in dict.fromkeys(names):
+            if name in _INTERVALS:
+                self._monitor(name)
+            elif name not in _INVARIANTS and (name.startswith(_HADOOP) or "." not in name):
+                close = nearest(name, _INTERVALS) or PREEMPTION
+                self.refuse(POLICIES, f"{name[:120]!r} is no monitor of Hadoop's", f"write {close}")
+
+    def _monitor(self, name: str) -> None:
+        short = name.rpartition(".")[2]
+        if self.scheduler is None:
+            what = f"{short} is a monitor of the Capacity Scheduler: the Fair Scheduler does not start with it"
+            key = ENABLE if self.site.raw(POLICIES) is None else POLICIES
+            # Without a list of policies yarn-default.xml's holds: it is no use to remove them.
+            hint = f"set {ENABLE} to false; the Fair Scheduler preempts with yarn.scheduler.fair.preemption"
+            self.refuse(key, what, hint)
+            return
+        key, default, unit = _INTERVALS[name]
+        interval = self.number(key, default, "long")
+        if interval is not None and wrap_long(int(interval) * unit) <= 0:
+            self.refuse(key, f"{key} {interval:g}: {short} needs an interval above 0", f"write {default}")
+        if name != PREEMPTION:
+            return
+        for setting, (value, kind) in _NUMBERS.items():
+            self.number(_OF_PREEMPTION + setting, value, kind)
+        try:
+            order = self.scheduler.get(_ORDER, _ORDERS[0]) or ""
+        except ValueError:
+            return
+        if order.upper() not in (known.upper() for known in _ORDERS):
+            close = nearest(trim(order).lower(), _ORDERS) or _ORDERS[0]
+            self.refuse(_ORDER, f"there is no preemption-order-policy {order[:40]!r}", f"write {close}")
