@@ -6,13 +6,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+import yaml
 
+from harness.base.errors import InputError
+from harness.yarn.capacity.convert import render_configuration
 from harness.yarn.capacity.loading import Refusal, load
 from harness.yarn.capacity.properties import parse_configuration
+from harness.yarn.capacity.tree import capacity_tree_of, read_capacity_tree
 from harness.yarn.validation import check_document
 from tests.oracle import loading
 from tests.oracle.capacity_files import random_file
@@ -75,6 +81,24 @@ def test_random_files_are_refused_by_both_or_by_none(release: str | None) -> Non
                 different.append(f"seed {seed}: Hadoop {answer}, ours {found}\n{document.decode()}")
     assert not different, f"{len(different)} of {total} files differ; the first:\n{different[0]}"
     assert total / 5 <= refused <= total * 4 / 5, "a differential test needs files of both kinds"
+
+
+def test_a_file_that_went_through_a_queue_tree_loads_as_before() -> None:
+    """`render --from` and `render`: Hadoop says of the file that comes back what it says of the first one."""
+    documents = [Path("docker/scheduler/capacity-scheduler.xml").read_bytes()]
+    documents += [configuration(settings) for settings in TREES.values()]
+    documents += [random_file(seed) for seed in range(SEED, SEED + 60)]
+    before, after = [], []
+    for document in documents:
+        values = parse_configuration(document, source="file").values
+        with contextlib.suppress(InputError):  # a queue twice, or a name with a dot: no tree has them
+            text = yaml.safe_dump(capacity_tree_of(values, source="file"), sort_keys=False, allow_unicode=True)
+            after.append(render_configuration(read_capacity_tree(yaml.safe_load(text), str)).encode())
+            before.append(document)
+    assert len(after) >= 60
+    pairs = zip(loading.load(before), loading.load(after), after, strict=True)
+    different = [(old, new, document) for old, new, document in pairs if old != new]
+    assert not different, different[0]
 
 
 def test_suggestions_yield_files_that_hadoop_takes() -> None:
