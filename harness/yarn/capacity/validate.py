@@ -43,6 +43,8 @@ _EFFECTS = ("YF110", "YF143", "YF144")
 _CAUSES = ("YF201", "YF202", "YF215")
 #: So many suggestions are tried on the whole configuration; further findings say what is wrong, and no more.
 _MOST_TRIALS = 20
+#: More queues of one parent than these that it does not name are one finding: its list of queues is at fault.
+_FEW_QUEUES = 2
 
 
 def _without_misspelt_prefix(name: str) -> str:
@@ -134,8 +136,7 @@ class _Check(Check):
                 self._setting(name[len(PREFIX) :], text, item, unknown)
             elif name in known.ELSEWHERE:
                 self._kind(self.at(item), text, known.ELSEWHERE[name], name)
-        for path, keys in unknown.items():
-            self._unknown_queue(path, keys)
+        self._unknown_queues(unknown)
         if tree is not None:
             find_traps(self, tree, loader)
         self._causes()
@@ -446,35 +447,67 @@ class _Check(Check):
             return True
         return all((found.code, found.key) in before for found in after)
 
-    def _unknown_queue(self, path: str, keys: list[str]) -> None:
-        """One finding for all the settings of a queue that does not exist."""
-        item = self.values[PREFIX + keys[0]][1]
+    def _unknown_queues(self, unknown: Mapping[str, list[str]]) -> None:
+        """Queues that do not exist -> their settings: a finding for each mistake that may be behind them."""
+        # A parent under a wrong name comes first: what it lists is unknown because of it.
+        explained: set[str] = set()
+        for path, keys in unknown.items():
+            if f"{path}.queues" in keys and (better := self._misnamed(path, keys)):
+                listed = self.text(f"{path}.queues").split(",")
+                explained |= {path, *(f"{better}.{trim(name)}" for name in listed)}
+        missing: dict[str, list[str]] = {}
+        for path, keys in unknown.items():
+            if path not in explained and not self._misnamed(path, keys):
+                missing.setdefault(path.rpartition(".")[0], []).append(path)
+        for parent, paths in missing.items():
+            if parent in self.nodes and len(paths) > _FEW_QUEUES:
+                self._unlisted(parent, paths, unknown[paths[0]][0])
+                continue
+            for path in paths:
+                self._unlisted(parent, [path], unknown[path][0], self._ignored(path, unknown[path]))
+
+    def _ignored(self, path: str, keys: list[str]) -> str:
         shown = [key.removeprefix(f"{path}.") for key in keys]
         names = ", ".join(shown[:3]) + (f" and {len(shown) - 3} more settings" if len(shown) > 3 else "")
-        parent = path.rpartition(".")[0]
-        what = f"no such queue: {names} {'is' if len(shown) == 1 else 'are'} ignored"
+        return f"no such queue: {names} {'is' if len(shown) == 1 else 'are'} ignored"
+
+    def _misnamed(self, path: str, keys: list[str]) -> str:
+        """Report that a queue's settings have another queue's name, misspelt; that queue, or "" where there is none."""
+        parent, _, name = path.rpartition(".")
         siblings = [child.path for child in self.nodes[parent].children] if parent in self.nodes else list(self.nodes)
         # By its own name: paths of the same parent are always alike.
         names_of = {each.rpartition(".")[2]: each for each in siblings}
-        close = names_of.get(likely(path.rpartition(".")[2], names_of, whole=True), "")
-        if close and not any(PREFIX + close + key.removeprefix(path) in self.values for key in keys):
-            changes: list[tuple[str, str | None]] = []
-            for key in keys:
-                changes += [(PREFIX + key, None), (PREFIX + close + key.removeprefix(path), self.text(key))]
-            if self._harmless(tuple(changes), as_many=True):
-                self.at(item, path).report("YF202", what, f"write {close}", Fix(tuple(changes)))
-                return
-        name = path.rpartition(".")[2]
-        if parent in self.nodes:
-            old = self.text(f"{parent}.queues")
-            listing = ((f"{PREFIX}{parent}.queues", f"{old},{name}" if old else name),)
-            if self._harmless(listing):
-                self.at(item, path).report("YF202", what, f"name {name} in {parent}.queues", Fix(listing))
-                return
-            hint = f"name {name} in {parent}.queues and fit the capacities, or remove its settings"
+        close = names_of.get(likely(name, names_of, whole=True), "")
+        if not close or any(PREFIX + close + key.removeprefix(path) in self.values for key in keys):
+            return ""
+        changes: list[tuple[str, str | None]] = []
+        for key in keys:
+            changes += [(PREFIX + key, None), (PREFIX + close + key.removeprefix(path), self.text(key))]
+        if not self._harmless(tuple(changes), as_many=True):
+            return ""
+        item = self.values[PREFIX + keys[0]][1]
+        self.at(item, path).report("YF202", self._ignored(path, keys), f"write {close}", Fix(tuple(changes)))
+        return close
+
+    def _unlisted(self, parent: str, paths: list[str], key: str, what: str = "") -> None:
+        """Report queues that their parent does not name, at the first of their properties."""
+        names = [path.rpartition(".")[2] for path in paths]
+        them = names[0] if len(names) == 1 else "them"
+        if not what:
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            what = f"it has no queues {', '.join(names[:3])}{more}: their settings are ignored"
+        spot = self.at(self.values[PREFIX + key][1], paths[0] if len(paths) == 1 else parent)
+        if parent not in self.nodes:
+            spot.report("YF202", what, "write the queue's path, which begins with root, or remove them")
+            return
+        old = self.text(f"{parent}.queues")
+        listing = ((f"{PREFIX}{parent}.queues", ",".join([*([old] if old else []), *names])),)
+        if self._harmless(listing):
+            spot.report("YF202", what, f"name {them} in {parent}.queues", Fix(listing))
         else:
-            hint = "write the queue's path, which begins with root, or remove them"
-        self.at(item, path).report("YF202", what, hint)
+            its = "its" if len(names) == 1 else "their"
+            hint = f"name {them} in {parent}.queues and fit the capacities, or remove {its} settings"
+            spot.report("YF202", what, hint)
 
     # ---- values
 

@@ -328,3 +328,32 @@ def test_yarn_site_makes_the_clusters_limits_known() -> None:
 def test_a_queue_that_makes_queues_needs_no_default() -> None:
     codes = [found.code for found in check_document(configuration(FLEXIBLE), source="c.xml").findings]
     assert codes == ["YF303"]
+
+
+def _parent_with_children(listed_at: str, count: int) -> bytes:
+    """A file with a parent of so many queues, whose list of them is the property of this queue."""
+    children = {f"root.prod.q{number}.capacity": f"{100 / count:g}" for number in range(count)}
+    names = ",".join(f"q{number}" for number in range(count))
+    settings = {"root.queues": "default,prod", "root.default.capacity": "40", "root.prod.capacity": "60", **children}
+    return configuration({**settings, f"{listed_at}.queues": names})
+
+
+def test_a_misspelt_list_of_queues_is_one_mistake_however_many_queues_it_names() -> None:
+    document = _parent_with_children("root.prd", 25)
+    (found,) = check_document(document, source="file").errors
+    assert (found.code, found.queue, found.hint) == ("YF202", "root.prd", "write root.prod")
+    assert found.fix is not None
+    edited = parse_configuration(document, source="file").edited(dict(found.fix.properties))
+    assert not check_document(edited, source="file").errors
+    assert parse_configuration(edited, source="file").values[f"{PREFIX}root.prod.queues"].startswith("q0,q1,")
+
+
+def test_queues_that_their_parent_does_not_name_are_one_mistake() -> None:
+    document = _parent_with_children("root.other", 25)
+    first, second = check_document(document, source="file").errors
+    assert (first.code, first.queue) == ("YF202", "root.prod")
+    assert first.what == "it has no queues q0, q1, q2 and 22 more: their settings are ignored"
+    assert first.fix is not None, "with all of them the capacities sum to 100"
+    assert second.queue == "root.other"
+    few = check_document(_parent_with_children("root.other", 2), source="file").errors
+    assert [one.queue for one in few] == ["root.prod.q0", "root.prod.q1", "root.other"]
