@@ -63,11 +63,19 @@ def stages_in_order(job: JobSpec) -> list[Stage]:
 
 def durations_ms(job: JobSpec, seed: int, faults: TaskFaults = NO_FAULTS) -> list[list[list[tuple[int, bool]]]]:
     """What every attempt of every task takes: [stage][task][attempt] -> (ms, whether it then fails)."""
-    key, attempts = job_key(seed, job.id), _DRAWN_ATTEMPTS if faults.failure > 0 else 1
+    key, drawn = job_key(seed, job.id), _DRAWN_ATTEMPTS if faults.failure > 0 else 1
     return [
-        [[_attempt(key, at, stage.duration, task, n, faults) for n in range(attempts)] for task in range(stage.tasks)]
+        [
+            [_attempt(key, at, stage.duration, task, n, faults) for n in range(repeats + drawn)]
+            for task, repeats in enumerate(_repeats(stage))
+        ]
         for at, stage in enumerate(stages_in_order(job))
     ]
+
+
+def _repeats(stage: Stage) -> list[int]:
+    """How many attempts of each task are recorded not to have succeeded."""
+    return [count - 1 for count in stage.duration.attempts] or [0] * stage.tasks
 
 
 def _attempt(key: int, at: int, duration: Duration, task: int, attempt: int, faults: TaskFaults) -> tuple[int, bool]:
@@ -77,16 +85,20 @@ def _attempt(key: int, at: int, duration: Duration, task: int, attempt: int, fau
     elif duration.kind == "uniform":
         a, b = duration.low_s, duration.high_s
     values = np.asarray(duration.values_s, dtype=np.float64)
+    repeated = False
     if kind == LISTED:
-        ms = float(values[task]) * 1000.0
+        first, count = task, 1
+        if duration.attempts:
+            first, count = sum(duration.attempts[:task]), duration.attempts[task]
+        ms, repeated = float(values[first + min(attempt, count - 1)]) * 1000.0, attempt < count - 1
     else:
         ms = draw_ms(unit(key, at, task, attempt, STREAM_DURATION), kind, a, b, values, 0, len(values))
     if faults.straggler > 0 and unit(key, at, task, attempt, STREAM_STRAGGLES) < faults.straggler:
         ms *= faults.straggler_factor
-    fails = faults.failure > 0 and unit(key, at, task, attempt, STREAM_FAILS) < faults.failure
+    fails = not repeated and faults.failure > 0 and unit(key, at, task, attempt, STREAM_FAILS) < faults.failure
     if fails:
         ms *= unit(key, at, task, attempt, STREAM_FAILS_AT)
-    return int(whole_ms(ms)), fails
+    return int(whole_ms(ms)), fails or repeated
 
 
 def job_file(
@@ -140,7 +152,7 @@ def job_file(
             f"executor_mb {size.memory_mb}",
             f"executor_vcores {size.vcores}",
         ]
-    if job.kind == "service" and job.lifetime_s is not None:
+    if job.lifetime_s is not None:
         lines.append(f"lifetime_ms {whole_ms(job.lifetime_s * 1000)}")
     for stage in stages:
         after = ",".join(str(rank[name]) for name in stage.after) or "-"
@@ -151,10 +163,14 @@ def job_file(
     lines += [f"program {rank[name]} {program}" for name, program in programs.items()]
     lines += [f"host {rank[name]} {host}" for name, host in hosts.items()]
     for at, tasks in enumerate(durations_ms(job, options.seed, options.faults) if job.kind != "service" else []):
+        repeats = _repeats(stages[at])
         for first in range(0, len(tasks), 100):
             words = (
-                ",".join(f"{ms}f" if fails else str(ms) for ms, fails in attempts)
-                for attempts in tasks[first : first + 100]
+                ",".join(
+                    f"{ms}{'r' if number < repeats[task] else 'f' if fails else ''}"
+                    for number, (ms, fails) in enumerate(attempts)
+                )
+                for task, attempts in enumerate(tasks[first : first + 100], start=first)
             )
             lines.append(f"tasks {at} {' '.join(words)}")
     return "\n".join([*lines, "end", ""])

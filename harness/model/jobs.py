@@ -21,7 +21,9 @@ class Duration:
 
     ``constant``: value_s. ``lognormal``: exp(N(mu, sigma)) seconds. ``exponential``: mean value_s.
     ``uniform``: low_s to high_s. ``empirical``: one of values_s, each equally likely. ``listed``: the k-th task of the
-    stage takes values_s[k] (a recorded trace); as many values as tasks.
+    stage takes values_s[k] (a recorded trace); as many values as tasks. With ``attempts`` the k-th task has so many
+    values of its own, one for each attempt: all but the last one end without success, and each attempt is asked for
+    when the one before it has ended.
     """
 
     kind: Literal["constant", "lognormal", "exponential", "uniform", "empirical", "listed"] = "constant"
@@ -31,6 +33,7 @@ class Duration:
     low_s: float = 0.0
     high_s: float = 0.0
     values_s: tuple[float, ...] = ()
+    attempts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +72,10 @@ class JobSpec:
     ``mapreduce`` / ``dag``: each task is a container of its own. ``spark``: ``executors`` containers of
     ``executor_demand`` are asked for at the start and held until the application ends; stages' tasks run inside,
     ``executor_slots`` at once each. The driver begins when ``executors_least`` of them take tasks, at the latest
-    ``executors_wait_s`` after it has asked for them. ``service``: its tasks hold containers until ``lifetime_s`` after
-    the submission. Submitted at ``submit_s``, or, with ``after_job``, ``think_s`` after that job has ended.
+    ``executors_wait_s`` after it has asked for them. ``service``: its tasks hold containers until it ends. Submitted
+    at ``submit_s``, or, with ``after_job``, ``think_s`` after that job has ended. With ``lifetime_s`` it ends so long
+    after its submission, neither earlier nor later, and with it all that it still holds or asks for: a service, or a
+    job that was killed.
 
     What its parts take beside its tasks (None: what the run's delays say): ``am_start_s`` from the grant of its
     master's container to the master's first heartbeat, ``executor_start_s`` from when the master has an executor's

@@ -25,6 +25,7 @@ from harness.traces.recorded import (
     read_trace,
     with_used,
 )
+from harness.traces.spec import DelaysSpec
 
 #: What a kind of trace cannot know, however it was made: SLS' times are those of containers.
 _LACKING = dict.fromkeys(
@@ -144,7 +145,8 @@ def _as_ours(reading: Reading, left_out: list[LeftOutLine], cluster: Header | No
             header = header.model_copy(update={"max_am_share": -1.0})
     # A setting that the user gives goes before what the format needs.
     capacity = {**reading.capacity, **(header.capacity or {})}
-    header = header.model_copy(update={**more, "capacity": capacity or None})
+    delays = reading.delays.model_dump(exclude_none=True) | header.delays.model_dump(exclude_none=True)
+    header = header.model_copy(update={**more, "capacity": capacity or None, "delays": DelaysSpec(**delays)})
     until_s = max(job.finished_s or job.submit_s for job in jobs)
     lacking = _LACKING.get(reading.format)
     notes = () if lacking is None else (NoteLine(note=lacking, from_s=0.0, until_s=until_s),)

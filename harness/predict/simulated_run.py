@@ -65,7 +65,7 @@ def trace_of_run(folder: Path, into: Path) -> Trace:
         jobs.append(
             job_line(
                 replace(job, submit_s=float(came)),
-                [[ms / 1000.0 for [(ms, _)] in drawn[stage.name]] for stage in job.stages],
+                [[ms / 1000.0 for attempts in drawn[stage.name] for ms, _ in attempts] for stage in job.stages],
                 started_s=_known(began),
                 finished_s=_known(ended),
             )

@@ -94,7 +94,8 @@ def expected_s(duration: Duration) -> float:
         return (duration.low_s + duration.high_s) / 2
     if duration.kind in ("constant", "exponential"):
         return duration.value_s
-    return math.fsum(duration.values_s) / len(duration.values_s) if duration.values_s else 0.0
+    tasks = len(duration.attempts or duration.values_s)
+    return math.fsum(duration.values_s) / tasks if tasks else 0.0
 
 
 def _at_once(demand: Resource, room: Resource) -> int:
@@ -108,9 +109,10 @@ def ideal_alone_s(job: JobSpec, capacity: Resource) -> float:
 
     Stage by stage in waves: ceil(tasks / containers that fit beside the AM) x mean duration; a stage begins when the
     part ``slow_start`` of the stages before it has ended and ends no earlier than they do. Spark: its executors' slots
-    at once. A service: its lifetime. No scheduling delays, no stragglers: the denominator of `slowdown`.
+    at once. A service, or a job that was killed: its lifetime. No scheduling delays, no stragglers: the denominator of
+    `slowdown`.
     """
-    if job.kind == "service":
+    if job.kind == "service" or job.lifetime_s is not None:
         return job.lifetime_s or 0.0
     room = capacity - job.am
     begins: dict[str, float] = {}

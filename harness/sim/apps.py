@@ -36,7 +36,7 @@ from harness.sim.members import joins, leaves
 from harness.sim.quantum import assume, begin, leave
 from harness.sim.spark import enough_executors, fill_executors
 from harness.sim.state import NEED_ROOM
-from harness.sim.tasks import COPY_ASKED, drop_redo, inner_used, may_ask, put_redo, seal, take_redo, wake
+from harness.sim.tasks import COPY_ASKED, IS_REPEATED, drop_redo, inner_used, may_ask, put_redo, seal, take_redo, wake
 from harness.sim.world import J_ENDED, J_FREE, J_RUNNING, J_SUBMITTED, NEVER, SERVICE, SPARK
 
 # --- the AM acts ---
@@ -100,6 +100,8 @@ def act(S: Any, W: Any, j: int, now: int) -> Any:
 def _through(S: Any, W: Any, j: int, now: int) -> Any:
     """All tasks have ended: the AM ends the job, when it has done what it does besides (commit, history)."""
     job = W.jobs[j]
+    if job.lifetime_ms < NEVER:
+        return  # it ends then
     if job.over_ms == 0 and job.am_end_ms > 0:
         job.over_ms = now + job.am_end_ms
         push(W, job.over_ms, E_ACT, job.gen, j)
@@ -161,7 +163,8 @@ def speculate(W: Any, j: int, now: int) -> Any:
             c = st.run_head
             while c >= 0:
                 run = W.runs[c]
-                if run.task >= 0 and run.twin == -1 and now - run.start_ms > limit and run.end_ms > now:
+                slow = run.task >= 0 and run.twin == -1 and now - run.start_ms > limit and run.end_ms > now
+                if slow and run.will_fail != IS_REPEATED:
                     if g.redo_left <= g.live_runs + inner_used(W):
                         break
                     put_redo(W, j, s, run.task, max(run.attempt, run.spent) + 1, run.fails, c)

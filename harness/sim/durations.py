@@ -19,6 +19,9 @@ from harness.sim.kernel import kernel
 #: Kinds of `harness.model.jobs.Duration`, in the order of their codes.
 KINDS = ("constant", "lognormal", "exponential", "uniform", "empirical", "listed")
 CONSTANT, LOGNORMAL, EXPONENTIAL, UNIFORM, EMPIRICAL, LISTED = range(6)
+#: Code of "listed" where some tasks have several attempts. The values are then where each task's attempts begin, where
+#: the last task's end (both counted from the first value), and the attempts' durations.
+ATTEMPTS = 6
 
 #: No task takes longer (some 34 years): sums of times stay far from the end of int64.
 LONGEST_MS = 1 << 40

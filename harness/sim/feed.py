@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from harness.base.errors import InputError
 from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage, decided_by_hadoop
 from harness.model.resources import Resource
 from harness.sim import world as w
-from harness.sim.durations import EMPIRICAL, EXPONENTIAL, KINDS, LISTED, LOGNORMAL, UNIFORM, job_key
+from harness.sim.durations import ATTEMPTS, EMPIRICAL, EXPONENTIAL, KINDS, LISTED, LOGNORMAL, UNIFORM, job_key
 from harness.sim.events import E_ARRIVE, push
 from harness.sim.world import JOB, JOB_KINDS, MAX_STAGES, NEVER, STAGE, W, with_jobs
 
@@ -143,7 +144,7 @@ class Feed:
             ("am_start_ms", -1 if job.am_start_s is None else whole_ms(job.am_start_s)),
             ("ex_start_ms", -1 if job.executor_start_s is None else whole_ms(job.executor_start_s)),
             ("am_end_ms", whole_ms(job.am_end_s)),
-            ("lifetime_ms", NEVER if job.lifetime_s is None or job.kind != "service" else whole_ms(job.lifetime_s)),
+            ("lifetime_ms", NEVER if job.lifetime_s is None else whole_ms(job.lifetime_s)),
             ("think_ms", whole_ms(job.think_s)),
             ("ex_mb", job.executor_demand.memory_mb),
             ("ex_vc", job.executor_demand.vcores),
@@ -328,11 +329,25 @@ class Feed:
         if duration.kind in ("empirical", "listed"):
             if id(duration.values_s) not in self._pool and not all(0 <= v <= LONGEST_S for v in duration.values_s):
                 raise refuse(f"durations of {label} are not all within 0 and {LONGEST_S:g} s", "mend values_s")
+            if duration.attempts:
+                self._check_attempts(stage, label, refuse)
             short = len(duration.values_s) < (stage.tasks if duration.kind == "listed" else 1)
             if short and stage.tasks:
                 raise refuse(f"{label} has {len(duration.values_s)} durations for {stage.tasks} tasks", "mend values_s")
         if job.kind != "spark" and stage.tasks:
             self._check_size(job, stage.demand, f"a task of {label}", refuse)
+
+    def _check_attempts(self, stage: Stage, label: str, refuse: Callable[[str, str], InputError]) -> None:
+        duration = stage.duration
+        if duration.kind != "listed":
+            raise refuse(f"durations of {label} are {duration.kind} and have attempts", "give attempts where listed")
+        if len(duration.attempts) != stage.tasks or min(duration.attempts) < 1:
+            count = len(duration.attempts)
+            raise refuse(f"{label} has attempts of {count} tasks for {stage.tasks}", "give each task at least one")
+        if sum(duration.attempts) != len(duration.values_s):
+            raise refuse(
+                f"{label} has {len(duration.values_s)} durations for {sum(duration.attempts)} attempts", "mend values_s"
+            )
 
     def _check_size(self, job: JobSpec, size: Resource, label: str, refuse: Callable[[str, str], InputError]) -> None:
         mb, vcores = size.memory_mb, size.vcores
@@ -360,6 +375,9 @@ def _distribution(duration: Duration) -> tuple[int, float, float, tuple[float, .
         return kind, duration.mu, duration.sigma, ()
     if kind == UNIFORM:
         return kind, duration.low_s, duration.high_s, ()
+    if kind == LISTED and duration.attempts:
+        begins = accumulate(duration.attempts, initial=len(duration.attempts) + 1)
+        return ATTEMPTS, 0.0, 0.0, (*map(float, begins), *duration.values_s)
     if kind in (EMPIRICAL, LISTED):
         return kind, 0.0, 0.0, duration.values_s
     assert kind == EXPONENTIAL or duration.kind == "constant"

@@ -18,9 +18,11 @@ from harness.sim.state import FINISHED as EXITED
 from harness.sim.tasks import (
     BEATEN,
     FAILED,
+    FAILS,
     FINISHED,
     KILLED,
     PREEMPTED,
+    SUCCEEDS,
     am_hears,
     ends_at,
     feeds_early,
@@ -107,9 +109,9 @@ def on_assigned(S: Any, W: Any, entry: Any, now: int) -> Any:
         # Asked for in vain (its original ended meanwhile): the AM gives it back as soon as it sees it.
         ends_at(W, c, start)
         return
-    ms, fails = work_ms(W, j, s, run.task, run.attempt, node)
-    run.will_fail = fails
-    if st.open == 1 or fails == 1:
+    ms, ends = work_ms(W, j, s, run.task, run.attempt, run.fails, node)
+    run.will_fail = ends
+    if st.open == 1 or ends != SUCCEEDS:
         ends_at(W, c, start + ms)
     else:
         run.hold_ms = start + ms
@@ -206,7 +208,7 @@ def on_completed(S: Any, W: Any, c: int, finished: Any, now: int) -> Any:
     end = min(run.end_ms, now)
     outcome = KILLED
     if finished and run.twin != BEATEN and run.twin != PREEMPTED:
-        outcome = FAILED if run.will_fail == 1 else FINISHED
+        outcome = FINISHED if run.will_fail == SUCCEEDS else FAILED
     if g.record_tasks == 1:
         log_attempt(W, job.row, s, run.task, run.attempt, run.node, run.granted_ms, run.start_ms, end, outcome)
     if ended or run.twin == BEATEN:
@@ -237,7 +239,7 @@ def on_completed(S: Any, W: Any, c: int, finished: Any, now: int) -> Any:
     if outcome == FAILED:
         job.failed_attempts += 1
         fails += 1
-        if fails >= g.max_attempts:
+        if run.will_fail == FAILS and fails >= g.max_attempts:
             job.failed = 1
             wake(W, j, now)
             return

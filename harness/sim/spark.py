@@ -11,7 +11,7 @@ from harness.sim.events import E_ACT, E_INNER, USE_MASK, push
 from harness.sim.kernel import kernel
 from harness.sim.lists import pool, stacked
 from harness.sim.longterm_kernels import task_ended
-from harness.sim.tasks import FAILED, FINISHED, log_attempt, put_redo, seal, take_redo, work_ms
+from harness.sim.tasks import FAILED, FAILS, FINISHED, SUCCEEDS, log_attempt, put_redo, seal, take_redo, work_ms
 
 _into_executor, _out_of_executor = stacked("inner", "prev", "next")
 _take_slot, _free_slot = pool("inner_free", "next", "inner_left", kept="gen")
@@ -39,8 +39,8 @@ def _fill_executor(W: Any, j: int, c: int, now: int) -> Any:
             task.attempt = 0
             task.fails = 0
             st.next_task += 1
-        ms, fails = work_ms(W, j, s, task.task, task.attempt, run.node)
-        task.will_fail = fails
+        ms, ends = work_ms(W, j, s, task.task, task.attempt, task.fails, run.node)
+        task.will_fail = ends
         task.start_ms = now
         task.run = c
         task.stage = s
@@ -116,11 +116,11 @@ def inner_ended(S: Any, W: Any, t: int, now: int) -> Any:
     run.idle += 1
     st.running -= 1
     if g.record_tasks == 1:
-        outcome = FAILED if failing == 1 else FINISHED
+        outcome = FINISHED if failing == SUCCEEDS else FAILED
         log_attempt(W, job.row, s, number, attempt, run.node, run.granted_ms, start, now, outcome)
-    if failing == 1:
+    if failing != SUCCEEDS:
         job.failed_attempts += 1
-        if fails + 1 >= g.max_attempts:
+        if failing == FAILS and fails + 1 >= g.max_attempts:
             job.failed = 1
             push(W, now, E_ACT, job.gen, j)
             return

@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.base.errors import InternalError
 from harness.sim.durations import (
+    ATTEMPTS,
     LISTED,
     STREAM_DURATION,
     STREAM_FAILS,
@@ -27,6 +28,10 @@ from harness.sim.world import NEVER
 
 #: How a run of a container ended, in the task log.
 FINISHED, FAILED, KILLED = 0, 1, 2
+
+#: How an attempt will end by itself (RUN.will_fail, INNER.will_fail). A recorded one that did not succeed is made again
+#: however often that happened, and does not count for the job's most attempts.
+SUCCEEDS, FAILS, IS_REPEATED = 0, 1, 2
 
 #: Of a speculative pair (RUN.twin): the copy was asked for and has no container yet; this one lost the race.
 COPY_ASKED, BEATEN = -2, -3
@@ -165,21 +170,28 @@ def wake(W: Any, j: int, now: int) -> Any:
 
 
 @kernel
-def work_ms(W: Any, j: int, s: int, task: int, attempt: int, node: int) -> Any:
-    """(how long an attempt works on a node, whether it then fails)."""
+def work_ms(W: Any, j: int, s: int, task: int, attempt: int, failed: int, node: int) -> Any:
+    """(how long an attempt works on a node, how it then ends). ``failed``: attempts of the task that failed before."""
     g, st, key = W.g[0], W.stages[j, s], W.jobs[j].key
+    ends = SUCCEEDS
     if st.kind == LISTED:
         ms = W.values[st.first_value + task] * 1000.0
+    elif st.kind == ATTEMPTS:
+        # An attempt that was lost or preempted is made again as it was: only those that ended by themselves count.
+        at = int(W.values[st.first_value + task]) + failed
+        last = int(W.values[st.first_value + task + 1]) - 1
+        if at < last:
+            ends = IS_REPEATED
+        ms = W.values[st.first_value + min(at, last)] * 1000.0
     else:
         u = unit(key, s, task, attempt, STREAM_DURATION)
         ms = draw_ms(u, st.kind, st.a, st.b, W.values, st.first_value, st.values)
     if g.straggler > 0.0 and unit(key, s, task, attempt, STREAM_STRAGGLES) < g.straggler:
         ms *= g.straggler_factor
-    fails = 0
-    if g.failure > 0.0 and unit(key, s, task, attempt, STREAM_FAILS) < g.failure:
-        fails = 1
+    if g.failure > 0.0 and ends == SUCCEEDS and unit(key, s, task, attempt, STREAM_FAILS) < g.failure:
+        ends = FAILS
         ms *= unit(key, s, task, attempt, STREAM_FAILS_AT)
-    return whole_ms(ms / W.nodes[node].speed), fails
+    return whole_ms(ms / W.nodes[node].speed), ends
 
 
 @kernel

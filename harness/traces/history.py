@@ -27,14 +27,14 @@ class _Attempts:
     kept: list[Attempt] = field(default_factory=list)
     left_out: dict[str, Totals] = field(default_factory=dict)
 
-    def add(self, kind: str, record: Mapping[str, Any], job_end_ms: int | None) -> None:
+    def add(self, kind: str, record: Mapping[str, Any], job_end_ms: int | None, task: str = "") -> None:
         start, end = _time(record.get("startTime")), _time(record.get("finishTime")) or job_end_ms
         if start is None or end is None:
             self.leave_out(NO_START if start is None else NO_END, 1)
         elif end < start:
             self.leave_out(BACKWARDS, 1)
         else:
-            self.kept.append(Attempt(kind, start, end))
+            self.kept.append(Attempt(kind, start, end, task=task))
 
     def leave_out(self, reason: str, attempts: int) -> None:
         self.left_out[reason] = self.left_out.get(reason, Totals()) + Totals(attempts=attempts)
@@ -98,7 +98,7 @@ class History:
                 listed = self._task_attempts(job, identity)
                 unsuccessful -= sum(one.get("state") != "SUCCEEDED" for one in listed)
                 for one in listed:
-                    found.add(kind, one, end_ms)
+                    found.add(kind, one, end_ms, identity)
                 if listed:
                     continue
             if succeeded or _time(task.get("startTime")) is not None:

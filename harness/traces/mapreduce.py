@@ -13,15 +13,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.model.resources import Resource
+from harness.traces.spec import DelaysSpec
 
 #: Hadoop's defaults (mapred-default.xml and MRJobConfig of 3.4.2).
 _TASK_MB, _MASTER_MB, _VCORES = 1024, 1536, 1
 _HEAP_RATIO, _SLOW_START = 0.8, 0.05
-#: A MapReduce master asks so often by default. It acts on an answer at once (`Delays.am_response_heartbeats` 0).
+#: A MapReduce master asks so often by default.
 MASTER_HEARTBEAT_S = 1.0
-#: What a replayed master takes on average to notice that its last task has ended: half of its own heartbeat of 1 s, and
-#: half of a node's.
-_NOTICED_S = 1.0
+#: How Hadoop's own nodes and masters behave that run MapReduce: a NodeManager tells of a container's end so soon (the
+#: middle of what was measured, docs/reference/simulator.md), and a master acts on an answer at once.
+HADOOPS_DELAYS = DelaysSpec(end_heartbeat_ms=20, am_response_heartbeats=0)
+#: What a replayed master takes on average to notice that its last task has ended: half of its own heartbeat.
+_NOTICED_S = MASTER_HEARTBEAT_S / 2
 #: Names of Hadoop 1 that mean the same.
 _DEPRECATED = {
     "mapred.job.map.memory.mb": "mapreduce.map.memory.mb",
@@ -173,12 +176,15 @@ class Attempt:
         Milliseconds since 1970.
     master : int
         Which attempt of the application master started it, from 1 on.
+    task : str
+        The task's id; '': a task of its own.
     """
 
     kind: str
     start_ms: int
     end_ms: int
     master: int = 1
+    task: str = ""
 
     @property
     def held_ms(self) -> int:
@@ -197,7 +203,8 @@ def load_of(attempts: Iterable[Attempt], sizes: ContainerSizes) -> dict[str, Any
     """``am`` and ``stages`` of a job's line in a trace.
 
     Every attempt, successful or not, is one task of the line, in order of its start: it held a container for as long.
-    What a second master started waits for all that the first one had started.
+    One that began when an earlier one of the same task had ended repeats it; one that began before (a speculative
+    copy) stands beside it. What a second master started waits for all that the first one had started.
     """
     stages: dict[tuple[int, str], _Stage] = {}
     ordered = sorted(attempts, key=lambda one: (one.master, one.kind, one.start_ms))
@@ -221,7 +228,40 @@ def load_of(attempts: Iterable[Attempt], sizes: ContainerSizes) -> dict[str, Any
                 "priority": 20 if kind == "map" else 10,
             }
         )
+        retry_of = retries(stage.attempts)
+        if any(before is not None for before in retry_of):
+            lines[-1]["retry_of"] = retry_of
     return {"am": _demand(sizes.master), "stages": lines or [_no_tasks(sizes)]}
+
+
+def retries(attempts: Sequence[Attempt]) -> list[int | None]:
+    """Of each attempt, which earlier one it repeats.
+
+    MapReduce's master asks for another attempt of a task when one has failed or was killed (``TaskImpl`` of Hadoop
+    3.4.2), and for a speculative one while one runs.
+
+    Parameters
+    ----------
+    attempts : sequence of Attempt
+        In order of their starts.
+
+    Returns
+    -------
+    list
+        A place in `attempts`, the attempt of the same task that ended last before this one began and that no other one
+        repeats; None where there is none.
+    """
+    found: list[int | None] = []
+    last_of: dict[str, list[int]] = {}
+    for at, attempt in enumerate(attempts):
+        lasts = last_of.setdefault(attempt.task, []) if attempt.task else []
+        ended = [one for one in lasts if attempts[one].end_ms <= attempt.start_ms]
+        before = max(ended, key=lambda one: attempts[one].end_ms, default=None)
+        if before is not None:
+            lasts.remove(before)
+        lasts.append(at)
+        found.append(before)
+    return found
 
 
 def master_alone(sizes: ContainerSizes) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BaseModel, Field, model_validator
 
@@ -32,6 +32,8 @@ VERSION = 1
 MOST_WEIGHT = 1e12
 #: What one line may hold (a million tasks are some 10 MB).
 MAX_LINE_BYTES = 256 << 20
+#: Which earlier task another one repeats.
+RetryOf = Annotated[int, Field(ge=0, lt=MOST_TASKS)] | None
 #: How much is known of a job: every task's time; containers' times; only its resource-seconds, cut into equal tasks.
 Detail = Literal["tasks", "integrals"]
 
@@ -197,6 +199,9 @@ class StageLine(Line):
     """The seconds that each task worked."""
     starts_s: list[Seconds] = Field(default_factory=list, max_length=MOST_TASKS)
     """What each task's container took to start besides; may be missing."""
+    retry_of: list[RetryOf] = Field(default_factory=list, max_length=MOST_TASKS)
+    """For each task, which earlier one of `tasks_s` (from 0 on) it repeats: that one did not succeed, and this one is
+    asked for when it has ended. `null`: none."""
     after: list[Name] = Field(default_factory=list, max_length=1000)
     """Earlier stages that it waits for."""
     slow_start: float = Field(default=1.0, ge=0, le=1, allow_inf_nan=False)
@@ -209,6 +214,46 @@ class StageLine(Line):
         if not self.starts_s:
             return tuple(self.tasks_s)
         return tuple(start + work for start, work in zip(self.starts_s, self.tasks_s, strict=True))
+
+    def chains(self) -> list[list[int]]:
+        """Attempts that are made one after the other, by their places in ``tasks_s``; in order of the first ones."""
+        found: list[list[int]] = []
+        chain_of: dict[int, list[int]] = {}
+        for at, before in enumerate(self.retry_of):
+            if before is None:
+                found.append(chain_of.setdefault(at, [at]))
+            else:
+                chain_of[at] = chain_of[before]
+                chain_of[at].append(at)
+        return found or [[at] for at in range(len(self.tasks_s))]
+
+    def tasks(self) -> Stage:
+        """As the simulator takes it."""
+        held_s = self.held_s()
+        attempts: tuple[int, ...] = ()
+        if self.retry_of:
+            chains = self.chains()
+            held_s, attempts = tuple(held_s[at] for chain in chains for at in chain), tuple(map(len, chains))
+        return Stage(
+            self.name,
+            len(attempts or held_s),
+            Resource(self.memory_mb, self.vcores),
+            Duration("listed", values_s=held_s, attempts=attempts),
+            tuple(self.after),
+            self.slow_start,
+            self.priority,
+        )
+
+    def check_retries(self) -> None:
+        """ValueError where ``retry_of`` does not say of each task which earlier one it repeats."""
+        if self.retry_of and len(self.retry_of) != len(self.tasks_s):
+            what = f"says of {len(self.retry_of)} tasks what they repeat, and has {len(self.tasks_s)}"
+            raise ValueError(f"stage {self.name!r} {what}")
+        repeated = [before for before in self.retry_of if before is not None]
+        if any(before is not None and before >= at for at, before in enumerate(self.retry_of)):
+            raise ValueError(f"a task of stage {self.name!r} repeats one that is not earlier")
+        if len(set(repeated)) != len(repeated):
+            raise ValueError(f"two tasks of stage {self.name!r} repeat the same one")
 
 
 class ExecutorsLine(Line):
@@ -267,6 +312,8 @@ class JobLine(Line):
     """From the grant of the master's container to its first heartbeat; none: the first line's `am_start_ms`."""
     am_end_s: Seconds = 0.0
     """From when the master knows that all tasks have ended until the application has."""
+    lifetime_s: Seconds | None = None
+    """So long after its submission it was killed, with all that it still held; none: it ended by itself."""
     detail: Detail = "tasks"
     """`tasks` or `integrals`: see above."""
     started_s: Seconds | None = None
@@ -284,6 +331,7 @@ class JobLine(Line):
                 raise ValueError(
                     f"stage {stage.name!r} has {len(stage.starts_s)} starts for {len(stage.tasks_s)} tasks"
                 )
+            stage.check_retries()
             if self.kind != "spark" and not stage.memory_mb + stage.vcores:
                 raise ValueError(f"tasks of stage {stage.name!r} ask for nothing")
         return self
@@ -297,18 +345,7 @@ class JobLine(Line):
             queue=self.queue,
             kind=self.kind,
             am=self.am.resource(),
-            stages=tuple(
-                Stage(
-                    stage.name,
-                    len(stage.tasks_s),
-                    Resource(stage.memory_mb, stage.vcores),
-                    Duration("listed", values_s=stage.held_s()),
-                    tuple(stage.after),
-                    stage.slow_start,
-                    stage.priority,
-                )
-                for stage in stages
-            ),
+            stages=tuple(stage.tasks() for stage in stages),
             user=self.user,
             name=self.name,
             submit_s=self.submit_s,
@@ -322,6 +359,7 @@ class JobLine(Line):
             executors_wait_s=executors.wait_s if executors else 0.0,
             executor_start_s=executors.start_s if executors else None,
             am_end_s=self.am_end_s,
+            lifetime_s=self.lifetime_s,
         )
 
 
@@ -340,7 +378,8 @@ def fewer_stages(stages: Sequence[StageLine], slots: int, most: int = MAX_STAGES
         name = group[0].name if len(group) == 1 else f"{group[0].name} to {group[-1].name}"
         seconds = round(sum(_takes_s(stage.tasks_s, slots) for stage in group), 3)
         after = [found[-1].name] if found else []
-        found.append(group[0].model_copy(update={"name": name, "tasks_s": [seconds], "starts_s": [], "after": after}))
+        whole = {"name": name, "tasks_s": [seconds], "starts_s": [], "retry_of": [], "after": after}
+        found.append(group[0].model_copy(update=whole))
     return found
 
 
@@ -355,7 +394,10 @@ def _takes_s(tasks_s: Sequence[float], slots: int) -> float:
 def job_line(
     job: JobSpec, tasks_s: Iterable[Iterable[float]], starts_s: Iterable[Iterable[float]] | None = None, **more: Any
 ) -> JobLine:
-    """A job with the times of its tasks (and starts), stage by stage in the order of ``job.stages``."""
+    """A job with the times of its tasks (and starts), stage by stage in the order of ``job.stages``.
+
+    Of a task with several attempts there is one time for each of them, one after the other.
+    """
     times = [[round(value, 3) for value in stage] for stage in tasks_s]
     starts = (
         [[round(value, 3) for value in stage] for stage in starts_s] if starts_s is not None else [[] for _ in times]
@@ -373,6 +415,7 @@ def job_line(
                 vcores=stage.demand.vcores,
                 tasks_s=times[at],
                 starts_s=starts[at],
+                retry_of=_retries(stage.duration.attempts),
                 after=list(stage.after),
                 slow_start=stage.slow_start,
                 priority=stage.priority,
@@ -396,8 +439,17 @@ def job_line(
         else None,
         am_start_s=_rounded(job.am_start_s),
         am_end_s=round(job.am_end_s, 3),
+        lifetime_s=_rounded(job.lifetime_s),
         **more,
     )
+
+
+def _retries(attempts: Sequence[int]) -> list[int | None]:
+    """``retry_of`` where each task has so many attempts, one after the other."""
+    found: list[int | None] = []
+    for count in attempts:
+        found += [None, *range(len(found), len(found) + count - 1)]
+    return found if len(found) > len(attempts) else []
 
 
 def _rounded(seconds: float | None) -> float | None:

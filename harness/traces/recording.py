@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from harness.base.errors import InputError
 from harness.model.plan import WEIGHT_MAX
 from harness.traces.history import History
-from harness.traces.mapreduce import MASTER_HEARTBEAT_S
+from harness.traces.mapreduce import HADOOPS_DELAYS, MASTER_HEARTBEAT_S
 from harness.traces.recorded import (
     MOST_WEIGHT,
     Header,
@@ -43,9 +43,6 @@ from harness.yarn.rmclient import RmClient
 _ROUGH_S, _ROUGH_PART = 3.0, 0.02
 #: An application is cut into so many tasks side by side at most.
 MOST_TASKS = 200_000
-#: A real NodeManager tells of a container's end so soon: the middle of what was measured (docs/reference/simulator.md).
-_END_HEARTBEAT_MS = 20
-
 #: Parts of fair shares that differ by less are the same, rounded.
 _ALIKE = 0.02
 #: Hadoop's own part of a fair share that masters may take.
@@ -70,6 +67,8 @@ _OF_SCHEDULER = (
 )
 
 
+#: What an application's final status is where somebody killed it, or its master was told to kill its job.
+_KILLED = "KILLED"
 #: In a header's source: its weights are not those in force.
 ESTIMATED = "weights are estimated"
 
@@ -207,8 +206,8 @@ def rm_header(
         capacity={**client.rest.capacity_limits(), **_calculator(properties)} if on_capacity else None,
         delays=DelaysSpec(
             node_heartbeat_ms=whole_property(properties, NODE_HEARTBEAT),
-            end_heartbeat_ms=_END_HEARTBEAT_MS if by_tasks else None,
-            am_response_heartbeats=0 if by_tasks else None,
+            end_heartbeat_ms=HADOOPS_DELAYS.end_heartbeat_ms if by_tasks else None,
+            am_response_heartbeats=HADOOPS_DELAYS.am_response_heartbeats if by_tasks else None,
             update_ms=whole_property(properties, UPDATE),
         ),
     )
@@ -275,6 +274,7 @@ class Seen:
     memory_seconds: int
     vcore_seconds: int
     final: bool
+    final_status: str = ""
     before: tuple[int, int] = (0, 0)
     missed: int = 0
 
@@ -325,6 +325,8 @@ def _job_of(app: App, history: History | None, zero_ms: int) -> JobLine:
         "started_s": max(app.launched_ms - zero_ms, 0) / 1000.0,
         "finished_s": max(app.finished_ms - zero_ms, 0) / 1000.0 if app.finished_ms else None,
     }
+    if app.final_status == _KILLED and app.finished_ms:
+        common["lifetime_s"] = max(app.finished_ms - app.started_ms, 0) / 1000.0
     if history is not None and app.type == "MAPREDUCE":
         found = history.mapreduce(app.id)
         if found is not None:

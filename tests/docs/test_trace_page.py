@@ -25,7 +25,7 @@ def test_the_example_lines_are_a_trace(tmp_path: Path) -> None:
     path = tmp_path / "example.jsonl"
     path.write_text(block("json"))
     found = read_trace(path)
-    assert (len(found.jobs), len(found.notes)) == (5, 1)
+    assert (len(found.jobs), len(found.notes)) == (6, 1)
     assert {job.kind for job in found.jobs} == {"mapreduce", "dag", "spark"}
     assert {job.detail for job in found.jobs} == {"tasks", "integrals"}
     assert any(job.after_job for job in found.jobs)

@@ -68,6 +68,26 @@ def test_the_master_reads_what_is_written_for_it(tmp_path: Path, programs: dict[
         programs["am"].Job(tmp_path / "cut")
 
 
+def test_recorded_attempts_are_made_again_until_they_have_failed(
+    tmp_path: Path, programs: dict[str, ModuleType]
+) -> None:
+    """One that was lost is made again as it was; failures that are recorded do not count for the most attempts."""
+    duration = Duration("listed", values_s=(1.0, 2.0, 3.0, 4.0), attempts=(1, 3))
+    retried = JobSpec("t-2", "root.a", "dag", R, (Stage("map", 2, R, duration),), lifetime_s=9.0)
+    assert durations_ms(retried, 7) == [[[(1000, False)], [(2000, True), (3000, True), (4000, False)]]]
+    options = ReplayOptions("rm:8030", seed=7, am_heartbeat_ms=500, am_response_heartbeats=0)
+    (tmp_path / "job").write_text(job_file(retried, options, "/shared/t-2.records"))
+    job = programs["am"].Job(tmp_path / "job")
+    assert job.number("lifetime_ms") == 9000
+    (stage,) = job.stages
+    assert stage.work(0, 0, 0) == stage.work(0, 3, 0) == (1000, False)
+    assert [stage.work(1, attempt, fails) for attempt, fails in ((0, 0), (1, 0), (2, 1), (3, 2), (4, 2))] == [
+        (2000, True), (2000, True), (3000, True), (4000, False), (4000, False)
+    ]  # fmt: skip
+    assert [stage.too_many(1, fails, 2) for fails in (0, 1, 2)] == [False, False, True]
+    assert stage.too_many(0, 1, 2)
+
+
 def test_reduces_are_decided_as_the_simulator_decides_them(programs: dict[str, ModuleType]) -> None:
     """The plain functions against the compiled ones, which an oracle holds against Hadoop's class."""
     ours, draw = programs["mapreduce"], random.Random(5)

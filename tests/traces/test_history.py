@@ -56,6 +56,7 @@ def test_a_killed_job_holds_all_its_containers_at_once() -> None:
     found, _ = ask(tasks, about, *[http(200, attempts((10_000, 590_000, "KILLED")))] * 60)
     assert found is not None
     assert [stage["tasks_s"] for stage in found["stages"]] == [[580.0] * 60]
+    assert "retry_of" not in found["stages"][0]
 
 
 def test_failed_attempts_are_asked_for_as_long_as_the_jobs_counts_speak_of_more() -> None:
@@ -66,6 +67,7 @@ def test_failed_attempts_are_asked_for_as_long_as_the_jobs_counts_speak_of_more(
     assert asked[3:] == [f"{ROOT}/tasks/task_1_1_m_0/attempts"]
     assert found is not None
     assert found["stages"][0]["tasks_s"] == [2.0, 4.0, 5.0]
+    assert found["stages"][0]["retry_of"] == [None, None, 0]
 
 
 def test_an_uber_job_is_its_master_alone() -> None:

@@ -8,10 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from harness.model.jobs import NodeSpec
+from harness.predict.foreign import played_trace
+from harness.sim.setup import Delays, SimSetup
+from harness.sim.simulate import simulate
 from harness.traces.accounting import container_ms, total
 from harness.traces.formats import Reading
 from harness.traces.formats.avro_events import MOST_DAMAGED, avro_events
 from harness.traces.formats.jobhistory import JobHistory
+from harness.yarn.fair.parse import parse_allocations
 from tests.traces.histories import DAY, RECORDED, Job, Run, as_binary, event
 
 
@@ -33,6 +38,33 @@ def test_failed_and_killed_attempts_are_work_and_a_job_without_success_is_a_job(
     assert container_s(found) == 10 + 4 * 100 + 10 * 600
     assert not found.account.left_out
     assert found.account.read.tasks == 12
+    # A retry was asked for when the attempt before it had ended; a killed job held what it held until it was killed.
+    assert [job.line.stages[0].retry_of for job in found.jobs] == [[None, None, 1, 2, 3], []]
+    assert [job.line.lifetime_s for job in found.jobs] == [None, 610]
+
+
+def test_replayed_retries_and_a_killed_job_end_when_they_did(tmp_path: Path) -> None:
+    """Side by side the four attempts ended the job at 212 s instead of 410."""
+    failing = [Run(1, 8 + 100 * n, 108 + 100 * n, "FAILED", number=n) for n in range(4)]
+    Job([Run(0, 8, 18), *failing], finish_s=410, status="FAILED", number=1).write(tmp_path)
+    Job([Run(task, 8, 608, "KILLED") for task in range(10)], finish_s=610, status="KILLED", number=2).write(tmp_path)
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text("nodes: [{count: 4, memory_mb: 16384, vcores: 8}]\nqueues: {root.q: {}}\n")
+    trace = played_trace(tmp_path, cluster, tmp_path / "t.jsonl")
+    allocations = parse_allocations('<allocations><queue name="q"/></allocations>')
+    nodes = tuple(NodeSpec(f"n{at}", 16_384, 8) for at in range(4))
+    jobs = [job.spec() for job in trace.jobs]
+    delays = Delays(**trace.header.delays.model_dump(exclude_none=True))
+    result = simulate(SimSetup(nodes=nodes, allocations=allocations, jobs=jobs, delays=delays))
+    # Each of three retries waits for heartbeats of a node and of its master.
+    assert list(result.jobs["finished_s"]) == [pytest.approx(410, abs=6), 610.0]
+
+
+def test_a_speculative_copy_stands_beside_the_attempt_that_it_copies(tmp_path: Path) -> None:
+    runs = [Run(0, 8, 100, "KILLED"), Run(0, 50, 99, number=1), Run(1, 8, 20, "FAILED"), Run(1, 23, 60, number=1)]
+    Job(runs).write(tmp_path)
+    (stage,) = read(tmp_path).jobs[0].line.stages
+    assert (stage.tasks_s, stage.retry_of) == ([92.0, 12.0, 37.0, 49.0], [None, None, 1, None])
 
 
 def test_the_queue_is_the_one_in_which_the_resource_manager_placed_the_job(tmp_path: Path) -> None:
@@ -57,8 +89,8 @@ def test_a_second_master_goes_on_after_the_first_and_the_job_began_with_the_firs
         ("map.2", [20.0], ["map"]),
     ]
     assert (job.line.started_s, job.line.finished_s) == (2.0, 340.0)
-    # 216 s between the masters and 4 s after the last task, less the second that a master takes to notice.
-    assert job.line.am_end_s == 219.0
+    # 216 s between the masters and 4 s after the last task, less the half second that a master takes to notice.
+    assert job.line.am_end_s == 219.5
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.model.resources import Resource
-from harness.traces.mapreduce import container_sizes, heap_mb
+from harness.traces.mapreduce import Attempt, container_sizes, heap_mb, retries
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,18 @@ def test_slow_start() -> None:
 )  # fmt: skip
 def test_the_heap_of_a_jvm(options: str | None, expected: int | None) -> None:
     assert heap_mb(options) == expected
+
+
+def test_which_attempt_repeats_which() -> None:
+    """One that began while another of its task ran is a speculative copy: it stands beside that one."""
+    attempts = [
+        Attempt("map", 0, 100, task="a"),
+        Attempt("map", 0, 60, task="b"),
+        Attempt("map", 40, 90, task="a"),
+        Attempt("map", 60, 80, task="b"),
+        Attempt("map", 100, 200, task="a"),
+        Attempt("map", 100, 200, task="a"),
+        Attempt("map", 300, 400),
+        Attempt("map", 500, 600),
+    ]
+    assert retries(attempts) == [None, None, None, 1, 0, 2, None, None]

@@ -125,6 +125,10 @@ def test_a_replay_without_a_policy_compares_what_is_with_what_could_be(
     assert [run["variant"] for run in runs] == ["fair", "ltrf@outside"]
 
 
+def retrying(**more: Any) -> dict[str, Any]:
+    return {"name": "x", "memory_mb": 1, "vcores": 1, **more}
+
+
 def broken(path: Path, line: int, **changes: Any) -> None:
     lines = [json.loads(text) for text in path.read_text().splitlines()]
     lines[line - 1] |= changes
@@ -149,6 +153,11 @@ def broken(path: Path, line: int, **changes: Any) -> None:
         (2, {"detail": "containers"}, "detail"),
         (2, {"stages": [{"name": "x", "memory_mb": 0, "vcores": 0, "tasks_s": [1.0]}]}, "ask for nothing"),
         (2, {"stages": [{"name": "x", "memory_mb": 1, "vcores": 1, "tasks_s": [], "after": ["y"]}]}, "not an earlier"),
+        (2, {"stages": [retrying(tasks_s=[1, 2], retry_of=[None])]}, "of 1 tasks what they repeat, and has 2"),
+        (2, {"stages": [retrying(tasks_s=[1, 2], retry_of=[None, 1])]}, "not earlier"),
+        (2, {"stages": [retrying(tasks_s=[1, 2], retry_of=[1, None])]}, "not earlier"),
+        (2, {"stages": [retrying(tasks_s=[1, 2, 3], retry_of=[None, 0, 0])]}, "repeat the same one"),
+        (2, {"stages": [retrying(tasks_s=[1, 2], retry_of=[None, -1])]}, "retry_of"),
         (3, {"after_job": "later"}, "no earlier line"),
         (4, {"job": "a-0001"}, "twice"),
     ],
@@ -158,6 +167,27 @@ def test_what_is_no_trace_is_refused_with_its_line(trace: Path, line: int, chang
     broken(trace, line, **changes)
     with pytest.raises(InputError, match=rf"t\.jsonl:{line}: .*{says}"):
         read_trace(trace)
+
+
+def test_what_was_repeated_and_killed_is_written_read_and_scaled(trace: Path, tmp_path: Path) -> None:
+    read = read_trace(trace)
+    given = retrying(tasks_s=[5, 1, 2, 3], starts_s=[0.5] * 4, retry_of=[None, None, 1, 0])
+    line = read.jobs[0].model_copy(update={"stages": [StageLine(**given)], "kind": "dag", "lifetime_s": 9.0})
+    trace.write_text(trace_text(read.header, [line]))
+    (again,) = read_trace(trace).jobs
+    spec = again.spec()
+    (stage,) = spec.stages
+    # One chain after the other: 5 then 3 seconds, 1 then 2.
+    assert (stage.tasks, stage.duration.values_s, stage.duration.attempts) == (2, (5.5, 3.5, 1.5, 2.5), (2, 2))
+    assert spec.lifetime_s == 9.0
+    again = job_line(spec, [stage.duration.values_s])
+    assert again.stages[0].retry_of == [None, 0, None, 2]
+    assert again.spec().stages == (stage,)
+    assert again.lifetime_s == 9.0
+    (tmp_path / "w.yaml").write_text(f"kind: recorded\ntrace: t.jsonl\nonly: {line.queue.removeprefix('root.')}\n")
+    workload = load_workload(tmp_path / "w.yaml")
+    (twice,) = build_jobs(workload, queue="root.b", seed=1, scale=Scale(durations=2.0))
+    assert (twice.stages[0].duration.values_s, twice.stages[0].duration.attempts) == ((11.0, 7.0, 3.0, 5.0), (2, 2))
 
 
 @pytest.mark.parametrize("text", ["", "\n", "{", "[1]\n", '{"trace": "yarnfair"}\n', '{"x": NaN}\n', "\x00\xff\n"])

@@ -173,6 +173,7 @@ def app(**more: Any) -> Any:
         "launched_ms": 1000,
         "finished_ms": 0,
         "final": False,
+        "final_status": "UNDEFINED",
     }
     return SimpleNamespace(**shown | more)
 
@@ -199,6 +200,14 @@ def test_sizes_of_which_only_sums_are_known_are_those_that_the_scheduler_grants(
     jobs, _ = jobs_of(load_experiment(str(write_experiment(trace, tmp_path / "replay"))), 1)
     (job,) = jobs
     assert {job.am.memory_mb, *(stage.demand.memory_mb for stage in job.stages)} == {512}
+
+
+def test_an_application_that_was_killed_ends_when_it_was() -> None:
+    """However it was killed: of one whose master was told to kill its job the state is FINISHED."""
+    counted = {"finished_ms": 60_500, "final": True, "vcore_seconds": 600, "memory_seconds": 600 * 1024}
+    killed = job_of(app(final_status="KILLED", **counted), None, 0)
+    assert (killed.lifetime_s, killed.finished_s, killed.spec().lifetime_s) == (60.0, 60.5, 60.0)
+    assert job_of(app(final_status="FAILED", **counted), None, 0).lifetime_s is None
 
 
 def test_a_history_server_that_does_not_answer_is_told() -> None:

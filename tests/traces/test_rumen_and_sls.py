@@ -53,6 +53,17 @@ def test_all_attempts_count_and_one_without_a_start_is_left_out(tmp_path: Path) 
     assert {why: part.attempts for why, part in found.account.left_out.items()} == {"start unknown": 1}
 
 
+def test_attempts_of_one_task_are_one_after_the_other_and_a_killed_job_ends_then(tmp_path: Path) -> None:
+    first, again = (attempt(DAY + at, DAY + at + 4000) for at in (5000, 9000))
+    found = rumen(
+        tmp_path,
+        rumen_job(1, [first, again], outcome="KILLED", finishTime=DAY + 15_000),
+        rumen_job(2, [first], [again], outcome="SUCCESS"),
+    )
+    assert [job.line.stages[0].retry_of for job in found.jobs] == [[None, 0], []]
+    assert [job.line.lifetime_s for job in found.jobs] == [15.0, None]
+
+
 def test_a_trace_without_queues_says_so(tmp_path: Path) -> None:
     found = rumen(tmp_path, rumen_job(1, [attempt(DAY + 10_000, DAY + 20_000)], queue=None))
     assert found.unknown == ["the trace names no queue"]

@@ -3,9 +3,10 @@
 A task is a shell that sleeps, or runs the program of its stage (on the stage's host, if it names one); its start and
 end reach the master by UDP, with the shell's own clock. MapReduce and DAGs: a container a task, stages after each other
 or after slow-start, MapReduce's reduces as Hadoop's master asks for them (mapreduce.py). Spark: executors are held to
-the end, tasks are timers inside them. Services: containers are held until the job's lifetime ends. When it does what, is as the simulator's masters do (harness/sim/apps.py): it heartbeats
-at a fixed period, acts on a response at once (or a heartbeat later), asks for what may be asked for, unregisters when
-all has ended.
+the end, tasks are timers inside them. Services: containers are held until the job's lifetime ends; another job that
+has a lifetime ends with it, too, neither earlier nor later. When it does what, is as the simulator's masters do
+(harness/sim/apps.py): it heartbeats at a fixed period, acts on a response at once (or a heartbeat later), asks for what
+may be asked for, unregisters when all has ended.
 
 The job file (harness/jobs/replay.py writes it) is lines of words; the records are written line by line, as they happen.
 Plain Python without the package; what a job consists of is in job.py, what the master needs of Hadoop in hadoop.py.
@@ -199,7 +200,7 @@ class Master:
         for run in runs:
             sleep_s = HELD_S
             if self.kind not in ("spark", "service"):
-                ms, run.will_fail = run.stage.work(run.task, run.attempt)
+                ms, run.will_fail = run.stage.work(run.task, run.attempt, run.fails)
                 run.held = not run.stage.open and not run.will_fail
                 if not run.stage.open and "mapreduce" not in self.job.words:
                     self.check_ms = min(self.check_ms, now_ms() + self.give_back_ms)
@@ -261,7 +262,7 @@ class Master:
         no_fault = code in NO_FAULT
         self.note_task(run, heard, "killed" if no_fault else "failed")
         fails = run.fails + (not no_fault)
-        if fails >= self.max_attempts:
+        if not no_fault and stage.too_many(run.task, run.fails, self.max_attempts):
             self.failed = (
                 f"task {run.task} of stage {stage.name} failed {fails} times, the last one with exit code {code}"
             )
@@ -444,7 +445,7 @@ class Master:
                 else:
                     task, attempt, fails = stage.next_task, 0, 0
                     stage.next_task += 1
-                ms, _ = stage.work(task, attempt)
+                ms, _ = stage.work(task, attempt, fails)
                 now = now_ms()
                 self.timer_id += 1
                 run.inner[self.timer_id] = (stage, task, attempt, fails, now)
@@ -462,14 +463,14 @@ class Master:
             stage, task, attempt, fails, start = run.inner.pop(number)
             run.idle += 1
             stage.running -= 1
-            failing = stage.work(task, attempt)[1]
+            failing = stage.work(task, attempt, fails)[1]
             self.note(
                 "task", stage.index, task, attempt, name, run.node[0] + ":" + str(run.node[1]), start, run.granted_ms,
                 run.heard_ms, run.launched_ms, start, due, due, "failed" if failing else "finished",
             )  # fmt: skip
             if not failing:
                 stage.done += 1
-            elif fails + 1 >= self.max_attempts:
+            elif stage.too_many(task, fails, self.max_attempts):
                 self.failed = f"task {task} of stage {stage.name} failed {fails + 1} times"
             else:
                 stage.redo.append((task, attempt + 1, fails + 1, due))
@@ -493,7 +494,8 @@ class Master:
                     ms = int(float(at.replace(",", ".")) * 1000)
                     if what == "s":
                         run.started_ms = ms
-                        run.hold_until_ms = ms + (run.stage.work(run.task, run.attempt)[0] if run.held else 0)
+                        work_ms = run.stage.work(run.task, run.attempt, run.fails)[0] if run.held else 0
+                        run.hold_until_ms = ms + work_ms
                     else:
                         run.ended_ms = ms
             if left <= 0:
@@ -502,7 +504,7 @@ class Master:
     def over(self, lifetime_ms):
         if self.failed:
             return True
-        if self.kind == "service":
+        if self.kind == "service" or lifetime_ms is not None:
             return lifetime_ms is not None and now_ms() >= lifetime_ms
         return all(stage.sealed for stage in self.stages)
 

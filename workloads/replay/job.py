@@ -8,6 +8,7 @@ class Stage:
         self.index, self.name, self.mb, self.vcores = index, name, mb, vcores
         self.slow_start, self.after, self.tasks = slow_start, after, tasks
         self.attempts = []  # task -> [(ms, fails), ...] by attempt
+        self.repeats = {}  # task -> how many of its first attempts are recorded to have failed, where some are
         self.next_task = self.wanted = self.asked = self.done = self.running = 0
         self.redo = []  # (task, attempt, failures, since when), to be run again
         self.redo_asked = 0
@@ -32,10 +33,17 @@ class Stage:
     def size(self):
         return self.mb, self.vcores
 
-    def work(self, task, attempt):
-        """(milliseconds, whether it then fails); attempts beyond the listed ones are like the last."""
-        listed = self.attempts[task]
-        return listed[min(attempt, len(listed) - 1)]
+    def work(self, task, attempt, fails):
+        """(milliseconds, whether it then fails); attempts beyond the listed ones are like the last.
+
+        A recorded attempt that failed is made again as it was until it has failed: ``fails`` attempts have so far.
+        """
+        listed, repeats = self.attempts[task], self.repeats.get(task, 0)
+        return listed[fails if fails < repeats else min(max(attempt, repeats), len(listed) - 1)]
+
+    def too_many(self, task, fails, most):
+        """Whether the job fails because the task's attempts, of which so many have failed, now did once more."""
+        return fails >= self.repeats.get(task, 0) and fails + 1 >= most
 
 
 class Run:
@@ -66,10 +74,13 @@ class Job:
                     after = [int(word) for word in rest[4].split(",") if word != "-"]
                     self.stages.append(Stage(len(self.stages), rest[0], mb, vcores, float(rest[3]), after, tasks))
                 elif key == "tasks":
-                    attempts = [
-                        [(int(one.rstrip("f")), one.endswith("f")) for one in word.split(",")] for word in rest[1:]
-                    ]
-                    self.stages[int(rest[0])].attempts += attempts
+                    stage = self.stages[int(rest[0])]
+                    for word in rest[1:]:
+                        # f: it fails by the run's own faults; r: it is recorded to have failed, and was repeated.
+                        listed = [(int(one.rstrip("fr")), one[-1] in "fr") for one in word.split(",")]
+                        if "r" in word:
+                            stage.repeats[len(stage.attempts)] = word.count("r")
+                        stage.attempts.append(listed)
                 elif key == "program":
                     self.stages[int(rest[0])].program = " ".join(rest[1:])
                 elif key == "host":

@@ -6,8 +6,10 @@ Of applications that are not ours: harness.traces.recording. The format, and rea
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from harness.experiments.real.curves import JobRun
@@ -117,21 +119,33 @@ def run_jobs(jobs: Sequence[JobRun], seed: int, lag_s: float = 0.0) -> list[JobL
             continue
         drawn = durations_ms(job.spec, seed)
         ordered = stages_in_order(job.spec)
-        times = {stage.name: [ms / 1000.0 for [(ms, _)] in drawn[at]] for at, stage in enumerate(ordered)}
-        starts = {stage.name: [0.0] * stage.tasks for stage in ordered}
-        for task in job.record.tasks:
+        # Of each task the times of its attempts: one, and before it those that are planned to be repeated.
+        times = {
+            stage.name: [[ms / 1000.0 for ms, _ in attempts] for attempts in drawn[at]]
+            for at, stage in enumerate(ordered)
+        }
+        starts = {name: [[0.0] * len(attempts) for attempts in tasks] for name, tasks in times.items()}
+        failed: Counter[tuple[int, int]] = Counter()
+        for task in sorted(job.record.tasks, key=lambda one: one.started_ms):
             stage = ordered[task.stage]
-            if task.outcome == "finished" and not (stage.after and stage.slow_start < 1):
-                times[stage.name][task.task] = max(task.ended_ms - task.started_ms, 0) / 1000.0
-            if task.outcome == "finished" and job.spec.kind != "spark":
-                starts[stage.name][task.task] = max((task.started_ms - task.heard_ms) / 1000.0 - lag_s, 0.0)
+            last = len(drawn[task.stage][task.task]) - 1
+            place = last
+            if task.outcome == "failed":
+                place = failed[task.stage, task.task]
+                failed[task.stage, task.task] += 1
+            if task.outcome == "killed" or (task.outcome == "failed" and place >= last):
+                continue  # by the run's own faults
+            if task.outcome == "failed" or not (stage.after and stage.slow_start < 1):
+                times[stage.name][task.task][place] = max(task.ended_ms - task.started_ms, 0) / 1000.0
+            if job.spec.kind != "spark":
+                starts[stage.name][task.task][place] = max((task.started_ms - task.heard_ms) / 1000.0 - lag_s, 0.0)
         spec, start_ms = job.spec, job.am_start_ms
         am_start_s = None if start_ms is None else max(start_ms, 0) / 1000.0
         lines.append(
             job_line(
                 replace(spec, submit_s=max(job.submitted_s, 0.0), am_start_s=am_start_s),
-                [times[stage.name] for stage in spec.stages],
-                None if spec.kind == "spark" else [starts[stage.name] for stage in spec.stages],
+                [chain.from_iterable(times[stage.name]) for stage in spec.stages],
+                None if spec.kind == "spark" else [chain.from_iterable(starts[stage.name]) for stage in spec.stages],
                 started_s=_seconds(job.started_s),
                 finished_s=_seconds(job.finished_s) if job.ended else None,
             )

@@ -169,7 +169,10 @@ def _draw(duration: Duration, task: int, draw: random.Random) -> float:
     if duration.kind == "uniform":
         return draw.uniform(duration.low_s, duration.high_s)
     if duration.kind == "listed":
-        return duration.values_s[task]
+        if not duration.attempts:
+            return duration.values_s[task]
+        first = sum(duration.attempts[:task])
+        return sum(duration.values_s[first : first + duration.attempts[task]])
     return draw.choice(duration.values_s)
 
 

@@ -17,6 +17,7 @@ from harness.base.errors import InputError
 from harness.model.queues import BAD_IN_NAME, ROOT
 from harness.traces.accounting import DUPLICATE, UNREADABLE, Account, Totals, container_ms, total
 from harness.traces.recorded import JobLine, NodeLine, full_name
+from harness.traces.spec import DelaysSpec
 
 #: A clock's milliseconds beyond it are no time since 1970 (the year 5138).
 LATEST_MS = 100_000_000_000_000
@@ -75,6 +76,8 @@ class Reading:
         The scheduler's settings with which these nodes are played.
     capacity : mapping of str to str
         The Capacity Scheduler's settings, without their prefix, that the jobs need on any nodes.
+    delays : DelaysSpec
+        How soon the masters of these jobs hear and act, on any nodes.
     assumed : sequence of str
         What the trace does not say and what was taken in its place.
     assumed_of_nodes : sequence of str
@@ -89,6 +92,7 @@ class Reading:
     nodes: Sequence[NodeLine] = ()
     conf: Mapping[str, str] = field(default_factory=dict)
     capacity: Mapping[str, str] = field(default_factory=dict)
+    delays: DelaysSpec = field(default_factory=DelaysSpec)
     assumed: Sequence[str] = ()
     assumed_of_nodes: Sequence[str] = ()
     unknown: Sequence[str] = ()
@@ -165,6 +169,7 @@ class Collector:
         nodes: Sequence[NodeLine] = (),
         conf: Mapping[str, str] | None = None,
         capacity: Mapping[str, str] | None = None,
+        delays: DelaysSpec | None = None,
         assumed: Iterable[str] = (),
         assumed_of_nodes: Iterable[str] = (),
         unknown: Iterable[str] = (),
@@ -185,6 +190,7 @@ class Collector:
             nodes,
             conf or {},
             capacity or {},
+            delays or DelaysSpec(),
             [*assumed],
             [*assumed_of_nodes],
             [*unknown],

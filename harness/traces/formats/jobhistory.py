@@ -34,6 +34,7 @@ from harness.traces.accounting import (
 from harness.traces.formats.avro_events import BINARY, avro_events
 from harness.traces.formats.base import BadRecord, Collector, Reading, TimedJob, milliseconds, text_of, timed_job
 from harness.traces.mapreduce import (
+    HADOOPS_DELAYS,
     MASTER_HEARTBEAT_S,
     Attempt,
     ContainerSizes,
@@ -48,6 +49,8 @@ _SCHEMA, _HEAD = '{"type":"record"', "Avro-Json"
 _JOB = re.compile(r"job_\d{1,20}_\d{1,20}")
 _LARGEST_BYTES = 1 << 30
 _KINDS = {"MAP": "map", "REDUCE": "reduce"}
+#: What ``jobStatus`` says of a job that was killed (``JobState`` of Hadoop 3.4.2).
+_KILLED = "KILLED"
 
 
 class JobHistory:
@@ -71,7 +74,8 @@ class JobHistory:
         assumed: dict[str, int] = {}
         for file in files:
             _read_file(file, collector, assumed)
-        return collector.finish(self.name, assumed=[f"{what} ({count:,})" for what, count in assumed.items()])
+        said = [f"{what} ({count:,})" for what, count in assumed.items()]
+        return collector.finish(self.name, delays=HADOOPS_DELAYS, assumed=said)
 
 
 @dataclass(slots=True)
@@ -102,6 +106,7 @@ class _History:
     masters_ms: list[int] = field(default_factory=list)
     launched_ms: int | None = None
     finished_ms: int | None = None
+    killed: bool = False
     uber: bool = False
     tasks: dict[str, _Task] = field(default_factory=dict)
     attempts: dict[str, _Attempt] = field(default_factory=dict)
@@ -123,6 +128,7 @@ class _History:
                 self.uber = self.uber or event.get("uberized") is True
             case "JobFinished" | "JobUnsuccessfulCompletion":
                 self.finished_ms = milliseconds(event["finishTime"])
+                self.killed = text_of(event.get("jobStatus")) == _KILLED
             case "TaskStarted":
                 self._task(event)
             case "TaskAttemptStarted":
@@ -292,7 +298,7 @@ def _split(history: _History) -> tuple[Totals, list[Attempt], dict[str, Totals]]
             continue
         container_ms += end - start
         number = max(sum(1 for began in masters if began <= start), 1)
-        kept.append(Attempt(_KINDS[attempt.kind], start, end, number))
+        kept.append(Attempt(_KINDS[attempt.kind], start, end, number, attempt.task))
         kept_tasks.add(attempt.task)
     for name in history.tasks:
         if name not in kept_tasks:
@@ -322,6 +328,8 @@ def _job(
         began_ms = masters[0] + launched_ms - before[-1]
     if finished_ms is not None:
         load["am_end_s"] = tail_s([] if history.uber else kept, finished_ms, began_ms or submitted_ms)
+        if history.killed:
+            load["lifetime_s"] = max(finished_ms - submitted_ms, 0) / 1000.0
     return timed_job(
         job,
         queue=history.queue,

@@ -13,7 +13,7 @@ from typing import Any
 from harness.traces.accounting import BACKWARDS, NEVER_STARTED, NO_END, NO_START, NOTHING_RAN, UNREADABLE, Totals
 from harness.traces.formats.base import BadRecord, Collector, Reading, TimedJob, milliseconds, missing_queues, timed_job
 from harness.traces.formats.concatenated import damaged_objects
-from harness.traces.mapreduce import Attempt, container_sizes, load_of, master_alone, tail_s
+from harness.traces.mapreduce import HADOOPS_DELAYS, Attempt, container_sizes, load_of, master_alone, tail_s
 
 
 class Rumen:
@@ -58,7 +58,7 @@ class Rumen:
             )
             if count
         ]
-        return collector.finish(self.name, assumed=assumptions, unknown=unknown)
+        return collector.finish(self.name, delays=HADOOPS_DELAYS, assumed=assumptions, unknown=unknown)
 
 
 def _job(item: Mapping[str, Any], collector: Collector) -> tuple[TimedJob | None, bool]:
@@ -71,8 +71,8 @@ def _job(item: Mapping[str, Any], collector: Collector) -> tuple[TimedJob | None
         raise BadRecord("no job id, or no time of submission")
     read, kept, left_out, tasks = Totals(records=1, jobs=1), [], dict[str, Totals](), 0
     for kind in ("map", "reduce"):
-        for task in item.get(f"{kind}Tasks") or []:
-            own, reasons = _attempts(kind, task, finished)
+        for number, task in enumerate(item.get(f"{kind}Tasks") or []):
+            own, reasons = _attempts(kind, task, finished, f"{kind} {number}")
             count = Totals(tasks=1, attempts=len(own) + len(reasons), container_ms=sum(one.held_ms for one in own))
             read += count
             kept += own
@@ -91,6 +91,8 @@ def _job(item: Mapping[str, Any], collector: Collector) -> tuple[TimedJob | None
     load = load_of(kept, sizes) if kept else master_alone(sizes)
     if finished is not None:
         load["am_end_s"] = tail_s(kept, finished, launched if launched is not None else submitted)
+        if item.get("outcome") == "KILLED":
+            load["lifetime_s"] = max(finished - submitted, 0) / 1000.0
     found = timed_job(
         job,
         queue=_name(item.get("queue")),
@@ -111,7 +113,7 @@ def _job(item: Mapping[str, Any], collector: Collector) -> tuple[TimedJob | None
     return found, bool({one.kind for one in kept} & set(sizes.assumed))
 
 
-def _attempts(kind: str, task: Mapping[str, Any], job_end: int | None) -> tuple[list[Attempt], list[str]]:
+def _attempts(kind: str, task: Mapping[str, Any], job_end: int | None, name: str) -> tuple[list[Attempt], list[str]]:
     """The attempts of a task that held a container, and why each other one is left out."""
     listed = task.get("attempts") or []
     if not listed and milliseconds(task.get("startTime")) is not None:
@@ -128,7 +130,7 @@ def _attempts(kind: str, task: Mapping[str, Any], job_end: int | None) -> tuple[
         elif end < start:
             reasons.append(BACKWARDS)
         else:
-            kept.append(Attempt(kind, start, end))
+            kept.append(Attempt(kind, start, end, task=name))
     return kept, reasons
 
 

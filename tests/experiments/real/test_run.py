@@ -439,6 +439,29 @@ def test_what_the_parts_took_becomes_the_simulators_delays(tmp_path: Path) -> No
     assert (line.started_s, line.finished_s) == (0.1, 8.0)
 
 
+def test_attempts_that_were_to_fail_keep_their_own_times_in_a_runs_trace() -> None:
+    """A killed one is made again and has none; a failure of the run's own faults is no recorded attempt."""
+    run = job_run()
+    listed = Duration("listed", values_s=(9.0, 8.0, 7.0), attempts=(1, 2))
+    run.spec = replace(run.spec, stages=(replace(run.spec.stages[0], duration=listed),))
+    first = run.record.tasks[0]
+
+    def task(number: int, started_ms: int, ended_ms: int, outcome: str) -> TaskRecord:
+        return replace(first, task=number, started_ms=started_ms, ended_ms=ended_ms, outcome=outcome)
+
+    tasks = (
+        task(0, 1600, 2000, "failed"),
+        task(0, 2500, 11_600, "finished"),
+        task(1, 1600, 3000, "killed"),
+        task(1, 4000, 12_200, "failed"),
+        task(1, 13_000, 20_300, "finished"),
+    )
+    run.record = replace(run.record, tasks=tasks)
+    (line,) = run_jobs([run], 1)
+    assert (line.stages[0].tasks_s, line.stages[0].retry_of) == ([9.1, 8.2, 7.3], [None, None, 1])
+    assert line.spec().stages[0].duration.attempts == (1, 2)
+
+
 def test_grants_show_the_time_between_a_nodes_heartbeats() -> None:
     """What follows an end or a pause is no regular heartbeat; fewer than ten gaps tell nothing."""
     job = job_run()
