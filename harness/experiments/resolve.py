@@ -275,9 +275,10 @@ def variants_of(
 ) -> list[Variant]:
     """What is to run: the file's policies or the called ones, times the seeds.
 
-    ``policies``: names of the call (``ltrf``, ``ltrf@outside``); entries of the file with that name and mode are taken
-    as they stand there, else the policy runs with its defaults. ``settings``: of the call; each goes to every policy
-    that knows it, ``period`` (or ``period_s``) to those from outside.
+    ``policies``: names of the call (``ltrf``, ``ltrf@outside``); entries of the file that are called just so are taken
+    as they stand there, else those of that policy and mode under other names, else the policy runs with its defaults.
+    ``settings``: of the call; each goes to every policy that knows it, ``period`` (or ``period_s``) to those from
+    outside.
 
     Raises CallError for what a policy does not know, InputError when that stands in the file.
     """
@@ -318,9 +319,17 @@ def variants_of(
 
 
 def _called(experiment: LoadedExperiment, policies: Sequence[str]) -> list[tuple[str, PolicyUse]]:
+    def own_name(use: PolicyUse) -> str:
+        return use.name or (f"{use.policy}@outside" if use.mode == "outside" else use.policy)
+
+    names = {own_name(use) for use in experiment.spec.policies}
+
     def fits(use: tuple[str, PolicyUse], text: str) -> bool:
+        # An entry that is called just so comes first: `ltrf` is not also the entry that is LTRF by another name.
+        if text in names:
+            return own_name(use[1]) == text
         name, mode = split_policy(text)
-        return text == use[1].name or (use[1].policy == name and use[1].mode == (mode or "inside"))
+        return use[1].policy == name and use[1].mode == (mode or "inside")
 
     def otherwise(text: str) -> tuple[str, PolicyUse]:
         name, mode = split_policy(text)

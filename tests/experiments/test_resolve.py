@@ -147,6 +147,15 @@ def test_a_called_policy_is_the_files_entry_or_its_defaults(tmp_path: Path) -> N
     assert (other.mode, other.settings, other.name) == ("outside", {}, "hltrf@outside")
 
 
+def test_a_policy_that_is_called_by_its_name_is_not_also_the_one_with_another_name() -> None:
+    loaded = load_experiment("ltyarn")
+    assert [variant.name for variant in variants_of(loaded, policies=["ltrf"])] == ["ltrf"]
+    assert [variant.name for variant in variants_of(loaded, policies=["ltyarn"])] == ["ltyarn"]
+    hierarchy = load_experiment("ltyarn-hierarchy")
+    alone = [one.name for one in variants_of(hierarchy, policies=["naive-hltrf"])]
+    assert alone, "an entry under another name is taken where none is called just so"
+
+
 def test_settings_of_the_call_go_to_the_policies_that_know_them(tmp_path: Path) -> None:
     experiment = load(tmp_path)
     variants = variants_of(experiment, settings={"horizon_s": "80", "period": "5"}, seeds=[7])
