@@ -37,6 +37,7 @@ from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Attributes, LedgerSetting
 from harness.model.resources import ZERO
 from harness.model.snapshot import Figures, Snapshot
 from harness.policies.base import CountedLedger, Policy
+from harness.policies.capabilities import FigurePolicy
 from harness.policies.tree import leaf_weights
 
 #: An observation or actuation that has not been answered after this many periods raises an alarm.
@@ -76,6 +77,7 @@ class ControlCore:
         if not (0 < period_s < math.inf):
             raise ValueError(f"period_s is {period_s}, not a finite number above 0")
         self.policy = policy
+        self._weigh = policy.weigh if isinstance(policy, FigurePolicy) else None
         self.period_s = period_s
         self.write_gap_s = write_gap_s
         self.read_back = read_back
@@ -150,7 +152,9 @@ class ControlCore:
         if self._in_order[0] is not self.written:
             self._in_order = self.written, _in_order(self.written, figures)
         before = self._in_order[1]
-        found = None if before is None else self.policy.weigh(figures, ledger.columns, before, self.period_s)
+        found = None
+        if before is not None and self._weigh is not None:
+            found = self._weigh(figures, ledger.columns, before, self.period_s)
         if found is None:
             return None
         now_s = figures.time_s

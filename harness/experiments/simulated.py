@@ -10,6 +10,7 @@ from harness.experiments.resolve import LoadedExperiment, Variant, allocation_fi
 from harness.experiments.submissions import submission_queue
 from harness.model.jobs import JobSpec, TaskFaults
 from harness.model.resources import Resource
+from harness.policies.capabilities import KnobPolicy
 from harness.policies.registry import make_policy
 from harness.policies.user_file import users_mistakes
 
@@ -80,7 +81,8 @@ def of_papers(
 
     found: dict[str, float] = {}
     end_s = result.makespan_s if result.finished else result.end_s
-    knob = make_policy(policy, settings).knob()
+    made = make_policy(policy, settings)
+    knob = made.knob() if isinstance(made, KnobPolicy) else None
     if knob is not None:
         samples = result.samples
         columns = [samples.queues.index(queue) for queue in experiment.leaves]

@@ -20,6 +20,7 @@ from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
 from harness.paper.steps import Allocation, ScenarioQueue, StepsScenario
 from harness.policies.base import CountedLedger, Policy, checked_keys
+from harness.policies.capabilities import MeasuringPolicy
 from harness.policies.tree import Tree, entitled_tree
 from harness.policies.weights import Basis, leaf_parts, long_term_shares
 
@@ -372,8 +373,7 @@ def allocate(scenario: StepsScenario, policy: Policy) -> Allocation:
         steps=steps,
         totals={leaf.name: leaf.total for leaf in leaves},
         counted={
-            # A fraction where a float is expected: exact for those who answer it as it is.
-            leaf.name: Fraction(policy.figure(float(len(steps)), leaf.counted, float(scenario.capacity)))  # type: ignore[arg-type]
+            leaf.name: Fraction(_figure(policy, float(len(steps)), leaf.counted, float(scenario.capacity)))
             for leaf in leaves
         },
     )
@@ -406,3 +406,11 @@ def _exactly(value: float) -> Fraction:
     if not math.isfinite(value):
         raise CallError(f"a setting of {value} makes no sense on paper", where="--set")
     return Fraction(str(value))
+
+
+def _figure(policy: Policy, time_s: float, counted: Exact, capacity: float) -> Exact | float:
+    """What a policy goes by for a leaf: accumulated resources, unless it has a measure of its own."""
+    if not isinstance(policy, MeasuringPolicy):
+        return counted
+    # A fraction where a float is expected: exact for those who calculate with it as it is.
+    return policy.figure(time_s, counted, capacity)  # type: ignore[arg-type]

@@ -8,9 +8,11 @@ from typing import Any
 
 import yaml
 
+from harness.base.errors import CallError
 from harness.base.sums import plain
 from harness.paper.reader import Fields, shown
 from harness.policies.base import Policy
+from harness.policies.capabilities import VectorPolicy
 from harness.policies.vectors import Division, VectorScenario, VectorUser, soft_fairness, utilisation
 
 #: What an answer says of a queue beside its resources.
@@ -113,4 +115,10 @@ class VectorAnswer:
 
 def divide(scenario: VectorScenario, policy: Policy) -> VectorAnswer:
     """The scenario under the policy. CallError if the policy knows no vectors, InputError if it would take too long."""
+    if not isinstance(policy, VectorPolicy):
+        raise CallError(
+            f"policy {policy.name} does not divide several resources",
+            where="--policy",
+            hint="static, drf, tetris and qknober do; or give capacity as a number of units",
+        )
     return VectorAnswer(policy.name, scenario, policy.divide(scenario))

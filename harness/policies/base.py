@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from harness.base.errors import CallError, InputError, nearest
 from harness.model.plan import LedgerSettings, Plan
-from harness.model.snapshot import Figures, QueueView, Snapshot
+from harness.model.snapshot import QueueView, Snapshot
 from harness.policies.user_file import defined_at
 
 if TYPE_CHECKING:
     from harness.ledger.ledger import Ledger
-    from harness.policies.vectors import Division, VectorScenario
 
 #: Longer decimals are refused: nobody writes them, and exact arithmetic on them never ends.
 MAX_NUMBER_LENGTH = 64
@@ -104,7 +103,8 @@ class Policy(ABC):
 
     Subclasses name themselves (``name``), declare their settings (``Settings``: a frozen dataclass whose fields are
     made by `number`, `word`, `text`, `flag`) and implement `plan`. A user's own policy may besides define ``key`` (or
-    ``keys``) and answer ``Order(measure="keys")``.
+    ``keys``) and answer ``Order(measure="keys")``. What else a policy can answer has a protocol each
+    (`harness.policies.capabilities`).
     """
 
     name: ClassVar[str] = ""
@@ -134,15 +134,6 @@ class Policy(ABC):
         ``order`` is for inside the scheduler and on paper, ``weights`` and the other attributes for the stock Fair
         Scheduler. Costs less than 100 microseconds for ten queues.
         """
-
-    def weigh(self, figures: Figures, columns: Any, before: Any, period_s: float) -> Any:
-        """The weights of `plan`, told from a simulation's figures, where these are all that it would answer.
-
-        ``columns``: the ledger's (`harness.ledger.Ledger.columns`). ``before``: weights, a number a queue in the order
-        of the figures' shape. Returns ``before`` itself where nothing would change, other weights otherwise, None where
-        `plan` has to be asked.
-        """
-        return None
 
     def dues_are_flat(self) -> bool:
         """`ignores_tree`, by the settings: whether a leaf's due is its own weight's part of all leaves'."""
@@ -186,31 +177,6 @@ class Policy(ABC):
             where=defined_at(type(self), "plan"),
             hint="define key(self, queue, counted, snapshot), which returns a number",
         )
-
-    def divide(self, scenario: VectorScenario) -> Division:
-        """A scenario of several resources on paper: tasks by user. Policies of several resources answer this."""
-        raise CallError(
-            f"policy {self.name} does not divide several resources",
-            where="--policy",
-            hint="static, drf, tetris and qknober do; or give capacity as a number of units",
-        )
-
-    @property
-    def replans(self) -> bool:
-        """Whether its plan inside the scheduler follows what is measured, and is to be made anew now and then."""
-        return False
-
-    def knob(self) -> Fraction | None:
-        """The knob for which QKnober's Theorem 1 bounds soft fairness. None: there is no such bound."""
-        return None
-
-    def figure(self, time_s: float, counted: float, capacity: float) -> float:
-        """What the policy goes by for a leaf that its ledger has ``counted`` for, ``time_s`` after accounting began.
-
-        Accumulated resources themselves, unless a policy has a measure of its own (a priority, a smoothed usage).
-        ``capacity``: the cluster's, in the ledger's unit.
-        """
-        return counted
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.settings!r})"

@@ -53,10 +53,6 @@ class DecayPolicy(Policy):
     def _keys(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float], held: Sequence[float]) -> list[float]:
         """Keys of all queues: the sibling with the smallest is served first. ``held``: allocated now, ledger's unit."""
 
-    def figure(self, time_s: float, counted: float, capacity: float) -> float:
-        """What the scheduler that the policy is named after would show for a leaf that has ``counted``."""
-        return counted
-
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
         """Return keys for the scheduler inside and weights for one outside."""
         order = Order(measure="keys", flat=self.flat, ledger=self.ledger_settings())

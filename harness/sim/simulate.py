@@ -19,6 +19,7 @@ from harness.model.queues import AllocationFile, QueueTree
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
 from harness.policies.base import CountedLedger, checked_keys
+from harness.policies.capabilities import ReplanningPolicy
 from harness.policies.longterm import parts_over_horizon
 from harness.sim import world as w
 from harness.sim.attributes import with_attributes
@@ -495,7 +496,7 @@ def simulate(setup: SimSetup, *, on_progress: ProgressCallback | None = None) ->
     if setup.mode == "outside" and setup.policy is not None:
         raise ValueError("a policy from outside is run by harness.control.virtual.simulate_outside")
     simulation = Simulation(setup)
-    if setup.policy is not None and setup.policy.replans:
+    if isinstance(setup.policy, ReplanningPolicy) and setup.policy.replans:
         simulation.on_tick = simulation.replan
         simulation.world.g["next_tick_ms"] = _REPLAN_MS
     return simulation.run(on_progress)

@@ -295,7 +295,7 @@ def test_who_answers_otherwise_later_is_asked_to_the_end(
         CountsInItsClass.total = 0
         # As a policy of a user's is made: with its settings.
         simulation = Simulation(load(cases, policy()))
-        if policy.replans:
+        if issubclass(policy, PlansWithMemory):
             simulation.on_tick = simulation.replan
             simulation.world.g["next_tick_ms"] = 10_000
         if compiled:
