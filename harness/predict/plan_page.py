@@ -62,7 +62,7 @@ def write_page(path: Path, found: Planned, cases: Sequence[Case], source: str) -
             if cases
             else "holds-in-part",
             head=f"{len(changed)} of {counted(len(shown), 'queue')} {'changes' if len(changed) == 1 else 'change'}",
-            sentences=_sentences(changed, found.floor),
+            sentences=sentences(changed, found.floor),
             gate=_gate(cases),
             submitted=submission_lines(found),
             notes=found.notes,
@@ -88,20 +88,25 @@ def _name(one: QueueChange) -> str:
     return one.queue.removeprefix("root.")
 
 
-def _sentences(changed: Sequence[QueueChange], floor: float) -> list[str]:
-    """Which queues have which word, the worst first."""
+def sentences(changed: Sequence[QueueChange], floor: float) -> list[str]:
+    """Which queues have which word, the worst first, and what changes for those that are the same for all else."""
     words = {
         "refused": "Refuses applications",
         "never": "Leaves applications waiting for ever",
         "taken": "Takes applications that it refused",
         "ended": "Ends applications that waited for ever",
     }
+    groups = {words.get(word, word.capitalize()): [one for one in changed if one.word(floor) == word] for word in _MANY}
+    same = [one for one in changed if one.word(floor) == "same"]
+    groups["As soon as before, in another queue"] = [one for one in same if one.moved]
+    for word, time in (("more", "for longer"), ("less", "for less time")):
+        own = [one for one in same if not one.moved and one.time_word("below_due", floor) == word]
+        groups[f"As soon as before, but below its due {time}"] = own
     found = []
-    for word in _MANY:
-        own = [_name(one) for one in changed if one.word(floor) == word]
-        if own:
-            more = f" and {len(own) - 8} more" if len(own) > 8 else ""
-            found.append(f"{words.get(word, word.capitalize())}: {', '.join(own[:8])}{more}.")
+    for what, queues in groups.items():
+        if queues:
+            more = f" and {len(queues) - 8} more" if len(queues) > 8 else ""
+            found.append(f"{what}: {', '.join(map(_name, queues[:8]))}{more}.")
     return found
 
 

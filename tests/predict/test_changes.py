@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from harness.base.errors import CallError, InputError
 from harness.predict.changes import Change, QueueChange, Rule, judged, verdict_of
+from harness.predict.plan_page import sentences
+from harness.predict.plan_words import changes
 
 NONE = Change((), ())
 STILL = Change((0.0, 0.0), (0.0, 0.0))
@@ -181,3 +183,22 @@ def test_a_star_stands_for_each_queue_and_a_short_name_has_to_be_unique() -> Non
     with pytest.raises(CallError, match="not unique"):
         judged([Rule.read("completion(a) > 5s")], both)
     assert len(judged([Rule.read("completion(x.a) > 5s")], both)) == 1
+
+
+def test_the_page_says_of_each_queue_that_it_counts_what_changes_for_it() -> None:
+    """Also of those that are neither sooner nor later."""
+    as_before = Change((100.0, 100.0), (100.0, 100.0))
+    queues = [
+        queue("root.sooner", completion=Change((100.0, 100.0), (80.0, 80.0))),
+        queue("root.short", completion=as_before, below_due=Change((10.0, 10.0), (90.0, 90.0))),
+        queue("root.full", completion=as_before, below_due=Change((90.0, 90.0), (10.0, 10.0))),
+        replace(queue("root.moved", completion=as_before), moved={"root.other": 10}),
+        queue("root.still", completion=as_before),
+    ]
+    changed = [one for one in queues if changes(one, 0.03)]
+    assert sentences(changed, 0.03) == [
+        "Sooner: sooner.",
+        "As soon as before, in another queue: moved.",
+        "As soon as before, but below its due for longer: short.",
+        "As soon as before, but below its due for less time: full.",
+    ]
