@@ -85,6 +85,10 @@ def validate_values(
     values: Mapping[str, str], *, source: str = "the configuration store", site: Mapping[str, str] | None = None
 ) -> Verdict:
     """Every mistake in properties that are in no file: a finding's line is its property's position from 1."""
+    return _verdict_of_values(_Check(site), values, source)
+
+
+def _verdict_of_values(check: _Check, values: Mapping[str, str], source: str) -> Verdict:
     root = Element("configuration", {}, 1)
     for line, (name, value) in enumerate(values.items(), start=1):
         parts: list[Element | Text | Instruction] = [
@@ -92,14 +96,18 @@ def validate_values(
             Element("value", {}, line, [Text(value)]),
         ]
         root.children.append(Element("property", {}, line, parts))
-    check = _Check(site)
     return check.verdict_of(root, source, check.file)
 
 
 class _Check(Check):
-    def __init__(self, site: Mapping[str, str] | None) -> None:
+    """One check of a configuration.
+
+    ``joins``: whether to join findings that are one mistake. A check that is part of joining others does not.
+    """
+
+    def __init__(self, site: Mapping[str, str] | None, *, joins: bool = True) -> None:
         super().__init__()
-        self.site = None if site is None else Site.of(site)
+        self.site, self.joins = None if site is None else Site.of(site), joins
         #: Property in full -> its text, and the element that says it.
         self.values: dict[str, tuple[str, Element]] = {}
         self.final: set[str] = set()
@@ -139,7 +147,8 @@ class _Check(Check):
         self._unknown_queues(unknown)
         if tree is not None:
             find_traps(self, tree, loader)
-        self._causes()
+        if self.joins:
+            self._causes()
 
     # ---- one mistake, one message
 
@@ -155,39 +164,45 @@ class _Check(Check):
         whole = self._refused_with(causes)
         if not whole <= self._refused_with([]):
             return
+        # Of each, what is still refused when all of the others are mended.
+        without = [(cause, self._refused_with([one for one in causes if one is not cause])) for cause in causes]
+        joined: list[Finding] = []
+        told: list[Finding] = []
+        mended: list[tuple[str, str | None]] = []
         for effect in effects:
             identity = (effect.code, effect.queue)
-            needed = [
-                cause
-                for cause in causes
-                if cause in findings and identity in self._refused_with([one for one in causes if one is not cause])
-            ]
+            needed = [cause for cause, refused in without if cause not in told and identity in refused]
             if identity in whole or not needed:
                 continue
             changes = tuple(change for cause in needed if cause.fix is not None for change in cause.fix.properties)
             ignored = list(dict.fromkeys(self._short(name) for name, text in changes if text is None))
             why = f"{', '.join(ignored[:3])} {'is' if len(ignored) == 1 else 'are'} ignored"
-            joined = Finding(
-                needed[0].line,
-                effect.queue,
-                f"{effect.what}: {why if ignored else needed[0].what}",
-                "; ".join(dict.fromkeys(cause.hint for cause in needed)),
-                effect.code,
-                Fix(changes),
-            )
-            rest = {(found.code, found.queue, found.what) for found in self._findings_with(changes)}
-            findings[:] = [
-                found
-                for found in findings
-                if found is not effect
-                and found not in needed
-                and (
-                    found.code not in (*_CAUSES, "YF303")
-                    or found in causes
-                    or (found.code, found.queue, found.what) in rest
+            joined.append(
+                Finding(
+                    needed[0].line,
+                    effect.queue,
+                    f"{effect.what}: {why if ignored else needed[0].what}",
+                    "; ".join(dict.fromkeys(cause.hint for cause in needed)),
+                    effect.code,
+                    self._fix(changes),
                 )
-            ]
-            findings.append(joined)
+            )
+            told += [effect, *needed]
+            mended += changes
+        if not joined:
+            return
+        rest = {(found.code, found.queue, found.what) for found in self._findings_with(mended)}
+        findings[:] = [
+            found
+            for found in findings
+            if found not in told
+            and (
+                found.code not in (*_CAUSES, "YF303")
+                or found in causes
+                or (found.code, found.queue, found.what) in rest
+            )
+        ]
+        findings += joined
 
     def _changed(self, changes: Iterable[tuple[str, str | None]]) -> dict[str, str]:
         values = {name: text for name, (text, _) in self.values.items()}
@@ -203,7 +218,8 @@ class _Check(Check):
         return {(found.code, found.queue) for found in load(self._changed(changes), site=self.site)}
 
     def _findings_with(self, changes: Iterable[tuple[str, str | None]]) -> list[Finding]:
-        return validate_values(self._changed(changes), site=self.site).findings
+        check = _Check(self.site, joins=False)
+        return _verdict_of_values(check, self._changed(changes), "with changes").findings
 
     # ---- properties
 
@@ -316,7 +332,7 @@ class _Check(Check):
             return False
         listing = ((f"{PREFIX}{path}.queues", ",".join(parts)),)
         what = f"its list of queues {self.text(f'{path}.queues')[:60]!r} is not the children's own names between commas"
-        fix = Fix(listing) if self._harmless(listing, as_many=True) else None
+        fix = self._fix(listing) if self._harmless(listing, as_many=True) else None
         spot.report("YF215", what, f"write {','.join(parts)[:80]}", fix)
         return True
 
@@ -425,7 +441,7 @@ class _Check(Check):
                 return f"remove it: {better} says the same", Fix(((PREFIX + key, None),))
             return f"remove it, or {better}, which has another value", None
         changes: tuple[tuple[str, str | None], ...] = ((PREFIX + key, None), (PREFIX + better, text))
-        return (f"write {better}", Fix(changes)) if self._harmless(changes) else ("", None)
+        return (f"write {better}", self._fix(changes)) if self._harmless(changes) else ("", None)
 
     def _harmless(self, changes: tuple[tuple[str, str | None], ...], *, as_many: bool = False) -> bool:
         """Whether the RM refuses nothing with these changes that it does not refuse without them.
@@ -446,6 +462,17 @@ class _Check(Check):
         if as_many and before and len(after) <= len(before):
             return True
         return all((found.code, found.key) in before for found in after)
+
+    def _fix(self, changes: tuple[tuple[str, str | None], ...]) -> Fix | None:
+        """The change, ready to be made; None where Hadoop's defaults for an unknown yarn-site.xml forbid it.
+
+        A queue's largest container is refused above the cluster's, which yarn-site.xml may have or not.
+        """
+        if self.site is None:
+            before = {(found.code, found.key) for found in load(self._changed(()), site={})}
+            if any((found.code, found.key) not in before for found in load(self._changed(changes), site={})):
+                return None
+        return Fix(changes)
 
     def _unknown_queues(self, unknown: Mapping[str, list[str]]) -> None:
         """Queues that do not exist -> their settings: a finding for each mistake that may be behind them."""
@@ -486,7 +513,7 @@ class _Check(Check):
         if not self._harmless(tuple(changes), as_many=True):
             return ""
         item = self.values[PREFIX + keys[0]][1]
-        self.at(item, path).report("YF202", self._ignored(path, keys), f"write {close}", Fix(tuple(changes)))
+        self.at(item, path).report("YF202", self._ignored(path, keys), f"write {close}", self._fix(tuple(changes)))
         return close
 
     def _unlisted(self, parent: str, paths: list[str], key: str, what: str = "") -> None:
@@ -503,7 +530,7 @@ class _Check(Check):
         old = self.text(f"{parent}.queues")
         listing = ((f"{PREFIX}{parent}.queues", ",".join([*([old] if old else []), *names])),)
         if self._harmless(listing):
-            spot.report("YF202", what, f"name {them} in {parent}.queues", Fix(listing))
+            spot.report("YF202", what, f"name {them} in {parent}.queues", self._fix(listing))
         else:
             its = "its" if len(names) == 1 else "their"
             hint = f"name {them} in {parent}.queues and fit the capacities, or remove {its} settings"

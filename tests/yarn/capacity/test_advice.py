@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from harness.yarn.capacity.properties import PREFIX, parse_configuration
@@ -357,3 +359,33 @@ def test_queues_that_their_parent_does_not_name_are_one_mistake() -> None:
     assert second.queue == "root.other"
     few = check_document(_parent_with_children("root.other", 2), source="file").errors
     assert [one.queue for one in few] == ["root.prod.q0", "root.prod.q1", "root.other"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"root.queues": "default,b", "root.c.maximum-allocation-mb": "65536", "root.c.capacity": "0"}, "name c in"),
+        ({"root.b.maximum-alocation-mb": "65536"}, "write root.b.maximum-allocation-mb"),
+    ],
+)
+def test_a_change_that_yarn_site_has_to_allow_is_advised_and_not_made(changes: dict[str, str], said: str) -> None:
+    """Without yarn-site.xml Hadoop's default of 8192 MB could be the limit, and the RM refuse to start."""
+    document = configuration({**GOOD, **changes})
+    for most, made in ((None, False), ("131072", True)):
+        site = None if most is None else {"yarn.scheduler.maximum-allocation-mb": most}
+        (found,) = check_document(document, source="c.xml", site=site).findings
+        assert (said in found.hint, found.fix is not None) == (True, made), found
+
+
+def test_one_mistake_in_many_queues_is_joined_with_each_effect_and_takes_no_long_time() -> None:
+    """Each join was checked by a whole check, which joined the others anew: seven such queues took minutes."""
+    count = 15
+    values = {"root.queues": "default," + ",".join(f"p{at}" for at in range(count)), "root.default.capacity": "25"}
+    for at in range(count):
+        own = {"capacity": "5", "queues": "a,b", "a.capacity": "40", "b.capacty": "60"}
+        values.update({f"root.p{at}.{key}": text for key, text in own.items()})
+    began = time.process_time()
+    found = check_document(configuration(values), source="c.xml").findings
+    assert time.process_time() - began < 20
+    assert [(one.code, one.queue) for one in found] == [("YF143", f"root.p{at}") for at in range(count)]
+    assert all(one.what.endswith(f"root.p{at}.b.capacty is ignored") for at, one in enumerate(found))
