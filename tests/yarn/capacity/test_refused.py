@@ -9,6 +9,7 @@ import pytest
 
 from harness.yarn.findings import RULES
 from harness.yarn.validation import check_document
+from tests.yarn import site_refused
 from tests.yarn.capacity.refused import FINE, REFUSED, TREES, changed, configuration
 
 
@@ -36,7 +37,7 @@ def test_the_good_trees_are_valid(name: str) -> None:
 
 
 def test_the_list_has_every_code_of_the_capacity_scheduler_that_is_refused() -> None:
-    # These need yarn-site.xml: test_validate.py has them.
-    elsewhere = {"YF102", "YF104", "YF119"}
+    # These need yarn-site.xml: test_validate.py has them, or the list of what is refused of that file.
+    elsewhere = {"YF102", "YF104", "YF119"} | {row[0] for row in site_refused.REFUSED}
     codes = {code for code, rule in RULES.items() if rule.refused and "YF100" < code < "YF200"}
     assert codes == {row[3] for row in REFUSED} | elsewhere
