@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 from harness.base.errors import nearest
 from harness.model.queues import ROOT
@@ -43,6 +44,8 @@ _EFFECTS = ("YF110", "YF143", "YF144")
 _CAUSES = ("YF201", "YF202", "YF215")
 #: So many suggestions are tried on the whole configuration; further findings say what is wrong, and no more.
 _MOST_TRIALS = 20
+#: More properties with the same wrong prefix than these are one finding.
+_FEW_NAMES = 2
 #: More queues of one parent than these that it does not name are one finding: its list of queues is at fault.
 _FEW_QUEUES = 2
 
@@ -99,6 +102,24 @@ def _verdict_of_values(check: _Check, values: Mapping[str, str], source: str) ->
     return check.verdict_of(root, source, check.file)
 
 
+@dataclass(frozen=True, slots=True)
+class _Rename:
+    """A property whose prefix is misspelt or left out: its name, the one that is likely meant, and its value."""
+
+    spot: Spot
+    name: str
+    better: str
+    text: str
+
+    @property
+    def prefix(self) -> str:
+        """What is written in the place of the scheduler's prefix; "" where it is left out."""
+        rest = self.better.removeprefix(PREFIX)
+        return (
+            self.name.removesuffix(rest) if self.better.startswith(PREFIX) and self.name.endswith(rest) else self.name
+        )
+
+
 class _Check(Check):
     """One check of a configuration.
 
@@ -115,6 +136,8 @@ class _Check(Check):
         #: Properties that the RM refuses: nothing else is said of them.
         self.refused_keys: set[str] = set()
         self.trials = 0
+        #: Properties whose prefix is misspelt or left out.
+        self.renames: list[_Rename] = []
 
     def file(self, root: Element) -> None:
         if root.tag != "configuration":
@@ -127,7 +150,8 @@ class _Check(Check):
             what = "no property here is the Capacity Scheduler's"
             hint = "give capacity-scheduler.xml, or the allocation file that yarn.scheduler.fair.allocation.file names"
             self.verdict.findings = [found for found in self.verdict.findings if found.code != "YF223"]
-            if all(item.tag == "property" for item in root.elements()) and not self.verdict.findings:
+            whole = all(item.tag == "property" for item in root.elements())
+            if whole and not self.verdict.findings and not self.renames:
                 self.at(root).report("YF002", what, hint)
                 return
         texts = {name: text for name, (text, _) in self.values.items()}
@@ -144,6 +168,7 @@ class _Check(Check):
                 self._setting(name[len(PREFIX) :], text, item, unknown)
             elif name in known.ELSEWHERE:
                 self._kind(self.at(item), text, known.ELSEWHERE[name], name)
+        self._misspelt_prefixes()
         self._unknown_queues(unknown)
         if tree is not None:
             find_traps(self, tree, loader)
@@ -197,7 +222,7 @@ class _Check(Check):
             for found in findings
             if found not in told
             and (
-                found.code not in (*_CAUSES, "YF303")
+                found.code not in (*_CAUSES, "YF219", "YF303")
                 or found in causes
                 or (found.code, found.queue, found.what) in rest
             )
@@ -284,7 +309,7 @@ class _Check(Check):
             if not close and (rest := _without_misspelt_prefix(name)):
                 close = f"{PREFIX}{rest}"
             if close:
-                spot.report("YF201", f"{name[:100]} is not a setting, it is ignored", f"write {close}")
+                self.renames.append(_Rename(spot, name, close, said["value"]))
             else:
                 what = f"{name[:100]} is not the Capacity Scheduler's"
                 spot.report("YF223", what, "write it into yarn-site.xml")
@@ -401,6 +426,31 @@ class _Check(Check):
         what = f"{name[:80]} is not a setting of the Capacity Scheduler, it is ignored"
         spot.report("YF201", what, hint or "correct its name, or remove it", fix)
 
+    def _misspelt_prefixes(self) -> None:
+        """Report each property whose prefix is misspelt or left out: where it is the same one in several, once."""
+        alike: dict[str, list[_Rename]] = {}
+        for one in self.renames:
+            alike.setdefault(one.prefix, []).append(one)
+        for prefix, group in alike.items():
+            if len(group) > _FEW_NAMES:
+                self._prefix(prefix, group)
+                continue
+            for one in group:
+                one.spot.report("YF201", f"{one.name[:100]} is not a setting, it is ignored", f"write {one.better}")
+
+    def _prefix(self, prefix: str, group: list[_Rename]) -> None:
+        changes: list[tuple[str, str | None]] = []
+        for one in group:
+            changes += [(one.name, None), (one.better, one.text)]
+        what = f"{len(group)} properties begin with {prefix[:60]}, and are ignored"
+        hint = f"begin them with {PREFIX}"
+        if not prefix:
+            what = f"{len(group)} properties lack {PREFIX} before their names, and are ignored"
+            hint = f"write it before {group[0].name[:80]} and the others"
+        double = any(one.better in self.values for one in group)
+        harmless = not double and self._harmless(tuple(changes), as_many=True)
+        group[0].spot.report("YF201", what, hint, self._fix(tuple(changes)) if harmless else None)
+
     def _not_global(self, key: str, item: Element, unknown: dict[str, list[str]]) -> None:
         """A property outside root that is none of the scheduler's own."""
         if key in self.refused_keys:
@@ -484,6 +534,9 @@ class _Check(Check):
                 explained |= {path, *(f"{better}.{trim(name)}" for name in listed)}
         missing: dict[str, list[str]] = {}
         for path, keys in unknown.items():
+            if path.startswith(f"{ROOT}.") and ROOT not in self.nodes:
+                # That root names no queues is said.
+                continue
             if path not in explained and not self._misnamed(path, keys):
                 missing.setdefault(path.rpartition(".")[0], []).append(path)
         for parent, paths in missing.items():

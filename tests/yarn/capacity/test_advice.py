@@ -389,3 +389,19 @@ def test_one_mistake_in_many_queues_is_joined_with_each_effect_and_takes_no_long
     assert time.process_time() - began < 20
     assert [(one.code, one.queue) for one in found] == [("YF143", f"root.p{at}") for at in range(count)]
     assert all(one.what.endswith(f"root.p{at}.b.capacty is ignored") for at, one in enumerate(found))
+
+
+@pytest.mark.parametrize(
+    ("prefix", "said"),
+    [
+        ("yarn.scheduler.capcity.", "begin them with yarn.scheduler.capacity."),
+        ("", "write it before root.queues and the others"),
+    ],
+)
+def test_a_prefix_that_is_wrong_in_many_properties_is_one_mistake(prefix: str, said: str) -> None:
+    document = _parent_with_children("root.prod", 25).replace(PREFIX.encode(), prefix.encode())
+    (found,) = check_document(document, source="file").findings
+    assert (found.level, found.hint) == (Level.ERROR, said)
+    assert found.fix is not None
+    edited = parse_configuration(document, source="file").edited(dict(found.fix.properties))
+    assert not check_document(edited, source="file").findings

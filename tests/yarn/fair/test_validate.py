@@ -129,6 +129,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert answer["valid"] is False
     assert answer["errors"] == [
         {
+            "file": str(bad),
             "line": 2,
             "queue": "root.a",
             "what": "the ResourceManager ignores the element <wieght>",
