@@ -76,10 +76,15 @@ _COUNTS: tuple[Metric, ...] = (
 
 
 @cache
+def added_metrics() -> tuple[Metric, ...]:
+    """Those of extensions."""
+    return tuple(metric for extension in extensions() for place in extension.metrics for metric in load(place))
+
+
+@cache
 def metrics() -> tuple[Metric, ...]:
     """All metrics in the order in which tables show them, with those of extensions before the counts."""
-    added = (metric for extension in extensions() for place in extension.metrics for metric in load(place))
-    return (*_MEASURES, *added, *_COUNTS)
+    return (*_MEASURES, *added_metrics(), *_COUNTS)
 
 
 #: The parts of `yarnfair bench` that hold ratios: they have bounds although they are times.

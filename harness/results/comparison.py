@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from harness.results.catalogue import metric_of, number
+from harness.results.catalogue import added_metrics, metric_of, number
 from harness.results.metric import Metric
 from harness.results.sentences import SAME, percent
 
@@ -125,6 +125,14 @@ YARN = (
 )
 
 
+def with_added(measures: Sequence[Measure]) -> Sequence[Measure]:
+    """The measures, and of runs on YARN those metrics of extensions that ask for a row (`Metric.in_comparison`)."""
+    if measures is not YARN:
+        return measures
+    added = [metric for metric in added_metrics() if metric.in_comparison]
+    return [*measures, *(Measure(one.title, one.unit, one.digits, one.key, main=False) for one in added)]
+
+
 def over_seeds(summaries: Sequence[Summary]) -> dict[str, Any]:
     """Summaries of runs that differ in the seed as one: arithmetic means, null where one of them has null."""
     if len(summaries) == 1:
@@ -146,7 +154,7 @@ def comparison(
     Measures without a value in any run are left out. What each measure is: docs/how-results-are-computed.md.
     """
     known = next((summary for label, summary in runs if label == reference), None)
-    blocks = _blocks([summary for _, summary in runs], measures)
+    blocks = _blocks([summary for _, summary in runs], with_added(measures))
     heads = [_wrapped(label.split(","), ",", _CELL) for label, _ in runs]
     if len(runs) <= _MOST and all(len(line) < _CELL for head in heads for line in head):
         cells = [
@@ -184,7 +192,7 @@ def banded(runs: Sequence[tuple[str, Sequence[Summary]]], reference: str | None 
 
     blocks = [
         (title, [(_line(row), [cell(row, at) for at in range(len(runs))]) for row in rows])
-        for title, rows in _blocks([summary for _, summaries in runs for summary in summaries], YARN)
+        for title, rows in _blocks([summary for _, summaries in runs for summary in summaries], with_added(YARN))
     ]
     cells = [text for _, rows in blocks for _, found in rows for text in found]
     lines: list[str] = []

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from harness.results.papers import Curves
 
 Better = Literal["lower", "higher", "neither"]
 
@@ -31,6 +35,11 @@ class Metric:
     count: bool = False
     #: It is taken from another run (speed-ups over static), and may lack in a run that stands alone.
     other_run: bool = False
+    #: Its value of a whole run on a YARN cluster, from the leaves' curves; None where it has none. A metric without a
+    #: rule is computed by whoever writes the summary.
+    compute: Callable[[Curves], float | None] | None = None
+    #: Whether the table that `yarnfair run` prints has it, too, in the row of this title.
+    in_comparison: bool = False
 
     def name(self, queue: str | None) -> str:
         """As it stands in a table: the title, and whose it is."""

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from harness.base.errors import InputError
 from harness.results.bound import last_unavoidable_s, least_loss
+from harness.results.catalogue import metrics
 from harness.results.metrics import (
     Floats,
     fairness_degree,
@@ -110,8 +112,9 @@ def summarise(result: SimResult, jobs: pd.DataFrame, queues: list[str]) -> dict[
     # The same dues and the same service, divided as well as could be (docs/decisions/lower-bound.md).
     total = accumulated.sum(axis=1)
     least = least_loss(samples.due[:count][:, at], total)
-    whole, of_queues = measures(Curves(samples, at, count), queues)
-    return {
+    curves = Curves(samples, at, count)
+    whole, of_queues = measures(curves, queues)
+    summary: dict[str, Any] = {
         "makespan_s": end_s,
         **_sharing(time_s, rho),
         **({} if flat is None else {"by_leaf_weights": _sharing(time_s, flat)}),
@@ -137,6 +140,29 @@ def summarise(result: SimResult, jobs: pd.DataFrame, queues: list[str]) -> dict[
         "events": int(result.events),
         "wall_s": result.wall_s,
     }
+    return {**summary, **_computed(curves, summary)}
+
+
+def _computed(curves: Curves, summary: Mapping[str, Any]) -> dict[str, float | None]:
+    """The metrics that bring their own rule (`Metric.compute`). None where the value is no finite number.
+
+    Raises InputError for a rule that fails, and for one of a key that the summary has already, or of a queue's.
+    """
+    found: dict[str, float | None] = {}
+    for metric in metrics():
+        if metric.compute is None:
+            continue
+        where = f"metric {metric.key}"
+        if "." in metric.key or metric.key in summary:
+            hint = "give it a key of its own, without dots: one number of the whole run"
+            raise InputError("a rule cannot compute this key", where=where, hint=hint)
+        try:
+            value = metric.compute(curves)
+        except Exception as error:  # whatever an installed package raises
+            what = f"its rule fails: {type(error).__name__}: {error}"
+            raise InputError(what, where=where, hint="mend the package that adds it") from error
+        found[metric.key] = None if value is None or not math.isfinite(value) else float(value)
+    return found
 
 
 def _sharing(time_s: Floats, rho: Floats) -> dict[str, float]:

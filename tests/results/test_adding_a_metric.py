@@ -1,0 +1,110 @@
+"""What a metric costs: one file outside the tree computes it, and everything that shows or holds metrics has it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.base.errors import InputError
+from harness.results import comparison, summary
+from harness.results.metric import Metric
+
+PACKAGE = '''
+"""The largest part of the cluster that was in use at once."""
+
+from harness.base.extensions import Extension
+from harness.results.metric import Metric
+
+EXTENSION = Extension(name="peak", metrics=("peak_package:METRICS",))
+
+
+def most_held(curves):
+    return curves.dominant.sum(axis=1).max(initial=0.0)
+
+
+METRICS = (
+    Metric("most_held", "most held at once", "", "higher", 3, 0.01, compute=most_held, in_comparison=True),
+)
+'''
+#: One queue of two uses half of a cluster.
+HALF = """
+experiment: half
+cluster: {nodes: [{count: 2, memory_mb: 8192, vcores: 8}]}
+queues: {a: {weight: 1}, b: {weight: 1}}
+workloads:
+  a: {inline: {kind: sequence, submission: {every_s: 5}, am: {memory_mb: 1024}, task: {demand: {memory_mb: 1024},
+      duration: {constant_s: 9}}, jobs: [{name: j, maps: 7}]}}
+policies: [fair, fifo]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """An installed package of one module, as `pip` leaves one."""
+    (tmp_path / "peak_package.py").write_text(PACKAGE)
+    metadata = tmp_path / "peak_package-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: peak-package\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[yarnfair.systems]\npeak = peak_package:EXTENSION\n")
+    (tmp_path / "half.yaml").write_text(HALF)
+    return tmp_path
+
+
+def yarnfair(folder: Path, *arguments: str, code: int = 0) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder), "XDG_STATE_HOME": str(folder / "state")},
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_metric_is_one_file(folder: Path) -> None:
+    printed = yarnfair(folder, "run", "half.yaml", "--out", "runs", "--jobs", "1")
+    (row,) = [line for line in printed.splitlines() if line.startswith("most held at once")]
+    assert row.split()[-2:] == ["0.500", "0.500"]
+    assert "most held at once" in (folder / "runs" / "report.html").read_text()
+    found = json.loads(yarnfair(folder, "sql", "select most_held from runs", "runs/fair", "runs/fifo", "--json"))
+    assert found["rows"] == [{"most_held": 0.5}] * 2
+    yarnfair(folder, "baseline", "runs/fair", "-o", "recorded.json", "--json")
+    file = folder / "runs" / "fair" / "summary.json"
+    file.write_text(file.read_text().replace('"most_held": 0.5', '"most_held": 0.3'))
+    checked = json.loads(yarnfair(folder, "check", "runs/fair", "--baseline", "recorded.json", "--json", code=3))
+    assert [(one["metric"], one["verdict"]) for one in checked["regressions"]] == [("most_held", "worse")]
+
+
+def computed(monkeypatch: pytest.MonkeyPatch, rule: Any, key: str = "own") -> dict[str, float | None]:
+    monkeypatch.setattr(summary, "metrics", lambda: (Metric(key, "own", "", "higher", 3, compute=rule),))
+    return summary._computed(None, {"makespan_s": 9.0})  # type: ignore[arg-type]
+
+
+def test_a_rule_that_has_no_value_or_fails_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert computed(monkeypatch, lambda _: np.float64(0.25)) == {"own": 0.25}
+    # JSON has no NaN.
+    assert computed(monkeypatch, lambda _: np.nan) == {"own": None}
+    assert computed(monkeypatch, lambda _: None) == {"own": None}
+    with pytest.raises(InputError, match="its rule fails: ZeroDivisionError"):
+        computed(monkeypatch, lambda _: 1 / 0)
+    for taken in ("makespan_s", "queues.own"):
+        with pytest.raises(InputError, match="cannot compute this key"):
+            computed(monkeypatch, lambda _: 1.0, taken)
+
+
+def test_other_kinds_of_experiments_keep_their_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    added = Metric("own", "own figure", "", "higher", 3, in_comparison=True)
+    monkeypatch.setattr(comparison, "added_metrics", lambda: (added,))
+    assert [one.key for one in comparison.with_added(comparison.YARN)][-1] == "own"
+    other = (comparison.Measure("cost", "$", 2, "cost_dollars"),)
+    assert comparison.with_added(other) is other
