@@ -107,6 +107,7 @@ def assess(
             missing=missing,
             unknown=trace.header.unknown,
             completion_s=times,
+            recorded=len(trace.jobs),
             causes=causes_of(real_s, _real_waits(ended), now),
             left_out=left_out if may_change_the_answer(trace.header.left_out, trace.jobs) else "",
         )

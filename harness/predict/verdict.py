@@ -126,6 +126,7 @@ class Evidence:
     """All that a verdict rests on.
 
     real_s : mean completion time by queue as recorded, seconds; ``jobs``: how many applications ended, by queue.
+    recorded : how many applications the trace has, ended or not.
     completion_s : the recorded completion time of each application that ended, seconds; needed of those that an
         outcome misses.
     real_wait_s : mean time from submission to the master's start, as recorded.
@@ -149,6 +150,7 @@ class Evidence:
     left_out: str = ""
     causes: Sequence[str] = ()
     completion_s: Mapping[str, float] = field(default_factory=dict)
+    recorded: int = 0
 
     def replayed(self, queue: str) -> Replayed:
         """A queue's applications under the present policy, beside the recording."""
@@ -314,6 +316,11 @@ def judge(evidence: Evidence) -> Verdict:
     if evidence.unknown:
         why = "; ".join(evidence.unknown)
         return said("unsure", why, "Missing: what the trace does not say; add it, or record the cluster.", early=True)
+    if ended < LEAST_ENDED <= evidence.recorded:
+        # A longer recording of a trace without ends would have none either.
+        why = f"{ended or 'none'} of {evidence.recorded} applications {'have' if ended > 1 else 'has'} an end"
+        missing = f"Missing: when they ended (finished_s in the trace), of at least {LEAST_ENDED}."
+        return said("unsure", why, missing, "Do they still run? " + _LONGER, early=True)
     if ended < LEAST_ENDED:
         have = "application has" if ended == 1 else "applications have"
         why = f"too short a time: only {ended} {have} ended (at least {LEAST_ENDED} are needed)"

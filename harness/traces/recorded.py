@@ -148,6 +148,11 @@ class Header(Line):
         if self.version != VERSION:
             raise ValueError(f"version {self.version} of the format, known is {VERSION}")
         before = {"root"}
+        # Whose parts the others are is said by their names; a trace has no limits of the root.
+        if (root := self.queues.pop("root", None)) is not None and root != QueueLine():
+            raise ValueError("'root' has no weight and no limits in a trace; leave them out")
+        if not self.queues:
+            raise ValueError("there is no queue below root")
         for path in self.queues:
             parts = path.split(".")
             if parts[0] != "root" or len(parts) < 2 or any(not part.strip() for part in parts):

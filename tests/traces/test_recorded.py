@@ -141,6 +141,8 @@ def broken(path: Path, line: int, **changes: Any) -> None:
         (1, {"version": 2}, "version 2"),
         (1, {"nodes": []}, "nodes"),
         (1, {"queues": {"a": {}}}, "not a queue's full path"),
+        (1, {"queues": {"root": {}}}, "no queue below root"),
+        (1, {"queues": {"root": {"weight": 2}, "root.g": {}}}, "'root' has no weight"),
         (1, {"queues": {"root.g.b": {}}}, "without 'root.g'"),
         (1, {"queues": {"root.g.b": {}, "root.g": {}}}, "without 'root.g' before it"),
         (1, {"surprise": 1}, "unknown key"),
@@ -286,3 +288,9 @@ def test_who_gains_and_who_loses_by_a_migration() -> None:
     assert {row["verdict"] for row in alone} == {"unsure"}
     assert "one seed tells no interval" in migration_lines(alone)[-1]
     assert migration(ended[:3]) == []
+
+
+def test_a_trace_may_list_the_root() -> None:
+    nodes = [{"count": 1, "memory_mb": 1024, "vcores": 1}]
+    header = Header.model_validate({"nodes": nodes, "queues": {"root": {}, "root.a": {}}})
+    assert list(header.queues) == ["root.a"]
