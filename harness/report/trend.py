@@ -87,8 +87,16 @@ def _turn(one: History) -> tuple[int, float]:
 
 
 def _since(one: History) -> str:
-    """The day and the commit with which the last level began; the run where that says more."""
-    run = one.runs[one.changes[-1].at]
+    """The day and the commit since which it is as it is now; the run where that says more.
+
+    A small change that followed is not meant, but the one that brought most of the way from the best level: all levels
+    from there on lie nearer to the last one than to the best.
+    """
+    last, at = one.levels[-1].median, len(one.changes) - 1
+    if one.word in ("worse", "better"):
+        while at > 0 and abs(one.levels[at].median - last) < abs(one.levels[at].median - one.best):
+            at -= 1
+    run = one.runs[one.changes[at].at]
     told = [run.start[:10], f"commit {run.commit}" if run.commit else f"{run.path.parent.name}/{run.path.name}"]
     return ", ".join(part for part in told if part)
 
@@ -200,7 +208,8 @@ def write_page(path: Path, groups: Sequence[Group], remarks: Sequence[str], sour
             version=harness.__version__,
         )
     )
-    write_output(path, page, hint="choose another --html FILE")
+    # A folder's name may be no UTF-8.
+    write_output(path, page.encode("utf-8", "backslashreplace"), hint="choose another --html FILE")
 
 
 @dataclass(frozen=True, slots=True)

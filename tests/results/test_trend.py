@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -48,6 +49,37 @@ def test_a_change_is_named_with_its_day_and_commit(
     assert "24 runs from 2026-01-01 to 2026-01-24, 2 commits, the last one bbbbbbbbbb" in text
     assert re.search(rf"{word} makespan: .* s \({re.escape(moved)}\), since 2026-01-13, commit bbbbbbbbbb", text), text
     assert "mean completion:" not in text
+
+
+@pytest.mark.parametrize(
+    ("levels", "night"),
+    [
+        ((1000, 1500, 1510), 12),
+        ((1000, 990, 1500, 1510), 24),
+        ((1000, 1500, 1000, 1510), 36),
+        ((1000, 1400, 1390, 900), 36),
+    ],
+)
+def test_since_names_the_change_that_matters_not_a_small_one_that_followed(
+    levels: tuple[int, ...], night: int, write: Write, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(7)
+    for at in range(12 * len(levels)):
+        write(f"steps/{at:03d}", seed=at, start=f"2026-01-01T00:00:{at:02d}+00:00",
+              makespan_s=levels[at // 12] + 0.1 * float(rng.normal()))  # fmt: skip
+    (group,) = grouped(histories(read_runs([tmp_path / "steps"]))[0])
+    (told,) = (line for line in lines([group]) if "makespan" in line)
+    assert told.endswith(f"steps/{night:03d}"), told
+
+
+def test_a_folder_whose_name_is_no_utf_8_has_a_page_all_the_same(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("nights/0")
+    odd = os.fsdecode(bytes(tmp_path / "n") + b"\xff")
+    (tmp_path / "nights").rename(odd)
+    assert call(capsys, "trend", odd, "--html", tmp_path / "trend.html")[0] == 0
+    assert r"n\udcff" in (tmp_path / "trend.html").read_text(encoding="utf-8")
 
 
 def test_json_has_every_value_and_agrees_with_the_checks_alarm(
