@@ -95,7 +95,7 @@ class Pair:
             "yarn.resourcemanager.ha.rm-ids": "rm1,rm2",
             "yarn.resourcemanager.ha.automatic-failover.enabled": "false",
             "yarn.resourcemanager.cluster-id": "pair",
-            "yarn.resourcemanager.scheduler.class": daemons.SCHEDULERS["capacity" if capacity else "fair"][0],
+            "yarn.resourcemanager.scheduler.class": daemons.SCHEDULERS["capacity" if capacity else "fair"].java_class,
             "yarn.scheduler.fair.allocation.file": str(file),
             **more,
         }

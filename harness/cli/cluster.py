@@ -183,7 +183,7 @@ def _show(status: ClusterStatus, as_json: bool) -> None:
     lines.append(f"rest {status.address.rest}  admin {admin}  client {client}")
     if status.history is not None:
         lines.append(f"history {status.history}")
-    kind = "capacity" if status.scheduler_file == SCHEDULERS["capacity"][1] else "allocation"
+    kind = "capacity" if status.scheduler_file == SCHEDULERS["capacity"].file_name else "allocation"
     lines.append(f"{kind} file {status.allocation_file}")
     if status.problem:
         lines.append(f"the ResourceManager: {status.problem}")

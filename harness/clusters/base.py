@@ -160,7 +160,7 @@ class Cluster(ABC):
         rpc = {name: f"{LOOPBACK}:{state.ports[name]}" for name in ("admin", "client") if name in state.ports}
         of_machine = {
             "scheduler_folder": str(self.folder.path("scheduler")),
-            "scheduler_file": SCHEDULERS[state.spec.scheduler][1],
+            "scheduler_file": SCHEDULERS[state.spec.scheduler].file_name,
             "wanted": state.spec.nodes,
         }
         return ClusterStatus(
@@ -183,7 +183,7 @@ class Cluster(ABC):
         """Where its scheduler's file lies."""
         state = self.folder.load()
         scheduler = "fair" if state is None else state.spec.scheduler
-        return LocalStore(self.folder.path("scheduler", SCHEDULERS[scheduler][1]))
+        return LocalStore(self.folder.path("scheduler", SCHEDULERS[scheduler].file_name))
 
     @abstractmethod
     def share(self, name: str, beside: Path) -> AbstractContextManager[tuple[SharedFolder, str]]:

@@ -236,7 +236,7 @@ class DockerCluster(Cluster):
         spec, folder = state.spec, self.folder
         folder.path("scheduler").mkdir(parents=True, exist_ok=True)
         folder.path("scheduler").chmod(0o755)
-        queues = SCHEDULERS[spec.scheduler][1]
+        queues = SCHEDULERS[spec.scheduler].file_name
         source = Path(spec.allocations) if spec.allocations else data_path("docker", "scheduler", queues)
         site.copy(source, folder.path("scheduler", queues))
         mounts = [f"{Path(jar).absolute()}:/opt/hadoop/lib/{Path(jar).name}:ro" for jar in spec.jars]
@@ -294,7 +294,7 @@ class DockerCluster(Cluster):
             "PREEMPTION": str(spec.preemption and spec.scheduler == "fair").lower(),
             "CAPACITY_PREEMPTION": str(spec.preemption and spec.scheduler == "capacity").lower(),
             "DISK_HEALTH_CHECKER": str(spec.disk_checks).lower(),
-            "SCHEDULER_CLASS": SCHEDULERS[spec.scheduler][0],
+            "SCHEDULER_CLASS": SCHEDULERS[spec.scheduler].java_class,
             "SCHEDULER_DIR": str(self.folder.path("scheduler")),
             # What somebody has set in the environment holds.
             **({"NM_MEM_LIMIT": f"{spec.node_limit_mb}m"} if spec.node_limit_mb and not own_limit else {}),

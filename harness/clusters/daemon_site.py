@@ -11,19 +11,12 @@ from harness.clusters.processes import MARK
 from harness.clusters.state import ClusterSpec
 
 
-def _preemption(spec: ClusterSpec) -> dict[str, str]:
-    """What switches the scheduler's own preemption on; the Capacity Scheduler's is a policy of the RM's monitor."""
-    if spec.scheduler == "capacity":
-        return {"yarn.resourcemanager.scheduler.monitor.enable": str(spec.preemption).lower()}
-    return {"yarn.scheduler.fair.preemption": str(spec.preemption).lower()}
-
-
 def rm_properties(spec: ClusterSpec, home: str) -> dict[str, str]:
     """What the ResourceManager decides by. ``home``: the cluster's folder."""
     return {
-        "yarn.resourcemanager.scheduler.class": SCHEDULERS[spec.scheduler][0],
+        "yarn.resourcemanager.scheduler.class": SCHEDULERS[spec.scheduler].java_class,
         "yarn.scheduler.fair.allocation.file": posixpath.join(home, "scheduler", "fair-scheduler.xml"),
-        **_preemption(spec),
+        SCHEDULERS[spec.scheduler].preemption: str(spec.preemption).lower(),
         # A default of the Capacity Scheduler's class since Hadoop 3.5, with which the first ask takes an empty cluster.
         "yarn.scheduler.capacity.schedule-asynchronously.enable": "false",
         "yarn.scheduler.minimum-allocation-mb": str(spec.minimum_allocation_mb),

@@ -6,6 +6,7 @@ import shutil
 import socket
 from collections.abc import Iterable
 from contextlib import ExitStack
+from dataclasses import dataclass
 
 from harness.base.errors import InputError
 
@@ -13,10 +14,45 @@ RM = "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager"
 NM = "org.apache.hadoop.yarn.server.nodemanager.NodeManager"
 HISTORY = "org.apache.hadoop.mapreduce.v2.hs.JobHistoryServer"
 _SCHEDULERS = "org.apache.hadoop.yarn.server.resourcemanager.scheduler"
-#: Scheduler -> its class and the file that it reads its queues from.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RmScheduler:
+    """A scheduler that a ResourceManager can have.
+
+    Parameters
+    ----------
+    java_class
+        The value of ``yarn.resourcemanager.scheduler.class``.
+    file_name
+        The file that it reads its queues from.
+    file_key
+        The key of a controller's configuration that names this file.
+    preemption
+        The property that switches its preemption on.
+    """
+
+    java_class: str
+    file_name: str
+    file_key: str
+    preemption: str
+
+
+#: By the name that an experiment gives it.
 SCHEDULERS = {
-    "fair": (f"{_SCHEDULERS}.fair.FairScheduler", "fair-scheduler.xml"),
-    "capacity": (f"{_SCHEDULERS}.capacity.CapacityScheduler", "capacity-scheduler.xml"),
+    "fair": RmScheduler(
+        java_class=f"{_SCHEDULERS}.fair.FairScheduler",
+        file_name="fair-scheduler.xml",
+        file_key="allocation_file",
+        preemption="yarn.scheduler.fair.preemption",
+    ),
+    "capacity": RmScheduler(
+        java_class=f"{_SCHEDULERS}.capacity.CapacityScheduler",
+        file_name="capacity-scheduler.xml",
+        file_key="capacity_file",
+        # Its preemption is a policy of the RM's monitor.
+        preemption="yarn.resourcemanager.scheduler.monitor.enable",
+    ),
 }
 #: Where the ends of tunnels on this machine listen.
 LOOPBACK = "127.0.0.1"

@@ -139,7 +139,7 @@ def examine_settings(wanted: Wanted, allocations: Path | ConfigStore | None) -> 
     capacity = wanted.capacity or Resource(wanted.memory_mb * wanted.nodes, wanted.vcores * wanted.nodes)
     if not isinstance(allocations, ConfigStore):
         allocations = LocalStore(allocations or data_path("docker", "scheduler", "fair-scheduler.xml"))
-    is_capacity = Path(allocations.name).name == SCHEDULERS["capacity"][1]
+    is_capacity = Path(allocations.name).name == SCHEDULERS["capacity"].file_name
     check = "capacity-file" if is_capacity else "allocation-file"
     try:
         data = allocations.read()

@@ -173,7 +173,7 @@ class LocalCluster(Cluster):
         nodes = [f"nm{number}" for number in range(1, spec.nodes + 1)]
         own_ports = [*RM_PORTS, *(HISTORY_PORTS if spec.history else ()), *nodes]
         ports = {**free_ports(name for name in own_ports if name not in spec.ports), **spec.ports}
-        queues = SCHEDULERS[spec.scheduler][1]
+        queues = SCHEDULERS[spec.scheduler].file_name
         source = Path(spec.allocations) if spec.allocations else data_path("docker", "scheduler", queues)
         site.copy(source, folder.path("scheduler", queues))
         # The Capacity Scheduler finds its file on the class path.

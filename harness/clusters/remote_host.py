@@ -111,7 +111,7 @@ def install(host: Host, lib: Path, lib_name: str, progress: Progress) -> None:
 
 def scheduler_file(home: str, state: ClusterState) -> str:
     """The scheduler's file in the cluster's folder on the RM's host."""
-    return posixpath.join(home, "scheduler", SCHEDULERS[state.spec.scheduler][1])
+    return posixpath.join(home, "scheduler", SCHEDULERS[state.spec.scheduler].file_name)
 
 
 def _class_path(role: str, home: str, lib: str) -> str:
@@ -141,7 +141,7 @@ def configure(host: Host, rm: Host, state: ClusterState, ports: Mapping[str, int
             files.update({posixpath.join(conf, name): text.encode() for name, text in made.items()})
         if "rm" in host.roles:
             given = state.spec.allocations
-            name = SCHEDULERS[state.spec.scheduler][1]
+            name = SCHEDULERS[state.spec.scheduler].file_name
             source = Path(given) if given else data_path("docker", "scheduler", name)
             files[scheduler_file(home, state)] = source
         remote.put(files)
@@ -253,7 +253,7 @@ def for_enforce(state: ClusterState, rm: Host, path: str) -> dict[str, Any]:
     access = rm.access
     host = f"[{access.host}]" if ":" in access.host else access.host
     at = (f"{access.user}@" if access.user else "") + host + (f":{access.port}" if access.port else "")
-    key = "capacity_file" if state.spec.scheduler == "capacity" else "allocation_file"
+    key = SCHEDULERS[state.spec.scheduler].file_key
     found: dict[str, Any] = {key: f"sftp://{at}{url_quote(path)}"}
     found["rms"] = [{"rest": state.rest, **ports}]
     if "admin" not in ports:

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from harness.base.files import write_json, write_text
+from harness.clusters.daemons import SCHEDULERS
 from harness.control.config import EnforceConfig, read_config
 from harness.control.settings import MAX_RATIO
 from harness.model.queues import SchedulerName
@@ -18,11 +19,8 @@ from harness.predict.verdict import Played
 DOCUMENT, CONFIG, PAGE, TRACE = "assess.json", "enforce.yaml", "assess.html", "trace.jsonl"
 _OURS = (DOCUMENT, CONFIG, PAGE, TRACE, "replay.yaml")
 _LEDGER = "/var/lib/yarnfair/ledger.db"
-#: The scheduler's file that a configuration names where the cluster does not say where it lies.
-_FILES = {
-    "fair": ("allocation_file", "/etc/hadoop/conf/fair-scheduler.xml"),
-    "capacity": ("capacity_file", "/etc/hadoop/conf/capacity-scheduler.xml"),
-}
+#: The folder of the scheduler's file in a configuration where the cluster does not say where it lies.
+_CONF = "/etc/hadoop/conf"
 
 
 def fresh_folder(wanted: Path) -> Path:
@@ -49,8 +47,8 @@ def config_text(
         replaced = {"policy", "settings", "mode", *(key for key in ("half_life",) if key in best.settings)}
         document.update({key: value for key, value in kept.items() if key not in replaced})
     else:
-        key, file = _FILES[scheduler]
-        document.update({key: file, "ledger": _LEDGER, **given})
+        kind = SCHEDULERS[scheduler]
+        document.update({kind.file_key: f"{_CONF}/{kind.file_name}", "ledger": _LEDGER, **given})
         document = {key: value for key, value in document.items() if value is not None}
     document["mode"] = "shadow"
     document.setdefault("max_ratio", MAX_RATIO)

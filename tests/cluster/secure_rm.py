@@ -113,14 +113,14 @@ def secure_rm(
         for name in ("ctl", "alice"):
             realm.keytab(f"{name}.keytab", f"{name}@{REALM}")
         authority = Authority(folder)
-        file = folder / "scheduler" / daemons.SCHEDULERS[scheduler][1]
+        file = folder / "scheduler" / daemons.SCHEDULERS[scheduler].file_name
         file.parent.mkdir()
         file.write_text(queues)
         ids = [f"rm{number + 1}" for number in range(rms)]
         ports = free_ports(f"{name}.{one}" for one in ids for name in ("http", *_RPC))
         yarn = {
             **_rm_properties(ids, ports, keytab),
-            "yarn.resourcemanager.scheduler.class": daemons.SCHEDULERS[scheduler][0],
+            "yarn.resourcemanager.scheduler.class": daemons.SCHEDULERS[scheduler].java_class,
             "yarn.scheduler.fair.allocation.file": str(file),
             **(more or {}),
         }

@@ -70,12 +70,12 @@ def test_the_images_settings_are_those_of_other_clusters(tmp_path: Path) -> None
         *daemon_site.node_properties(ClusterSpec(), "h", "/h"),
     }
     assert of_remote - own - set(of_image) - {name for name in of_remote if name.endswith(".address")} == set()
-    for scheduler, (kind, _) in SCHEDULERS.items():
+    for scheduler, kind in ((name, one.java_class) for name, one in SCHEDULERS.items()):
         spec = ClusterSpec(scheduler=scheduler)
         assert daemon_site.rm_properties(spec, "/h")[_CLASS] == kind
         state = ClusterState("docker", "mark", spec, ports={**ports, "client": 2, "admin": 3})
         assert DockerCluster(StateFolder(tmp_path))._environment(state)["SCHEDULER_CLASS"] == kind
-    assert of_image[_CLASS] == f"${{env.SCHEDULER_CLASS:-{SCHEDULERS['fair'][0]}}}"
+    assert of_image[_CLASS] == f"${{env.SCHEDULER_CLASS:-{SCHEDULERS['fair'].java_class}}}"
     assert of_image["yarn.scheduler.maximum-allocation-vcores"] == of_image["yarn.nodemanager.resource.cpu-vcores"]
 
 

@@ -146,7 +146,7 @@ def called(folder: Path, *arguments: str, **environment: str) -> subprocess.Comp
         env={**os.environ, "PYTHONPATH": str(folder), "XDG_STATE_HOME": str(folder / "state"), **environment},
         capture_output=True,
         text=True,
-        timeout=900,
+        timeout=1800,
         check=False,
     )
 

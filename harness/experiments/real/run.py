@@ -20,6 +20,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.base.errors import InputError, RunInvalid, YarnfairError, reason, without_secrets
+from harness.clusters.daemons import SCHEDULERS
 from harness.control.capacity_actuator import CapacityActuator
 from harness.control.file_actuator import FileActuator
 from harness.control.health import ControlHealth
@@ -67,11 +68,6 @@ MOST_PREEMPTED = 20
 SILENCE_S = 120.0
 #: How often a line of progress is printed.
 TELL_EVERY_S = 30.0
-#: The property by which a scheduler preempts.
-_PREEMPTION = {
-    "fair": "yarn.scheduler.fair.preemption",
-    "capacity": "yarn.resourcemanager.scheduler.monitor.enable",
-}
 
 
 class RealRun:
@@ -168,7 +164,7 @@ class RealRun:
         self.curves = QueueCurves(self.tree, self.experiment.weights, self.experiment.spec.resource)
         self.capacity = capacity
         if self.experiment.spec.limits.duration_s is None:
-            preempts = self.experiment.spec.conf.get(_PREEMPTION[self.variant.scheduler], False)
+            preempts = self.experiment.spec.conf.get(SCHEDULERS[self.variant.scheduler].preemption, False)
             patience = patience_s(
                 programs=self.load is not None,
                 controlled=self.variant.mode == "outside",
