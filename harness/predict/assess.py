@@ -79,7 +79,8 @@ def assess(
 
     Raises InputError for a trace that cannot be played.
     """
-    ended = [job for job in trace.jobs if job.finished_s is not None]
+    # What was killed ends in the replay when it did: it says nothing of how good the replay, or a policy, is.
+    ended = [job for job in trace.jobs if job.ended_by_itself]
     times = {job.job: (job.finished_s or 0.0) - job.submit_s for job in ended}
     by_queue: dict[str, list[float]] = {}
     for job in ended:

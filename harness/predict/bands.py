@@ -39,9 +39,9 @@ def bands_of(
     Each queue has its ``mean_completion_s`` and ``band`` (smallest, largest); `WHOLE` have ``mean`` and ``band``.
     ``by_phase``: the summary of each run, which `band_lines` makes a table of.
     ``phases``: None, as many as the budget allows, `PHASES` at most. Applications count
-    that ended when they were recorded; all of a trace without ends.
+    that ended by themselves when they were recorded; all of a trace without such ends.
     """
-    ended = frozenset(job.job for job in trace.jobs if job.finished_s is not None)
+    ended = frozenset(job.job for job in trace.jobs if job.ended_by_itself)
     ended = ended or frozenset(job.job for job in trace.jobs)
     ratio = load_experiment(str(experiment)).spec.actuation.max_ratio
     seedless = {name: replace(one, name=name) for one in variants for name in [without_seed(one)]}

@@ -461,7 +461,7 @@ def compared(
     """Compare the runs of both sides, the k-th phase of one with the k-th of the other."""
     recorded = {job.job: job for job in trace.jobs}
     groups = {name: _group(job, here, there) for name, job in recorded.items()}
-    ended = {name for name, job in recorded.items() if job.finished_s is not None} or set(recorded)
+    ended = {name for name, job in recorded.items() if job.ended_by_itself} or set(recorded)
     members: dict[str, list[str]] = {}
     for name, queue in groups.items():
         members.setdefault(queue, []).append(name)
@@ -597,7 +597,7 @@ def _replayed(
 
     names: dict[str, list[JobLine]] = {}
     for job in trace.jobs:
-        if job.finished_s is not None:
+        if job.ended_by_itself:
             names.setdefault(groups[job.job], []).append(job)
     for jobs in names.values():
         at = np.array([row.get(job.job, -1) for job in jobs], dtype=np.int64)

@@ -323,7 +323,8 @@ def judge(evidence: Evidence) -> Verdict:
         return said("unsure", why, missing, "Do they still run? " + _LONGER, early=True)
     if ended < LEAST_ENDED:
         have = "application has" if ended == 1 else "applications have"
-        why = f"too short a time: only {ended} {have} ended (at least {LEAST_ENDED} are needed)"
+        itself = "itself" if ended == 1 else "themselves"
+        why = f"too short a time: only {ended} {have} ended by {itself} (at least {LEAST_ENDED} are needed)"
         return said("unsure", why, _LONGER, early=True)
     if evidence.left_out:
         return said("unsure", "too much of what ran is not in the trace", f"{evidence.left_out}.", early=True)

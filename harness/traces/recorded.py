@@ -341,6 +341,11 @@ class JobLine(Line):
                 raise ValueError(f"tasks of stage {stage.name!r} ask for nothing")
         return self
 
+    @property
+    def ended_by_itself(self) -> bool:
+        """Whether it is known to have ended, and was not killed: a killed one ends when it did under every policy."""
+        return self.finished_s is not None and self.lifetime_s is None
+
     def spec(self) -> JobSpec:
         """As the simulator takes it."""
         executors = self.executors

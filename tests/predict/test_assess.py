@@ -123,6 +123,24 @@ def test_applications_that_the_replay_refuses_count_as_not_reproduced(
     assert re.search(r"\d+ applications of steady ended in reality, and not in the replay", "\n".join(found["lines"]))
 
 
+def test_killed_applications_say_nothing_of_how_good_the_replay_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They end when they did under every policy: with them a replay at double the times looked twice as good."""
+    trace = recording(tmp_path, quiet(), ends=lambda _, seconds: 2 * seconds)
+    lines = trace.read_text().splitlines()
+    jobs = [json.loads(line) for line in lines[1:]]
+    for at, one in enumerate(jobs):
+        # Almost nothing runs in it, so that the others are as without it.
+        one["stages"][0]["tasks_s"] = [1]
+        one |= {"job": f"killed-{at}", "lifetime_s": 50, "finished_s": one["submit_s"] + 50}
+    lines += map(json.dumps, jobs)
+    trace.write_text("\n".join(lines) + "\n")
+    found = assessed(capsys, str(trace), "-o", str(tmp_path / "out"))
+    assert found["verdict"] == "unsure"
+    assert found["reproduction_error"] == pytest.approx(0.5, abs=0.05)
+
+
 def test_too_few_ended_applications(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = assessed(capsys, str(recording(tmp_path, contended()[:5])), "-o", str(tmp_path / "out"))
     assert found["verdict"] == "unsure"

@@ -74,8 +74,10 @@ def test_the_queue_is_the_one_in_which_the_resource_manager_placed_the_job(tmp_p
 
 def test_an_uber_job_is_its_master_alone_until_it_ends(tmp_path: Path) -> None:
     Job([Run(0, 6, 11), Run(1, 11, 16)], finish_s=27, uber=True).write(tmp_path)
-    (job,) = read(tmp_path).jobs
+    found = read(tmp_path)
+    (job,) = found.jobs
     assert [stage.tasks_s for stage in job.line.stages] == [[]]
+    assert "Hadoop's defaults" in found.assumed[0], "the master's size"
     # The master's start, until it has initialised the job, and what is left: 2 + 3.5 + 22 s.
     assert (job.line.started_s, job.line.am_start_s, job.line.am_end_s, job.line.finished_s) == (2, 3.5, 22, 27)
 

@@ -254,7 +254,8 @@ def _read_file(path: Path, collector: Collector, assumed: dict[str, int]) -> Non
         found = _job(job, submitted_ms, history, kept, sizes, tasks=tasks, records=readable)
     except BadRecord as error:
         return collector.leave_out(f"not a job of a trace ({error})", remaining, str(path))
-    if {one.kind for one in kept} & set(sizes.assumed):
+    # Where nothing but the master ran, its size is all that counts.
+    if ({one.kind for one in kept} or {"master"}) & set(sizes.assumed):
         what = "jobs whose container sizes are Hadoop's defaults, since no configuration of theirs gives them"
         assumed[what] = assumed.get(what, 0) + 1
     if ended_by_others:
