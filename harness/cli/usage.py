@@ -18,18 +18,26 @@ from harness.cli.output import OutputFile, cluster_option, json_option, print_re
 @cluster_option
 @click.option("--by", type=click.Choice(["day", "week", "month"]), default="month", show_default=True)
 @click.option("--csv", "csv_file", type=OutputFile(), metavar="FILE", help="Also write a table as CSV, MB-seconds.")
+@click.option("--parquet", type=OutputFile(), metavar="FILE", help="Also write the same table as Parquet.")
+@click.option("--html", "page", type=OutputFile(), metavar="FILE", help="Also write one HTML page.")
 @json_option
 def usage(
-    trace: Path, cluster: Path | None, by: Literal["day", "week", "month"], csv_file: Path | None, as_json: bool
+    trace: Path,
+    cluster: Path | None,
+    by: Literal["day", "week", "month"],
+    csv_file: Path | None,
+    parquet: Path | None,
+    page: Path | None,
+    as_json: bool,
 ) -> None:
     """A statement of TRACE (of `yarnfair record`, a run directory, or of others) by queue, user and period.
 
     An application's use is spread evenly over its life. At every moment queues above their due part of the cluster
     borrow; the others lend in proportion to what they leave unused. What is lent is what is borrowed.
     """
-    from harness.base.outputs import write_output
+    from harness.base.outputs import write_output, write_output_by
     from harness.predict.foreign import played_trace
-    from harness.predict.usage import document_of, lines_of, rows_of, statement
+    from harness.predict.usage import COLUMNS, document_of, lines_of, rows_of, statement
     from harness.traces.accounting import account_lines, account_of
 
     with tempfile.TemporaryDirectory(prefix="yarnfair-") as folder:
@@ -37,14 +45,22 @@ def usage(
     periods = statement(found.header, found.jobs, by)
     if csv_file is not None:
         table = io.StringIO()
-        writer = csv.DictWriter(
-            table, ["period", "queue", "user", "due", "had", "lent", "borrowed"], lineterminator="\n"
-        )
+        writer = csv.DictWriter(table, COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows_of(periods))
         write_output(csv_file, table.getvalue())
+    if parquet is not None:
+        import pandas as pd
+
+        frame = pd.DataFrame(rows_of(periods), columns=list(COLUMNS))
+        write_output_by(parquet, lambda path: frame.to_parquet(path, index=False))
+    notes = account_lines(found.header, found.jobs)
+    if page is not None:
+        from harness.predict.usage_page import write_page
+
+        write_page(page, periods, by, trace.name, notes)
     if not as_json:
-        for line in account_lines(found.header, found.jobs):
+        for line in notes:
             say(f"{trace}: {line}")
     document = {**account_of(found.header, found.jobs), "by": by, "periods": document_of(periods)}
     print_result(as_json, document, lines_of(periods))

@@ -25,6 +25,8 @@ from harness.traces.recorded import Header, JobLine
 
 By = Literal["day", "week", "month"]
 _DAY_S = 86_400.0
+#: Of the table of `rows_of`, MB-seconds.
+COLUMNS = ("period", "queue", "user", "due", "had", "lent", "borrowed")
 #: Of a trace that does not say when its time began.
 _LENGTHS_S = {"day": _DAY_S, "week": 7 * _DAY_S, "month": 30 * _DAY_S}
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -120,6 +122,28 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     with pytest.raises(SystemExit):
         main(["usage", str(trace)])
     assert "borrowed of lab.x" in capsys.readouterr().out
+
+
+def test_the_statement_as_a_page_and_as_parquet(tmp_path: Path) -> None:
+    trace = tmp_path / "<trace>.jsonl"
+    jobs = [ran("root.prod", 0.0, 3600.0, 3, user="<b>"), ran("root.lab.x", DAY, DAY + 7200.0, 0, user="v")]
+    trace.write_text(trace_text(header(), jobs))
+    page, table, csv_file = (tmp_path / name for name in ("usage.html", "usage.parquet", "usage.csv"))
+    with pytest.raises(SystemExit) as stop:
+        main(["usage", str(trace), "--by", "day", "--html", str(page), "--parquet", str(table), "--csv", str(csv_file)])
+    assert not stop.value.code
+    frame, same = pd.read_parquet(table), pd.read_csv(csv_file)
+    pd.testing.assert_frame_equal(frame, same, check_dtype=False)
+    text = page.read_text()
+    # It is complete in itself, and says nothing unescaped.
+    assert "http://" not in text.replace("http://www.w3.org", "")
+    assert "<b>" not in text
+    assert "&lt;trace&gt;.jsonl, by day" in text
+    # The latest day comes first; 4 GB of the hour are had, of which 2 are lent by the others in proportion.
+    assert re.findall("<h2 [^>]*>(day .)</h2>", text) == ["day 2", "day 1"]
+    first = text[text.index(">day 1</h2>") :]
+    row = re.findall("<t[dh][^>]*>(.*?)</t[dh]>", first[first.index('<th scope="row">prod') :])[:7]
+    assert row[2:] == ["4.0", "0.0", "2.0", "&lt;b&gt; 4.0", "lab.x 1.5, lab.y 0.5"]
 
 
 def test_executors_are_held_from_the_submission_where_no_start_is_known() -> None:

@@ -25,7 +25,7 @@ from harness.base.files import write_text
 __all__ = ["data_hash", "installed_hash", "package_hash", "user_file_hash"]
 
 #: What only prints: folders of the package, and files by their name.
-PRINTS, PAGES = ("cli", "report"), ("page.py", "plan_page.py", "command.py", "__main__.py")
+PRINTS, PAGES = ("cli", "report"), ("page.py", "plan_page.py", "usage_page.py", "command.py", "__main__.py")
 #: Files of those folders that what computes reads results with.
 COMPUTES = ("report/reading.py",)
 

@@ -1,0 +1,108 @@
+"""The page of `yarnfair usage` for a colleague without Hadoop: what each queue had, lent and borrowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from markupsafe import Markup
+
+import harness
+from harness.base.outputs import write_output
+from harness.predict.usage import Account, By, Period
+from harness.report.svg import BarChart, bar_chart, swatch
+from harness.report.templating import page_templates
+
+#: So many queues are drawn.
+_DRAWN = 12
+_MB_S_PER_GB_H = 1024 * 3600
+_FIGURES: tuple[tuple[str, Callable[[Account], float]], ...] = (
+    ("due", lambda one: one.due),
+    ("had", lambda one: one.had),
+    ("lent", lambda one: one.lent),
+    ("borrowed", lambda one: one.borrowed),
+)
+
+
+def write_page(path: Path, periods: Sequence[Period], by: By, source: str, notes: Sequence[str]) -> None:
+    """Write one self-contained HTML page.
+
+    Parameters
+    ----------
+    path : Path
+        Where.
+    periods : sequence of Period
+        The statement.
+    by : {"day", "week", "month"}
+        What a period is.
+    source : str
+        Where the statement is from, in words.
+    notes : sequence of str
+        What the trace assumes, lacks and leaves out.
+
+    Raises
+    ------
+    InputError
+        The disk refuses.
+    """
+    whole: dict[str, dict[str, float]] = {}
+    for period in periods:
+        for leaf, account in period.accounts.items():
+            row = whole.setdefault(leaf, dict.fromkeys((name for name, _ in _FIGURES), 0.0))
+            for name, figure in _FIGURES:
+                row[name] += figure(account)
+    drawn = sorted(whole, key=lambda leaf: -max(whole[leaf]["due"], whole[leaf]["had"]))[:_DRAWN]
+    chart = BarChart(
+        "The whole time, by queue",
+        "GB hours",
+        [_short(leaf) for leaf in drawn],
+        [name for name, _ in _FIGURES],
+        [[whole[leaf][name] / _MB_S_PER_GB_H for name, _ in _FIGURES] for leaf in drawn],
+        digits=1,
+    )
+    legend = [(Markup(swatch(style, filled=True)), name) for name, style in zip(chart.series, chart.shown, strict=True)]
+    page = (
+        page_templates()
+        .get_template("usage.html.j2")
+        .render(
+            source=source,
+            by=by,
+            notes=notes,
+            svg=Markup(bar_chart(chart, "usage")),
+            title=chart.title,
+            legend=legend,
+            left=len(whole) - len(drawn),
+            heads=["queue", *(name for name, _ in _FIGURES), "users", "borrowed of"],
+            periods=[(period.name, _rows(period)) for period in reversed(periods)],
+            version=harness.__version__,
+        )
+    )
+    write_output(path, page)
+
+
+def _rows(period: Period) -> list[list[str]]:
+    """A row for each queue that was due, had or lent something."""
+    return [
+        [
+            _short(leaf),
+            *(_gb_h(figure(account)) for _, figure in _FIGURES),
+            _parts(account.users),
+            _parts({_short(lender): value for lender, value in account.from_.items()}),
+        ]
+        for leaf, account in period.accounts.items()
+    ]
+
+
+def _parts(of: dict[str, float]) -> str:
+    """The largest three by name, and how many more there are."""
+    ordered = sorted(((name, value) for name, value in of.items() if value > 0), key=lambda one: (-one[1], one[0]))
+    more = f", {len(ordered) - 3} more" if len(ordered) > 3 else ""
+    return ", ".join(f"{name} {_gb_h(value)}" for name, value in ordered[:3]) + more
+
+
+def _short(leaf: str) -> str:
+    return leaf.removeprefix("root.")
+
+
+def _gb_h(mb_s: float) -> str:
+    return f"{mb_s / _MB_S_PER_GB_H:,.1f}"
