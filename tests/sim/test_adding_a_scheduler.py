@@ -170,9 +170,9 @@ def test_an_experiment_runs_on_it(folder: Path) -> None:
     yarnfair(folder, "run", "youngest.yaml", "--json", "--out", "runs")
     (run,) = (folder / "runs").glob("*/run.json")
     record = json.loads(run.read_text())
-    assert (record["policy"]["name"], record["policy"]["settings"], record["exit"]["code"]) == ("fifo", {}, 0)
-    ended = pd.read_parquet(run.with_name("jobs.parquet")).set_index("job")["finished_s"]
-    # The short one comes 5 s later, to 8 places of which the long one has all: it gets each that falls free.
+    assert (record["experiment"]["scheduler"], record["policy"]["name"], record["exit"]) == ("youngest", "fifo", 0)
+    ended = pd.read_parquet(run.with_name("jobs.parquet")).set_index("type")["finished_s"]
+    # The short one comes 5 s later, to 8 places of which the long one has all, and gets each that falls free.
     assert ended["young"] < ended["old"]
 
 
