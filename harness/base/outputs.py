@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from harness.base.errors import InputError
 from harness.base.files import put_file, writing
 
 #: How a command line names standard output.
@@ -50,13 +51,19 @@ def write_output(path: Path, content: str | bytes, *, sync: bool = False, hint: 
     Raises
     ------
     InputError
-        The path cannot be written. A regular file that stood there is then as it was.
+        The path cannot be written, or the text holds half a surrogate pair, which JSON and names of files may bring and
+        UTF-8 cannot hold. A regular file that stood there is then as it was.
 
     Notes
     -----
     A file that is replaced keeps its mode; a new one gets what the umask leaves.
     """
-    data = content.encode() if isinstance(content, str) else content
+    try:
+        data = content.encode() if isinstance(content, str) else content
+    except UnicodeEncodeError as error:
+        around = ascii(error.object[max(error.start - 20, 0) : error.end])
+        what = f"cannot be written: a name in it is no UTF-8 ({around})"
+        raise InputError(what, where=str(path), hint="rename what is called so") from None
 
     def write(temporary: Path) -> None:
         temporary.write_bytes(data)

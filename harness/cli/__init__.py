@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import io
 import os
 import re
 import signal
@@ -221,9 +222,16 @@ def _open_closed_outputs() -> None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 
+def _print_whatever_is_called_so() -> None:
+    """Show on standard output what its encoding does not have as an escape, as Python does on standard error."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
 def main(argv: list[str] | None = None) -> None:
     """Entry point: runs the command and exits with design's codes; a YarnfairError is one line on standard error."""
     _open_closed_outputs()
+    _print_whatever_is_called_so()
     outlive_readers()
     collect_rarely()
     announce_with(_print_notice)

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.base.errors import InputError
+from harness.base.outputs import write_output
 from harness.report.trend import chart, grouped, lines
 from harness.results.history import histories
 from harness.results.runs import read_runs
@@ -206,3 +208,17 @@ def test_annotations_name_the_page(write: Write, tmp_path: Path, capsys: pytest.
     assert code == 3
     assert f"over time: {link}" in err
     assert all(f"over time: {link}" in place.read_text() for place in places)
+
+
+def test_what_no_utf_8_can_hold_is_shown_or_is_an_error_that_leaves_the_file_that_was_there(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """JSON may have half a surrogate pair, as in this policy's name."""
+    nightly(write, 1000, 1100, variant="half \ud83d")
+    code, out, _ = call(capsys, "trend", tmp_path / "nights")
+    assert (code, r"half \ud83d on docker" in out) == (0, True)
+    report = tmp_path / "quality.json"
+    report.write_text("before")
+    with pytest.raises(InputError, match="a name in it is no UTF-8"):
+        write_output(report, "half \ud83d")
+    assert report.read_text() == "before"
