@@ -127,6 +127,8 @@ def call(
         "demo --svg": ["demo"],
         "whatif --export": ["whatif", "demo"],
         "usage --csv": ["usage", str(tmp_path / "ran.jsonl")],
+        "usage --html": ["usage", str(tmp_path / "ran.jsonl")],
+        "usage --parquet": ["usage", str(tmp_path / "ran.jsonl")],
         "plan --junit": [*plan, "--phases", "1", "--fail-if", "refused(*) > 0", "--jobs", "1"],
         "plan --html": [*plan, "--phases", "1", "--jobs", "1"],
         "trend --html": ["trend", one],
@@ -154,7 +156,8 @@ def call(
 WRITERS = (
     *("render --output", "convert --output", "decide --output", "record --out", "report --out", "report --trace"),
     *("compare --html", "plot --out", "baseline --out", "check --junit", "check --code-quality", "demo --svg"),
-    *("whatif --export", "job run --tasks", "usage --csv", "plan --junit", "plan --html", "trend --html"),
+    *("whatif --export", "job run --tasks", "usage --csv", "usage --html", "usage --parquet", "plan --junit"),
+    *("plan --html", "trend --html"),
 )
 
 
