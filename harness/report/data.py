@@ -29,7 +29,7 @@ from harness.results.runs import RunRecord, decision_lines, find_runs, kind_of, 
 #: In which order the runs of a folder are shown.
 #: The first lines of decisions.jsonl are shown; this many.
 SHOWN_DECISIONS = 12
-#: So much of the runs' tables is kept in memory; a run that has no room there is read again when it is asked for.
+#: Size limit of the cache of tables (`KeptTables`). A table that was evicted is read again when it is needed.
 KEPT_BYTES = 256 * 1024**2
 
 
@@ -217,15 +217,15 @@ def short(queue: str) -> str:
 
 
 class KeptTables:
-    """The queues over time of the runs that were asked for last, as many as have room."""
+    """A cache of the queues over time of each run, which evicts the least recently used table above `KEPT_BYTES`."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[Path, tuple[int, int]], tuple[dict[str, Series], int]] = OrderedDict()
-        #: Bytes of what is kept.
+        #: Bytes of the cached tables.
         self.size = 0
 
     def series_of(self, path: Path, written: tuple[int, int]) -> dict[str, Series]:
-        """The queues of a table; ``written``: tells a file from one that is written anew at the same place."""
+        """The queues in the table at a path. ``written``: its modification time (ns) and size; both are in the key."""
         key = (path, written)
         if key not in self._kept:
             found = _series_of(path)

@@ -112,7 +112,7 @@ def _two(name: str, ran: Sequence[Ran], before: Ran, after: Ran, phases: Sequenc
         _with_intervals(_with_bands(move, *phases), before, after) for move in moves(before.summary, after.summary)
     ]
     was = [span(phases[0], "queues", move.queue, _MEAN) for move in found]
-    # Of several seeds the intervals of both stand in the table of completion times, and the change's is what matters.
+    # With several seeds only the change shows its interval: the table of completion times has those of both figures.
     now = [move.span if phases[1] is not None else None for move in found]
     rows = [
         [

@@ -82,7 +82,7 @@ class BarChart:
     levels: Sequence[tuple[float, str]] = ()
     digits: int = 2
     styles: Sequence[int] = field(default_factory=tuple)
-    #: As ``values``: half of the 95 % interval of a bar that is a mean over seeds. Empty: no bar is.
+    #: For each of ``values`` half of its 95 % interval, where it is a mean over seeds. Empty: none of them is.
     half_widths: Sequence[Sequence[float | None]] = field(default_factory=tuple)
     filled: ClassVar[bool] = True
 

@@ -16,6 +16,7 @@ from harness.report.curves import Curve
 from harness.report.data import Run
 from harness.report.figures import Group, Legend
 from harness.report.svg import Line, LineChart
+from harness.report.variants import range_text
 
 #: An experiment's name and hash, and a backend.
 Place = tuple[str, str, str]
@@ -91,7 +92,7 @@ def _points(runs: Sequence[Run], axis: str) -> list[Point]:
 
 
 def _curves(points: Sequence[Point], value_of: Callable[[Run], float | None]) -> dict[str, Curve]:
-    """Means over seeds at each value of the axis with their intervals, a curve a combination of the other settings."""
+    """One curve for each combination of the other settings: at each value of the axis the mean over the seeds."""
     cells: dict[str, dict[float, list[float]]] = {}
     for point in points:
         value = value_of(point.run)
@@ -192,12 +193,8 @@ def _means(points: Sequence[Point]) -> str:
     seeds = [len({run.seed for run in own}) for own in marks.values()]
     if max(runs) == 1:
         return ""
-    text = f" Means over {_range(seeds)} seed{'s' if max(seeds) > 1 else ''} a mark"
-    return f"{text}." if runs == seeds else f"{text}, of {_range(runs)} runs."
-
-
-def _range(counts: Sequence[int]) -> str:
-    return str(counts[0]) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+    text = f" Means over {range_text(seeds)} seed{'s' if max(seeds) > 1 else ''} a mark"
+    return f"{text}." if runs == seeds else f"{text}, of {range_text(runs)} runs."
 
 
 def names_of(curve: str) -> str:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from harness.report.data import SHOWN_DECISIONS, Run, short
-from harness.report.variants import Variant, grouped, interval_text
+from harness.report.variants import Variant, grouped, interval_text, range_text
 from harness.results.catalogue import Key
 from harness.results.comparison import Measure
 from harness.results.phases import FILE, span
@@ -112,8 +112,7 @@ def means_said(variants: Sequence[Variant]) -> str:
     counts = [len(variant.runs) for variant in variants]
     said = []
     if max(counts, default=1) > 1:
-        least = f"{min(counts)} to " if min(counts) < max(counts) else ""
-        said.append(f"means over {least}{max(counts)} seeds, \u00b1 half of the 95 % interval of the mean")
+        said.append(f"means over {range_text(counts)} seeds, \u00b1 half of the 95 % interval of the mean")
     said += dict.fromkeys(variant.first.phases.said for variant in variants if variant.first.phases is not None)
     return "".join(f"{text[:1].upper()}{text[1:]}. " for text in said)
 

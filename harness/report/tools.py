@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from harness.report.data import Run
 from harness.report.figures import Legend
 from harness.report.svg import BarChart
-from harness.report.tables import ABSENT, Head, Table, figure_text
+from harness.report.tables import ABSENT, Head, Table, figure_text, means_said
 from harness.report.variants import MOST_DRAWN, Variant, interval_text
 from harness.results.comparison import Measure
 
@@ -36,12 +36,6 @@ def mean_text(variant: Variant, digits: int, *keys: str, scale: float = 1.0) -> 
     return interval_text(values, lambda value: figure_text(value, digits))
 
 
-def seeds_note(variants: Sequence[Variant]) -> str:
-    """What the cells of a table are."""
-    most = max((len(variant.runs) for variant in variants), default=1)
-    return f"Means over {most} seeds, \u00b1 half of the 95 % interval of the mean. " if most > 1 else ""
-
-
 def tables_of(caption: str, first: str, variants: Sequence[Variant], measures: Sequence[Measure]) -> list[Table]:
     """What was measured, a row a variant: a table of the whole runs, and one for each measure of parts.
 
@@ -56,7 +50,7 @@ def tables_of(caption: str, first: str, variants: Sequence[Variant], measures: S
         heads = [Head(first), *(Head(column.title.strip(), column.unit) for column in known)]
         rows = [[v.name, *(mean_text(v, c.digits, *c.path, scale=c.scale) for c in known)] for v in variants]
         if known:
-            found.append(Table(title, heads, rows, seeds_note(variants) + note))
+            found.append(Table(title, heads, rows, means_said(variants) + note))
     return found
 
 

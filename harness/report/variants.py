@@ -53,7 +53,7 @@ class Variant:
         return list(dict.fromkeys(leaf for run in self.runs for leaf in run.leaves))
 
     def end_s(self) -> float:
-        """The last sample's time of its longest run."""
+        """The time of the last sample, in seconds, of whichever of its runs lasts longest."""
         return max(run.end_s() for run in self.runs)
 
     def course(
@@ -107,12 +107,17 @@ def drawn_variants(runs: Sequence[Run]) -> tuple[list[Variant], str]:
             "of all of them."
         )
     if max(counts, default=1) > 1:
-        least = f"{min(counts)} to " if min(counts) < max(counts) else ""
         said.append(
-            f"Courses over time are means over {least}{max(counts)} seeds; the band around a curve is the 95 % "
-            "interval of the mean. What has ended counts as it was at its end, or as nothing held and asked for."
+            f"Courses over time are means over {range_text(counts)} seeds; the band around a curve is the 95 % "
+            "interval of the mean. After the end of a run its ratios and integrals keep their last value, and it holds "
+            "nothing."
         )
     return shown, " ".join(said)
+
+
+def range_text(counts: Sequence[int]) -> str:
+    """``4``, or ``3 to 4`` where the counts differ."""
+    return str(counts[0]) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
 
 
 def interval_text(values: Sequence[float], write: Callable[[float], str]) -> str:

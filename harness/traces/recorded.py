@@ -148,7 +148,7 @@ class Header(Line):
         if self.version != VERSION:
             raise ValueError(f"version {self.version} of the format, known is {VERSION}")
         before = {"root"}
-        # Whose parts the others are is said by their names; a trace has no limits of the root.
+        # The names of the queues imply the root. It has neither a weight nor limits in a trace.
         if (root := self.queues.pop("root", None)) is not None and root != QueueLine():
             raise ValueError("'root' has no weight and no limits in a trace; leave them out")
         if not self.queues:

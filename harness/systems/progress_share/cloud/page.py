@@ -11,8 +11,8 @@ from harness.report.figures import Group, Legend
 from harness.report.findings import Case, Finding, find, finding
 from harness.report.page import Content, part_of
 from harness.report.svg import BarChart
-from harness.report.tables import ABSENT, Head, Table, decision_tables, figure_text
-from harness.report.tools import mean_text, seeds_note
+from harness.report.tables import ABSENT, Head, Table, decision_tables, figure_text, means_said
+from harness.report.tools import mean_text
 from harness.report.variants import Variant, number_at, variants_of
 
 PAPER = "Lee, Chun, Katz: Heterogeneity-Aware Resource Allocation and Scheduling in the Cloud, HotCloud 2011"
@@ -41,7 +41,7 @@ def content_pools(runs: Sequence[Run]) -> Content:
         (Head("longer than the period"), lambda v: "yes" if v.runs[0].summary.get("overloaded") else "no"),
     )
     rows = [[cell(variant) for _, cell in columns] for variant in variants]
-    tables = [Table("Each configuration", [head for head, _ in columns], rows, seeds_note(variants))]
+    tables = [Table("Each configuration", [head for head, _ in columns], rows, means_said(variants))]
     charts = []
     listed = [variant for variant in variants if variant.name != "driver"]
     names = [variant.name for variant in listed]
