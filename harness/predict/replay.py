@@ -27,7 +27,7 @@ from harness.policies.registry import stock_scheduler
 from harness.report.reading import needed_table
 from harness.sim.interfaces import simulated
 from harness.traces.recorded import Header, QueueLine, Trace
-from harness.yarn.capacity.loading import PARENT_POLICIES
+from harness.yarn.capacity.loading.queue import PARENT_POLICIES
 
 #: From which of the compared samples on a queue contends: it demands more than it holds.
 _CONTENDING = 3

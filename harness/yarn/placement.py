@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from harness.model.queues import AllocationFile, PlacementRule, ensure_root_prefix
-from harness.yarn.capacity.loading import Loader, Node
+from harness.yarn.capacity.loading.placement import queue_names
+from harness.yarn.capacity.loading.reading import Node, Reading
+from harness.yarn.capacity.loading.start import read_tree
 from harness.yarn.capacity.mapping import QueueNames, fields_of_mapping, read_json
 from harness.yarn.capacity.settings import Settings
 from harness.yarn.fair.javanum import split, trim
@@ -179,10 +181,9 @@ class CapacityPlacing:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        loader = Loader(settings)
-        root = loader.load()
+        root = read_tree(Reading(settings))
         self._nodes: dict[str, Node] = {} if root is None else {node.path: node for node in root.tree()}
-        self._kinds = dict(loader.names(root).kinds) if root is not None else {}
+        self._kinds = dict(queue_names(root).kinds) if root is not None else {}
         self._names = QueueNames.of(self._kinds)
         self._children = {path: [child.path for child in node.children] for path, node in self._nodes.items()}
         self._weighted = {path for path, node in self._nodes.items() if node.weight.get("", -1.0) >= 0}

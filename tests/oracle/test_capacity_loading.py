@@ -16,7 +16,8 @@ import yaml
 
 from harness.base.errors import InputError
 from harness.yarn.capacity.convert import render_configuration
-from harness.yarn.capacity.loading import Refusal, load
+from harness.yarn.capacity.loading.reading import Refusal
+from harness.yarn.capacity.loading.start import find_refusals
 from harness.yarn.capacity.properties import parse_configuration
 from harness.yarn.capacity.tree import capacity_tree_of, read_capacity_tree
 from harness.yarn.validation import check_document
@@ -37,7 +38,9 @@ BATCH = 500
 def ours(document: bytes, release: tuple[int, int]) -> list[Refusal]:
     values = parse_configuration(document, source="file").values
     # An empty value is no value to Hadoop.
-    return load({name: text for name, text in values.items() if text}, site={}, release=release, cluster=CLUSTER)
+    return find_refusals(
+        {name: text for name, text in values.items() if text}, site={}, release=release, cluster=CLUSTER
+    )
 
 
 @pytest.mark.parametrize("release", RELEASES)

@@ -11,7 +11,7 @@ import os
 
 import pytest
 
-from harness.yarn.capacity.loading import load
+from harness.yarn.capacity.loading.start import find_refusals
 from harness.yarn.capacity.properties import parse_configuration
 from harness.yarn.site import check_site
 from harness.yarn.validation import check_document, read_site
@@ -36,7 +36,7 @@ def ours(start: Start, release: tuple[int, int]) -> list[str]:
         return [one.what for one in check_document(start.document, source="file", site=given).findings if one.refused]
     # `check_document` has no release: it is that of the project.
     values = parse_configuration(start.document, source="file").values
-    found = load({name: text for name, text in values.items() if text}, site=given, release=release)
+    found = find_refusals({name: text for name, text in values.items() if text}, site=given, release=release)
     return [*(one.what for one in check_site(given, scheduler="capacity")), *(one.what for one in found)]
 
 

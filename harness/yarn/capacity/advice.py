@@ -11,7 +11,7 @@ from typing import Protocol
 
 from harness.model.queues import ROOT
 from harness.yarn.capacity.amounts import MEMORY, VCORES
-from harness.yarn.capacity.loading import Loader, Node
+from harness.yarn.capacity.loading.reading import Node, Reading
 from harness.yarn.fair.acls import read_access_list
 from harness.yarn.fair.javanum import float32
 from harness.yarn.fair.traps import USUAL_MASTER_MB
@@ -29,9 +29,9 @@ class _Places(Protocol):
         ...
 
 
-def find_traps(check: _Places, root: Node, loader: Loader) -> None:
+def find_traps(check: _Places, root: Node, reading: Reading) -> None:
     """Report the traps of a configuration, except for queues whose values could not be read."""
-    found = _Traps(check, root, loader)
+    found = _Traps(check, root, reading)
     for look in (
         found.priorities,
         found.stopped,
@@ -52,11 +52,11 @@ def find_traps(check: _Places, root: Node, loader: Loader) -> None:
 
 
 class _Traps:
-    def __init__(self, check: _Places, root: Node, loader: Loader) -> None:
-        self.check, self.root, self.loader = check, root, loader
+    def __init__(self, check: _Places, root: Node, reading: Reading) -> None:
+        self.check, self.root, self.reading = check, root, reading
         self.nodes = list(root.tree())
         #: Refused properties; consequences of a refusal are not reported again.
-        self.refused = {refusal.key for refusal in loader.refusals}
+        self.refused = {refusal.key for refusal in reading.refusals}
         self._totals: dict[tuple[str, str], float] = {}
         #: Queues already reported to accept no application.
         self.rejecting: set[str] = set()
@@ -71,7 +71,7 @@ class _Traps:
 
     def priorities(self) -> None:
         for node in self.nodes:
-            priority = self.loader.number(f"{node.path}.priority", 0, queue=node.path)
+            priority = self.reading.number(f"{node.path}.priority", 0, queue=node.path)
             if not priority or node.parent is None or node.parent.ordering != "utilization":
                 continue
             self.report(
@@ -84,7 +84,7 @@ class _Traps:
 
     def stopped(self) -> None:
         # Where a child says RUNNING, that is the mistake which is told.
-        if self.root.stopped and any(found.code == "YF131" for found in self.loader.refusals):
+        if self.root.stopped and any(found.code == "YF131" for found in self.reading.refusals):
             return
         if self.root.stopped:
             self.report("root.state", ROOT, "YF302", "root is STOPPED: every submission is rejected", "write RUNNING")
@@ -100,7 +100,7 @@ class _Traps:
                 )
 
     def no_default(self) -> None:
-        settings = self.loader.settings
+        settings = self.reading.settings
         if self.root.kind != "parent" or len([n for n in self.nodes if n.name == "default" and n.parent]) == 1:
             return
         mappings = ("queue-mappings", "mapping-rule-json", "mapping-rule-json-file")
@@ -117,7 +117,7 @@ class _Traps:
 
     def no_capacity(self) -> None:
         for node in self.nodes:
-            if node.parent is None or node.broken or self.loader.settings.raw(f"{node.path}.capacity") is not None:
+            if node.parent is None or node.broken or self.reading.settings.raw(f"{node.path}.capacity") is not None:
                 continue
             if f"{node.parent.path}.queues" in self.refused:
                 continue
@@ -157,15 +157,15 @@ class _Traps:
         return self._totals[key]
 
     def no_applications(self) -> None:
-        loader = self.loader
-        everywhere = loader.number("global-queue-max-application", -1) or -1
-        most = loader.number("maximum-applications", 10_000)
+        reading = self.reading
+        everywhere = reading.number("global-queue-max-application", -1) or -1
+        most = reading.number("maximum-applications", 10_000)
         # A limit of less than 1 for the whole cluster is a mistake of its own.
-        if everywhere > 0 or most is None or most < 1 or not loader.legacy:
+        if everywhere > 0 or most is None or most < 1 or not reading.legacy:
             return
         found: list[tuple[Node, float]] = []
         for node in self.nodes:
-            own = loader.number(f"{node.path}.maximum-applications", -1, queue=node.path)
+            own = reading.number(f"{node.path}.maximum-applications", -1, queue=node.path)
             if not node.leaf or own is None or own >= 0:
                 continue
             shares = [self._share(node, label) for label in node.labels]
@@ -194,16 +194,16 @@ class _Traps:
             if node.parent is None or node.path in self.rejecting or node.broken or refused:
                 continue
             zero = "" in node.absolute and not node.minimum.get("")
-            written = self.loader.text(f"{node.path}.capacity") or ""
+            written = self.reading.text(f"{node.path}.capacity") or ""
             if node.weight.get("", -1.0) == 0 or (zero and re.search(r"\bmemory(-mb)?=0+\b", written)):
                 what = f"{'capacity' if zero else 'weight'} 0: served after all others"
                 self.report(f"{node.path}.capacity", node.path, "YF310", what, "raise it if that is not meant")
 
     def masters(self) -> None:
-        usual = self.loader.number("maximum-am-resource-percent", 0.1, "float")
+        usual = self.reading.number("maximum-am-resource-percent", 0.1, "float")
         for node in self.nodes:
             key = f"{node.path}.maximum-am-resource-percent"
-            part = self.loader.number(key, 0.1 if usual is None else usual, "float", node.path)
+            part = self.reading.number(key, 0.1 if usual is None else usual, "float", node.path)
             memory = node.minimum.get("", {}).get(MEMORY, 0)
             if node.leaf and memory and part and 0 < part * memory < USUAL_MASTER_MB:
                 self.report(
@@ -236,7 +236,7 @@ class _Traps:
         for acl in _ACLS:
             without: dict[str, list[str]] = {}
             for node in self.nodes:
-                text = self.loader.text(f"{node.path}.{acl}")
+                text = self.reading.text(f"{node.path}.{acl}")
                 if node.parent is None or text is None or read_access_list(text).everybody:
                     continue
                 opened = self._open_above(node, acl)
@@ -255,7 +255,7 @@ class _Traps:
     def _open_above(self, node: Node, acl: str) -> str | None:
         at = node.parent
         while at is not None:
-            text = self.loader.text(f"{at.path}.{acl}")
+            text = self.reading.text(f"{at.path}.{acl}")
             if (text is None and at.parent is None) or (text is not None and read_access_list(text).everybody):
                 return at.path
             at = at.parent
@@ -269,10 +269,10 @@ class _Traps:
                 continue
             for name in ("max-parallel-apps",):
                 own_key, above_key = f"{node.path}.{name}", f"{node.parent.path}.{name}"
-                if self.loader.settings.raw(own_key) is None or self.loader.settings.raw(above_key) is None:
+                if self.reading.settings.raw(own_key) is None or self.reading.settings.raw(above_key) is None:
                     continue
-                own = self.loader.number(own_key, 0, "exact", node.path)
-                above = self.loader.number(above_key, 0, "exact", node.parent.path)
+                own = self.reading.number(own_key, 0, "exact", node.path)
+                above = self.reading.number(above_key, 0, "exact", node.parent.path)
                 if own is not None and above is not None and own > above:
                     self.report(
                         own_key,
@@ -283,7 +283,7 @@ class _Traps:
                     )
 
     def flexible_sums(self) -> None:
-        if self.loader.legacy:
+        if self.reading.legacy:
             return
         for node in self.nodes:
             shares = [child.percent.get("", 0.0) for child in node.children]
@@ -291,7 +291,7 @@ class _Traps:
             if not shares or not all(plain) or any(child.broken for child in node.children):
                 continue
             total = 100 * sum(shares)
-            vectors = any((self.loader.text(f"{c.path}.capacity") or "").startswith("[") for c in node.children)
+            vectors = any((self.reading.text(f"{c.path}.capacity") or "").startswith("[") for c in node.children)
             if abs(total - 100) > 0.05 and not vectors:
                 what = f"its children's capacities sum to {total:g}"
                 self.report(f"{node.path}.queues", node.path, "YF312", what, "make them sum to 100 if that is meant")
@@ -300,22 +300,22 @@ class _Traps:
         for node in self.nodes:
             for ending in _DEFAULT_MAX:
                 key = f"{node.path}.maximum-allocation-{ending}"
-                if self.loader.settings.raw(key) is not None and self.loader.number(key, -1, queue=node.path) == 0:
+                if self.reading.settings.raw(key) is not None and self.reading.number(key, -1, queue=node.path) == 0:
                     what = f"maximum-allocation-{ending} 0: every container is larger, so every submission is rejected"
                     self.report(key, node.path, "YF317", what, "write the largest container, or remove it")
             key = f"{node.path}.maximum-allocation"
-            for name, most in self.loader.container(key).items():
+            for name, most in self.reading.container(key).items():
                 if most == 0 and name in (MEMORY, VCORES):
                     what = f"maximum-allocation of 0 {name}: every container is larger, so every submission is rejected"
                     self.report(key, node.path, "YF317", what, "write the largest container, or remove it")
-        if self.loader.site_known:
+        if self.reading.site_known:
             return
         for node in self.nodes:
             for ending, usual in _DEFAULT_MAX.items():
                 key = f"{node.path}.maximum-allocation-{ending}"
                 limit = f"yarn.scheduler.maximum-allocation-{ending}"
-                amount = self.loader.number(key, -1, queue=node.path)
-                if amount is not None and amount > usual and self.loader.settings.raw(limit) is None:
+                amount = self.reading.number(key, -1, queue=node.path)
+                if amount is not None and amount > usual and self.reading.settings.raw(limit) is None:
                     self.report(
                         key,
                         node.path,
@@ -329,14 +329,14 @@ class _Traps:
     def idle_templates(self) -> None:
         for node in self.nodes:
             told: set[str] = set()
-            for key in self.loader.settings.own:
+            for key in self.reading.settings.own:
                 rest = key.removeprefix(f"{node.path}.")
                 way = "auto-queue-creation-v2" if rest.startswith("auto-queue-creation-v2.") else ""
                 way = "auto-create-child-queue" if rest.startswith("leaf-queue-template.") else way
                 template = rest.removeprefix("auto-queue-creation-v2.").partition(".")[0].endswith("template")
                 if rest == key or not way or not template or way in told:
                     continue
-                if not self.loader.settings.flag(f"{node.path}.{way}.enabled"):
+                if not self.reading.settings.flag(f"{node.path}.{way}.enabled"):
                     told.add(way)
                     self.report(
                         key,
@@ -347,7 +347,7 @@ class _Traps:
                     )
 
     def never_created(self) -> None:
-        if not self.loader.legacy:
+        if not self.reading.legacy:
             return
         for node in self.nodes:
             weights = [child.weight.get("", -1.0) >= 0 for child in node.children]

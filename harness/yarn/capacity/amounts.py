@@ -222,3 +222,43 @@ def compare(
         parts = [a / cluster[name] for a, name in zip(amounts, names, strict=True) if cluster.get(name)]
         shares.append(sorted(parts, reverse=True))
     return (shares[0] > shares[1]) - (shares[0] < shares[1])
+
+
+def parse_container(text: str, types: Collection[str]) -> dict[str, int]:
+    """Return the resources of a largest container as ``ResourceUtils.createResourceFromString`` reads them.
+
+    Raises ValueError where it throws.
+    """
+    found: dict[str, int] = {}
+    for part in split(trim(text), ","):
+        part = trim(part)
+        name, equals, value = part.partition("=")
+        digits = value[: next((i for i, char in enumerate(value) if not char.isdigit()), len(value))]
+        rest = value[len(digits) :]
+        unit = rest[1:] if rest[:1].isspace() else rest
+        if not equals or not name or not digits or "=" in value or (unit and not unit.replace("_", "a").isalnum()):
+            raise ValueError(f"{part!r} is not of the form name=amount")
+        if unit in ("M", "m"):
+            unit = "Mi"
+        elif unit in ("G", "g"):
+            unit = "Gi"
+        elif unit:
+            raise ValueError(f"{part!r}: the units are M and G")
+        amount = int(digits)
+        name = {"memory": MEMORY, "gpu": "yarn.io/gpu", "fpga": "yarn.io/fpga"}.get(name, name)
+        if name == MEMORY and unit in UNITS and (unit or part.startswith("memory=")):
+            amount = convert(amount, unit, "Mi")
+        if name not in (MEMORY, VCORES, *types):
+            raise ValueError(f"there is no resource {name!r}")
+        found[name] = amount
+    return found
+
+
+def any_amount(amounts: Amounts) -> bool:
+    """Whether any resource has an amount other than 0."""
+    return any(amounts.values())
+
+
+def amounts_text(amounts: Amounts) -> str:
+    """Return the amounts in the form in which a file has them."""
+    return "[" + ",".join(f"{'memory' if n == MEMORY else n}={amount}" for n, amount in amounts.items()) + "]"

@@ -31,7 +31,9 @@ from harness.model.queues import (
     ensure_root_prefix,
 )
 from harness.model.resources import UNBOUNDED, ZERO, Resource
-from harness.yarn.capacity.loading import Loader
+from harness.yarn.capacity.loading.placement import queue_names
+from harness.yarn.capacity.loading.reading import Reading
+from harness.yarn.capacity.loading.start import read_tree
 from harness.yarn.capacity.mapping import QueueNames, Refused, check_json
 from harness.yarn.capacity.properties import ENOUGH, PREFIX
 from harness.yarn.capacity.queues import MOST_WEIGHT
@@ -385,10 +387,9 @@ class _Converter:
     @cached_property
     def _names(self) -> QueueNames:
         """The converted queues, as mapping rules may name them."""
-        loader = Loader(Settings({PREFIX + key: text for key, text in self.out.properties.items()}))
-        root = loader.load()
+        root = read_tree(Reading(Settings({PREFIX + key: text for key, text in self.out.properties.items()})))
         assert root is not None, "root.queues is written before"
-        return loader.names(root)
+        return queue_names(root)
 
     def _places(self, rule: PlacementRule, made: dict[str, Any]) -> bool:
         """Whether Hadoop accepts a rule; a refused rule would prevent the RM's start, so it is left out."""

@@ -18,7 +18,8 @@ from harness.yarn.capacity import known
 from harness.yarn.capacity.advice import find_traps
 from harness.yarn.capacity.amounts import is_absolute, is_vector, parse_absolute, unread
 from harness.yarn.capacity.known import FLAG, REAL, WHOLE
-from harness.yarn.capacity.loading import Loader, Node, Refusal, load
+from harness.yarn.capacity.loading.reading import Node, Reading, Refusal
+from harness.yarn.capacity.loading.start import find_refusals, read_tree
 from harness.yarn.capacity.properties import ENOUGH, PREFIX, Site
 from harness.yarn.capacity.settings import Settings
 from harness.yarn.fair.dom import Element, Instruction, Text
@@ -155,10 +156,10 @@ class _Check(Check):
                 self.at(root).report("YF002", what, hint)
                 return
         texts = {name: text for name, (text, _) in self.values.items()}
-        loader = Loader(Settings(texts, self.site), site=self.site)
-        tree = loader.load()
+        reading = Reading(Settings(texts, self.site), site=self.site)
+        tree = read_tree(reading)
         self.nodes = {} if tree is None else {node.path: node for node in tree.tree()}
-        for refusal in loader.refusals:
+        for refusal in reading.refusals:
             self.refused_keys.add(refusal.key)
             self._spot(refusal, root).report(refusal.code, refusal.what, refusal.hint)
         self._lists()
@@ -171,7 +172,7 @@ class _Check(Check):
         self._misspelt_prefixes()
         self._unknown_queues(unknown)
         if tree is not None:
-            find_traps(self, tree, loader)
+            find_traps(self, tree, reading)
         if self.joins:
             self._causes()
 
@@ -240,7 +241,7 @@ class _Check(Check):
     def _refused_with(self, causes: Iterable[Finding]) -> set[tuple[str, str | None]]:
         """What the RM refuses once these findings are mended."""
         changes = [change for cause in causes if cause.fix is not None for change in cause.fix.properties]
-        return {(found.code, found.queue) for found in load(self._changed(changes), site=self.site)}
+        return {(found.code, found.queue) for found in find_refusals(self._changed(changes), site=self.site)}
 
     def _findings_with(self, changes: Iterable[tuple[str, str | None]]) -> list[Finding]:
         check = _Check(self.site, joins=False)
@@ -502,13 +503,13 @@ class _Check(Check):
             return False
         self.trials += 1
         values = {name: text for name, (text, _) in self.values.items()}
-        before = {(found.code, found.key) for found in load(values, site=self.site)}
+        before = {(found.code, found.key) for found in find_refusals(values, site=self.site)}
         for name, text in changes:
             if text is None:
                 values.pop(name, None)
             else:
                 values[name] = text
-        after = load(values, site=self.site)
+        after = find_refusals(values, site=self.site)
         if as_many and before and len(after) <= len(before):
             return True
         return all((found.code, found.key) in before for found in after)
@@ -519,8 +520,8 @@ class _Check(Check):
         A queue's largest container is refused above the cluster's, which yarn-site.xml may have or not.
         """
         if self.site is None:
-            before = {(found.code, found.key) for found in load(self._changed(()), site={})}
-            if any((found.code, found.key) not in before for found in load(self._changed(changes), site={})):
+            before = {(found.code, found.key) for found in find_refusals(self._changed(()), site={})}
+            if any((found.code, found.key) not in before for found in find_refusals(self._changed(changes), site={})):
                 return None
         return Fix(changes)
 
