@@ -17,7 +17,8 @@ import pytest
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import StateFolder
 from harness.experiments.kind import Target
-from harness.experiments.real.cluster import cluster_spec, file_text
+from harness.experiments.real.cluster import cluster_spec
+from harness.experiments.real.schedulers import file_text
 from harness.experiments.resolve import allocation_file, experiment_path, jobs_of, load_experiment
 from harness.experiments.run import run_experiment
 from harness.experiments.simulated import node_sizes

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import InputError
-from harness.experiments.real.cluster import file_text
+from harness.experiments.real.schedulers import file_text
 from harness.experiments.served import experiment_setup, with_file
 from harness.yarn.fair.javanum import float32
 from harness.yarn.fair.parse import parse_allocations

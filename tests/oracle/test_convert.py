@@ -20,7 +20,7 @@ import pytest
 
 from harness.base.errors import InputError
 from harness.clusters.jars import find
-from harness.experiments.real.cluster import file_text
+from harness.experiments.real.schedulers import file_text
 from harness.experiments.resolve import allocation_file, load_experiment
 from harness.model.queues import JAVA_INT_MAX, JAVA_LONG_MAX, AllocationFile
 from harness.model.resources import Resource

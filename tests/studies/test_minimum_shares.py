@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from harness.experiments.real.cluster import file_text
+from harness.experiments.real.schedulers import file_text
 from harness.experiments.resolve import allocation_file, load_experiment
 from harness.yarn.fair.parse import parse_allocations
 from studies.from_runs import main

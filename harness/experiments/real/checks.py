@@ -14,6 +14,7 @@ from harness.control.settings import check_counting
 from harness.experiments.kind import Target
 from harness.experiments.orders import has_own
 from harness.experiments.real.programs import NO_TOKENS, check_memory, program_jobs
+from harness.experiments.real.schedulers import REAL_SCHEDULERS
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of
 from harness.policies import make_policy
 
@@ -59,10 +60,11 @@ def check_policies(variants: Sequence[Variant], backend: str, target: Target) ->
         if variant.scheduler not in backend_class(backend).schedulers:
             what = f"the {backend} backend brings up no {variant.scheduler} scheduler"
             raise CallError(what, where=f"{variant.name}: scheduler: {variant.scheduler}", hint=_SIM)
-        if variant.scheduler == "capacity" and target.rm is not None:
-            what = "queues of a given cluster with the Capacity Scheduler are not set"
+        scheduler = REAL_SCHEDULERS[variant.scheduler]
+        if target.rm is not None and not scheduler.sets_given_queues:
+            what = f"queues of a given cluster with the {scheduler.title} are not set"
             hint = f"leave out --rm, and the experiment has a cluster of its own, or {_SIM}"
-            raise CallError(what, where=f"{variant.name}: scheduler: capacity", hint=hint)
+            raise CallError(what, where=f"{variant.name}: scheduler: {variant.scheduler}", hint=hint)
         if variant.mode == "outside":
             check_counting(make_policy(variant.policy, variant.settings))
     check_inside(variants, backend, target)

@@ -25,15 +25,13 @@ from harness.clusters.state import ClusterSpec, StateFolder
 from harness.experiments.kind import Target
 from harness.experiments.real.abandoned import clean_abandoned, own_folder, runs_folder
 from harness.experiments.real.given import given_file
-from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, nodes_of
+from harness.experiments.real.schedulers import REAL_SCHEDULERS
+from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file
 from harness.experiments.simulated import texts
 from harness.jobs.submit import NODE_PROPERTIES
-from harness.model.queues import NEVER_MS, ROOT, AllocationFile, QueueSettings
-from harness.sim.capacity.tree import capacity_settings
-from harness.yarn.capacity.convert import render_properties
+from harness.model.queues import ROOT
 from harness.yarn.discover import find_rm
 from harness.yarn.fair.parse import parse_allocations
-from harness.yarn.fair.render import in_float32, render_allocations
 from harness.yarn.files import ConfigStore
 from harness.yarn.http import HttpOptions
 from harness.yarn.releases import release_of
@@ -100,42 +98,6 @@ def cluster_spec(experiment: LoadedExperiment, allocations: Path | None = None) 
     )
 
 
-def file_text(allocations: AllocationFile, *, root_named: bool = True) -> str:
-    """The allocation file of an experiment as the RM reads it: numbers as float32, the root's defaults written out.
-
-    ``root_named``: whether it has an element for the root itself, which must be as in the file that the RM had before
-    (docs/reference/allocation-file.md, "The root's own element"). Raises InputError where the experiment needs one.
-    """
-    root = QueueSettings(
-        ROOT,
-        # The root's own values stand in for the file's defaults.
-        min_share_preemption_timeout_ms=allocations.default_min_share_preemption_timeout_ms,
-        fair_share_preemption_timeout_ms=NEVER_MS,
-        fair_share_preemption_threshold=0.5,
-    )
-    given = allocations.settings.get(ROOT)
-    if given is not None:
-        root = replace(root, scheduling_policy=given.scheduling_policy, max_resources=given.max_resources)
-    rounded = in_float32(allocations)
-    if not root_named:
-        if root.scheduling_policy is not None or root.max_resources is not None or root.weight is not None:
-            raise InputError(
-                "the experiment has settings for the root, and the cluster's allocation file has no element for it",
-                hint='write <queue name="root"> around the queues of that file: an RM that has seen the element and '
-                "then misses it may delete its root queue and end",
-            )
-        rounded = replace(
-            rounded, configured_parents=tuple(path for path in rounded.configured_parents if path != ROOT)
-        )
-    return render_allocations(replace(rounded, settings={**rounded.settings, ROOT: root}))
-
-
-def capacity_text(experiment: LoadedExperiment, allocations: AllocationFile) -> str:
-    """The ``capacity-scheduler.xml`` of an experiment: the settings that the simulator has."""
-    settings = capacity_settings(allocations, nodes_of(experiment.spec))
-    return render_properties({**settings, **texts(experiment.spec.capacity)})
-
-
 def check_target(backend: str, target: Target) -> None:
     """Whether the options of a cluster go together. Raises CallError."""
     if target.rm is not None:
@@ -173,7 +135,7 @@ def open_cluster(
         return
     check_target(backend, target)
     queues = allocation_file(experiment.spec)
-    text = file_text(queues) if scheduler == "fair" else capacity_text(experiment, queues)
+    text = REAL_SCHEDULERS[scheduler].file_text(experiment, queues)
     hadoop = None if target.hadoop is None else release_of(target.hadoop).version
     spec = replace(cluster_spec(experiment), scheduler=scheduler, node_limit_mb=node_limit_mb, hadoop=hadoop)
     if target.inventory is not None:

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.base.errors import InputError
-from harness.clusters import inrm
-from harness.experiments.real.cluster import RealCluster, capacity_text, file_text
+from harness.experiments.real.cluster import RealCluster
+from harness.experiments.real.schedulers import REAL_SCHEDULERS, WantedQueues
 from harness.experiments.real.start import plan_for
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file
 from harness.model.queues import AllocationFile, QueueTree
 from harness.model.resources import Resource
 from harness.sim.attributes import with_attributes
-from harness.yarn.capacity.properties import parse_configuration
-from harness.yarn.capacity.queues import queue_tree as capacity_tree
-from harness.yarn.capacity.traps import find_traps
 from harness.yarn.files import ConfigStore
 from harness.yarn.rmclient import RmClient
 
@@ -44,16 +41,6 @@ def find_queues(client: RmClient, experiment: LoadedExperiment, *, any_queue: bo
     return experiment.weights
 
 
-def check_traps(settings: bytes, client: RmClient, where: str) -> None:
-    """Whether a controller would write there at all (`harness.yarn.capacity.traps`). Raises InputError."""
-    values = parse_configuration(settings, source="capacity").values
-    tree = capacity_tree(values, source="capacity")
-    for trap in find_traps(values, client.rest.properties(), tree, client.rest.info().hadoop):
-        if trap.blocking:
-            what = f"a controller writes nothing there: {trap.name}: {trap.what}"
-            raise InputError(what, where=where, hint=f"{trap.hint} (`capacity`, `conf`)")
-
-
 def put_queues(
     client: RmClient,
     cluster: RealCluster,
@@ -63,24 +50,9 @@ def put_queues(
     allocations: AllocationFile,
     tree: QueueTree,
 ) -> Mapping[str, float]:
-    """Puts the experiment's queues in force on the ResourceManager; their weights."""
-    weights = {queue.path: queue.weight for queue in tree}
-    wanted = {path: weight for path, weight in weights.items() if path in experiment.weights and path != "root"}
-    if variant.scheduler == "capacity":
-        settings = capacity_text(experiment, allocations).encode()
-        if variant.mode == "outside":
-            check_traps(settings, client, variant.name)
-        place.write(settings)
-        client.refresh_queues()
-        client.confirm_settings(wanted)
-        return weights
-    text = file_text(allocations, root_named=cluster.root_named)
-    if variant.in_rm:
-        text = inrm.allocations_with(text, variant.policy)
-    place.write(text.encode())
-    client.refresh_queues()
-    if variant.in_rm:
-        own = [path for path, queue in allocations.settings.items() if queue.scheduling_policy is not None]
-        inrm.confirm(client.rest, variant.policy, [queue.path for queue in tree if queue.path not in own])
-    client.confirm_weights(wanted)
-    return weights
+    """Put the experiment's queues in force on the ResourceManager, and return their weights."""
+    wanted = WantedQueues(
+        experiment=experiment, variant=variant, allocations=allocations, tree=tree, root_named=cluster.root_named
+    )
+    REAL_SCHEDULERS[variant.scheduler].put(client, place, wanted)
+    return {queue.path: queue.weight for queue in tree}

@@ -21,10 +21,7 @@ from typing import Any
 
 from harness.base.errors import InputError, RunInvalid, YarnfairError, reason, without_secrets
 from harness.clusters.daemons import SCHEDULERS
-from harness.control.capacity_actuator import CapacityActuator
-from harness.control.file_actuator import FileActuator
 from harness.control.health import ControlHealth
-from harness.control.interfaces import Actuator
 from harness.control.kept import decision_document
 from harness.control.reports import TickReport
 from harness.control.rm_poller import open_rm_poller
@@ -35,6 +32,7 @@ from harness.experiments.real.curves import JobRun, QueueCurves, latencies, resu
 from harness.experiments.real.endless import Standstill, patience_s, pending_containers
 from harness.experiments.real.programs import ProgramLoad, Programs
 from harness.experiments.real.queues import allocations_of, find_queues, put_queues
+from harness.experiments.real.schedulers import REAL_SCHEDULERS
 from harness.experiments.real.start import MOST_TRIES, client_of, control_settings, options_of
 from harness.experiments.real.trace import node_heartbeat_ms, run_header, run_jobs, sizes_document
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of
@@ -52,7 +50,6 @@ from harness.sim.setup import SimResult
 from harness.traces.recorded import trace_text
 from harness.traces.recording import nodes_of
 from harness.yarn.answers import FINAL_STATES, AppStatus
-from harness.yarn.capacity.source import FileSource
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
 from harness.yarn.fair.manager import queue_tree
 from harness.yarn.queue_answers import SchedulerStatus
@@ -202,11 +199,7 @@ class RealRun:
         store = self._closing.enter_context(LedgerStore(ledger))
         policy = make_policy(self.variant.policy, self.variant.settings)
         place = self.cluster.place
-        actuator: Actuator[RmClient] = (
-            CapacityActuator.restored(FileSource(place), store.document)
-            if self.variant.scheduler == "capacity"
-            else FileActuator.restored(place, store.document)
-        )
+        actuator = REAL_SCHEDULERS[self.variant.scheduler].actuator(place, store.document)
         controller = Controller(
             settings, client, actuator, store, policy, open_observer=open_rm_poller, on_tick=self._ticked
         )
@@ -292,7 +285,7 @@ class RealRun:
             1 if self.load is None else 0,
             nodes=self.nodes,
             given=self.given,
-            scheduler="capacity" if self.variant.scheduler == "capacity" else "fair",
+            scheduler=self.variant.scheduler,
         )
         lag_ms = (header.delays.am_response_heartbeats or 0) * (header.delays.am_heartbeat_ms or 0)
         jobs = run_jobs(self.jobs, self.variant.seed, lag_ms / 1000.0)

@@ -13,10 +13,11 @@ from itertools import chain
 from typing import Any
 
 from harness.experiments.real.curves import JobRun
+from harness.experiments.real.schedulers import REAL_SCHEDULERS
 from harness.experiments.resolve import LoadedExperiment
 from harness.experiments.simulated import texts
+from harness.experiments.spec import DEFAULT_SCHEDULER
 from harness.jobs.replay import durations_ms, stages_in_order
-from harness.model.queues import SchedulerName
 from harness.traces.recorded import Header, JobLine, NodeLine, QueueLine, job_line
 from harness.traces.recording import NODE_HEARTBEAT, UPDATE, scheduler_properties, whole_property
 from harness.traces.spec import DelaysSpec
@@ -71,13 +72,13 @@ def run_header(
     *,
     nodes: Sequence[NodeLine],
     given: Mapping[str, str] | None,
-    scheduler: SchedulerName = "fair",
+    scheduler: str = DEFAULT_SCHEDULER,
 ) -> Header:
     """The first line of a run's trace: its cluster as it was (``nodes``, `nodes_of`), the queues as they were set.
 
     ``given``: the properties of a cluster that was there already, on which the experiment's ``conf`` was not set.
     """
-    spec = experiment.spec
+    spec, real = experiment.spec, REAL_SCHEDULERS[scheduler]
     conf = spec.conf if given is None else scheduler_properties(given)
     return Header(
         source=source,
@@ -89,8 +90,8 @@ def run_header(
         max_am_share=spec.max_am_share,
         conf=texts(conf),
         # A trace of the Fair Scheduler says no more than it always did.
-        scheduler=None if scheduler == "fair" else scheduler,
-        capacity=None if scheduler == "fair" else texts(spec.capacity),
+        scheduler=None if scheduler == DEFAULT_SCHEDULER else real.name,
+        capacity=real.own_properties(spec),
         delays=delays_of(experiment, measured, response_heartbeats, given=given),
     )
 

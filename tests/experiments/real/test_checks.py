@@ -19,9 +19,8 @@ from harness.experiments.campaign.clusters import OpenCluster, Place
 from harness.experiments.kind import Target
 from harness.experiments.real import runner as real
 from harness.experiments.real.checks import check_experiment, check_inside, check_policies
-from harness.experiments.real.cluster import capacity_text
-from harness.experiments.real.queues import check_traps
 from harness.experiments.real.runner import KeptCluster, real_runner
+from harness.experiments.real.schedulers import capacity_text, check_traps
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, load_experiment, variants_of
 from harness.yarn.capacity.properties import parse_configuration
 from harness.yarn.http import HttpOptions

@@ -18,9 +18,10 @@ from harness.base.errors import CallError, InputError
 from harness.base.files import read_json
 from harness.cli import main
 from harness.experiments.kind import Target, kind_of
-from harness.experiments.real.cluster import cluster_spec, file_text, open_cluster
+from harness.experiments.real.cluster import cluster_spec, open_cluster
 from harness.experiments.real.curves import JobRun, QueueCurves, latencies, result_of, tasks_table
 from harness.experiments.real.run import RealRun
+from harness.experiments.real.schedulers import file_text
 from harness.experiments.real.start import control_settings, real_policies, real_variants
 from harness.experiments.real.trace import delays_of, run_jobs
 from harness.experiments.resolve import allocation_file, load_experiment, variants_of
