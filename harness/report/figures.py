@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from harness.base.stats import half_width_95
+from harness.report.charts import Chart
 from harness.report.curves import Curve, Floats, bucket_means, over_seeds, steps
 from harness.report.data import Run, Series, short
 from harness.report.svg import BarChart, Line, LineChart, needed_y_range
@@ -50,7 +51,7 @@ class Group:
     title: str
     text: str
     legend: Legend
-    charts: Sequence[LineChart | BarChart]
+    charts: Sequence[Chart]
 
 
 @dataclass(frozen=True, slots=True)

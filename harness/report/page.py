@@ -12,10 +12,12 @@ from markupsafe import Markup
 
 import harness
 from harness.report import figures, hierarchy
+from harness.report.charts import drawing
 from harness.report.data import Run
 from harness.report.findings import Finding
 from harness.report.first import First, first_of
-from harness.report.svg import LineChart, cut_words, drawing, over_time, swatch
+from harness.report.heat_maps import heat_map_groups
+from harness.report.svg import LineChart, cut_words, over_time, swatch
 from harness.report.sweeps import sweep_groups
 from harness.report.tables import (
     Table,
@@ -88,7 +90,7 @@ def parts_of(runs: Sequence[Run]) -> list[Part]:
     styles = figures.Styles.of([run for one in drawn for run in one.runs])
     found = [
         part_of("speed", "Performance", figures.speedup_groups(drawn, styles)),
-        part_of("settings", "Over the settings", sweep_groups(runs)),
+        part_of("settings", "Over the settings", [*sweep_groups(runs), *heat_map_groups(runs)]),
         part_of("fairness", "Fairness over time", figures.fairness_groups(drawn, styles)),
         part_of("resources", "Resources over time", figures.resource_groups(drawn, styles)),
         part_of("start", "The start in detail", figures.detail_groups(drawn, styles)),

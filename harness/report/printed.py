@@ -19,8 +19,10 @@ import numpy as np
 
 from harness.base.errors import CallError, InputError, nearest
 from harness.base.outputs import STANDARD_OUTPUT, write_output
+from harness.report.charts import Chart
 from harness.report.data import load_runs
 from harness.report.figures import Group
+from harness.report.heat_map import WHITE_TEXT_FROM, HeatMap, colour_of, short_number, shortened
 from harness.report.kinds import content_of
 from harness.report.svg import (
     COLOURS,
@@ -178,8 +180,10 @@ def picture(group: Group, width_mm: float | None = None) -> Picture:
 def table_of(group: Group) -> str:
     """The points of every chart as drawn, before any is cut at an axis: one row a point, as CSV with a header.
 
-    Areas are as they are, not on top of each other. Of bars, ``x`` is what stands below them. ``y_low_95`` and
-    ``y_high_95`` are the 95 % interval of a mean over seeds, empty where y is none.
+    Areas are as they are, not on top of each other. Of bars, ``x`` is what stands below them. Of a heat map, ``x`` is
+    the value of the setting across, ``series`` names the setting down and its value, and ``y`` is what is in the cell,
+    empty where it has no value. ``y_low_95`` and ``y_high_95`` are the 95 % interval of a mean over seeds, empty where
+    y is none.
     """
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
@@ -187,7 +191,8 @@ def table_of(group: Group) -> str:
     for chart in group.charts:
         for point in _points(chart):
             ys = ["" if y is None or not math.isfinite(y) else y for y in (point.y, point.low, point.high)]
-            rows.writerow([chart.title, point.series, point.x_quantity, point.x, chart.y_label, *ys])
+            quantity = chart.quantity if isinstance(chart, HeatMap) else chart.y_label
+            rows.writerow([chart.title, point.series, point.x_quantity, point.x, quantity, *ys])
     return text.getvalue()
 
 
@@ -203,7 +208,15 @@ class _Point:
     high: float | None = None
 
 
-def _points(chart: LineChart | BarChart) -> Iterator[_Point]:
+def _points(chart: Chart) -> Iterator[_Point]:
+    if isinstance(chart, HeatMap):
+        for cell in chart.cells():
+            ends: tuple[float | None, float | None] = (None, None)
+            if cell.value is not None and cell.half_width > 0:
+                ends = (cell.value - cell.half_width, cell.value + cell.half_width)
+            name = f"{chart.y_label} {chart.rows[cell.row]}"
+            yield _Point(name, chart.x_label, chart.columns[cell.column], cell.value, *ends)
+        return
     if isinstance(chart, BarChart):
         for k, series in enumerate(chart.series):
             for g, (name, row) in enumerate(zip(chart.groups, chart.values, strict=True)):
@@ -245,7 +258,7 @@ def _drawn(group: Group, kind: str, width_mm: float | None) -> tuple[bytes, list
             _draw(at, chart)
             if count > 1:
                 # What is cut is said between the chart and its title.
-                at.set_title(chart.title, pad=11 if _cut(chart) else 5)
+                at.set_title(chart.title, pad=11 if _cut(chart) or isinstance(chart, HeatMap) else 5)
             if k % columns and chart.y_label == group.charts[k - 1].y_label:
                 at.set_ylabel("")
             if k + columns < count:
@@ -288,11 +301,13 @@ def _legend(figure: Any, group: Group, names: Sequence[tuple[str, int]], across:
         figure.legend(handles, texts, loc="outside lower center", ncols=min(across, len(texts)), handlelength=2.4)
 
 
-def _draw(at: Any, chart: LineChart | BarChart) -> None:
+def _draw(at: Any, chart: Chart) -> None:
     """The chart into a matplotlib ``Axes``."""
     at.set_ylabel(chart.y_label)
     if isinstance(chart, BarChart):
         _bars(at, chart)
+    elif isinstance(chart, HeatMap):
+        _cells(at, chart)
     else:
         at.set_xlabel(chart.x_label)
         _lines(at, chart)
@@ -300,7 +315,7 @@ def _draw(at: Any, chart: LineChart | BarChart) -> None:
         at.axhline(level, zorder=1.5, **_LEVEL)
 
 
-def _cut(chart: LineChart | BarChart) -> str:
+def _cut(chart: Chart) -> str:
     words = cut_words(chart) if isinstance(chart, LineChart) else ""
     return f"cut: {words}" if words else ""
 
@@ -371,3 +386,37 @@ def _bars(at: Any, chart: BarChart) -> None:
     at.set_xticks(range(len(chart.groups)), chart.groups, rotation=30 if long else 0, ha="right" if long else "center")
     at.grid(visible=False, axis="x")
     _axis(at.yaxis, *at.get_ylim())
+
+
+def _cells(at: Any, chart: HeatMap) -> None:
+    """The cells of a heat map, each with its number, and its interval where it is a mean over seeds."""
+    from matplotlib.patches import Rectangle
+
+    at.set_xlabel(chart.x_label)
+    for cell in chart.cells():
+        look: dict[str, Any] = {"hatch": "////", "edgecolor": "#cccccc", "facecolor": "#ffffff"}
+        if cell.part is not None:
+            look = {"facecolor": colour_of(cell.part), "edgecolor": "#ffffff"}
+        at.add_patch(Rectangle((cell.column - 0.5, cell.row - 0.5), 1, 1, linewidth=0.6, **look))
+        text = "\n".join(part for part in (cell.text, cell.interval_text) if part)
+        colour = "#ffffff" if cell.part is not None and cell.part >= WHITE_TEXT_FROM else "#000000"
+        size = min(6.0, 6.0 * 8 / len(chart.columns))
+        at.text(cell.column, cell.row, text, ha="center", va="center", fontsize=size, color=colour)
+    at.set_xlim(-0.5, len(chart.columns) - 0.5)
+    at.set_ylim(len(chart.rows) - 0.5, -0.5)
+    at.set_xticks(range(len(chart.columns)), [shortened(name) for name in chart.columns])
+    at.set_yticks(range(len(chart.rows)), [shortened(name) for name in chart.rows])
+    at.grid(visible=False)
+    at.set_frame_on(False)
+    at.tick_params(length=0)
+    low, high = chart.extremes()
+    at.annotate(
+        f"{chart.quantity}: {short_number(low)} (pale) to {short_number(high)} (dark)",
+        (1, 1),
+        (0, 1),
+        ha="right",
+        fontsize=5.5,
+        color="#444444",
+        xycoords="axes fraction",
+        textcoords="offset points",
+    )

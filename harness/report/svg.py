@@ -221,7 +221,7 @@ class _Frame:
         ]
 
 
-def over_time(chart: LineChart | BarChart) -> bool:
+def over_time(chart: object) -> bool:
     """Whether x is time in seconds, on a linear axis."""
     return isinstance(chart, LineChart) and chart.x_label == "time (s)" and chart.x_scale == "linear"
 
@@ -425,11 +425,6 @@ def _areas(chart: LineChart, frame: _Frame) -> list[str]:
         )
         body.append(f'<path class="e" d="{_path(upper)}" {stroke(line.style)}/>')
     return body
-
-
-def drawing(chart: LineChart | BarChart, ident: str) -> str:
-    """The chart as an ``<svg>`` element, whichever it is."""
-    return bar_chart(chart, ident) if isinstance(chart, BarChart) else line_chart(chart, ident)
 
 
 def bar_chart(chart: BarChart, ident: str) -> str:

@@ -6,7 +6,7 @@ Only runs that belong together make a chart: of one experiment (by its hash), on
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -112,18 +112,61 @@ def _mean_curve(at: Mapping[float, Sequence[float]]) -> Curve:
 
 def sweep_groups(runs: Sequence[Run]) -> list[Group]:
     """For each policy and setting with three values or more among the runs: loss, last loss, longest wait over it."""
-    counted = [run for run in runs if run.counts]
     groups: list[Group] = []
+    for own in belonging_together(runs):
+        for axis in dict.fromkeys(name for run in own.runs for name in settings_of(run)):
+            group = _group(own.runs, own.measures, own.policy, axis, label_of(axis))
+            if group is not None:
+                groups.append(own.told_apart(group, len(groups)))
+    return groups
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A figure of a run that is drawn over its settings."""
+
+    title: str
+    #: The quantity and its unit.
+    label: str
+    value_of: Callable[[Run], float | None]
+    levels: Sequence[tuple[float, str]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Runs that belong together: of one experiment, on one backend, under one policy."""
+
+    policy: str
+    #: What tells them from the others of the page, as the end of a title; '' where there are no others.
+    where: str
+    runs: Sequence[Run]
+    measures: Sequence[Measure]
+
+    def told_apart(self, group: Group, number: int) -> Group:
+        """The group with a name and a title that no other experiment's has."""
+        if not self.where:
+            return group
+        return replace(group, ident=f"{group.ident}-{number}", title=group.title + self.where)
+
+
+def belonging_together(runs: Sequence[Run]) -> Iterator[Together]:
+    """The runs that count, by policy, experiment and backend, in their order."""
+    counted = [run for run in runs if run.counts]
     places = {_place(run) for run in counted}
+    measures = (
+        Measure("loss integral", "loss integral (s)", lambda run: run.figure("sharing_loss_integral")),
+        Measure(
+            "loss integral against inside",
+            "loss / loss inside",
+            lambda run: loss_ratio(run, counted),
+            ((1.0, "the same policy in the scheduler, decided at every allocation"),),
+        ),
+        Measure("last loss", "last loss (s)", lambda run: run.figure("last_loss_s")),
+        Measure("longest wait of any queue", "longest wait (s)", longest_wait),
+    )
     for policy, place in dict.fromkeys((_policy(run), _place(run)) for run in counted):
         chosen = [run for run in counted if (_policy(run), _place(run)) == (policy, place)]
-        where = _told_apart(place, places)
-        for axis in dict.fromkeys(name for run in chosen for name in settings_of(run)):
-            group = _group(chosen, counted, policy, axis, label_of(axis))
-            if group is not None:
-                number = f"-{len(groups)}" if where else ""
-                groups.append(replace(group, ident=group.ident + number, title=group.title + where))
-    return groups
+        yield Together(policy, _told_apart(place, places), chosen, measures)
 
 
 def _policy(run: Run) -> str:
@@ -147,23 +190,12 @@ def _told_apart(place: Place, among: Collection[Place]) -> str:
     return "".join(f", {text}" for text in said)
 
 
-def _group(chosen: Sequence[Run], all_runs: Sequence[Run], name: str, axis: str, label: str) -> Group | None:
+def _group(chosen: Sequence[Run], measures: Sequence[Measure], name: str, axis: str, label: str) -> Group | None:
     points = _points(chosen, axis)
-    measures: list[tuple[str, str, Callable[[Run], float | None], tuple[tuple[float, str], ...]]] = [
-        ("loss integral", "loss integral (s)", lambda run: run.figure("sharing_loss_integral"), ()),
-        (
-            "loss integral against inside",
-            "loss / loss inside",
-            lambda run: loss_ratio(run, all_runs),
-            ((1.0, "the same policy in the scheduler, decided at every allocation"),),
-        ),
-        ("last loss", "last loss (s)", lambda run: run.figure("last_loss_s"), ()),
-        ("longest wait of any queue", "longest wait (s)", longest_wait, ()),
-    ]
     charts: list[LineChart] = []
     names: list[str] = []
-    for title, y_label, value_of, levels in measures:
-        curves = _curves(points, value_of)
+    for measure in measures:
+        curves = _curves(points, measure.value_of)
         if not curves:
             continue
         names = list(dict.fromkeys([*names, *curves]))[:MOST_CURVES]
@@ -171,7 +203,15 @@ def _group(chosen: Sequence[Run], all_runs: Sequence[Run], name: str, axis: str,
         xs = np.concatenate([line.curve.x for line in lines])
         log = bool(xs.min() > 0 and xs.max() / xs.min() >= 20)
         charts.append(
-            LineChart(title, label, y_label, lines, levels=levels, x_scale="log" if log else "linear", marks=True)
+            LineChart(
+                measure.title,
+                label,
+                measure.label,
+                lines,
+                levels=measure.levels,
+                x_scale="log" if log else "linear",
+                marks=True,
+            )
         )
     if not charts:
         return None

@@ -13,11 +13,12 @@ import pytest
 
 from harness.base.stats import half_width_95, means_and_half_widths_95
 from harness.report import render_report
+from harness.report.charts import drawing
 from harness.report.curves import Curve, over_seeds
 from harness.report.data import load_runs
 from harness.report.figures import Styles, fairness_groups, speedup_groups
 from harness.report.printed import figures_of, table_of, write_figure
-from harness.report.svg import BarChart, LineChart, drawing
+from harness.report.svg import BarChart, LineChart
 from harness.report.variants import drawn_variants
 from harness.results.sentences import Ran, change, completion_of, sentences
 

@@ -1,0 +1,169 @@
+"""Heat maps: where an experiment varies two settings, its figures over both of them, as means over seeds.
+
+Which runs belong together is decided as for charts over one setting (`sweeps`). A third setting that varies makes a
+map for each of its values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from harness.base.stats import half_width_95
+from harness.report.data import Run
+from harness.report.figures import Group, Legend
+from harness.report.heat_map import HeatMap
+from harness.report.svg import number
+from harness.report.sweeps import FEWEST_VALUES, Measure, Together, belonging_together, label_of
+from harness.report.variants import range_text
+
+#: Maps of one figure, a map for each combination of the further settings that vary.
+MOST_MAPS = 8
+#: An integer may be so large that no float holds it.
+_GREATEST = 1e300
+
+#: A value of a setting: numbers are in their order, words after them.
+Value = float | str
+#: The values of the settings of the row and of the column of a cell.
+Place = tuple[Value, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """The runs of one map by their cells, and the further settings' values, in words."""
+
+    rows: Sequence[Value]
+    columns: Sequence[Value]
+    cells: Mapping[Place, Sequence[Run]]
+    others: str
+
+    @property
+    def is_map(self) -> bool:
+        """Whether both settings vary together: more cells have runs than one row and one column of them."""
+        most, least = max(len(self.rows), len(self.columns)), min(len(self.rows), len(self.columns))
+        return least >= 2 and most >= FEWEST_VALUES and len(self.cells) > len(self.rows) + len(self.columns) - 1
+
+
+def heat_map_groups(runs: Sequence[Run]) -> list[Group]:
+    """For each policy and two settings that vary together: loss, last loss and longest wait over both."""
+    groups: list[Group] = []
+    for own in belonging_together(runs):
+        values = {name: own_values for name, own_values in _values(own.runs).items() if len(own_values) > 1}
+        for one, other in combinations(values, 2):
+            # The setting with more values is written across, where there is more room.
+            across, down = (one, other) if len(values[one]) >= len(values[other]) else (other, one)
+            group = _group(own, across, down, [name for name in values if name not in (one, other)])
+            if group is not None:
+                groups.append(own.told_apart(group, len(groups)))
+    return groups
+
+
+def _settings(run: Run) -> dict[str, Value]:
+    """A run's settings that are numbers or words, and the control period when it acts from outside."""
+    given = dict(run.settings)
+    policy = run.info.get("policy")
+    if run.mode == "outside" and isinstance(policy, Mapping):
+        given.setdefault("period_s", policy.get("period_s"))
+    found: dict[str, Value] = {}
+    for name, value in given.items():
+        if isinstance(value, str | bool):
+            found[name] = str(value)
+        elif isinstance(value, int | float) and abs(value) < _GREATEST:
+            found[name] = float(value)
+    return found
+
+
+def _values(runs: Sequence[Run]) -> dict[str, list[Value]]:
+    """Of each setting its values among the runs: numbers in their order, then words."""
+    found: dict[str, set[Value]] = {}
+    for run in runs:
+        for name, value in _settings(run).items():
+            found.setdefault(name, set()).add(value)
+    return {name: _sorted(values) for name, values in found.items()}
+
+
+def _sorted(values: set[Value]) -> list[Value]:
+    numbers = sorted(value for value in values if not isinstance(value, str))
+    return [*numbers, *sorted(value for value in values if isinstance(value, str))]
+
+
+def _word(value: Value) -> str:
+    return value if isinstance(value, str) else number(value)
+
+
+def _grids(runs: Sequence[Run], across: str, down: str, others: Sequence[str]) -> list[_Grid]:
+    """A grid for each combination of the other settings that vary; those without enough cells are left out."""
+    found: dict[str, dict[Place, list[Run]]] = {}
+    for run in runs:
+        values = _settings(run)
+        if across in values and down in values:
+            rest = ", ".join(f"{label_of(name)} {_word(values[name])}" for name in others if name in values)
+            found.setdefault(rest, {}).setdefault((values[down], values[across]), []).append(run)
+    grids = []
+    for rest, cells in found.items():
+        rows, columns = ({place[k] for place in cells} for k in (0, 1))
+        grids.append(_Grid(_sorted(rows), _sorted(columns), cells, rest))
+    return [grid for grid in grids if grid.is_map]
+
+
+def _group(own: Together, across: str, down: str, others: Sequence[str]) -> Group | None:
+    grids = _grids(own.runs, across, down, others)
+    maps: list[HeatMap] = []
+    for measure in own.measures:
+        drawn = [_map(grid, measure, across, down) for grid in grids[:MOST_MAPS]]
+        drawn = [one for one in drawn if any(value is not None for row in one.values for value in row)]
+        ends = [end for one in drawn for end in one.extremes()]
+        # Maps of one figure share their colours, so that they are compared by eye.
+        maps += [replace(one, range=(min(ends), max(ends))) for one in drawn]
+    if not maps:
+        return None
+    said = f"Each cell is one pair of values{_means(grids)}. The darker, the larger."
+    if any(value is None for one in maps for row in one.values for value in row):
+        said += " A dash: no finished run has these values, or its runs have no such figure."
+    if len(grids) > MOST_MAPS:
+        said += f" Drawn are the first {MOST_MAPS} of {len(grids)} combinations of the other settings."
+    return Group(
+        f"map-{own.policy.replace('@', '-')}-{across}-{down}",
+        f"{own.policy} over {label_of(across)} and {label_of(down)}",
+        said,
+        Legend(()),
+        maps,
+    )
+
+
+def _means(grids: Sequence[_Grid]) -> str:
+    """Of how many seeds, and runs where these are more, a cell is the mean."""
+    cells = [runs for grid in grids[:MOST_MAPS] for runs in grid.cells.values()]
+    counts, seeds = [len(runs) for runs in cells], [len({run.seed for run in runs}) for runs in cells]
+    if max(counts) == 1:
+        return ", of one run"
+    interval = ", with half of its 95 % interval"
+    text = f", the mean over {range_text(seeds)} seed{'s' if max(seeds) > 1 else ''}"
+    return f"{text}{interval}" if counts == seeds else f"{text} in {range_text(counts)} runs{interval}"
+
+
+def _map(grid: _Grid, measure: Measure, across: str, down: str) -> HeatMap:
+    values: list[list[float | None]] = []
+    counts: list[list[int]] = []
+    halves: list[list[float]] = []
+    for row in grid.rows:
+        of_cells = [
+            [value for run in grid.cells.get((row, column), ()) if (value := measure.value_of(run)) is not None]
+            for column in grid.columns
+        ]
+        values.append([math.fsum(cell) / len(cell) if cell else None for cell in of_cells])
+        counts.append([len(cell) for cell in of_cells])
+        halves.append([half_width_95(cell) for cell in of_cells])
+    return HeatMap(
+        f"{measure.title}, {grid.others}" if grid.others else measure.title,
+        label_of(across),
+        label_of(down),
+        measure.label,
+        [_word(column) for column in grid.columns],
+        [_word(row) for row in grid.rows],
+        values,
+        counts,
+        halves,
+    )
