@@ -107,6 +107,7 @@ class StoreSource(ConfigurationSource):
     def read(self) -> Configuration:
         """Read the configuration from the RM."""
         self.recognise()
+        base = self.http.current
         version = self._version()
         answer = self.http.request("GET", _PATH, repeatable=True)
         values: dict[str, str] = {}
@@ -116,6 +117,9 @@ class StoreSource(ConfigurationSource):
             values[entry.text("name")] = entry.text("value", "")
         if not any(name.startswith(f"{PREFIX}root.") for name in values):
             raise BadAnswer("no queue in the scheduler's configuration", where=answer.url)
+        if self.http.current != base:
+            # The RM that was recognised became a standby since, and another one has answered.
+            self.recognise()
         return Configuration(values, version)
 
     def _version(self) -> int | None:
@@ -140,12 +144,16 @@ class StoreSource(ConfigurationSource):
         if not wanted:
             return before
         self.recognise()
+        base, now = self.http.current, before
         # With a version that counts every change nothing else is to be asked: a configuration is long.
-        now = before if before.mark is not None and self._version() == before.mark else self.read()
+        if before.mark is None or self._version() != before.mark:
+            now = self.read()
+            base = self.http.current
         if now.mark != before.mark or any(now.values.get(name) != before.values.get(name) for name in wanted):
             raise self._changed("since it was read; the next round starts from it")
         still()
-        answer = self.http.request("PUT", _PATH, body=_body(wanted), repeatable=False, words=True)
+        # Without failover: an RM that was not recognised changes nothing.
+        answer = self.http.request("PUT", _PATH, body=_body(wanted), repeatable=False, words=True, only=base)
         if "successfully" not in str(answer.document):
             raise BadAnswer(f"not taken: {str(answer.document)[:200]!r}", where=answer.url)
         if now.mark is not None and self._version() == now.mark + 1:

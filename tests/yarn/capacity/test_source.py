@@ -11,7 +11,7 @@ import pytest
 
 from harness.base.errors import InputError
 from harness.yarn.capacity.source import FileSource, StoreSource, open_source
-from harness.yarn.errors import BadAnswer, Refused
+from harness.yarn.errors import BadAnswer, NoActiveRm, Refused
 from harness.yarn.files import FileChanged, LocalStore
 from harness.yarn.http import Answer
 
@@ -29,6 +29,9 @@ class Store:
         self.puts: list[Any] = []
         self.before_put: Callable[[], None] = lambda: None
         self.says = "Configuration change successfully applied."
+        #: The address of the RM that answers.
+        self.current = "http://rm1"
+        self.fails_over_at = ""
 
     def set(self, name: str, value: str | None) -> None:
         if value is None:
@@ -36,7 +39,20 @@ class Store:
         else:
             self.values[name] = value
 
-    def request(self, method: str, path: str, *, body: Any = None, repeatable: bool, words: bool = False) -> Answer:
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        repeatable: bool,
+        words: bool = False,
+        only: str | None = None,
+    ) -> Answer:
+        if self.fails_over_at and path.endswith(self.fails_over_at):
+            self.current = "http://rm2"
+        if only not in (None, self.current):
+            raise NoActiveRm("standby", where=path)
         if path.endswith("/version"):
             if not self.has_version:
                 raise Refused("HTTP 404", status=404)
@@ -74,6 +90,39 @@ def test_nothing_is_read_or_changed_before_the_cluster_is_recognised() -> None:
     with pytest.raises(Stranger):
         own.write({A: "3w"}, before)
     assert store.puts == []
+
+
+def test_what_another_rm_answers_after_a_failover_is_read_only_if_that_is_recognised_too() -> None:
+    class Stranger(Exception):
+        pass
+
+    store = Store()
+    own = source(store)
+
+    def recognise() -> None:
+        if store.current != "http://rm1":
+            raise Stranger
+
+    own.recognise = recognise
+    assert own.read().mark == 1
+    for path in ("/version", "/scheduler-conf"):
+        store.current, store.fails_over_at = "http://rm1", path
+        with pytest.raises(Stranger):
+            own.read()
+
+
+def test_a_change_is_sent_to_no_other_rm_than_the_one_that_was_recognised() -> None:
+    store = Store()
+    own = source(store)
+    before, recognised = own.read(), []
+    own.recognise = lambda: recognised.append(store.current)
+    store.fails_over_at = "/version"
+    with pytest.raises(NoActiveRm):
+        own.write({A: "3w"}, before)
+    assert (store.puts, recognised) == ([], ["http://rm1"])
+    store.fails_over_at = ""
+    assert own.write({A: "3w"}, before).values[A] == "3w"
+    assert recognised[-1] == "http://rm2"
 
 
 def test_all_queues_are_written_in_one_call_and_only_what_differs() -> None:
