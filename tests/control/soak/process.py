@@ -6,6 +6,7 @@ import io
 import random
 import shutil
 import signal
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,12 +15,13 @@ from typing import TYPE_CHECKING, Literal
 from harness.base.errors import YarnfairError
 from harness.cli.enforce import _Signals
 from harness.control.capacity_actuator import CapacityActuator
+from harness.control.events import Observed
 from harness.control.file_actuator import FileActuator
 from harness.control.guards import Guards
-from harness.control.interfaces import Actuator
+from harness.control.interfaces import Actuator, Entitlements, ObserverContext
 from harness.control.released import go_on
 from harness.control.reports import TickReport
-from harness.control.rm_poller import open_rm_poller
+from harness.control.rm_poller import RmPoller, open_rm_poller
 from harness.control.settings import ControlSettings
 from harness.control.telemetry import Log, Metrics, TickLog
 from harness.control.wall import Controller
@@ -289,8 +291,26 @@ class Process:
             source = StoreSource(self.client.rest.http) if world.plan.store else FileSource(file)
             actuator = CapacityActuator.restored(source, document)
         self.controller = Controller(
-            self.settings, self.client, actuator, self.store, policy, open_observer=open_rm_poller, on_tick=on_tick
+            self.settings,
+            self.client,
+            actuator,
+            self.store,
+            policy,
+            open_observer=self._open_observer,
+            on_tick=on_tick,
         )
+
+    def _open_observer(self, client: RmClient, context: ObserverContext) -> RmPoller:
+        """The product's observer; the wire is told when its look begins and ends."""
+        poller, wire = open_rm_poller(client, context), self.world.wire
+        look = poller.look
+
+        def observed(actuator: Entitlements) -> Observed:
+            with wire.looking(self.name):
+                return look(actuator)
+
+        poller.look = observed  # type: ignore[method-assign]
+        return poller
 
     def _close(self) -> None:
         if hasattr(self, "store"):
@@ -352,8 +372,8 @@ class Process:
 
     def backed_up(self) -> Backup:
         """A copy of its ledger as it is now."""
-        copy = self.world.root / f"{self.name}-backup-{self.ticks}"
-        copy.mkdir()
+        # Two copies may be made between two ticks.
+        copy = Path(tempfile.mkdtemp(prefix=f"{self.name}-backup-{self.ticks}-", dir=self.world.root))
         for source in self.folder.glob("ledger.db*"):
             shutil.copyfile(source, copy / source.name)
         return Backup(copy, frozenset(self.world.active.forgotten))

@@ -238,6 +238,7 @@ def _mode(world: World, rng: random.Random) -> End:
         return False
     process.mode_changes = True
     own, mode = process.settings, rng.choice(("bounded", "full", "shadow"))
+    ended = False
 
     def begin(settings: ControlSettings) -> None:
         # Its supervisor may have begun it again meanwhile, in its own mode.
@@ -255,9 +256,17 @@ def _mode(world: World, rng: random.Random) -> End:
         process.kill()
     else:
         process.end("hold")
-    world.agenda.after(world.periods(rng, 0.1, 3), functools.partial(begin, replace(own, mode=mode)))
+
+    def change() -> None:
+        # A round may end before: then its own mode is the last one in which it was begun.
+        if not ended:
+            begin(replace(own, mode=mode))
+
+    world.agenda.after(world.periods(rng, 0.1, 3), change)
 
     def back() -> None:
+        nonlocal ended
+        ended = True
         if process.ticking:
             world.agenda.after(world.plan.settings.period_s, back)
             return

@@ -81,9 +81,11 @@ class Met:
     showed: bool = False
     #: Whether anybody was asked anything.
     asked: bool = False
-    #: Pages that went wrong, and the RMs that showed queues and applications.
+    #: Pages that went wrong, and the RMs that showed queues and applications in the tick's look at the RM. Before that
+    #: look a store may be read, whose RM is recognised by such pages, and after it, what was written is read back.
     troubled: set[str] = field(default_factory=set)
     sources: set[str] = field(default_factory=set)
+    looking: bool = False
 
 
 class Wire:
@@ -118,6 +120,16 @@ class Wire:
 
     def met(self, name: str) -> Met:
         return self._met.setdefault(name, Met())
+
+    @contextlib.contextmanager
+    def looking(self, name: str) -> Iterator[None]:
+        """A controller's look at the RM goes on."""
+        met = self.met(name)
+        met.looking = True
+        try:
+            yield
+        finally:
+            met.looking = False
 
     def after_pages(self, count: int, do: Callable[[], object]) -> None:
         """In the midst of a look: after so many answers."""
@@ -192,8 +204,7 @@ class Wire:
                 self._told_in_spite(reply.body, figures)
             return reply
         data = _encoded(document).encode()
-        # A Capacity Scheduler's queues are read back by the same page that a look begins with.
-        if page == "apps" or (page == "scheduler" and not met.sources):
+        if met.looking and page in ("apps", "scheduler"):
             met.sources.add(rm.base)
         met.showed |= page == "scheduler" and bool(rm.cluster.apps)
         if page == "apps":
