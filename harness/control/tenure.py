@@ -109,7 +109,10 @@ class Tenure(Generic[ClientT]):
         Raises any failure.
         """
         if self._left_over:
-            return f"stopped; {self._take_back_left_over()}"
+            try:
+                return f"stopped; {self._take_back_left_over()}"
+            except HeldByAnother:
+                return "stopped; another controller has the allocation file"
         if self.settings.mode == "shadow":
             return "stopped; a shadow has written nothing"
         if not self.holds and not self._takes_over():
@@ -151,9 +154,13 @@ class Tenure(Generic[ClientT]):
         return "; ".join([done.words, *(f"{kind}: {text}" for kind, text in done.notes)])
 
     def _take_back_left_over(self) -> str:
-        """Restore the values that an earlier run left in force; return a description. Raises any failure."""
+        """Restore the values that an earlier run left in force; return a description. Raises any failure.
+
+        HeldByAnother: another controller's name stands in the lease, and it was not seen to renew it yet. A lease that
+        nobody renews (its holder is dead, or somebody wrote nonsense there) is taken over for the restore.
+        """
         lease = self._others
-        if lease is not None and lease.other_holder():
+        if lease is not None and lease.other_holder() and lease.other_lives:
             # Another controller holds the file now, and is responsible for its values.
             self._left_over = False
             return "another controller has taken over what an earlier run had written"

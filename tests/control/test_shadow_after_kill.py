@@ -10,7 +10,7 @@ from harness.base.errors import InputError
 from harness.control.explain import explain
 from harness.control.view import from_ledger
 from tests.control.driven import FILE, controlled, in_force, kinds, rm_with_load
-from tests.control.rm_model import RmModel
+from tests.control.rm_model import MemoryPlace, RmModel
 
 
 def killed(folder: Path, *, lease_s: float = 30.0, mode: str = "bounded") -> RmModel:
@@ -79,6 +79,74 @@ def test_a_shadow_beside_a_controller_at_work_leaves_its_weights_alone(tmp_path:
             rm.now_s += 5.0
             controller.tick()
         assert rm.place.data == left
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The monotonic clock of the lease."""
+    now = [1000.0]
+    monkeypatch.setattr("harness.control.tenure.time.monotonic", lambda: now[0])
+    return now
+
+
+def lease_of(rm: RmModel) -> MemoryPlace:
+    return rm.place.beside(".memory.xml.lease")
+
+
+SOMEBODY = b'{"owner": "somebody", "host": "elsewhere", "pid": 1, "count": %d, "lease_s": 30}'
+
+
+def test_a_shadow_takes_over_from_a_holder_that_shows_no_life_and_gives_back(
+    tmp_path: Path, clock: list[float]
+) -> None:
+    """Whose name stands in the lease may be dead, or nobody: a controller that lives renews it."""
+    rm = killed(tmp_path)
+    left = rm.place.data
+    lease_of(rm).data = SOMEBODY % 1
+    with controlled(rm, tmp_path, lease_s=30.0, mode="shadow") as controller:
+        for _ in range(6):
+            report = controller.tick()
+            assert "still in force: memory: another controller writes this file" in " ".join(
+                a.text for a in report.alarms
+            )
+            assert rm.place.data == left
+            clock[0] += 5.0
+            rm.now_s += 5.0
+        assert "was killed and had left its weights: the administrator's" in controller.tick().alarms[0].text
+    assert rm.place.data == FILE
+
+
+def test_a_shadow_leaves_what_it_left_to_a_holder_that_lives(tmp_path: Path, clock: list[float]) -> None:
+    rm = killed(tmp_path)
+    left = rm.place.data
+    with controlled(rm, tmp_path, lease_s=30.0, mode="shadow") as controller:
+        for count in range(12):
+            lease_of(rm).data = SOMEBODY % count
+            alarms = controller.tick().alarms
+            if count == 1:
+                assert "another controller has taken over" in alarms[0].text
+            assert count == 0 or {alarm.kind for alarm in alarms} <= {"note"}
+            clock[0] += 5.0
+            rm.now_s += 5.0
+        assert controller.stop("release") == "stopped; a shadow has written nothing"
+    assert rm.place.data == left
+
+
+def test_a_shadow_that_is_stopped_before_it_could_tell_says_who_has_the_file(
+    tmp_path: Path, clock: list[float]
+) -> None:
+    rm = killed(tmp_path)
+    left = rm.place.data
+    lease_of(rm).data = SOMEBODY % 1
+    with controlled(rm, tmp_path, lease_s=30.0, mode="shadow") as controller:
+        controller.tick()
+        assert controller.stop("release") == "stopped; another controller has the allocation file"
+    assert rm.place.data == left
+    # The next run knows that something is left.
+    clock[0] += 40.0
+    with controlled(rm, tmp_path, lease_s=30.0, mode="shadow") as controller:
+        controller.tick()
+    assert rm.place.data == FILE
 
 
 def test_a_dry_run_in_shadow_gives_nothing_back(tmp_path: Path) -> None:
