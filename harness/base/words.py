@@ -26,6 +26,11 @@ def counted(many: int, noun: str) -> str:
     return f"{many} {noun}" if many == 1 else f"{many} {noun}s"
 
 
+def percent_text(part: float, digits: int = 1, *, signed: bool = True) -> str:
+    """A part of a whole as every output writes it: ``+5.6 %``, with a blank before the sign for per cent."""
+    return f"{100 * part:+.{digits}f} %" if signed else f"{100 * part:.{digits}f} %"
+
+
 def seconds(value: float) -> str:
     """A duration."""
     if value < 120:

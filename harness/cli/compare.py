@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from harness.base.words import counted
+from harness.base.words import counted, folded
 from harness.cli.output import OutputFile, json_option, print_result, warn
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ def lines(comparison: Comparison, everything: bool = False) -> list[str]:
         said = [f"{one.label} ({counted(len(one.runs), 'run')})" for one in (group, reference)]
         out += ["", " against ".join(said)]
         for sentence in verdict_sentences(comparison, group.label):
-            out += textwrap.wrap(sentence, 80, break_long_words=False, break_on_hyphens=False)
+            out += folded(sentence, 80, hang=0).splitlines()
         out.append(f"{'':<{NAME}}{'reference':>10}{'median':>10}{'95 % of difference':>20}  p")
         for row in comparison.rows:
             own = next((one for one in row.contenders if one.label == group.label), None)

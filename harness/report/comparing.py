@@ -1,7 +1,8 @@
-"""The page of ``compare --html``: one table a contender, and its relative differences with their intervals drawn."""
+"""The page of ``compare --html``: a short table of all contenders, then the changes of each, drawn."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -11,16 +12,80 @@ from markupsafe import Markup
 
 import harness
 from harness.base.outputs import write_output
-from harness.report.svg import COLOURS, lettering
+from harness.base.words import percent_text
+from harness.report.svg import nice_ticks, number
 from harness.report.tables import ABSENT, Head, Table
 from harness.report.templating import page_templates
-from harness.results.compare import Comparison, Contender, Row, number_text, verdict_sentences
+from harness.results.compare import Comparison, Contender, Row, Verdict, named_changes, number_text, verdict_sentences
 from harness.results.runs import RunRecord
 
-#: A row is a line of words above its interval, so that the words can be read on a phone.
-ROW, MARGIN, WIDE, TOP = 32, 26, 420, 20
-#: Relative differences beyond this are drawn at the border; the row says how far they go.
+#: Relative differences beyond this are drawn at the border with an arrow; the row's figures say how far they go.
 MOST = 2.0
+#: The axis holds the intervals of this part of the rows, so that one large change does not flatten the rest.
+REACHED = 0.8
+#: The parts of a table, in the order in which a reader needs them: the title, the verdicts, whether it is folded.
+_PARTS: tuple[tuple[str, tuple[Verdict, ...], bool], ...] = (
+    ("Better", ("better",), False),
+    ("Worse", ("worse",), False),
+    ("Unclear", ("no difference shown", "too few repeats", "not tested"), True),
+    ("Equal in every run", ("equal",), True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One metric of a contender as a row of its table: words, figures, and the drawn interval."""
+
+    metric: str
+    better: str
+    reference: str
+    median: str
+    difference: str
+    interval: str
+    p: str
+    words: str
+    chart: Markup | None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows of one verdict. `folded`: a reader opens them."""
+
+    title: str
+    folded: bool
+    rows: Sequence[Change]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """The scale that the intervals of one contender are drawn on: per cent of the reference's median."""
+
+    reach: float
+
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[Row, Contender]]) -> Axis:
+        """The axis of the metrics that have a better direction."""
+        ends = sorted(
+            max(map(abs, _span(row, own)), default=0.0)
+            for row, own in pairs
+            if row.judged and own.relative is not None and own.difference
+        )
+        if not ends:
+            return cls(0.01)
+        wanted = max(ends[min(len(ends) - 1, int(REACHED * len(ends)))], 0.01)
+        step = nice_ticks(0.0, min(wanted, MOST), 2)[-1] / 2
+        return cls(min(MOST, next(k * step for k in range(2, 6) if k * step >= min(wanted, MOST) * 0.999)))
+
+    def at(self, value: float) -> str:
+        """Where a relative difference lies, as a part of the drawing's width."""
+        inside = max(-self.reach, min(self.reach, value))
+        return f"{50 + 46 * inside / self.reach:.2f}%"
+
+    @property
+    def ticks(self) -> list[tuple[str, str]]:
+        """Place and text of each tick; texts have no sign, because the ends are called worse and better."""
+        marks = [tick for tick in nice_ticks(-self.reach, self.reach, 4) if abs(tick) <= self.reach * 1.001]
+        return [(self.at(tick), f"{number(abs(round(tick * 100, 9)))} %" if tick else "0") for tick in marks]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,110 +93,123 @@ class Versus:
     """One contender against its reference, as the template shows it."""
 
     ident: str
+    contest: str
+    contender: str
+    reference: str
     title: str
     words: str
-    chart: Markup | None
-    table: Table
+    #: Of how many metrics the contender is better, worse; those that change most.
+    counts: Mapping[str, int]
+    most: Mapping[str, Sequence[str]]
+    axis: Axis
+    parts: Sequence[Part]
+    #: Metrics without a better direction.
+    others: Sequence[Change]
+    note: str
 
 
 def _of(comparison: Comparison, label: str) -> list[tuple[Row, Contender]]:
     return [(row, own) for row in comparison.rows for own in row.contenders if own.label == label]
 
 
-def _table(comparison: Comparison, label: str) -> Table:
-    rows = []
-    for row, own in _of(comparison, label):
-        metric = row.key.metric
-        digits = metric.digits
-        interval = ABSENT
-        if own.interval is not None:
-            interval = " to ".join(number_text(x, digits) for x in own.interval)
-        rows.append(
-            [
-                row.key.title() + (f" ({metric.unit})" if metric.unit else ""),
-                metric.better,
-                number_text(row.median, digits),
-                number_text(own.median, digits),
-                number_text(own.difference, digits),
-                interval,
-                ABSENT if own.p is None else f"{own.p:.4f}",
-                ABSENT if own.p_adjusted is None else f"{own.p_adjusted:.4f}",
-                own.words,
-            ]
-        )
-    medians = (f"median, {comparison.groups[0].label}", f"median, {label}")
-    numbers = (*medians, "difference", "95 % interval", "p", "p, corrected", "in words")
-    heads = [Head("metric"), Head("better"), *(Head(text, "") for text in numbers)]
-    paired = any(own.pairs is not None for _, own in _of(comparison, label))
-    note = (
+def _span(row: Row, own: Contender) -> tuple[float, ...]:
+    """Low end, middle and high end of a difference, over the reference's median; positive is better."""
+    if not row.median:
+        return ()
+    sign = -1.0 if row.key.metric.better == "lower" else 1.0
+    low, high = own.interval if own.interval is not None else (own.difference, own.difference)
+    low, middle, high = (sign * value / abs(row.median) for value in (low, own.difference, high))
+    return min(low, high), middle, max(low, high)
+
+
+def interval_drawn(row: Row, own: Contender, axis: Axis) -> str | None:
+    """The interval of a relative difference as SVG text, better to the right; None where there is nothing to draw."""
+    span = _span(row, own)
+    if not row.judged or not span:
+        return None
+    low, middle, high = span
+    style = {"better": "good", "worse": "bad"}.get(own.verdict, "open")
+    grid = "".join(
+        f'<line class="{"a" if text == "0" else "g"}" x1="{at}" x2="{at}" y1="0" y2="100%"/>' for at, text in axis.ticks
+    )
+    drawn = [
+        f'<svg class="span {style}" height="22" role="img" aria-label="{escape(own.words)}">{grid}',
+        f'<line class="m" x1="{axis.at(low)}" x2="{axis.at(high)}" y1="11" y2="11"/>',
+    ]
+    if -axis.reach <= middle <= axis.reach:
+        drawn.append(f'<circle cx="{axis.at(middle)}" cy="11" r="4.5"/>')
+    # Beyond the border: an arrow there instead of the dot or the interval's end.
+    if high > axis.reach:
+        drawn.append('<svg x="96%" y="5" width="9" height="12"><path d="M0 0L8 6L0 12Z"/></svg>')
+    if low < -axis.reach:
+        drawn.append('<svg x="4%" y="5" width="9" height="12" overflow="visible"><path d="M0 0L-8 6L0 12Z"/></svg>')
+    return "".join([*drawn, "</svg>"])
+
+
+def _change(row: Row, own: Contender, axis: Axis) -> Change:
+    metric = row.key.metric
+    interval = ABSENT
+    if own.interval is not None:
+        interval = " to ".join(_true_minus(number_text(x, metric.digits)) for x in own.interval)
+    drawn = interval_drawn(row, own, axis)
+    p = own.p_adjusted
+    return Change(
+        metric=row.key.title() + (f" ({metric.unit})" if metric.unit else ""),
+        better="" if metric.better == "neither" else f"{metric.better} is better",
+        reference=_true_minus(number_text(row.median, metric.digits)),
+        median=_true_minus(number_text(own.median, metric.digits)),
+        difference=ABSENT if own.relative is None else _true_minus(percent_text(own.relative)),
+        interval=interval,
+        p=ABSENT if p is None else "<0.001" if p < 0.001 else f"{p:.3f}",
+        words=_true_minus(own.words),
+        chart=Markup(drawn) if drawn is not None else None,  # every text in it is escaped above
+    )
+
+
+def _true_minus(text: str) -> str:
+    """A minus sign before each negative number."""
+    return re.sub(r"(?<![\w@.,])-(?=\d)", "\u2212", text)
+
+
+def _note(comparison: Comparison, pairs: Sequence[tuple[Row, Contender]]) -> str:
+    paired = any(own.pairs is not None for _, own in pairs)
+    return (
         f"{'Paired by seed: the median of the differences' if paired else 'The difference of the medians'}, its "
-        "interval by bootstrap (4,000 resamples), a permutation test on ranks "
-        f"({'signed ranks' if paired else 'rank sums'}), corrected for the number of metrics "
+        "95 % interval by bootstrap (4,000 resamples), a permutation test on ranks "
+        f"({'signed ranks' if paired else 'rank sums'}), p corrected for the number of metrics "
         f"({ {'bh': 'Benjamini-Hochberg', 'holm': 'Holm', 'none': 'not at all'}[comparison.correction] })."
     )
-    return Table("Every metric", heads, rows, note)
 
 
-def forest(pairs: Sequence[tuple[Row, Contender]], ident: str, title: str) -> str | None:
-    """Relative differences (per cent of the reference's median) with intervals, one row a judged metric; SVG text."""
-    shown = [(row, own) for row, own in pairs if row.judged and own.relative is not None and row.median]
-    if not shown:
-        return None
-
-    def part(row: Row, value: float) -> float:
-        return max(-MOST, min(MOST, value / abs(row.median)))
-
-    spans, beyond = [], []
-    for row, own in shown:
-        low, high = own.interval if own.interval is not None else (own.difference, own.difference)
-        spans.append((part(row, low), part(row, own.difference), part(row, high)))
-        beyond.append(_beyond(row, low, high))
-    reach = max(0.01, max(abs(x) for span in spans for x in span)) * 1.05
-    height = TOP + ROW * len(shown) + 34
-
-    def x(value: float) -> float:
-        return round(MARGIN + (value / reach + 1) / 2 * (WIDE - 2 * MARGIN), 1)
-
-    text = [
-        f'<svg viewBox="0 0 {WIDE} {height}" role="img" aria-labelledby="{ident}-t">',
-        f'<title id="{ident}-t">{escape(title)}</title>',
-    ]
-    bottom = TOP + ROW * len(shown)
-    for mark in (-reach / 1.05, -reach / 2.1, 0.0, reach / 2.1, reach / 1.05):
-        kind = "a" if not mark else "g"
-        text.append(f'<path class="{kind}" d="M{x(mark)} {TOP}V{bottom}"/>')
-        label = f"{mark * 100:+.3g}" if mark else "0"
-        # Of many rows only one end is in sight.
-        for end in (TOP - 6, bottom + 14):
-            text.append(lettering("t", x(mark), end, label))
-    for at, ((row, own), (low, middle, high)) in enumerate(zip(shown, spans, strict=True)):
-        y = TOP + ROW * at + 22
-        colour = {"better": COLOURS[2], "worse": COLOURS[1]}.get(own.verdict, COLOURS[5])
-        name = row.key.title()
-        most = 60 - len(beyond[at])
-        # What tells rows apart is the queue, at a name's end.
-        name = name if len(name) <= most else f"{name[: most - 17]}\u2026{name[-16:]}"
-        text.append(f'<text class="t" x="4" y="{y - 8}">{escape(name)}</text>')
-        text.append(f'<path d="M{x(low)} {y}H{x(high)}" stroke="{colour}" stroke-width="2" fill="none"/>')
-        text.append(f'<circle cx="{x(middle)}" cy="{y}" r="4" fill="{colour}"/>')
-        if beyond[at]:
-            text.append(lettering("t", WIDE - 4, y - 8, beyond[at], "end"))
-    text.append(
-        f'<text class="l" x="{WIDE / 2}" y="{height - 4}" text-anchor="middle">'
-        "difference, % of the reference's median</text></svg>"
+def _versus(comparison: Comparison, label: str, ident: str) -> Versus:
+    reference = comparison.groups[0].label
+    pairs = _of(comparison, label)
+    axis = Axis.of(pairs)
+    judged = [(row, own) for row, own in pairs if row.judged]
+    parts: list[Part] = []
+    for title, verdicts, folded in _PARTS:
+        rows = [_change(row, own, axis) for row, own in judged if own.verdict in verdicts]
+        if rows:
+            # Where the only contender is better or worse in nothing, there is nothing else to look at.
+            only = title == "Unclear" and not parts and len(comparison.groups) == 2
+            parts.append(Part(title, folded and not only, rows))
+    return Versus(
+        ident=ident,
+        contest=comparison.title,
+        contender=label,
+        reference=reference,
+        title=" ".join(filter(None, [f"{comparison.title}:" if comparison.title else "", label, "against", reference])),
+        words=_true_minus(" ".join(verdict_sentences(comparison, label))),
+        counts={title: sum(own.verdict in verdicts for _, own in judged) for title, verdicts, _ in _PARTS},
+        most={
+            verdict: [_true_minus(text) for text in named_changes(comparison, label, verdict)]
+            for verdict in ("better", "worse")
+        },
+        axis=axis,
+        parts=parts,
+        others=[_change(row, own, axis) for row, own in pairs if not row.judged],
+        note=_note(comparison, pairs),
     )
-    return "".join(text)
-
-
-def _beyond(row: Row, low: float, high: float) -> str:
-    """How far an interval goes beyond the chart: ``cut: to +450 %``; '' when all of it is drawn."""
-    whole = abs(row.median)
-    ends = [
-        f"{word} {end / whole:+.0%}".replace("-", "\u2212").replace("%", " %")
-        for word, end in (("from", low), ("to", high))
-        if abs(end) > MOST * whole
-    ]
-    return f"cut: {' '.join(ends)}" if ends else ""
 
 
 def versus_of(comparisons: Sequence[Comparison]) -> list[Versus]:
@@ -139,13 +217,7 @@ def versus_of(comparisons: Sequence[Comparison]) -> list[Versus]:
     found: list[Versus] = []
     for comparison in comparisons:
         for group in comparison.groups[1:]:
-            ident = f"versus-{len(found) + 1}"
-            title = f"{group.label} against {comparison.groups[0].label}"
-            title = f"{comparison.title}: {title}" if comparison.title else title
-            drawn = forest(_of(comparison, group.label), ident, title)
-            words = " ".join(verdict_sentences(comparison, group.label))
-            chart = Markup(drawn) if drawn is not None else None  # every text in it is escaped above
-            found.append(Versus(ident, title, words, chart, _table(comparison, group.label)))
+            found.append(_versus(comparison, group.label, f"versus-{len(found) + 1}"))
     return found
 
 
@@ -157,11 +229,12 @@ def _version(run: RunRecord) -> str:
 def render_comparison(comparisons: Sequence[Comparison], remarks: Sequence[str]) -> str:
     """The page as HTML text; it loads nothing and runs no script."""
     environment = page_templates()
+    versus = versus_of(comparisons)
     groups = [
         [
             group.label,
             str(len(group.runs)),
-            ", ".join(dict.fromkeys(str(run.seed) for run in group.runs if run.seed is not None)) or ABSENT,
+            ", ".join(map(str, sorted({run.seed for run in group.runs if run.seed is not None}))) or ABSENT,
             ", ".join(dict.fromkeys(run.backend for run in group.runs)),
             ", ".join(dict.fromkeys(_version(run) for run in group.runs)),
             ", ".join(dict.fromkeys(run.hash[:12] or ABSENT for run in group.runs)),
@@ -171,7 +244,8 @@ def render_comparison(comparisons: Sequence[Comparison], remarks: Sequence[str])
     ]
     heads = [Head(text) for text in ("group", "runs", "seeds", "backend", "version", "experiment's hash")]
     return environment.get_template("compare.html.j2").render(
-        versus=versus_of(comparisons),
+        versus=versus,
+        notes=list(dict.fromkeys(one.note for one in versus)),
         remarks=remarks,
         groups=Table("Groups", heads, [list(row) for row in dict.fromkeys(map(tuple, groups))], numeric=False),
         version=harness.__version__,

@@ -15,7 +15,7 @@ from markupsafe import Markup
 import harness
 from harness.base.outputs import write_output
 from harness.base.stats import LONGEST
-from harness.base.words import counted
+from harness.base.words import counted, percent_text
 from harness.report.svg import COLOURS, LEFT, RIGHT, TOP, WIDTH, lettering, nice_ticks, number, whole
 from harness.report.templating import page_templates
 from harness.results.compare import amount_text, number_text
@@ -104,7 +104,7 @@ def _since(one: History) -> str:
 def _moved(one: History) -> str:
     """From which level to which, and by how much."""
     metric, last = one.key.metric, one.levels[-1].median
-    part = f" ({last / one.best - 1:+.1%})" if one.best > 0 else ""
+    part = f" ({percent_text(last / one.best - 1)})" if one.best > 0 else ""
     return f"{number_text(one.best, metric.digits)} to {amount_text(last, metric)}{part}".replace("-", "\u2212")
 
 

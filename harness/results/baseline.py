@@ -188,9 +188,11 @@ def detects(entry: Entry, *, metrics: int, runs: int = 1, wanted: float = 0.2, m
         return None
     enough = next((n for n in range(spread.n + 1, most + 1) if (allows(n) or 0.0) <= wanted), None)
     advice = (
-        f"record {enough - spread.n} more for {wanted:.0%}" if enough is not None else "it varies too much for less"
+        f"record {enough - spread.n} more for {100 * wanted:.0f} %"
+        if enough is not None
+        else "it varies too much for less"
     )
-    return f"{spread.n} recorded runs detect a change of {key.text()} above {now:.0%}; {advice}"
+    return f"{spread.n} recorded runs detect a change of {key.text()} above {100 * now:.0f} %; {advice}"
 
 
 def record(runs: Sequence[RunRecord], *, margin: float | None = None) -> list[Entry]:
@@ -273,7 +275,9 @@ def _why(entry: Entry, metrics: int) -> str:
         )
     n = len(entry.runs)
     if entry.margin is not None:
-        parts.append(f"others may be worse than the worst recorded value by {entry.margin:.0%} of the median, as given")
+        parts.append(
+            f"others may be worse than the worst recorded value by {100 * entry.margin:.0f} % of the median, as given"
+        )
     elif n < FEWEST:
         parts.append(f"{n} run(s) do not show a spread (at least {FEWEST} do): of others only counts are held")
     else:

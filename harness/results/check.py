@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.base.errors import InputError
+from harness.base.words import percent_text
 from harness.results.acknowledge import Acknowledgement, find
 from harness.results.baseline import FEWEST, Baseline, Entry, Spread, bound, detects, floor, held_by_spread
 from harness.results.catalogue import Key
@@ -74,7 +75,7 @@ class Checked:
 
 def _moved(metric: Metric, value: float, recorded: float) -> str:
     """How a value lies to what is recorded, in words."""
-    part = f" ({value / recorded - 1:+.2%})" if recorded > 0 else ""
+    part = f" ({percent_text(value / recorded - 1, 2)})" if recorded > 0 else ""
     digits = metric.digits
     while digits < 12 and number_text(value, digits) == number_text(recorded, digits):
         digits += 1
@@ -239,7 +240,7 @@ def _within(key: Key, spread: Spread, values: Sequence[float], margin: float | N
     """A metric by its bound."""
     value = _mean(values, spread)
     limit = bound(key, spread, metrics=metrics, runs=len(values), margin=margin)
-    how = f"margin of {margin:.0%}" if margin is not None else f"spread of {spread.n} runs"
+    how = f"margin of {percent_text(margin, 0, signed=False)}" if margin is not None else f"spread of {spread.n} runs"
     if limit is None:
         words = f"{spread.n} recorded run(s) show no spread; at least {FEWEST} do"
         return value, spread.median, None, how, "not judged", words

@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any, Literal
 
 from harness.base.stats import Correction, adjusted, interval_paired, interval_unpaired, rank_sum, signed_rank
-from harness.base.words import counted
+from harness.base.words import counted, percent_text
 from harness.results.catalogue import Key
 from harness.results.metric import Metric
 from harness.results.runs import Contest, Group, RunRecord
@@ -208,7 +208,7 @@ def _verdict(metric: Metric, own: Contender, alpha: float) -> Verdict:
 def _words(metric: Metric, own: Contender) -> str:
     by = ("+" if own.difference > 0 else "") + amount_text(own.difference, metric)
     if own.relative is not None:
-        by += f" ({own.relative:+.1%})"
+        by += f" ({percent_text(own.relative)})"
     if own.verdict == "equal":
         return "equal in every run"
     if own.verdict == "not tested":
@@ -305,13 +305,30 @@ def verdict_sentences(comparison: Comparison, label: str) -> tuple[str, str]:
 
 
 def _listed(found: Sequence[tuple[Key, Contender]]) -> str:
-    """``5 metrics (makespan -12.0%; ...; 2 more)``."""
+    """``5 metrics (makespan -12.0 %; ...; 2 more)``."""
+    return f"{counted(len(found), 'metric')} ({'; '.join(_named(found))})"
+
+
+def _named(found: Sequence[tuple[Key, Contender]]) -> list[str]:
+    """Those of _FIRST, then the largest relative differences, with their size; how many more there are."""
     ordered = sorted(found, key=lambda one: (one[0].key not in _FIRST, -abs(one[1].relative or 0.0)))
     named = [
-        key.title() + (f" {own.relative:+.1%}" if own.relative is not None else "") for key, own in ordered[:_NAMED]
+        key.title() + (f" {percent_text(own.relative)}" if own.relative is not None else "")
+        for key, own in ordered[:_NAMED]
     ]
-    named += [f"{len(found) - _NAMED} more"] if len(found) > _NAMED else []
-    return f"{counted(len(found), 'metric')} ({'; '.join(named)})"
+    return [*named, f"{len(found) - _NAMED} more"] if len(found) > _NAMED else named
+
+
+def named_changes(comparison: Comparison, label: str, verdict: Verdict) -> list[str]:
+    """The metrics of one verdict that a summary of a contender names, as `verdict_sentences` does."""
+    return _named(
+        [
+            (row.key, own)
+            for row in comparison.rows
+            for own in row.contenders
+            if row.judged and own.label == label and own.verdict == verdict
+        ]
+    )
 
 
 def _unshown(of: dict[str, list[tuple[Key, Contender]]], total: int) -> str:

@@ -16,6 +16,7 @@ from typing import Literal
 
 from harness.base.errors import CallError
 from harness.base.outputs import write_output
+from harness.base.words import percent_text
 from harness.results.acknowledge import fits
 from harness.results.catalogue import Key
 from harness.results.check import NO_RUN, Checked, Held
@@ -147,7 +148,11 @@ def _as_wanted(held: Held, tolerance: float, only: Only) -> Held:
     if held.verdict not in ("worse", "changed") or held.value is None or held.recorded is None:
         return held
     if abs(held.value - held.recorded) <= tolerance * abs(held.recorded):
-        return replace(held, verdict="fine", words=f"{held.words}; within the tolerance of {tolerance:.0%}")
+        return replace(
+            held,
+            verdict="fine",
+            words=f"{held.words}; within the tolerance of {percent_text(tolerance, 0, signed=False)}",
+        )
     worse = held.key.metric.is_worse(held.value, held.recorded)
     if (worse is False and only != "any") or (worse is None and only == "worse"):
         return replace(held, verdict="better" if worse is False else "fine")

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.base.words import counted
+from harness.base.words import counted, percent_text
 
 __all__ = ["FEWEST_PERIODS", "MOST_OUT_OF_ACTION", "Invalid", "control_invalidity", "invalidity"]
 
@@ -123,7 +123,7 @@ def _control(control: Any) -> str:
     if out_s > max(MOST_OUT_OF_ACTION * lasted_s, FEWEST_PERIODS * period_s):
         return (
             f"the policy could not act for {out_s:.0f} s of {lasted_s:.0f} s, "
-            f"more than {MOST_OUT_OF_ACTION:.0%} of the run{last}"
+            f"more than {percent_text(MOST_OUT_OF_ACTION, 0, signed=False)} of the run{last}"
         )
     return ""
 

@@ -130,7 +130,7 @@ def test_it_begins_with_its_verdict_in_two_sentences(
     assert code == 0
     first, second = (" ".join(block.split("reference    ")[0].split()) for block in out.strip().split("\n\n"))
     assert re.fullmatch(
-        r"new \(10 runs\) against old \(10 runs\) Against old, new is worse in 1 metric \(makespan \+[23]\.\d%\)\. "
+        r"new \(10 runs\) against old \(10 runs\) Against old, new is worse in 1 metric \(makespan \+[23]\.\d %\)\. "
         r"Of (\d+) metrics \d+ are equal in every run\.",
         first,
     ), first
@@ -178,27 +178,57 @@ def test_what_answers_most_is_named_first() -> None:
     rows += [row("makespan_s", 0.02, "worse"), row("sharing_loss", -0.5, "better")]
     found = Comparison("", [Group("a", ()), Group("b", ())], rows, "bh", 0.05)
     first, second = verdict_sentences(found, "b")
-    assert first.startswith("Against a, b is better in 1 metric (sharing loss, mean -50.0%) and worse in ")
+    assert first.startswith("Against a, b is better in 1 metric (sharing loss, mean -50.0 %) and worse in ")
     assert first.endswith(
-        "worse in 5 metrics (makespan +2.0%; 95th percentile of completion, q3 +400.0%; "
-        "95th percentile of completion, q2 +300.0%; 2 more)."
+        "worse in 5 metrics (makespan +2.0 %; 95th percentile of completion, q3 +400.0 %; "
+        "95th percentile of completion, q2 +300.0 %; 2 more)."
     )
     assert second == "All 6 metrics differ by more than chance."
 
 
-def test_a_chart_says_how_far_an_interval_goes_beyond_it(
+def test_what_goes_beyond_the_axis_is_an_arrow_and_figures(
     write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pool(write, "old", 1.0)
     pool(write, "new", 5.0)
     page = tmp_path / "page.html"
     assert call(capsys, "compare", tmp_path / "old", tmp_path / "new", "--html", page)[0] == 0
-    found = re.search(r'text-anchor="end">cut: from \+(\d+) % to \+(\d+) %</text>', page.read_text())
+    text = page.read_text()
+    found = re.search(r">\+(\d+)\.\d %</td>", text)
     assert found is not None
-    assert 380 < int(found[1]) < int(found[2]) < 420
+    assert 380 < int(found[1]) < 420
+    # Worse is to the left whatever the metric's direction, and there is no dot inside the axis.
+    assert 'd="M0 0L-8 6L0 12Z"' in text
+    assert 'd="M0 0L8 6L0 12Z"' not in text
     pool(write, "near", 1.5)
     assert call(capsys, "compare", tmp_path / "old", tmp_path / "near", "--html", page)[0] == 0
-    assert "cut:" not in page.read_text()
+    assert 'd="M0 0' not in page.read_text()
+
+
+def test_a_page_begins_with_a_count_of_each_contender_and_folds_what_shows_nothing(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Better is drawn to the right, whether a metric is better high or low; metrics that are equal are folded."""
+    for seed in range(1, 11):
+        small = 0.001 * seed
+        write(f"old/{seed}", seed=seed, makespan_s=1000.0 + small, sharing_benefit=0.5 + small)
+        write(f"new/{seed}", seed=seed, makespan_s=900.0 + 2 * small, sharing_benefit=0.6 + 2 * small)
+    page = tmp_path / "page.html"
+    assert call(capsys, "compare", tmp_path / "old", tmp_path / "new", "--html", page)[0] == 0
+    text = page.read_text().replace("<wbr>", "")
+    counts, rest = text[text.index('<table class="counts">') :].split("</table>", 1)
+    # The benefit is a fifth higher, the makespan a tenth lower: both are better, and nothing is worse.
+    better, worse = re.findall(r'<td class="most"><span class="([\w-]*)">(\d+)</span>', counts)
+    assert (better, worse) == (("good-text", "2"), ("", "0"))
+    opened = rest[: rest.index("<details")]
+    dots = [float(x) for x in re.findall(r'<circle cx="([\d.]+)%"', opened)]
+    assert len(dots) == 2
+    assert all(x > 55 for x in dots), "better is to the right"
+    assert "mean completion" not in opened
+    folded = rest[rest.index("<summary>Equal in every run") :]
+    assert "mean completion" in folded
+    # Ticks are round.
+    assert {float(x) for x in re.findall(r'"left: [\d.]+%">(\d+)', opened)} <= {0, 5, 10, 15, 20, 25, 30}
 
 
 def test_too_few_repeats_are_said_to_be_too_few(

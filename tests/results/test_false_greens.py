@@ -104,7 +104,7 @@ def test_a_weak_baseline_says_what_it_can_find(
     _, _, err = call(capsys, "check", run("one", 99), "--baseline", tmp_path / "b.json")
     (line,) = [line for line in err.splitlines() if "recorded runs detect" in line]
     assert "; record " in line
-    assert line.endswith(" more for 20%")
+    assert line.endswith(" more for 20 %")
     part = float(line.partition("above ")[2].partition("%")[0]) / 100
     assert part > 0.2
     # What it says is true: a run that is that much slower fails, one that is a little less slow does not.

@@ -246,7 +246,7 @@ def _best(runs: Sequence[Run]) -> Finding | None:
         "No policy is better than TD",
         "FAWKES section 7.3",
         "No other policy provides better balance than the task-demand one.",
-        f"no other policy's mean slowdown (over all jobs and seeds) is lower by more than {EQUAL:.0%}",
+        f"no other policy's mean slowdown (over all jobs and seeds) is lower by more than {100 * EQUAL:.0f} %",
         "holds" if all(holds) else "does not hold",
         (
             "from the best: " + ", ".join(f"{_short(policy)} {figure_text(mean[policy], 2)}" for policy in order),
@@ -274,7 +274,8 @@ def _others(runs: Sequence[Run]) -> Finding | None:
         "The less loaded MR-clusters hardly pay for it",
         "FAWKES section 7.3, Fig. 9",
         "The slowdowns of the MR-clusters with little load are not much changed.",
-        f"under TD the mean slowdown of each but {loaded} (greatest under None) is less than {MUCH:.0%} above None's",
+        f"under TD the mean slowdown of each but {loaded} (greatest under None) is less than {100 * MUCH:.0f} % above "
+        "None's",
         verdict([after[c] <= before[c] * (1 + MUCH) for c in rest]),
         tuple(f"{c}: {figure_text(before[c], 2)} under None, {figure_text(after[c], 2)} under TD" for c in rest),
     )
@@ -375,7 +376,7 @@ def _by_nodes(variants: Sequence[Variant], applications: Sequence[str]) -> list[
     "Transient-core nodes are at least as good as transient ones",
     "FAWKES sections 6.1 and 6.3, Figs. 3a and 4",
     "With nodes that store output, disk-bound applications slow down less than with nodes that store nothing.",
-    f"no application takes longer on as many transient-core nodes, by more than {EQUAL:.0%}",
+    f"no application takes longer on as many transient-core nodes, by more than {100 * EQUAL:.0f} %",
 )
 def _storing_is_no_slower(runs: Sequence[Run]) -> Iterator[Case]:
     variants = variants_of(runs)
