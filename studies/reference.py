@@ -340,8 +340,10 @@ def trace_part() -> str:
     """The keys of a trace's lines: the first line, applications, notes."""
     return "\n\n".join(
         (
-            "The first line, and one for each change of the cluster (the last one holds):",
+            "The first line, and one for each change of the queues (the last one holds):",
             _keys(("", recorded.Header), ("nodes", recorded.NodeLine), ("queues.PATH", recorded.QueueLine)),
+            "One change of a node a line:",
+            _keys(("", recorded.NodeChangeLine)),
             "One application a line:",
             _keys(("", recorded.JobLine), ("stages", recorded.StageLine), ("executors", recorded.ExecutorsLine)),
             "Notes of `--follow`:",

@@ -81,7 +81,7 @@ class NodeGroupSpec(Strict):
 class ClusterSpec(Strict):
     """The nodes."""
 
-    nodes: list[NodeGroupSpec] = Field(min_length=1, max_length=10_000)
+    nodes: list[NodeGroupSpec] = Field(min_length=1, max_length=100_000)
     """Groups of equal nodes."""
 
 

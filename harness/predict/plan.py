@@ -27,6 +27,7 @@ from harness.predict.replay import sample_for, time_limit_s, write_experiment
 from harness.predict.verdict import MOST_ERROR, NOTICEABLE, Band, Replayed, reproduction_error
 from harness.sim.scheduler_file import Place, SchedulerFile
 from harness.traces.accounting import account_lines
+from harness.traces.nodes import shown_by
 from harness.traces.recorded import Header, JobLine, NodeLine, Trace, put_trace, with_used
 
 if TYPE_CHECKING:
@@ -130,6 +131,23 @@ def with_nodes(nodes: Sequence[NodeLine], change: int) -> list[NodeLine]:
         have = sum(one.count for one in nodes)
         raise CallError(f"{-change} nodes fewer of {have}", where="--nodes", hint="leave at least one node")
     return [one.model_copy(update={"count": left[id(one)]}) for one in nodes if left[id(one)]]
+
+
+def _with_nodes_for_good(header: Header, change: int) -> list[NodeLine]:
+    """Add nodes that are there all the time, or take away some of those. Raises CallError."""
+    if not any(line.was_memory_mb for line in header.changes or ()):
+        return with_nodes(header.nodes, change)
+    changing = [one for one, count in header.presences() if one.join_s == 0 and (one.steps or one.leave_s is not None)]
+    stays = [
+        NodeLine(count=count, memory_mb=one.size[0], vcores=one.size[1])
+        for one, count in header.presences()
+        if one.join_s == 0 and one not in changing
+    ]
+    if not stays:
+        what = "no node is there all the time, so that none can be added or taken away"
+        raise CallError(what, where="--nodes", hint="leave --nodes out")
+    left = shown_by(with_nodes(stays, change)) + (shown_by(header.nodes) - shown_by(stays))
+    return [NodeLine(count=count, memory_mb=mb, vcores=vcores) for (mb, vcores), count in sorted(left.items())]
 
 
 _SUBMIT_KEYS = ("queue", "tasks", "task_s", "memory_mb", "vcores", "user", "at_s", "like")
@@ -237,7 +255,7 @@ def sides_of(
     if nodes or added is not None:
         header, jobs = trace.header, list(trace.jobs)
         if nodes:
-            header = header.model_copy(update={"nodes": with_nodes(header.nodes, nodes)})
+            header = header.model_copy(update={"nodes": _with_nodes_for_good(header, nodes)})
         if added is not None:
             header, jobs = _with_added(header, jobs, added)
         changed = put_trace(folder / "after" / "trace.jsonl", header, jobs)

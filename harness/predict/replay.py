@@ -121,6 +121,18 @@ def capacity_limits_of(header: Header) -> dict[str, str]:
     return {key: text for key, text in (header.capacity or {}).items() if holds(key, text)}
 
 
+def node_groups(header: Header) -> list[dict[str, Any]]:
+    """The nodes of a trace as an experiment file has them: from when to when each is there, where that changes."""
+    if not header.changes:
+        return [node.model_dump() for node in header.nodes]
+    groups = []
+    for one, count in header.presences():
+        times = {"join_s": one.join_s, **({} if one.leave_s is None else {"leave_s": one.leave_s})}
+        memory_mb, vcores = one.size
+        groups.append({"count": count, "memory_mb": memory_mb, "vcores": vcores, **times})
+    return groups
+
+
 def experiment_text(
     trace: Trace,
     name: str,
@@ -151,7 +163,7 @@ def experiment_text(
     document = {
         "experiment": name,
         "about": f"Replay of {trace_path}" + (f" ({header.source[:300]})" if header.source else ""),
-        "cluster": {"nodes": [node.model_dump() for node in header.nodes]},
+        "cluster": {"nodes": node_groups(header)},
         "conf": dict(header.conf),
         "max_am_share": header.max_am_share,
         "queues": queues,

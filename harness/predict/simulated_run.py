@@ -6,7 +6,7 @@ A run on a real backend writes its own ``trace.jsonl`` (harness.experiments.real
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,10 @@ from harness.base.errors import InputError
 from harness.base.files import read_json
 from harness.experiments.real.trace import run_header
 from harness.experiments.resolve import jobs_of, load_experiment
+from harness.experiments.spec import NodeGroupSpec
 from harness.jobs.replay import durations_ms, stages_in_order
 from harness.policies.registry import POLICIES, stock_scheduler
-from harness.traces.recorded import JobLine, NodeLine, Trace, job_line, put_trace
+from harness.traces.recorded import JobLine, NodeChangeLine, NodeLine, Trace, job_line, put_trace
 
 
 def trace_of_run(folder: Path, into: Path) -> Trace:
@@ -43,9 +44,10 @@ def trace_of_run(folder: Path, into: Path) -> Trace:
     experiment = load_experiment(where, YamlDocument(where, data, {}))
     spec = experiment.spec
     scheduler = str(run["policy"].get("scheduler", spec.scheduler))
-    nodes = [NodeLine(count=n.count, memory_mb=n.memory_mb, vcores=n.vcores) for n in spec.cluster.nodes]
+    nodes, changes = _nodes_over_time(spec.cluster.nodes)
     header = run_header(experiment, f"{folder}, simulated", {}, nodes=nodes, given=None).model_copy(
         update={
+            "changes": changes or None,
             "delays": spec.delays,
             "scheduler": scheduler,
             "capacity": {key: str(value) for key, value in spec.capacity.items()} if scheduler == "capacity" else None,
@@ -71,6 +73,24 @@ def trace_of_run(folder: Path, into: Path) -> Trace:
             )
         )
     return put_trace(into, header, jobs)
+
+
+def _nodes_over_time(groups: Sequence[NodeGroupSpec]) -> tuple[list[NodeLine], list[NodeChangeLine]]:
+    """The nodes of the beginning, and those that come and go."""
+    nodes, changes = [], []
+    for number, group in enumerate(groups, start=1):
+        size = {"memory_mb": group.memory_mb, "vcores": group.vcores}
+        if group.join_s <= 0:
+            nodes.append(NodeLine(count=group.count, **size))
+        for at in range(1, group.count + 1):
+            name, was = f"group-{number}-{at}", {}
+            if group.join_s > 0:
+                changes.append(NodeChangeLine(node=name, at_s=group.join_s, change="joined", **size))
+            else:
+                was = {"was_memory_mb": group.memory_mb, "was_vcores": group.vcores}
+            if group.leave_s is not None:
+                changes.append(NodeChangeLine(node=name, at_s=group.leave_s, change="lost", **was))
+    return nodes, sorted(changes, key=lambda line: line.at_s)
 
 
 def _inline(workloads: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

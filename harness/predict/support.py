@@ -30,6 +30,7 @@ from harness.yarn.rest import RestClient
 
 Word = Literal["works", "counted but not steered", "refused", "not tried"]
 Verb = Literal["record", "assess", "whatif", "plan", "usage", "enforce"]
+_FOLLOWING = "tests/traces/test_following.py::"
 #: Each is a command.
 VERBS: tuple[Verb, ...] = ("record", "assess", "whatif", "plan", "usage", "enforce")
 
@@ -538,10 +539,19 @@ FEATURES: tuple[Feature, ...] = (
         has=lambda cluster: cluster.nodes_gone > 0,
         example=replace(FAIR_BASE, nodes_gone=1),
         shown={
-            "record": _counted(
-                "a recording of what the RM retains has the nodes of its moment",
-                "tests/traces/test_recording.py::test_nodes_are_those_that_ran",
+            "record": _works(
+                f"{_FOLLOWING}test_nodes_that_come_and_go_are_recorded_over_a_restart_of_the_recorder",
+                "with `--follow`; a recording of what the RM retains has the nodes of its moment",
             ),
+            **dict.fromkeys(
+                ("assess", "whatif", "plan"),
+                _works(
+                    "tests/traces/test_nodes.py::test_a_replay_has_the_nodes_of_every_moment",
+                    "nodes that join and are lost, of a `--follow` recording; graceful decommissioning and changed "
+                    "resources are not simulated",
+                ),
+            ),
+            "usage": _works("tests/predict/test_usage.py::test_a_due_is_of_what_was_there_then"),
             "enforce": _works(
                 "tests/cluster/test_live_enforce.py::test_a_node_that_is_killed",
                 "on the Fair Scheduler; an account goes by the capacity of the latest observation",

@@ -1,7 +1,7 @@
 """A statement of a recorded cluster: what each queue and user had, lent and borrowed, period by period. Pure.
 
 What an application held is spread evenly over the time from its start to its end: a trace says what it held in all, not
-when. Dues are each leaf's part of the cluster, level by level, as the scheduler has it.
+when. Dues are each leaf's part of what the cluster had at every moment, level by level, as the scheduler has it.
 
 The rule of loans: at every moment queues above their due borrow, and queues below theirs lend what the borrowers hold.
 Each lender lends in proportion to what it leaves unused, and of each loan every borrower has its part of all that is
@@ -16,11 +16,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from heapq import merge
 from typing import Any, Literal
 
 from harness.base.errors import InputError
 from harness.model.queues import cluster_parts
 from harness.traces.accounting import work_of
+from harness.traces.nodes import capacity_steps
 from harness.traces.recorded import Header, JobLine
 
 By = Literal["day", "week", "month"]
@@ -102,13 +104,23 @@ def statement(header: Header, jobs: Sequence[JobLine], by: By = "month") -> list
         for job in jobs
     ]
     parts = cluster_parts({path: line.weight for path, line in header.queues.items()})
-    capacity = float(sum(node.count * node.memory_mb for node in header.nodes))
-    dues = {leaf: capacity * parts[leaf] for leaf in header.leaves()}
+    leaf_parts = {leaf: parts[leaf] for leaf in header.leaves()}
+    steps = capacity_steps(header.presences())
     for found in periods:
-        for leaf, due in dues.items():
-            found.accounts[leaf].due = due * (found.until_s - found.from_s)
-    _loans(_rates(spans, periods), periods, dues)
+        there = _capacity_within(steps, found.from_s, found.until_s)
+        for leaf, part in leaf_parts.items():
+            found.accounts[leaf].due = part * there
+    _loans(_rates(spans, periods), periods, steps, leaf_parts)
     return periods
+
+
+def _capacity_within(steps: Sequence[tuple[float, int, int]], from_s: float, until_s: float) -> float:
+    """MB-seconds that the cluster had between two moments."""
+    ends = [*(at_s for at_s, _, _ in steps[1:]), math.inf]
+    return math.fsum(
+        memory_mb * max(min(end_s, until_s) - max(at_s, from_s), 0.0)
+        for (at_s, memory_mb, _), end_s in zip(steps, ends, strict=True)
+    )
 
 
 def _periods(zero_ms: int | None, end_s: float, by: By) -> Iterator[Period]:
@@ -164,14 +176,24 @@ def _rates(spans: Sequence[tuple[JobLine, float, float]], periods: Sequence[Peri
     return sorted(changes, key=lambda change: change[0])
 
 
-def _loans(changes: Sequence[tuple[float, str, float]], periods: Sequence[Period], dues: Mapping[str, float]) -> None:
-    held = dict.fromkeys(dues, 0.0)
-    running = dict.fromkeys(dues, 0)
-    index, at_s = 0, 0.0
-    for time_s, queue, change in changes:
+def _loans(
+    rates: Sequence[tuple[float, str, float]],
+    periods: Sequence[Period],
+    steps: Sequence[tuple[float, int, int]],
+    parts: Mapping[str, float],
+) -> None:
+    held = dict.fromkeys(parts, 0.0)
+    running = dict.fromkeys(parts, 0)
+    index, at_s, step, until_s = 0, 0.0, 0, periods[-1].until_s
+    dues = {leaf: steps[0][1] * part for leaf, part in parts.items()}
+    resized = [(time_s, "", 0.0) for time_s, _, _ in steps[1:] if time_s < until_s]
+    for time_s, queue, change in merge(rates, resized, key=lambda one: one[0]):
         if time_s > at_s:
             _lend(periods[index].accounts, held, dues, time_s - at_s)
             at_s = time_s
+            if step + 1 < len(steps) and at_s >= steps[step + 1][0]:
+                step += 1
+                dues = {leaf: steps[step][1] * part for leaf, part in parts.items()}
             while index < len(periods) - 1 and at_s >= periods[index].until_s:
                 index += 1
         if queue:

@@ -22,8 +22,10 @@ from typing import Any, Self
 from harness.base.errors import InputError, YarnfairError
 from harness.base.files import plain, read_json, write_json, writing
 from harness.traces.history import History
+from harness.traces.node_following import ALL_STATES, NodeFollower, NodeRecorder
+from harness.traces.nodes import NodeChangeLine, shown_by
 from harness.traces.recorded import Header, JobLine, NoteLine, full_name, running_beside, with_used, write_line
-from harness.traces.recording import ESTIMATED, App, NoSuchJob, Seen, job_of, rm_header
+from harness.traces.recording import ESTIMATED, App, NoSuchJob, Seen, job_of, nodes_of, rm_header
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
 from harness.yarn.plausible import left_out_words, sift
 from harness.yarn.rmclient import RmClient
@@ -36,6 +38,7 @@ HISTORY_WAIT_S = 180.0
 DESCRIBE_EVERY_S = 60.0
 #: ResourceManagers' starts whose numbers are remembered.
 _MOST_STARTS = 16
+_FINISHED = re.compile(rb'"finished_s": ([0-9.]+(?:[eE][+-]?[0-9]+)?)[,}]')
 _JOB = re.compile(rb'\{"job": "(application_\d+_\d+)"')
 
 
@@ -137,6 +140,12 @@ class Follower:
         return cls({app.id: app for app in running}, highest)
 
 
+def _end_of(line: bytes) -> float:
+    """When the application of a line ended; 0 where it does not say."""
+    found = _FINISHED.search(line)
+    return 0.0 if found is None else float(found[1])
+
+
 def _seen(document: Mapping[str, Any]) -> Seen:
     return Seen(**{**document, "before": tuple(document["before"])})
 
@@ -147,6 +156,8 @@ class Recording:
     def __init__(self, path: Path) -> None:
         self.path, self.state_path = path, running_beside(path)
         self.follower = Follower()
+        self.nodes = NodeRecorder()
+        self.ended_s = 0.0
         self.waiting: list[tuple[Seen, float]] = []
         self.zero_ms: int | None = None
         self.looked_s: float | None = None
@@ -187,6 +198,7 @@ class Recording:
                 self.follower = Follower.restored(state)
                 self.waiting = [(_seen(one), float(since)) for one, since in state["waiting"]]
                 self.looked_s = float(state["looked_s"])
+                self.nodes = NodeRecorder(NodeFollower.restored(state.get("nodes")))
             except (KeyError, TypeError, ValueError, AttributeError):
                 raise InputError("not what a recording leaves", where=str(self.state_path), hint=hint) from None
         whole = 0
@@ -195,14 +207,29 @@ class Recording:
                 if not line.endswith(b"\n"):
                     break  # of a machine that went down while it was written
                 whole += len(line)
-                self.jobs += line.startswith(b'{"job"')
+                if line.startswith(b'{"job"'):
+                    self.jobs += 1
+                    self.ended_s = max(self.ended_s, _end_of(line))
+                if line.startswith(b'{"node"'):
+                    self._known_change(line)
                 if line.startswith(b'{"trace"'):
                     self.header = self._known_header(line)
+                    self.nodes = self.nodes.shown(self.header.nodes, self.ended_s)
         if whole and self.header is None:
             raise InputError("not a recording of `record --follow`", where=where, hint="give another file")
         os.ftruncate(self._file, whole)
         if self.header is not None:
             self.zero_ms = self.header.zero_ms
+
+    def _known_change(self, line: bytes) -> None:
+        try:
+            found = NodeChangeLine.model_validate_json(line)
+            if self.nodes.written is not None:
+                at_s = max(found.at_s, self.nodes.written.at_s)
+                self.nodes.written.change(found.model_copy(update={"at_s": at_s}))
+        except ValueError as error:
+            what = f"a line about a node that cannot be ({str(error).splitlines()[0]})"
+            raise InputError(what, where=str(self.path), hint="remove that line, or give another file") from None
 
     def _known_header(self, line: bytes) -> Header:
         try:
@@ -228,13 +255,16 @@ class Recording:
         self.follower.written = dict.fromkeys((*written, *(seen.id for seen, _ in self.waiting)), 0)
         self.met = True
 
-    def changed(self, header: Header) -> Header | None:
-        """The cluster as it is now, where that is not what the file says."""
+    def changed(self, header: Header, nodes: NodeRecorder) -> Header | None:
+        """The cluster as it is now, where that is not what the file says with its lines about nodes."""
         new = header.model_copy(update={"zero_ms": self.zero_ms})
         if self.header is None:
             return new
         new = new.model_copy(update={"queues": with_used({**self.header.queues, **new.queues}, ())})
-        return None if new.model_copy(update={"source": self.header.source}) == self.header else new
+        # What lines about nodes tell needs no further first line.
+        told = nodes.written is not None and nodes.written.offered() == shown_by(new.nodes)
+        alike = {"source": self.header.source, **({"nodes": self.header.nodes} if told else {})}
+        return None if new.model_copy(update=alike) == self.header else new
 
     def append(self, lines: Sequence[str]) -> None:
         """Whole lines, on the disk when this returns. OSError: none of them is there."""
@@ -265,6 +295,7 @@ class Recording:
             **self.follower.document(),
             "waiting": [(asdict(seen), since) for seen, since in self.waiting],
             "looked_s": looked_s,
+            "nodes": self.nodes.follower.document(),
             "jobs": [job.model_dump(mode="json", exclude_none=True) for job in jobs],
         }
         write_json(self.state_path, plain(document))
@@ -286,6 +317,7 @@ class Following:
         """One look; how many applications it has added. Raises what asking raises, and OSError of the disk."""
         rec = self.recording
         info, status = self.client.rest.info(), self.client.rest.scheduler()
+        nodes = self.client.rest.nodes(ALL_STATES)
         apps = self.client.apps()
         left_out = sift(apps, status.capacity, info.clock_s).left_out
         if not rec.met:
@@ -298,25 +330,40 @@ class Following:
         ended = [*rec.waiting, *((seen, now_s) for seen in found.ended)]
         jobs, waiting = self._ended(ended, now_s, found.left_out)
         used = {job.queue for job in jobs} | {full_name(seen.queue) for seen in follower.running.values() if seen.ran}
-        header, lines = None, []
-        if now_s - self._described_s >= DESCRIBE_EVERY_S or rec.header is None or used - rec.header.queues.keys():
+        recorder, changes = rec.nodes.poll(nodes, now_s - rec.zero_ms / 1000.0)
+        offered = recorder.offered()
+        lines: list[str] = []
+        header = None
+        new = rec.header is None or bool(used - rec.header.queues.keys())
+        if new and not offered:
+            nodes_of(())  # a first line has at least one node
+        if offered and (new or now_s - self._described_s >= DESCRIBE_EVERY_S):
             # Once weights are known, one failing call does not make estimates of them.
             estimate = rec.header is None or ESTIMATED in (rec.header.source or "")
             by_tasks = self.history is not None
             tell = self.says if rec.header is None else lambda _: None
             cluster = rm_header(
-                self.client, self.entitlements, used, by_tasks=by_tasks, estimate=estimate, on_progress=tell
+                self.client,
+                self.entitlements,
+                used,
+                by_tasks=by_tasks,
+                estimate=estimate,
+                nodes=offered,
+                on_progress=tell,
             )
-            header = rec.changed(cluster)
+            header = rec.changed(cluster, recorder)
             self._described_s = now_s
+        lines += map(write_line, changes)
         if header is not None:
             lines.append(write_line(header))
+            recorder = recorder.shown(header.nodes, rec.ended_s)
         if (note := self._note(found, now_s)) is not None:
             lines.append(write_line(note))
             self.says(note.note)
         rec.append([*lines, *map(write_line, jobs)])
         rec.header = header or rec.header
-        rec.follower, rec.waiting = follower, waiting
+        rec.follower, rec.waiting, rec.nodes = follower, waiting, recorder
+        rec.ended_s = max([rec.ended_s, *(job.finished_s or 0.0 for job in jobs)])
         rec.jobs += len(jobs)
         rec.save(now_s)
         return len(jobs)

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, Field, model_validator
 
@@ -24,6 +23,10 @@ from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.queues import SchedulerName
 from harness.model.resources import Resource
 from harness.sim.world import MAX_STAGES
+from harness.traces.nodes import Line, Nodes, Presence, presences_of, shown_by
+from harness.traces.nodes import NodeChangeLine as NodeChangeLine
+from harness.traces.nodes import NodeLine as NodeLine
+from harness.traces.nodes import nodes_by_size as nodes_by_size
 from harness.traces.spec import MOST_TASKS, DelaysSpec, MasterSpec, check_order
 
 M = TypeVar("M", bound=BaseModel)
@@ -42,23 +45,6 @@ class NoJob(InputError):
     """A trace without a job."""
 
 
-class Line(Strict):
-    """What stands in a trace."""
-
-    keys_page: ClassVar[str] = "docs/reference/trace.md"
-
-
-class NodeLine(Line):
-    """``count`` nodes that advertise the same."""
-
-    count: int = Field(default=1, ge=1, le=100_000)
-    """How many."""
-    memory_mb: int = Field(ge=1, le=2**40)
-    """Memory of each."""
-    vcores: int = Field(ge=1, le=2**20)
-    """Vcores of each."""
-
-
 class QueueLine(Line):
     """A queue's entitlement and limits, as in an experiment file."""
 
@@ -66,11 +52,6 @@ class QueueLine(Line):
     """The entitlement: a weight, of the Capacity Scheduler also a percentage of the parent or MiB, as configured."""
     max_running_apps: int | None = Field(default=None, ge=0, le=2**31 - 1)
     """Most running applications."""
-
-
-def nodes_by_size(sizes: Iterable[tuple[int, int]]) -> list[NodeLine]:
-    """Nodes by their sizes, each of them (MiB, vcores)."""
-    return [NodeLine(count=n, memory_mb=mb, vcores=vcores) for (mb, vcores), n in sorted(Counter(sizes).items())]
 
 
 def full_name(queue: str) -> str:
@@ -109,7 +90,8 @@ class Header(Line):
     """The first line. ``queues`` by full path, parents before children.
 
     ``zero_ms``: of a recording that goes on (`record --follow`), when its time began, ms since 1970. Such a file may
-    have later lines of this kind (the cluster has changed; the last one holds). Any trace may have a `NoteLine`.
+    have later lines of this kind (the queues have changed; the last one holds). Any trace may have a `NoteLine`, and a
+    `NodeChangeLine` for each change of a node; a trace that was read has these in ``changes``.
     """
 
     trace: Literal["yarnfair"] = "yarnfair"
@@ -119,7 +101,9 @@ class Header(Line):
     source: str = Field(default="", max_length=10_000)
     """Where it is from, in words."""
     nodes: list[NodeLine] = Field(min_length=1, max_length=100_000)
-    """The nodes that the ResourceManager shows."""
+    """The nodes that the ResourceManager shows; in a file with changes of nodes those of the beginning."""
+    changes: list[NodeChangeLine] | None = Field(default=None, max_length=1_000_000)
+    """Changes of nodes, in order, as [lines of their own](#the-format) have them: for a file of nodes and queues."""
     queues: dict[Name, QueueLine] = Field(min_length=1, max_length=100_000)
     """Full path (parents before children) → queue."""
     max_am_share: float = Field(default=0.5, ge=-1, le=1, allow_inf_nan=False)
@@ -161,7 +145,13 @@ class Header(Line):
             if above not in before:
                 raise ValueError(f"{path!r} comes without {above!r} before it")
             before.add(path)
+        if self.changes:
+            presences_of(self.nodes, self.changes)
         return self
+
+    def presences(self) -> list[tuple[Presence, int]]:
+        """Every node from its registration to its end, and how many are alike."""
+        return presences_of(self.nodes, self.changes or ())
 
     def leaves(self) -> list[str]:
         """Queues without queues below them."""
@@ -488,7 +478,9 @@ def write_line(line: Strict) -> str:
 
 def trace_text(header: Header, jobs: Iterable[JobLine], notes: Iterable[NoteLine] = ()) -> str:
     """A trace as its file has it, jobs in order of submission."""
-    lines: list[Line] = [header, *notes, *sorted(jobs, key=lambda job: (job.submit_s, job.job))]
+    first = header.model_copy(update={"changes": None})
+    listed = sorted(jobs, key=lambda job: (job.submit_s, job.job))
+    lines: list[Line] = [first, *(header.changes or ()), *notes, *listed]
     return "".join(f"{write_line(line)}\n" for line in lines)
 
 
@@ -505,6 +497,7 @@ def read_trace(path: Path) -> Trace:
     Raises InputError with file and line for anything that is none.
     """
     header: Header | None = None
+    cluster: _Cluster | None = None
     jobs: list[tuple[JobLine, str]] = []
     notes: list[NoteLine] = []
     seen: set[str] = set()
@@ -515,12 +508,16 @@ def read_trace(path: Path) -> Trace:
             where = f"{path}:{number}"
             if not line.strip():
                 continue
-            if header is None:
+            if header is None or cluster is None:
                 header = _line(Header, line, where)
+                cluster = _Cluster(header)
             elif header.zero_ms is not None and not line.endswith(b"\n"):
                 break  # it is just being written
             elif header.zero_ms is not None and line.startswith(b'{"trace"'):
                 header = _line(Header, line, where)
+                cluster.shown(header)
+            elif line.startswith(b'{"node"'):
+                cluster.changed(_line(NodeChangeLine, line, where), where, recording=header.zero_ms is not None)
             elif line.startswith(b'{"note"'):
                 notes.append(_line(NoteLine, line, where))
             else:
@@ -528,7 +525,8 @@ def read_trace(path: Path) -> Trace:
                 _check(job, seen, where)
                 seen.add(job.job)
                 jobs.append((job, where))
-    if header is None:
+                cluster.ended_s = max(cluster.ended_s, job.finished_s or 0.0)
+    if header is None or cluster is None:
         raise InputError("the trace is empty", where=str(path), hint="record one: yarnfair record --rm URL -o FILE")
     if header.zero_ms is not None:
         jobs += [(job, str(running_beside(path))) for job in _running(path) if job.job not in seen]
@@ -543,7 +541,50 @@ def read_trace(path: Path) -> Trace:
     listed = [job for job, _ in jobs]
     if header.zero_ms is not None:
         listed.sort(key=lambda job: (job.submit_s, job.job))
-    return Trace(path, header, tuple(listed), tuple(notes))
+    return Trace(path, cluster.over_time(header), tuple(listed), tuple(notes))
+
+
+class _Cluster:
+    """The nodes of a trace while it is read.
+
+    ``ended_s``: when the last application of the lines so far ended.
+    """
+
+    def __init__(self, header: Header) -> None:
+        self._first, self._changes = header.nodes, list(header.changes or ())
+        self._nodes = Nodes(header.nodes)
+        for line in self._changes:
+            self._nodes.change(line)
+        self._estimated = 0
+        self.ended_s = 0.0
+
+    def changed(self, line: NodeChangeLine, where: str, *, recording: bool) -> None:
+        if recording:
+            # The clock of the recorder may have been set back.
+            line = line.model_copy(update={"at_s": max(line.at_s, self._nodes.at_s)})
+        try:
+            self._nodes.change(line)
+        except ValueError as error:
+            raise InputError(str(error), where=where, hint="see docs/reference/trace.md") from None
+        self._changes.append(line)
+
+    def shown(self, header: Header) -> None:
+        """A later first line, of a recorder that did not record changes of nodes, or could not."""
+        found = self._nodes.become(shown_by(header.nodes), self.ended_s)
+        self._changes += found
+        self._estimated += bool(found)
+
+    def over_time(self, header: Header) -> Header:
+        """The last first line, with the nodes of the beginning and all changes."""
+        if not self._changes:
+            return header
+        assumed = list(header.assumed)
+        if self._estimated:
+            assumed.append(
+                f"when {self._estimated} change{'s' if self._estimated > 1 else ''} of the nodes happened, which the "
+                "recording does not say: when the last application recorded before ended"
+            )
+        return header.model_copy(update={"nodes": self._first, "changes": self._changes, "assumed": assumed})
 
 
 def _running(path: Path) -> list[JobLine]:

@@ -169,16 +169,20 @@ def rm_header(
     *,
     by_tasks: bool = False,
     estimate: bool = True,
+    nodes: Sequence[NodeLine] | None = None,
     on_progress: Callable[[str], None] = lambda _: None,
 ) -> Header:
     """The first line of a trace: the cluster as the ResourceManager shows it now.
+
+    ``nodes``: those that are known to be there; None: the ResourceManager is asked.
 
     ``used``: queues of recorded applications, which may be gone. ``words``: of the source, besides where and which.
     ``by_tasks``: a history server tells MapReduce's tasks, which are replayed as Hadoop's own nodes and masters run
     them. ``estimate``: whether steady fair shares may stand for the weights where the client RPC does not answer;
     ``on_progress`` is told then, and the source says so.
     """
-    info, nodes, status = client.rest.info(), client.rest.nodes(), client.rest.scheduler()
+    info, status = client.rest.info(), client.rest.scheduler()
+    listed = nodes_of(client.rest.nodes()) if nodes is None else list(nodes)
     on_capacity = status.type == CAPACITY
     if entitlements is None and on_capacity:
         entitlements = {path: queue.setting for path, queue in status.queues.items() if queue.setting is not None}
@@ -198,7 +202,7 @@ def rm_header(
     source = f"{client.rest.http.current}, cluster {info.id}, Hadoop {info.version}"
     return Header(
         source=f"{source}; {words}" if words else source,
-        nodes=nodes_of(nodes),
+        nodes=listed,
         queues=with_used(queues, used),
         max_am_share=-1.0 if on_capacity else am_share_of(status),
         conf=scheduler_properties(properties),

@@ -29,7 +29,8 @@ def test_the_example_lines_are_a_trace(tmp_path: Path) -> None:
     assert {job.kind for job in found.jobs} == {"mapreduce", "dag", "spark"}
     assert {job.detail for job in found.jobs} == {"tasks", "integrals"}
     assert any(job.after_job for job in found.jobs)
-    assert found.header.nodes[0].count == 6, "the last line of the cluster holds"
+    assert found.header.nodes[0].count == 4, "those of the beginning"
+    assert {line.change for line in found.header.changes or ()} == {"joined", "lost"}
     # Not only read: played.
     yarnfair.replay(path, ["fair"], out=tmp_path / "out", processes=1)
     assert json.loads((tmp_path / "out" / "fair" / "summary.json").read_text())["makespan_s"] > 100

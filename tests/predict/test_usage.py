@@ -16,7 +16,7 @@ from harness.base.errors import InputError
 from harness.cli import main
 from harness.predict.usage import By, held_by, statement
 from harness.traces.accounting import work_of
-from harness.traces.recorded import ExecutorsLine, Header, JobLine, NodeLine, QueueLine, trace_text
+from harness.traces.recorded import ExecutorsLine, Header, JobLine, NodeChangeLine, NodeLine, QueueLine, trace_text
 from tests.predict.loads import job
 
 LEAVES = ("root.prod", "root.lab.x", "root.lab.y")
@@ -154,3 +154,16 @@ def test_executors_are_held_from_the_submission_where_no_start_is_known() -> Non
     assert work_of(spark.model_copy(update={"started_s": 5040.0})) == 3 * 2048 * 60.0
     assert work_of(spark.model_copy(update={"finished_s": None})) == 0.0
     assert held_by(spark) == (3 * 2048 + 1024) * 100.0
+
+
+def test_a_due_is_of_what_was_there_then() -> None:
+    """Half of the nodes go after 100 s: dues, and what can be lent, halve from then on."""
+    gone = [NodeChangeLine(node=f"n{n}", at_s=100.0, change="lost", was_memory_mb=1024, was_vcores=4) for n in range(2)]
+    changing = header().model_copy(update={"changes": gone})
+    jobs = [ran("root.prod", 0.0, 100.0, 3), ran("root.lab.x", 150.0, 200.0, 1)]
+    (period,) = statement(changing, jobs, "day")
+    assert period.accounts["root.prod"].due == pytest.approx(2048 * 100 + 1024 * 100)
+    assert period.accounts["root.prod"].borrowed == pytest.approx(2048 * 100)
+    # Of 2048 MB then 768 MB are due to root.lab.x, which holds all: root.prod lends 1024 MB of the 1280 MB.
+    assert period.accounts["root.lab.x"].borrowed == pytest.approx(1280 * 50)
+    assert period.accounts["root.prod"].lent == pytest.approx(1024 * 50)

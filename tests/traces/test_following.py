@@ -166,8 +166,12 @@ class World:
         self.cluster: LiveCluster | None = None
 
     @contextlib.contextmanager
-    def rm(self, load: list[JobSpec], completed: int = 1000) -> Iterator[None]:
-        nodes = (NodeSpec("n1", 65536, 64), NodeSpec("n2", 65536, 64))
+    def rm(
+        self,
+        load: list[JobSpec],
+        completed: int = 1000,
+        nodes: tuple[NodeSpec, ...] = (NodeSpec("n1", 65536, 64), NodeSpec("n2", 65536, 64)),
+    ) -> Iterator[None]:
         setup = SimSetup(nodes=nodes, allocations=parse_allocations(ALLOCATIONS), jobs=load)
         self.cluster = LiveCluster(setup, self.file, completed=completed, clock=lambda: self.now)
         rest, admin, client = self.ports
@@ -228,6 +232,28 @@ def test_what_was_recorded_in_pieces_is_what_ran(world: World, tmp_path: Path) -
     assert trace.notes == ()
     assert not [line for line in said if "not seen" in line]
     assert trace.header.queues["root.a"].weight == 3.0
+
+
+def test_nodes_that_come_and_go_are_recorded_over_a_restart_of_the_recorder(world: World, tmp_path: Path) -> None:
+    path = tmp_path / "weeks.jsonl"
+    nodes = (
+        NodeSpec("n1", 65536, 64),
+        NodeSpec("n2", 65536, 64, leave_s=62.0),
+        NodeSpec("n3", 32768, 32, join_s=22.0),
+        NodeSpec("n4", 16384, 16, join_s=95.0),
+    )
+    with world.rm(jobs(12), nodes=nodes):
+        world.record(path, 50)
+        world.record(path, 30)
+        world.sleep(30)  # the recorder is down
+        world.record(path, 30)
+    header = read_trace(path).header
+    changes = [(line.node.partition(":")[0], line.change) for line in header.changes or ()]
+    assert changes == [("n3", "joined"), ("n2", "lost"), ("n4", "joined")]
+    late_s = [line.at_s - true for line, true in zip(header.changes or (), (22.0, 62.0, 95.0), strict=True)]
+    assert all(-1.5 <= late <= 41.0 for late in late_s), late_s
+    assert sum(text.startswith(b'{"trace"') for text in path.read_bytes().splitlines()) == 1
+    assert not header.assumed
 
 
 def test_it_survives_a_resource_manager_that_comes_back_with_nothing(world: World, tmp_path: Path) -> None:

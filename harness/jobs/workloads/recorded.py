@@ -11,6 +11,7 @@ from harness.base.documents import Name
 from harness.jobs.workloads.base import LoadedWorkload, Scale, Workload, age, scaled
 from harness.model.jobs import JobSpec
 from harness.model.resources import increments
+from harness.traces.nodes import largest_mb
 from harness.traces.recorded import Header, JobLine, Trace, read_trace
 
 
@@ -22,11 +23,11 @@ def _trace(path: Path, *_: int) -> Trace:
 
 def _sizes_mb(header: Header) -> tuple[int, int]:
     """The largest container that a node holds after rounding up (a node below one step: what it has), and the step."""
-    largest_mb, step_mb = max(node.memory_mb for node in header.nodes), increments(header.conf).memory_mb
-    return largest_mb // step_mb * step_mb or largest_mb, step_mb
+    most_mb, step_mb = largest_mb(header.nodes, header.changes or ()), increments(header.conf).memory_mb
+    return most_mb // step_mb * step_mb or most_mb, step_mb
 
 
-def within(job: JobLine, largest_mb: int, step_mb: int) -> JobLine:
+def within(job: JobLine, most_mb: int, step_mb: int) -> JobLine:
     """The job with sizes of ``integrals`` of at most so many MB, each the nearest that the scheduler grants.
 
     The ResourceManager's sums are whole seconds: one container that has been there for 1.9 s, which is one
@@ -37,7 +38,7 @@ def within(job: JobLine, largest_mb: int, step_mb: int) -> JobLine:
         return job
 
     def held(memory_mb: int) -> dict[str, int]:
-        return {"memory_mb": min(max(round(memory_mb / step_mb), 1) * step_mb, largest_mb)}
+        return {"memory_mb": min(max(round(memory_mb / step_mb), 1) * step_mb, most_mb)}
 
     am = job.am.model_copy(update=held(job.am.memory_mb))
     stages = [stage.model_copy(update=held(stage.memory_mb)) for stage in job.stages]

@@ -1,0 +1,158 @@
+"""Which nodes have come, gone or changed since the last poll of a ResourceManager. Pure: no clock, no file.
+
+A node is there while the scheduler has it: RUNNING or DECOMMISSIONING. Any other state (UNHEALTHY, too) means that the
+scheduler has removed it, and with it its containers (RMNodeImpl).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Self
+
+from harness.traces.nodes import NodeChangeLine, NodeEvent, NodeLine, Nodes, nodes_by_size, shown_by
+from harness.yarn.answers import NodeStatus
+
+#: States of nodes that are asked for: by default the ResourceManager leaves out those that are gone.
+ALL_STATES = (
+    "NEW",
+    "RUNNING",
+    "UNHEALTHY",
+    "DECOMMISSIONING",
+    "DECOMMISSIONED",
+    "LOST",
+    "REBOOTED",
+    "SHUTDOWN",
+)
+#: A node that so many polls in a row show in no state is gone: a ResourceManager that starts shows few at first.
+MISSING_POLLS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class KnownNode:
+    """A node that takes part: MiB and vcores that it offers, or offered before it was being decommissioned.
+
+    ``missed``: how many polls in a row have not shown it in any state.
+    """
+
+    memory_mb: int
+    vcores: int
+    draining: bool = False
+    missed: int = 0
+
+
+@dataclass(slots=True)
+class NodeFollower:
+    """The nodes as the last poll showed them; None: none has yet."""
+
+    known: dict[str, KnownNode] | None = None
+
+    def poll(self, nodes: Iterable[NodeStatus]) -> list[tuple[str, NodeEvent, KnownNode, KnownNode | None]]:
+        """What has changed since the last poll: (id, change, the node after it, and before it where it was there)."""
+        shown: dict[str, NodeStatus] = {}
+        for node in nodes:
+            if node.id not in shown or node.state in ("RUNNING", "DECOMMISSIONING"):
+                shown[node.id] = node
+        first, before = self.known is None, self.known or {}
+        now: dict[str, KnownNode] = {}
+        changes: list[tuple[str, NodeEvent, KnownNode, KnownNode | None]] = []
+        for name in sorted({*shown, *before}):
+            last, node_now = before.get(name), shown.get(name)
+            found = _after(last, node_now)
+            if found is not None:
+                now[name] = found
+            change = _change(last, found, node_now)
+            if change is not None and not first:
+                kept = found or last
+                assert kept is not None
+                changes.append((name, change, kept, last))
+        self.known = now
+        return changes
+
+    def document(self) -> dict[str, Any] | None:
+        """For ``FILE.running``."""
+        return None if self.known is None else {name: asdict(node) for name, node in self.known.items()}
+
+    @classmethod
+    def restored(cls, document: Mapping[str, Any] | None) -> Self:
+        """From `document`; what a recorder of an earlier version left has none."""
+        return cls(None if document is None else {name: KnownNode(**node) for name, node in document.items()})
+
+
+def _after(last: KnownNode | None, node: NodeStatus | None) -> KnownNode | None:
+    """The node as it is known after a poll; None: it is not there."""
+    if node is None:
+        return replace(last, missed=last.missed + 1) if last is not None and last.missed + 1 < MISSING_POLLS else None
+    if node.state == "DECOMMISSIONING":
+        # Its total is what it still runs. One that was never seen to run offers nothing.
+        return None if last is None else replace(last, draining=True, missed=0)
+    if node.state != "RUNNING" or node.total.memory_mb < 1 or node.total.vcores < 1:
+        return None
+    return KnownNode(node.total.memory_mb, node.total.vcores)
+
+
+def _change(last: KnownNode | None, now: KnownNode | None, node: NodeStatus | None) -> NodeEvent | None:
+    if last is None:
+        return None if now is None else "joined"
+    if now is None:
+        return "decommissioned" if node is not None and node.state == "DECOMMISSIONED" else "lost"
+    if now.draining != last.draining:
+        return "decommissioning" if now.draining else "recommissioned"
+    return "resized" if (now.memory_mb, now.vcores) != (last.memory_mb, last.vcores) else None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRecorder:
+    """Which nodes a recording knows, and which changes of them its lines tell so far.
+
+    ``written``: the nodes as a reader of these lines knows them; None until the first line is written.
+    """
+
+    follower: NodeFollower = field(default_factory=NodeFollower)
+    written: Nodes | None = None
+
+    def poll(self, nodes: Sequence[NodeStatus], at_s: float) -> tuple[NodeRecorder, list[NodeChangeLine]]:
+        """The recorder after a poll, and lines about what has changed. This one stays as it is."""
+        follower = NodeFollower(self.follower.known)
+        changes = follower.poll(nodes)
+        if self.written is None or not changes:
+            return replace(self, follower=follower), []
+        written, found = self.written.copy(), []
+        at_s = round(max(at_s, written.at_s), 3)
+        for name, change, now, last in changes:
+            for line in _lines_of(written, name, at_s, change, now, last):
+                try:
+                    written.change(line)
+                except ValueError:
+                    # Of a recording that another version began: a first line then shows the nodes (`Nodes.become`).
+                    break
+                found.append(line)
+        return NodeRecorder(follower, written), found
+
+    def offered(self) -> list[NodeLine]:
+        """The nodes that take new containers, as a first line has them."""
+        known = (self.follower.known or {}).values()
+        return nodes_by_size((node.memory_mb, node.vcores) for node in known if not node.draining)
+
+    def shown(self, nodes: Sequence[NodeLine], ended_s: float) -> NodeRecorder:
+        """The recorder after a first line that shows these nodes; a reader takes it in the same way."""
+        if self.written is None:
+            return replace(self, written=Nodes(nodes))
+        written = self.written.copy()
+        written.become(shown_by(nodes), ended_s)
+        return replace(self, written=written)
+
+
+def _lines_of(
+    written: Nodes, name: str, at_s: float, change: NodeEvent, now: KnownNode, last: KnownNode | None
+) -> list[NodeChangeLine]:
+    more: dict[str, int] = {}
+    if last is not None and not written.names(name):
+        more = {"was_memory_mb": last.memory_mb, "was_vcores": last.vcores}
+    size = {"memory_mb": now.memory_mb, "vcores": now.vcores}
+    if change in ("joined", "resized"):
+        return [NodeChangeLine(node=name, at_s=at_s, change=change, **size, **more)]
+    lines = [NodeChangeLine(node=name, at_s=at_s, change=change, **more)]
+    if change == "recommissioned" and last is not None and (last.memory_mb, last.vcores) != (now.memory_mb, now.vcores):
+        lines.append(NodeChangeLine(node=name, at_s=at_s, change="resized", **size))
+    return lines
