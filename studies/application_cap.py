@@ -11,9 +11,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from harness.report.gallery.spread import spread
 from studies.from_runs import collect
 from studies.result import main_of
-from studies.seeds import spread
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = ROOT / "experiments" / "ltyarn.yaml"

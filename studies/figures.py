@@ -12,7 +12,7 @@ A source is the page in Markdown with references in place of what was measured:
 - ``{least benchmarks/*/16/speedup:.2f}``, ``{greatest ...}``: the least or the greatest of all that fit.
 - ``{ltyarn#variants/fair/makespan_s:.0f}``: out of a record by its name, wherever it stands.
 - ``{table fig-4.10}``: a whole table, by its name in `TABLES`.
-- ``{figure qknober-6a}``: a drawing, by its name in `gallery.PANELS`; it lies in docs/gallery.
+- ``{figure qknober-6a}``: a drawing, by its name in `PANELS` (harness.report.gallery); it lies in docs/gallery.
 - ``{if NAME}`` and ``{end}``, lines of their own: what stands between them is there once the record NAME is.
 
 With --check nothing is written; exit code 3 when a page is not what its source and the records give.
@@ -29,12 +29,14 @@ from typing import Any
 
 from harness.base.errors import InputError
 from harness.base.files import read_json
+from harness.report.gallery.keys import expanded, found
+from harness.report.gallery.panels import PANELS
+from harness.report.gallery.spread import mean_of
 from studies import assessed_tables, bench_tables, cloud_range, dynamicmr_tables, figures_tables, ordering_tables
-from studies.gallery import PANELS, drawing
+from studies.gallery import drawing
 from studies.generated import write_pages
-from studies.keys import expanded, found
 from studies.real_faults import measured
-from studies.seeds import mean_of, shown
+from studies.seeds import shown
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "studies" / "pages"
@@ -151,7 +153,8 @@ def pages() -> Iterator[tuple[Path, str]]:
             yield DOCS / "gallery" / f"{name}.svg", drawing(name, panel, record["values"])
         except (KeyError, TypeError, ValueError, IndexError) as error:
             what = str(error.args[0] if error.args else error)
-            raise InputError(what, where=f"studies/gallery.py: {name}", hint="name keys of the record") from None
+            where = f"harness/report/gallery/panels.py: {name}"
+            raise InputError(what, where=where, hint="name keys of the record") from None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from studies.seeds import mean_of, shown
+from harness.report.gallery.spread import mean_of
+from studies.seeds import shown
 from studies.tables import Values, markdown
 from studies.views import FLOW_S
 

@@ -17,9 +17,9 @@ from typing import Any
 
 from harness.base.errors import InputError
 from harness.base.files import read_json
+from harness.report.gallery.values import Runs, running_tasks
 from studies import views
 from studies.result import in_one_line, write
-from studies.views import Runs
 
 VIEWS = ("shares", "summary", "minimum-shares")
 
@@ -70,9 +70,9 @@ def result(folders: Sequence[Path], view: str | None = None) -> dict[str, Any]:
             # Each way of counting against its own naive approach.
             quanta = {name: own for name, own in runs.items() if name.startswith("ltyarn")}
             plain = {name: own for name, own in runs.items() if name not in quanta}
-            values["running_tasks_of_TPC-H"] = views.running_tasks(plain, "TPC-H")
+            values["running_tasks_of_TPC-H"] = running_tasks(plain, "TPC-H")
             if quanta:
-                values["running_tasks_of_TPC-H"] |= views.running_tasks(quanta, "TPC-H", "ltyarn-naive")
+                values["running_tasks_of_TPC-H"] |= running_tasks(quanta, "TPC-H", "ltyarn-naive")
         if info["experiment"]["experiment"] in ("outside", "outside-60s"):
             values["loss_integral_of_the_first_100_s"] = views.early_loss(runs)
         if {"ltyarn-in-rm", "ltrf@outside"} <= set(runs):

@@ -19,6 +19,7 @@ from typing import Any
 
 import click
 
+from harness.report.gallery.spread import spread
 from harness.systems.mrorder.ordering import (
     GREEDY,
     Estimate,
@@ -31,7 +32,7 @@ from harness.systems.mrorder.ordering import (
     upper_bound_as_printed,
 )
 from studies.result import write
-from studies.seeds import merged, spread
+from studies.seeds import merged
 
 #: Section 3.3.6.1: 19 slaves with 3 map slots and 1 reduce slot each.
 EC2 = Slots(57, 19)

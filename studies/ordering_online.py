@@ -15,13 +15,13 @@ from typing import Any
 import click
 
 from harness.model.data import data_path
+from harness.report.gallery.spread import mean_of, spread
 from harness.systems.mrorder.ordering import MapReduceJob, estimate
 from harness.systems.mrorder.ordering.engines import engine
 from harness.systems.mrorder.ordering.online import Dispatching, Submission, When, dispatch
 from harness.traces.swim import read_swim
 from studies.ordering import EC2, MAP_MS, REDUCE_MS, testbed
 from studies.result import write
-from studies.seeds import mean_of, spread
 
 Arrivals = list[tuple[MapReduceJob, Fraction]]
 

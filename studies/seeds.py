@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from harness.base.stats import half_width_95
-
-#: Digits behind the point that a committed figure keeps.
-DIGITS = 4
-
-
-def spread(values: Sequence[float]) -> dict[str, float]:
-    """``mean``, ``min``, ``max``, and of several values ``ci95``: half the width of the mean's 95 % interval."""
-    figures = {"mean": statistics.fmean(values), "min": min(values), "max": max(values)}
-    if len(values) > 1:
-        figures["ci95"] = half_width_95(values)
-    return {name: round(figure, DIGITS) for name, figure in figures.items()}
+from harness.report.gallery.spread import mean_of, spread
 
 
 def merged(documents: Sequence[Any]) -> Any:
@@ -44,11 +32,6 @@ def merged(documents: Sequence[Any]) -> Any:
 def over_seeds(measure: Callable[[int], dict[str, Any]], seeds: int) -> dict[str, Any]:
     """What `measure` gives for the seeds 1 to `seeds`, merged; ``seeds`` says how many."""
     return {"seeds": seeds, **merged([measure(seed) for seed in range(1, seeds + 1)])}
-
-
-def mean_of(figure: float | Mapping[str, float]) -> float:
-    """The figure, or the mean of a spread."""
-    return float(figure["mean"]) if isinstance(figure, Mapping) else float(figure)
 
 
 def shown(figure: float | Mapping[str, float], form: str = ".2f", unit: str = "", factor: float = 1.0) -> str:

@@ -18,12 +18,9 @@ import pandas as pd
 
 from harness.base.errors import InputError
 from harness.base.files import read_json
+from harness.report.gallery.spread import DIGITS, spread
+from harness.report.gallery.values import Repeat, Runs, numbers_of
 from harness.results.metrics import fairness_degree, integral, sharing_benefit_and_loss
-from studies.seeds import DIGITS, spread
-
-#: (seed, which of the folders): real runs may be repeated with one seed.
-Repeat = tuple[int, int]
-Runs = dict[str, dict[Repeat, tuple[Path, dict[str, Any], dict[str, Any]]]]
 
 #: Measures of a summary that is kept, over seeds.
 MEASURES = (
@@ -48,8 +45,6 @@ REFERENCES = ("ltrf", "fair", "hltrf,t_wait=5", "naive-hltrf")
 FLOW_S = (80, 118, 204, 260)
 #: What the names of variants on the other scheduler end with.
 CAPACITY = ",scheduler=capacity"
-#: What of a summary depends on the machine, or says nothing by itself.
-LEFT_OUT = ("wall_s", "events", "finished")
 NONE = "fawkes-none"
 
 
@@ -122,28 +117,6 @@ def _beyond(summary: Mapping[str, Any], t_wait_s: float, period_s: float) -> flo
         float(queue["max_wait_s"]) - t_wait_s - period_s - float(ends.get(name.rpartition(".")[0], 0.0))
         for name, queue in summary["queues"].items()
     )
-
-
-def running_tasks(runs: Runs, queue: str, naive_run: str = "naive-hltrf") -> dict[str, Any]:
-    """Running tasks of a leaf while it starves under the naive approach (LTYARN Figs. 10c, 11b): mean, least, most.
-
-    The span is the naive run's longest wait of that queue. Each is a mean over seeds; where there are several, ``ci95``
-    is half of the 95 % interval of the first.
-    """
-    found: dict[str, list[tuple[float, float, float]]] = {}
-    for repeat, (_, _, naive) in runs[naive_run].items():
-        leaf = next(name for name in naive["queues"] if name.rpartition(".")[2] == queue)
-        end_s = naive["queues"][leaf]["max_wait_at_s"]
-        begin_s = end_s - naive["queues"][leaf]["max_wait_s"]
-        for name, own in runs.items():
-            table = pd.read_parquet(own[repeat][0] / "allocations.parquet", columns=["time_s", "queue", "running"])
-            inside = table[(table["queue"] == leaf) & table["time_s"].between(begin_s, end_s)]["running"]
-            found.setdefault(name, []).append((float(inside.mean()), float(inside.min()), float(inside.max())))
-    made: dict[str, Any] = {}
-    for name, values in found.items():
-        mean, least, most = (spread(column) for column in zip(*values, strict=True))
-        made[name] = {**mean, "min": least["mean"], "max": most["mean"]}
-    return made
 
 
 def falls(runs: Runs, until_s: float = 3600.0) -> dict[str, Any]:
@@ -224,7 +197,7 @@ def early_loss(runs: Runs, until_s: float = 100.0) -> dict[str, Any]:
 def summary(runs: Runs, name: str) -> dict[str, Any]:
     """Every number of one variant's summaries, and slowdowns and times over those under None where it is there."""
     own = runs[name]
-    values = _numbers([found for _, _, found in own.values()])
+    values = numbers_of([found for _, _, found in own.values()])
     if NONE in runs:
         pairs = [(own[seed][2], runs[NONE][seed][2]) for seed in own]
         values["mean_slowdown_below_none"] = spread(
@@ -251,19 +224,6 @@ def against_td(own: Any, td: Any) -> dict[str, Any]:
         "same": sum(theirs == ours for ours, theirs in pairs),
         "td_below": spread([1 - theirs / ours for ours, theirs in pairs]),
     }
-
-
-def _numbers(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Numbers as their spread (or the number, where it is always the same), mappings alike."""
-    found: dict[str, Any] = {}
-    for key, first in summaries[0].items():
-        values = [one.get(key) for one in summaries]
-        if isinstance(first, Mapping):
-            found[key] = _numbers([value or {} for value in values])
-        elif key not in LEFT_OUT and all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
-            figures = spread([float(v) for v in values if v is not None])
-            found[key] = figures["mean"] if figures["min"] == figures["max"] else figures
-    return found
 
 
 def minimum_shares(path: Path) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.base.errors import CallError
+from harness.base.errors import CallError, nearest
 from harness.base.words import counted
 from harness.cli.output import Number, OutputFile, echo_text, echo_wrapped, json_option, print_json, print_result, warn
 
@@ -16,8 +16,12 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--figure", metavar="NAME", help="Which figure [without it: lists those that these runs have].")
+@click.argument("runs", metavar="[RUN...]", nargs=-1, type=click.Path(path_type=Path))
+@click.option(
+    "--figure",
+    metavar="NAME",
+    help="Which figure [without it: lists those that these runs have; without RUN: those of the papers].",
+)
 @click.option(
     "--chart", "charts", metavar="TITLE", multiple=True, help="Only the figure's chart of that title. May be repeated."
 )
@@ -42,15 +46,33 @@ def plot(
 
     RUN is a directory that `yarnfair run` has written, or one that holds several of them. The same runs give the same
     file, byte for byte. Needs matplotlib (the extra `plot`).
+
+    A figure of the papers (docs/gallery.md), such as ltyarn-7, needs no RUN. Its runs are looked for in ./runs, then
+    its record in build/records and docs/records. Where there is none, the error names the one command that makes them.
     """
     if (figure is None) != (out is None):
         hint = "give both, or neither for a list of figures"
         raise CallError("--figure and -o go together", hint=hint)
     if figure is None and (charts or width is not None):
         raise CallError("--chart and --width are of a figure", hint="give --figure NAME and -o FILE")
-    from harness.report.printed import figures_of, write_figure
+    from harness.report.gallery import PANELS, gallery_figure
+    from harness.report.printed import Figures, figures_of, write_figure
 
-    found = figures_of(runs)
+    if not runs and figure is None:
+        _list_papers(as_json)
+        return
+    if figure in PANELS:
+        found = Figures({figure: gallery_figure(figure, runs)}, "")
+    elif runs:
+        found = figures_of(runs)
+    else:
+        near = nearest(figure or "", PANELS)
+        hint = (
+            f"did you mean {near!r}?"
+            if near
+            else "give RUN for a figure of the report; `yarnfair plot` lists the papers'"
+        )
+        raise CallError(f"no figure {(figure or '')[:60]!r} of the papers", where="--figure", hint=hint)
     if figure is None or out is None:
         _list(found, as_json)
         return
@@ -80,4 +102,14 @@ def _list(found: Figures, as_json: bool) -> None:
         titles = [chart.title for chart in group.charts]
         rows.append({"figure": name, "title": group.title, "charts": titles})
         lines.append(f"{name:<{wide}}  {group.title} ({counted(len(titles), 'chart')})")
+    print_result(as_json, {"figures": rows}, lines)
+
+
+def _list_papers(as_json: bool) -> None:
+    """The papers' figures, and what makes the runs or the record that each is drawn from."""
+    from harness.report.gallery import PANELS, command_of
+
+    wide = max(len(name) for name in PANELS)
+    rows = [{"figure": name, "title": panel.title, "command": command_of(name)} for name, panel in PANELS.items()]
+    lines = [f"{row['figure']:<{wide}}  {row['title']}\n{'':<{wide}}  from: {row['command']}" for row in rows]
     print_result(as_json, {"figures": rows}, lines)

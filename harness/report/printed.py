@@ -22,6 +22,7 @@ from harness.base.outputs import STANDARD_OUTPUT, write_output
 from harness.report.charts import Chart
 from harness.report.data import load_runs
 from harness.report.figures import Group
+from harness.report.gallery import gallery_of_runs
 from harness.report.heat_map import WHITE_TEXT_FROM, HeatMap, colour_of, short_number, shortened
 from harness.report.kinds import content_of
 from harness.report.svg import (
@@ -126,7 +127,7 @@ class Picture:
 
 
 def figures_of(run_dirs: Sequence[Path]) -> Figures:
-    """Every group of charts that the report of these run directories has.
+    """Every group of charts that the report of these run directories has, and the papers' figures that they give.
 
     Raises
     ------
@@ -141,6 +142,7 @@ def figures_of(run_dirs: Sequence[Path]) -> Figures:
     for part in content.parts:
         for group in part.groups:
             found[group.ident if group.ident not in found else f"{part.ident}-{group.ident}"] = group
+    found |= gallery_of_runs(runs)
     if not found:
         raise InputError("these runs have no charts", where=str(runs[0].path), hint="run them to their end")
     return Figures(found, content.drawn)

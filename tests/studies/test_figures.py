@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import InputError
+from harness.report.gallery.keys import expanded, found
 from studies import figures
 from studies.figures import DOCS, REFERENCE, SOURCES, TABLES, rendered
-from studies.keys import expanded, found
 
 PAGES = sorted(path.name for path in SOURCES.glob("*.md"))
 RECORD = {

@@ -7,9 +7,10 @@ import re
 import pytest
 from lxml import etree
 
+from harness.report.gallery.panels import PANELS, THEIRS, Panel, bars
 from harness.report.svg import COLOURS
 from studies.figures import DOCS, SOURCES, pages
-from studies.gallery import PANELS, THEIRS, Panel, bars, drawing
+from studies.gallery import drawing
 
 
 def test_every_drawing_is_what_the_records_give_and_nothing_else_lies_there() -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness.base.stats import half_width_95
-from studies.seeds import mean_of, merged, over_seeds, shown, spread
+from harness.report.gallery.spread import mean_of, spread
+from studies.seeds import merged, over_seeds, shown
 
 RECORDS = Path(__file__).resolve().parents[2] / "docs" / "records"
 
