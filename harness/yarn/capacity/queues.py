@@ -27,6 +27,9 @@ MOST_WEIGHT = 10_000.0
 LEAST_WEIGHT = 1e-4
 #: Percentages are written in these units; at least one for each queue.
 PERCENT_UNIT = 1e-4
+#: Where maximum capacities leave siblings no other shares than theirs, which were rounded down to those units, too much
+#: of the sum may be missing: then percentages are written in these, the finest that `Capacity.text` has.
+FINE_PERCENT_UNIT = 1e-6
 #: By so much the children's sum may be off, as a part of 1 (CapacitySchedulerConfiguration, PRECISION).
 SUM_PRECISION = 0.0005
 MAX_DEPTH = 64
@@ -235,20 +238,21 @@ def _weights(shares: Mapping[str, float], old: Mapping[str, Capacity]) -> dict[s
 def _percentages(
     shares: Mapping[str, float], old: Mapping[str, Capacity], most: Mapping[str, Capacity]
 ) -> dict[str, Capacity]:
-    units = round(100.0 / PERCENT_UNIT)
-    if units < len(shares):
+    if round(100.0 / PERCENT_UNIT) < len(shares):
         raise InputError(f"{len(shares)} queues are too many for percentages", hint="give them weights (1w)")
-    # Binary fractions make a little more or less of a decimal unit.
     percents = {path: limit.value for path, limit in most.items() if limit.amounts is None}
-    caps = {path: math.floor(value / PERCENT_UNIT + 1e-6) for path, value in percents.items()}
-    given = _apportion_within(units, shares, {}, caps)
-    new = {path: Capacity("percent", count * PERCENT_UNIT) for path, count in given.items()}
-    total = 0.0
-    for path, before in old.items():
-        total = float32(total + float32(float32(float(new.get(path, before).text())) / 100.0))
-    if not abs(total - 1.0) <= SUM_PRECISION / 2:
-        raise InputError(f"the percentages sum to {total * 100:g} as Hadoop adds them up", hint="use weights (1w)")
-    return new
+    for unit in (PERCENT_UNIT, FINE_PERCENT_UNIT):
+        # Binary fractions make a little more or less of a decimal unit.
+        caps = {path: math.floor(value / unit + 1e-6) for path, value in percents.items()}
+        least = dict.fromkeys(shares, round(PERCENT_UNIT / unit))
+        given = _apportion_within(round(100.0 / unit), shares, least, caps)
+        new = {path: Capacity("percent", count * unit) for path, count in given.items()}
+        total = 0.0
+        for path, before in old.items():
+            total = float32(total + float32(float32(float(new.get(path, before).text())) / 100.0))
+        if abs(total - 1.0) <= SUM_PRECISION / 2:
+            return new
+    raise InputError(f"the percentages sum to {total * 100:g} as Hadoop adds them up", hint="use weights (1w)")
 
 
 def _absolute(

@@ -173,3 +173,18 @@ def test_no_queue_gets_more_than_its_maximum_and_the_others_share_the_rest(
     free = [path for path, one in new.items() if 10 < one.entitlement < 0.99 * most[path].entitlement]
     ratios = [new[path].entitlement / wanted[path] for path in free]
     assert not ratios or max(ratios) <= min(ratios) * 1.2
+
+
+def test_many_siblings_that_may_have_no_more_than_their_own_keep_a_sum_that_hadoop_takes() -> None:
+    """Of 0.14285714 four decimals are 0.1428: of 700 siblings 0.04 of the sum would be missing."""
+    text = "0.14285714"
+    old = {f"root.q{i}": read_capacity(text, "q") for i in range(700)}
+    most = {path: capacity for path in old if (capacity := read_maximum(text))}
+    new = capacities({path: 1.0 + i / 100 for i, path in enumerate(old)}, old, None, most=most)
+    assert {one.text() for one in new.values()} == {"0.142857"}
+    assert sum(one.value for one in new.values()) == pytest.approx(100.0, abs=1e-3)
+    # Where four decimals are enough, there are no more.
+    fewer = {f"root.q{i}": read_capacity("3.33333333", "q") for i in range(30)}
+    limits = {path: capacity for path in fewer if (capacity := read_maximum("3.33333333"))}
+    new = capacities({path: 1.0 + i / 100 for i, path in enumerate(fewer)}, fewer, None, most=limits)
+    assert {one.text() for one in new.values()} == {"3.3333"}
