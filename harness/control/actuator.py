@@ -346,7 +346,8 @@ class BaseActuator(ABC):
         """Return the queues whose managed share was replaced by an administrator, as far as the values show.
 
         A share that a controller is known to have written comes from an older copy of the document. If any sibling has
-        an unknown share that looks computed, another controller has written the whole group.
+        an unknown share that looks computed, another controller has written the whole group, unless their sum is none
+        that a controller writes.
         """
         groups: dict[str, dict[str, Any]] = {}
         for path, managed in self.managed.items():
@@ -356,10 +357,14 @@ class BaseActuator(ABC):
                     groups.setdefault(path.rpartition(".")[0], {})[path] = share
         return {
             path
-            for changed in groups.values()
-            if all(self._by_hand(share) for share in changed.values())
+            for parent, changed in groups.items()
+            if all(self._by_hand(share) for share in changed.values()) or self._has_persons_sum(parent, stands)
             for path in changed
         }
+
+    def _has_persons_sum(self, parent: str, stands: Mapping[str, Values]) -> bool:
+        """Whether the shares of a parent's children have a sum that no controller writes, so that a person did."""
+        return False
 
     @abstractmethod
     def _by_hand(self, share: Any) -> bool:

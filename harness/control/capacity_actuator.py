@@ -152,6 +152,21 @@ class CapacityActuator(BaseActuator):
     def _by_hand(self, share: Any) -> bool:
         return share is None or is_by_hand(share)
 
+    def _has_persons_sum(self, parent: str, stands: Mapping[str, Values]) -> bool:
+        """Whether children have another amount of memory in all than the administrator's, or than their parent has now.
+
+        A controller divides the amount of all siblings anew, to the last MiB. It writes whole MiB as a person does, so
+        that a single amount tells nothing.
+        """
+        steering, children = self._steering(), self._tree[parent].children
+        own = [steering.capacity(child) for child in children]
+        now = [read_capacity(stands[child][CAPACITY], child) for child in children]
+        if any(one.amounts is None for one in (*own, *now)):
+            return False
+        whole, above = sum(one.entitlement for one in own), self._tree[parent].capacity
+        whole = whole if above.amounts is None else min(whole, above.entitlement)
+        return sum(one.entitlement for one in now) != whole
+
     def _limit_by_hand(self, attribute: str, value: Any) -> bool:
         return attribute != MAXIMUM or is_by_hand(value)
 

@@ -314,6 +314,41 @@ def test_capacities_of_an_older_copy_or_of_another_controller_are_nobodys_entitl
     assert path.read_text() == THREE
 
 
+def test_an_odd_amount_of_memory_is_a_persons_where_the_siblings_sum_is_no_controllers(path: Path) -> None:
+    """A controller divides the siblings' memory to the last MiB. With its sum an odd amount may be another one's."""
+    file = percentages(a="[memory=8192,vcores=8]", b="[memory=8192,vcores=8]")
+    actuator = begun(path, file, {"root.a": 3.0, "root.b": 1.0})
+    edit(path, "[memory=12288,vcores=8]", "[memory=9999,vcores=8]")
+    (drift,) = actuator.read()
+    assert drift.line() == "capacity of root.a is [memory=9999,vcores=8] (taken as its entitlement)"
+    actuator.write(actuator.prepare(Attributes({"root.a": 1.0, "root.b": 3.0})))
+    actuator.write(actuator.original())
+    assert path.read_text() == percentages(a="[memory=9999,vcores=8]", b="[memory=8192,vcores=8]")
+    actuator.forget()
+    actuator = begun(path, file, {"root.a": 3.0, "root.b": 1.0})
+    edit(path, "[memory=12288,vcores=8]", "[memory=9999,vcores=8]")
+    edit(path, "[memory=4096,vcores=8]", "[memory=6385,vcores=8]")
+    assert not any(one.taken for one in actuator.read())
+    assert actuator.configured_weights() == pytest.approx({"root.a": 50.0, "root.b": 50.0})
+
+
+def test_another_controllers_amounts_below_a_parent_with_fewer_are_nobodys_entitlement(path: Path) -> None:
+    """What children have in all follows their parent's amount, which a controller moves too."""
+    row = "  <property><name>yarn.scheduler.capacity.root.a.{}</name><value>{}</value></property>\n"
+    below = {"queues": "x,y", "x.capacity": "[memory=4096]", "y.capacity": "[memory=4096]"}
+    more = "".join(row.format(*one) for one in below.items()) + "</configuration>"
+    file = percentages(a="[memory=8192]", b="[memory=8192]").replace("</configuration>", more)
+    shares = {"root.a": 1.0, "root.b": 1.0001, "root.a.x": 1.0, "root.a.y": 1.01}
+    actuator = begun(path, file, shares)
+    before = actuator.configured_weights()
+    for name, memory in {"a": 5557, "b": 10827, "a.x": 1111, "a.y": 4446}.items():
+        written = actuator.managed[f"root.{name}"]["capacity"][-1]
+        tag = f"root.{name}.capacity</name><value>"
+        edit(path, f"{tag}{written}", f"{tag}[memory={memory}]")
+    assert not any(one.taken for one in actuator.read())
+    assert actuator.configured_weights() == before
+
+
 def test_a_part_that_a_person_writes_out_is_a_persons() -> None:
     for text in ("14.2857", "33.3333", "66.6667", "16.667", "12.5", "25.0", " 40 ", "2w", "1.25w", "0.10w", "7"):
         assert is_by_hand(text), text
