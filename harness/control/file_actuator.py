@@ -177,10 +177,7 @@ class FileActuator(BaseActuator):
         """Return ``dominant`` if the administrator's scheduling policy of every queue is drf."""
         file = parse_allocations(self.store.read(), source=self.store.name)
         own = {path: file.scheduling_policy(path) for path in (ROOT, *file.configured_leaves, *file.configured_parents)}
-        for path in own.keys() & self.managed.keys():
-            if "scheduling_policy" in self.managed[path]:
-                kept = self.baseline.get(path, {}).get("scheduling_policy")
-                own[path] = kept or file.default_scheduling_policy
+        own |= {path: policy for path, policy in self._own_policies(file).items() if path in own}
         return "dominant" if set(own.values()) == {"drf"} else "memory"
 
     def configured_weights(self) -> dict[str, float]:
@@ -280,7 +277,7 @@ class FileActuator(BaseActuator):
             wanted.setdefault(path, {})["max_resources"] = [most.memory_mb, most.vcores]
         if attributes.scheduling_policies:
             inside = {path: policy for path, policy in attributes.scheduling_policies.items() if policy != "ltrf"}
-            policies, unfit = _fitting_policies(file, names, inside)
+            policies, unfit = _fitting_policies(file, names, inside, self._own_policies(file))
             problems += unfit
             for path, policy in policies.items():
                 # A queue that has the policy already, by its own element or by default, needs no element.
@@ -296,6 +293,14 @@ class FileActuator(BaseActuator):
             remember_named(self.departed, path, self.named[path], wanted[path].get("weight"))
         in_force = {path: float32(values["weight"]) for path, values in wanted.items() if "weight" in values}
         return PreparedFile(self._data, edited.document, in_force, ad_hoc, tuple(problems), says=edited.says)
+
+    def _own_policies(self, file: AllocationFile) -> dict[str, QueuePolicy]:
+        """Return the administrator's scheduling policies of the queues whose policy the controller has written."""
+        return {
+            path: self.baseline.get(path, {}).get("scheduling_policy") or file.default_scheduling_policy
+            for path, managed in self.managed.items()
+            if "scheduling_policy" in managed
+        }
 
     def original(self) -> PreparedFile:
         """Prepare the administrator's file, byte-identical to the original unless somebody has edited it since."""
@@ -475,15 +480,18 @@ def _present_values(file: AllocationFile, names: Collection[str] | None = None) 
 
 
 def _fitting_policies(
-    file: AllocationFile, names: Collection[str], wanted: Mapping[str, QueuePolicy]
+    file: AllocationFile,
+    names: Collection[str],
+    wanted: Mapping[str, QueuePolicy],
+    own: Mapping[str, QueuePolicy],
 ) -> tuple[dict[str, QueuePolicy], list[str]]:
-    """Return which of the wanted scheduling policies can be written, and why the others cannot.
+    """Return which of the wanted scheduling policies can be written or stay written, and why the others cannot.
 
     A ResourceManager does not create a queue whose policy its parent's policy disallows, so a change that does not fit
-    the queues above and below it is left out.
+    the queues above and below it is left out. ``own``: the administrator's policies where the file has a controller's.
     """
     tree, problems = queue_tree(file), []
-    has = {queue.path: queue.policy for queue in tree}
+    has = {queue.path: own.get(queue.path, queue.policy) for queue in tree}
     differing = {path: policy for path, policy in wanted.items() if path in has and has[path] != policy}
     new = {path: policy for path, policy in differing.items() if path in names}
     for path in differing.keys() - new.keys():

@@ -445,6 +445,25 @@ def test_drf_is_written_only_where_the_file_does_not_say_so() -> None:
     assert parse_allocations(place.data).settings["root.a"].scheduling_policy == "drf"
 
 
+def test_a_scheduling_policy_stays_written_as_long_as_it_is_wanted() -> None:
+    """It was given back by every second write, and written again by the next one."""
+    file = b"<allocations><queue name='root'><queue name='a'/><queue name='b'/></queue></allocations>"
+    own, place = actuator(file)
+    policies = dict.fromkeys(("root", "root.a", "root.b"), "drf")
+    for weight in (2.0, 3.0, 4.0):
+        own.read()
+        put(own, weights={"root.a": weight, "root.b": 1.0}, scheduling_policies=policies)
+        settings_of = parse_allocations(place.data).settings
+        assert {path: settings_of[path].scheduling_policy for path in policies} == policies
+    # What does not fit any more goes back: the element of the root has gone, which is fair then.
+    place.data = place.data.replace(b"<queue name='root'><schedulingPolicy>drf</schedulingPolicy>", b"")
+    place.data = place.data.replace(b"</queue></allocations>", b"</allocations>")
+    own.read()
+    put(own, weights={"root.a": 5.0, "root.b": 1.0}, scheduling_policies=policies)
+    assert queue_tree(parse_allocations(place.data)).refused == ()
+    assert b"drf" not in place.data
+
+
 def test_the_administrators_maximum_is_that_of_the_file_where_a_minimum_is_written() -> None:
     """A ResourceManager shows the larger of the two."""
     own, _ = actuator(

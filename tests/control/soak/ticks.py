@@ -120,6 +120,13 @@ class Ticks:
         if world.plan.capacity and written.min_shares:
             return  # capacities are larger by them
         file = world.words.read(world.file.read())
+        if not world.plan.capacity:
+            for path, wanted in written.scheduling_policies.items():
+                if path in file and file[path].policy != wanted:
+                    raise Violated(f"{process.name} has written {wanted} for {path}, the file has {file[path].policy}")
+            for path, least in written.min_shares.items():
+                if path in file and (file[path].min_mb, file[path].min_vcores) != (least.memory_mb, least.vcores):
+                    raise Violated(f"{process.name} has written {least} for {path}, the file has {file[path].min_mb}")
         # Siblings' weights count against each other: the file may hold all of them multiplied.
         parts: dict[str, list[tuple[float, float, str]]] = {}
         # Absolute resources are one MiB for each leaf at least.
