@@ -43,6 +43,10 @@ class Stage:
     ``after`` names stages of the same job; the stage's tasks are asked for when the fraction ``slow_start`` of those
     stages' tasks has ended (MapReduce: reduces after slow-start; 1.0: a barrier), and none of its tasks ends before
     all of those stages' tasks have (a reduce waits for the last map). ``priority`` is YARN's (smaller first).
+
+    Of Spark: ``delay_s`` is how long the driver takes, once all of those stages have ended, until it submits this one.
+    ``shuffles``: what its tasks leave on their executors is read by later stages; ``caches``: their executors hold
+    cached blocks. Both only matter to dynamic allocation.
     """
 
     name: str
@@ -52,6 +56,9 @@ class Stage:
     after: tuple[str, ...] = ()
     slow_start: float = 1.0
     priority: int = 20
+    delay_s: float = 0.0
+    shuffles: bool = False
+    caches: bool = False
 
 
 #: What tasks of one kind ask for, and how long they take.
@@ -63,6 +70,41 @@ def mapreduce_stages(maps: int, reduces: int, of_map: Work, of_reduce: Work, slo
     if not reduces:
         return (Stage("map", maps, *of_map),)
     return Stage("map", maps, *of_map), Stage("reduce", reduces, *of_reduce, ("map",), slow_start, priority=10)
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicAllocation:
+    """Settings of Spark's dynamic allocation (``spark.dynamicAllocation.*``).
+
+    Attributes
+    ----------
+    least, most, initial : int
+        ``minExecutors``, ``maxExecutors``, and how many it asks for at first.
+    ratio : float
+        ``executorAllocationRatio``: the part of the executors that all tasks could use at once.
+    backlog_s, sustained_s : float
+        ``schedulerBacklogTimeout`` and ``sustainedSchedulerBacklogTimeout``: after tasks have waited for so long, more
+        executors are asked for; and again so long after that.
+    idle_s : float
+        ``executorIdleTimeout``: an executor without tasks is removed after so long.
+    cached_s : float or None
+        ``cachedExecutorIdleTimeout``: the same of one with cached blocks. None: never.
+    tracks_shuffles : bool
+        Executors keep what they have shuffled (``shuffleTracking.enabled`` without the external shuffle service).
+    shuffle_s : float or None
+        ``shuffleTracking.timeout``: after so long an executor is removed all the same. None: never.
+    """
+
+    least: int = 0
+    most: int = 2**31 - 1
+    initial: int = 0
+    ratio: float = 1.0
+    backlog_s: float = 1.0
+    sustained_s: float = 1.0
+    idle_s: float = 60.0
+    cached_s: float | None = None
+    tracks_shuffles: bool = False
+    shuffle_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,14 +87,14 @@ def _no_trace_in(folder: Path) -> InputError:
             return InputError(f"no trace: {file.name} is {found.what}", where=str(folder), hint=found.hint)
         if isinstance(found, TraceFormat):
             return InputError(
-                "no trace: the files of a folder are read only if they are MapReduce job history (*.jhist)",
+                "no trace: of a folder, MapReduce job history (*.jhist) and Spark event logs are read",
                 where=str(folder),
                 hint=f"give the file itself: {file}",
             )
     return InputError(
-        "no trace: it holds no trace.jsonl, run.json or *.jhist",
+        "no trace: it holds no trace.jsonl, run.json, *.jhist or Spark event log",
         where=str(folder),
-        hint="give a run directory, or a folder of MapReduce job history files",
+        hint="give a run directory, or a folder of MapReduce job history files or of Spark's event logs",
     )
 
 

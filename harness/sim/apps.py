@@ -60,6 +60,9 @@ def act(S: Any, W: Any, j: int, now: int) -> Any:
             job.am_first = 0
             seal(W, j, now)
             fill_executors(W, j, now)
+        elif job.am_first == 0 and job.delays == 1 and job.stages_done < job.stages:
+            seal(W, j, now)
+            fill_executors(W, j, now)
         if job.am_first == 0 and job.stages_done == job.stages:
             _through(S, W, j, now)
         elif job.ex_owed > 0 and ask(S, W, j, 1, job.ex_wanted + job.ex_owed, job.ex_mb, job.ex_vc, now):
@@ -254,6 +257,7 @@ def _restart(S: Any, W: Any, j: int, now: int) -> Any:
             st.next_task = 0
             st.sealed = 0
             st.open = 0
+            st.ready_ms = 0
         elif job.kind == SERVICE:
             st.asked = 0
         else:

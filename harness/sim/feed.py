@@ -18,7 +18,7 @@ from harness.model.resources import Resource
 from harness.sim import world as w
 from harness.sim.durations import ATTEMPTS, EMPIRICAL, EXPONENTIAL, KINDS, LISTED, LOGNORMAL, UNIFORM, job_key
 from harness.sim.events import E_ARRIVE, push
-from harness.sim.world import JOB, JOB_KINDS, MAX_STAGES, NEVER, STAGE, W, with_jobs
+from harness.sim.world import JOB, JOB_KINDS, MAX_STAGES, MOST_CHAINED, NEVER, STAGE, W, with_jobs
 
 #: Longest time that a job may be submitted at or held, seconds.
 LONGEST_S = 1e9
@@ -168,12 +168,16 @@ class Feed:
             ("endless", int(endless)),
             ("maps_at", maps_at),
             ("reduces_at", reduces_at),
+            ("delays", int(any(stage.delay_s > 0 for stage in stages))),
+            ("chained", int(len(stages) > MAX_STAGES)),
         ):
             record[_JOB[name]] = value
         world.jobs[slot] = tuple(record)
         world = self._load_stages(world, slot, stages)
         if job.kind == "spark":
             g["burst"] = max(int(g["burst"][0]), job.executors * job.executor_slots)
+            if any(stage.delay_s > 0 for stage in stages):
+                g["burst"] = max(int(g["burst"][0]), job.executors * job.executor_slots + len(stages))
         g["live_jobs"] += not endless
         g["waiting_jobs"] += 1
         self.seen += 1
@@ -208,6 +212,8 @@ class Feed:
     def _load_stages(self, world: W, slot: int, stages: list[Stage]) -> W:
         rank = {stage.name: index for index, stage in enumerate(stages)}
         after = [sum(1 << rank[name] for name in set(stage.after)) for stage in stages]
+        if len(stages) > MAX_STAGES:
+            after = [0] * len(stages)  # a chain
         for index, stage in enumerate(stages):
             kind, a, b, values = _distribution(stage.duration)
             first = 0
@@ -232,6 +238,7 @@ class Feed:
                 ("tasks", stage.tasks),
                 ("run_head", -1),
                 ("since_ms", NEVER),
+                ("delay_ms", whole_ms(stage.delay_s)),
             ):
                 record[_STAGE[name]] = value
             world.stages[slot, index] = tuple(record)
@@ -288,8 +295,9 @@ class Feed:
         ):
             if not (0 <= value <= LONGEST_S):
                 raise refuse(f"{label} is {value!r}", f"give seconds from 0 to {LONGEST_S:g}")
-        if len(job.stages) > MAX_STAGES:
-            raise refuse(f"it has {len(job.stages)} stages", f"at most {MAX_STAGES}")
+        most = MOST_CHAINED if job.kind == "spark" and _chained(job.stages) else MAX_STAGES
+        if len(job.stages) > most:
+            raise refuse(f"it has {len(job.stages)} stages", f"at most {most}")
         names = [stage.name for stage in job.stages]
         if len(set(names)) != len(names):
             raise refuse("two of its stages have the same name", "rename one")
@@ -311,6 +319,8 @@ class Feed:
         self, job: JobSpec, stage: Stage, names: list[str], refuse: Callable[[str, str], InputError]
     ) -> None:
         label = f"stage {stage.name!r}"
+        if not 0 <= stage.delay_s <= LONGEST_S or (stage.delay_s and job.kind != "spark"):
+            raise refuse(f"delay_s of {label} is {stage.delay_s!r}", f"give Spark's stages seconds up to {LONGEST_S:g}")
         if not (0 <= stage.tasks <= MOST_TASKS):
             raise refuse(f"{label} has {stage.tasks} tasks", f"give 0 to {MOST_TASKS}")
         if not (0.0 <= stage.slow_start <= 1.0):
@@ -382,6 +392,12 @@ def _distribution(duration: Duration) -> tuple[int, float, float, tuple[float, .
         return kind, 0.0, 0.0, duration.values_s
     assert kind == EXPONENTIAL or duration.kind == "constant"
     return kind, duration.value_s, 0.0, ()
+
+
+def _chained(stages: tuple[Stage, ...]) -> bool:
+    """Whether each stage waits for the one before, and for no other; all are of one priority."""
+    befores = [(), *((stage.name,) for stage in stages[:-1])]
+    return [stage.after for stage in stages] == befores and len({stage.priority for stage in stages}) == 1
 
 
 def _cyclic(stages: tuple[Stage, ...]) -> bool:

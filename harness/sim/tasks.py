@@ -288,6 +288,16 @@ def open_stage(W: Any, j: int, s: int, now: int) -> Any:
 
 
 @kernel
+def _waits_for_driver(W: Any, j: int, s: int, now: int) -> Any:
+    """Whether a Spark driver has yet to submit a stage whose predecessors have ended."""
+    st = W.stages[j, s]
+    if st.delay_ms > 0 and st.ready_ms == 0:
+        st.ready_ms = now + st.delay_ms
+        push(W, st.ready_ms, E_ACT, W.jobs[j].gen, j)
+    return now < st.ready_ms
+
+
+@kernel
 def seal(W: Any, j: int, now: int) -> Any:
     """Mark the stages that the AM knows to be done, and open those that waited for them."""
     job = W.jobs[j]
@@ -302,10 +312,15 @@ def seal(W: Any, j: int, now: int) -> Any:
         for s in range(job.stages):
             if W.stages[j, s].open == 0:
                 ready = True
-                for d in range(job.stages):
-                    if (W.stages[j, s].after >> d) & 1 and W.stages[j, d].sealed == 0:
-                        ready = False
-                        break
+                if job.chained == 1:
+                    ready = s == 0 or W.stages[j, s - 1].sealed == 1
+                else:
+                    for d in range(job.stages):
+                        if (W.stages[j, s].after >> d) & 1 and W.stages[j, d].sealed == 0:
+                            ready = False
+                            break
+                if ready and job.delays == 1 and _waits_for_driver(W, j, s, now):
+                    ready = False
                 if ready:
                     open_stage(W, j, s, now)
                     again = True

@@ -46,6 +46,8 @@ R_AM, R_TASK, R_EXECUTOR, R_SERVICE = range(4)
 
 #: Most stages of a job: their dependencies are bits of an int64.
 MAX_STAGES = 62
+#: Most stages of a Spark application whose stages come one after another.
+MOST_CHAINED = 256
 
 #: ``pause_after``: events and heartbeats until the loop comes back for progress; ``pause_ms``: when it comes back if
 #: nothing has started or ended since it last looked; ``still_ms``: from one such look to the next; ``still_events``:
@@ -85,13 +87,14 @@ GLOBALS = record(
 #: list of jobs that wait for this one; ``next``: in that list, or in the free list; ``ex_least``: executors that take
 #: tasks before the driver begins; ``ex_head``: list of live executors; ``am_first``: 1: a Spark driver that has not
 #: been up, 2: one that waits for executors; ``endless``: a service without a lifetime: the run does not wait for it;
-#: ``maps_at``, ``reduces_at``: its stages where its master decides as MapReduce's, -1: none.
+#: ``maps_at``, ``reduces_at``: its stages where its master decides as MapReduce's, -1: none; ``delays``: some stage of
+#: a Spark application begins some time after it could; ``chained``: each of its stages waits for the one before.
 JOB = record(
     "am_ms am0_ms mb_ms vc_ms task_ms tasks_done key queue:i kind:i app:i state:i row submit_ms first_am_ms act_ms "
     "am_start_ms ex_start_ms am_end_ms over_ms lifetime_ms think_ms ex_mb am_mb am_vc ex_vc ex_wanted ex_owed "
     "ex_wait_ms failed_attempts q_ms:d q_sum_ms:d q_n:d ahead_a:d ahead_b:d cross_ms omega:d gen:i followers:i next:i "
     "user:i executors:i ex_slots:i ex_least:i ex_head:i stages:i stages_done:i failed:i reduce_check:i spec_on:i "
-    "restarts:i am_lost:i am_first:i endless:i maps_at:i reduces_at:i"
+    "restarts:i am_lost:i am_first:i endless:i maps_at:i reduces_at:i delays:i chained:i"
 )
 
 #: ``next_task``: the next fresh task to be started; ``wanted``: outstanding at the scheduler; ``sum_ms``: over finished
@@ -100,11 +103,13 @@ JOB = record(
 #: redo list; ``feeds``: bits: the stages that wait for it; ``after``: bits: the stages that it waits for; ``asked``:
 #: fresh tasks that were asked for so far; ``redo_head``: attempts to be asked for again; ``redo_asked``: of those,
 #: asked for; ``sealed``: 1: its AM knows that all its tasks have ended; ``scheduled``: reduces that the master wants to
-#: be asked for now; ``started``: 1: slow start has been reached; ``since_ms``: when maps were first asked for.
+#: be asked for now; ``started``: 1: slow start has been reached; ``since_ms``: when maps were first asked for;
+#: ``delay_ms``: so long after all that it waits for a Spark driver submits it; ``ready_ms``: when that is, 0: not
+#: known yet.
 STAGE = record(
     "next_task tasks done running wanted sum_ms bucket_ms in_bucket kind:i open:i run_head:i redo_n:i values feeds "
     "a:d b:d first_value after mb slow_start:d vc asked redo_head:i redo_tail:i priority:i redo_asked:i sealed:i "
-    "scheduled started:i since_ms"
+    "scheduled started:i since_ms delay_ms ready_ms"
 )
 
 #: One for each container slot of the scheduler. ``end_ms``: NEVER: not known (yet); ``at``: its end, in W.ends;

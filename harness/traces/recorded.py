@@ -22,12 +22,12 @@ from harness.base.files import no_constant, open_whole, read_json, reading, writ
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.queues import SchedulerName
 from harness.model.resources import Resource
-from harness.sim.world import MAX_STAGES
+from harness.sim.world import MAX_STAGES, MOST_CHAINED
 from harness.traces.nodes import Line, Nodes, Presence, presences_of, shown_by
 from harness.traces.nodes import NodeChangeLine as NodeChangeLine
 from harness.traces.nodes import NodeLine as NodeLine
 from harness.traces.nodes import nodes_by_size as nodes_by_size
-from harness.traces.spec import MOST_TASKS, DelaysSpec, MasterSpec, check_order
+from harness.traces.spec import MOST_TASKS, DelaysSpec, DynamicSpec, MasterSpec, check_order
 
 M = TypeVar("M", bound=BaseModel)
 VERSION = 1
@@ -203,6 +203,12 @@ class StageLine(Line):
     """The part of these that must have ended."""
     priority: int = Field(default=20, ge=0, le=10**6)
     """The priority of its asks."""
+    delay_s: Seconds | None = None
+    """Of `spark`: so long after these have ended the driver submits it."""
+    shuffles: bool | None = None
+    """Of `spark` with `dynamic`: later stages read what its tasks leave on their executors."""
+    caches: bool | None = None
+    """Of `spark` with `dynamic`: its tasks leave cached blocks on their executors."""
 
     def held_s(self) -> tuple[float, ...]:
         """How long each task keeps its container."""
@@ -237,6 +243,9 @@ class StageLine(Line):
             tuple(self.after),
             self.slow_start,
             self.priority,
+            self.delay_s or 0.0,
+            self.shuffles is True,
+            self.caches is True,
         )
 
     def check_retries(self) -> None:
@@ -252,7 +261,7 @@ class StageLine(Line):
 
 
 class ExecutorsLine(Line):
-    """Of a Spark application: containers that are held to its end, and how many tasks run in each at once.
+    """Of a Spark application: containers, and how many tasks run in each at once. They are held to its end.
 
     ``start_s``: from when the driver has one until that takes tasks (None: as the first line's delays say).
     ``least``, ``wait_s``: see `JobSpec`.
@@ -272,6 +281,8 @@ class ExecutorsLine(Line):
     """How many have to take tasks before the driver begins."""
     wait_s: Seconds = 0.0
     """At the latest it begins so long after it has asked for them."""
+    dynamic: DynamicSpec | None = None
+    """Settings of Spark's dynamic allocation; `count` is then how many there were at most, and so many are played."""
 
 
 class JobLine(Line):
@@ -339,7 +350,12 @@ class JobLine(Line):
     def spec(self) -> JobSpec:
         """As the simulator takes it."""
         executors = self.executors
-        stages = self.stages if executors is None else fewer_stages(self.stages, executors.count * executors.slots)
+        stages = self.stages
+        if executors is not None:
+            driven = any(stage.delay_s for stage in self.stages)
+            stages = fewer_stages(
+                self.stages, executors.count * executors.slots, MOST_CHAINED if driven else MAX_STAGES
+            )
         return JobSpec(
             id=self.job,
             queue=self.queue,
@@ -377,8 +393,10 @@ def fewer_stages(stages: Sequence[StageLine], slots: int, most: int = MAX_STAGES
         group = stages[at : at + each]
         name = group[0].name if len(group) == 1 else f"{group[0].name} to {group[-1].name}"
         seconds = round(sum(_takes_s(stage.tasks_s, slots) for stage in group), 3)
+        delays_s = round(sum(stage.delay_s or 0.0 for stage in group), 3) or None
         after = [found[-1].name] if found else []
-        whole = {"name": name, "tasks_s": [seconds], "starts_s": [], "retry_of": [], "after": after}
+        whole: dict[str, Any] = {"name": name, "tasks_s": [seconds], "starts_s": [], "retry_of": [], "after": after}
+        whole["delay_s"] = delays_s
         found.append(group[0].model_copy(update=whole))
     return found
 
@@ -419,6 +437,9 @@ def job_line(
                 after=list(stage.after),
                 slow_start=stage.slow_start,
                 priority=stage.priority,
+                delay_s=_rounded(stage.delay_s or None),
+                shuffles=stage.shuffles or None,
+                caches=stage.caches or None,
             )
             for at, stage in enumerate(job.stages)
         ],

@@ -12,7 +12,7 @@ from typing import Annotated, Protocol, Self
 from pydantic import Field, model_validator
 
 from harness.base.documents import Name, Positive, Seconds, Strict
-from harness.model.jobs import Duration
+from harness.model.jobs import Duration, DynamicAllocation
 from harness.model.resources import Resource
 
 #: Bounds that no experiment here comes near; beyond them a number is a slip of the pen.
@@ -151,6 +151,69 @@ def check_order(stages: Sequence[NamedStage]) -> None:
         if stage.name in known:
             raise ValueError(f"two stages are named {stage.name!r}")
         known.add(stage.name)
+
+
+class DynamicSpec(Strict):
+    """Settings of Spark's dynamic allocation; what is missing has Spark's default."""
+
+    min: int = Field(default=0, ge=0, le=2**31 - 1)
+    """`spark.dynamicAllocation.minExecutors`."""
+    max: int | None = Field(default=None, ge=1, le=2**31 - 1)
+    """`maxExecutors`; none: no bound."""
+    initial: int | None = Field(default=None, ge=0, le=2**31 - 1)
+    """`initialExecutors`; none: `min`."""
+    ratio: float = Field(default=1.0, gt=0, le=1, allow_inf_nan=False)
+    """`executorAllocationRatio`."""
+    backlog_s: Positive = 1.0
+    """`schedulerBacklogTimeout`: tasks have waited for so long when more executors are asked for."""
+    sustained_s: Positive | None = None
+    """`sustainedSchedulerBacklogTimeout`: so long after that, more again; none: `backlog_s`."""
+    idle_s: Positive = 60.0
+    """`executorIdleTimeout`: an executor without tasks is removed after so long."""
+    cached_s: Positive | None = None
+    """`cachedExecutorIdleTimeout`: the same of one with cached blocks; none: never."""
+    tracks_shuffles: bool = False
+    """`shuffleTracking.enabled` without the external shuffle service: an executor keeps what it has shuffled."""
+    shuffle_s: Positive | None = None
+    """`shuffleTracking.timeout`: after so long such an executor is removed all the same; none: never."""
+
+    @model_validator(mode="after")
+    def _bounds(self) -> Self:
+        if self.max is not None and self.max < max(self.min, self.initial or 0):
+            raise ValueError("max is below min or initial")
+        return self
+
+    def settings(self) -> DynamicAllocation:
+        """As the simulator takes them."""
+        most = 2**31 - 1 if self.max is None else self.max
+        return DynamicAllocation(
+            least=self.min,
+            most=most,
+            initial=max(self.min, self.initial or 0),
+            ratio=self.ratio,
+            backlog_s=self.backlog_s,
+            sustained_s=self.sustained_s or self.backlog_s,
+            idle_s=self.idle_s,
+            cached_s=self.cached_s,
+            tracks_shuffles=self.tracks_shuffles,
+            shuffle_s=self.shuffle_s,
+        )
+
+    @classmethod
+    def of(cls, settings: DynamicAllocation) -> Self:
+        """The line of settings."""
+        return cls(
+            min=settings.least,
+            max=settings.most if settings.most < 2**31 - 1 else None,
+            initial=settings.initial,
+            ratio=settings.ratio,
+            backlog_s=settings.backlog_s,
+            sustained_s=settings.sustained_s,
+            idle_s=settings.idle_s,
+            cached_s=settings.cached_s,
+            tracks_shuffles=settings.tracks_shuffles,
+            shuffle_s=settings.shuffle_s,
+        )
 
 
 class ExecutorsSpec(Strict):

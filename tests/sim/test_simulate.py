@@ -450,3 +450,41 @@ def test_a_failed_copy_is_not_drawn_again(cases: Any) -> None:
     ]
     assert failed
     assert len(set(failed)) == len(failed)
+
+
+def test_a_spark_driver_takes_its_time_between_stages(cases: Any) -> None:
+    """Each stage begins so long after those that it waits for; the executors are held meanwhile."""
+    quiet = Delays(am_response_heartbeats=0, am_start_ms=0, container_start_ms=0)
+    stages = (
+        Stage("x", 2, cases.ONE, cases.constant(5.0), delay_s=7.0),
+        Stage("y", 2, cases.ONE, cases.constant(5.0), after=("x",)),
+        Stage("z", 1, cases.ONE, cases.constant(5.0), after=("x",), delay_s=40.0),
+    )
+    executors = {"executors": 2, "executor_demand": Resource(2048, 1), "executors_least": 2, "executors_wait_s": 90.0}
+    result = simulate(
+        cases.setup([JobSpec("s", "root.a", "spark", cases.ONE, stages, **executors)], count=2, delays=quiet)
+    )
+    assert result.tasks is not None
+    start, end = (np.asarray(result.tasks[name]) / 1000.0 for name in ("start_ms", "end_ms"))
+    stage, granted = np.asarray(result.tasks["stage"]), np.asarray(result.tasks["granted_ms"]) / 1000.0
+    assert 7.0 <= start[stage == 0].min() - granted.max() <= 8.1, "the driver begins when both executors are there"
+    assert start[stage == 1].min() == end[stage == 0].max()
+    assert start[stage == 2].min() == pytest.approx(end[stage == 0].max() + 40.0)
+    with pytest.raises(InputError, match="delay_s of stage 'map'"):
+        simulate(cases.setup([JobSpec("m", "root.a", "dag", cases.ONE, (replace(stages[0], name="map"),))]))
+
+
+def test_spark_takes_more_stages_than_there_are_dependencies_where_they_are_a_chain(cases: Any) -> None:
+    stages = tuple(
+        Stage(str(n), 1, cases.ONE, cases.constant(1.0), after=(str(n - 1),) if n else (), delay_s=0.5)
+        for n in range(200)
+    )
+    spark = {"executors": 1, "executor_demand": cases.ONE}
+    result = simulate(cases.setup([JobSpec("s", "root.a", "spark", cases.ONE, stages, **spark)]))
+    assert result.tasks is not None
+    order = np.argsort(np.asarray(result.tasks["start_ms"]))
+    assert np.asarray(result.tasks["stage"])[order].tolist() == list(range(200))
+    assert np.diff(np.asarray(result.tasks["start_ms"])[order]).tolist() == [1500] * 199
+    other = (*stages[:-1], replace(stages[-1], after=("0",)))
+    with pytest.raises(InputError, match="at most 62"):
+        simulate(cases.setup([JobSpec("s", "root.a", "spark", cases.ONE, other, **spark)]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -14,15 +13,14 @@ from harness.traces.recorded import Header, NodeLine, QueueLine, Trace
 from tests.traces.histories import Job, Run
 
 CLUSTER = Header(nodes=[NodeLine(count=2, memory_mb=8192, vcores=8)], queues={"root.q": QueueLine()})
-SPARK = json.dumps({"Event": "SparkListenerLogStart", "Spark Version": "3.5.1"}) + "\n"
 
 
 @pytest.mark.parametrize(
     ("name", "content", "expected"),
     [
-        ("spark", SPARK.encode(), "a Spark event log"),
-        ("spark.zstd", b"\x28\xb5\x2f\xfd\x04\x00", "compressed by zstd"),
-        ("spark.lz4", b"LZ4Block\x26", "Java's blocks"),
+        ("packed.zstd", b"\x28\xb5\x2f\xfd\x04\x00", "compressed by zstd"),
+        ("packed.lz4", b"LZ4Block\x26", "Java's blocks"),
+        ("packed.lzf", b"ZV\x00\x00\x05hello", "Spark's lzf codec"),
         ("trace.gz", b"\x1f\x8b\x08", "compressed by gzip"),
         ("t.parquet", b"PAR1\x15", "a parquet file"),
         ("history", b'Meta VERSION="1" .\nJob JOBID="job_2009"', "MapReduce 1"),
@@ -36,14 +34,6 @@ def test_what_is_not_read_is_named(tmp_path: Path, name: str, content: bytes, ex
         any_trace(tmp_path / name, CLUSTER, tmp_path / "out" / "trace.jsonl")
     assert expected in refused.value.line()
     assert refused.value.hint
-
-
-def test_a_folder_of_rolled_spark_logs_is_named(tmp_path: Path) -> None:
-    folder = tmp_path / "eventlog_v2_application_1_1"
-    folder.mkdir()
-    (folder / "events_1_application_1_1").write_text(SPARK)
-    with pytest.raises(InputError, match="a Spark event log"):
-        any_trace(folder, CLUSTER, tmp_path / "trace.jsonl")
 
 
 def test_a_single_history_file_is_read(tmp_path: Path) -> None:

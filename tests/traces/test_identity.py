@@ -15,6 +15,7 @@ from harness.base.errors import InputError
 from harness.traces.accounting import Account, AccountingError, Totals, container_ms, total
 from harness.traces.formats import FORMATS, Reading, TraceFormat
 from harness.traces.formats.jobhistory import JobHistory
+from tests.traces.event_logs import Log, LoggedJob, LoggedStage, Task, two_stages
 from tests.traces.histories import DAY, Job, Run, as_binary
 from tests.traces.test_rumen_and_sls import attempt, rumen_job, sls_job
 
@@ -147,7 +148,31 @@ def binary_history(draw: random.Random) -> bytes:
     return bytes(data)
 
 
-TEXTS = {"job history": history_text, "Rumen": rumen_text, "SLS": sls_text, "SWF": swf_text, "CSV": csv_text}
+def event_log_text(draw: random.Random) -> str:
+    """The log of an application of some jobs, whose tasks may fail, be lost, or have no end."""
+    jobs, number, now = [], 0, 10.0
+    for _ in range(draw.randrange(4)):
+        stages, begun = [], now
+        for _ in range(draw.randrange(1, 3)):
+            tasks = [
+                Task(index, now, draw.choice((now + 5, now + 9, None)), draw.choice(("Success", "TaskKilled")))
+                for index in range(draw.randrange(3)) for _ in range(draw.randrange(1, 3))
+            ]  # fmt: skip
+            stages.append(LoggedStage(number, tasks, parents=(number - 1,) if len(stages) else ()))
+            number, now = number + 1, now + 10
+        jobs.append(LoggedJob(begun, now, stages))
+    end_s = draw.choice((None, now + 5, now + 5))
+    return "\n".join(Log(jobs, end_s=end_s, attempt=draw.choice(("1", "2", None))).lines()) + "\n"
+
+
+TEXTS = {
+    "job history": history_text,
+    "Spark event log": event_log_text,
+    "Rumen": rumen_text,
+    "SLS": sls_text,
+    "SWF": swf_text,
+    "CSV": csv_text,
+}
 #: What a job is in the formats of one job a line.
 LINES = {
     "Rumen": lambda n: json.dumps(rumen_job(n, [attempt(DAY + 10_000, DAY + 20_000)])),
@@ -207,6 +232,11 @@ def test_damage_in_one_record_leaves_the_jobs_of_the_others(tmp_path: Path, read
     if reader.name == "job history":
         files = [Job([Run(0, 8, 18)], number=number).write(tmp_path) for number in range(5)]
         files[2].write_text(files[2].read_text()[:300])
+        found = reader.read(tmp_path)
+    elif reader.name == "Spark event log":
+        logs = [two_stages(number).write(tmp_path) for number in range(5)]
+        # A log that is cut is an application that still runs: this one has lost its beginning.
+        logs[2].write_text(logs[2].read_text()[:300])
         found = reader.read(tmp_path)
     else:
         jobs = [LINES[reader.name](n) for n in range(5)]

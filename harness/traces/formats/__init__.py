@@ -15,10 +15,12 @@ from harness.traces.formats.jobhistory import JobHistory
 from harness.traces.formats.jobs_csv import OPTIONAL, REQUIRED, JobsCsv
 from harness.traces.formats.rumen import Rumen
 from harness.traces.formats.sls import Sls
+from harness.traces.formats.spark import SparkEventLog, is_lzf
 from harness.traces.formats.swf import Swf
 
+_SPARK = SparkEventLog()
 #: Readers, asked in this order.
-FORMATS: tuple[TraceFormat, ...] = (JobHistory(), Rumen(), Sls(), JobsCsv(), Swf())
+FORMATS: tuple[TraceFormat, ...] = (JobHistory(), _SPARK, Rumen(), Sls(), JobsCsv(), Swf())
 
 #: How much of a file decides what it is.
 HEAD_BYTES = 65_536
@@ -51,29 +53,32 @@ def _csv(head: bytes) -> bool:
 _WRITE_OURS = "write its jobs as lines of a trace (docs/reference/trace.md has a converter of ten lines)"
 _UNPACK = "unpack it: "
 
-#: Formats by their first bytes, asked in this order.
-UNREADABLE: tuple[Unreadable, ...] = (
+#: What is packed, by its first bytes.
+_COMPRESSED: tuple[Unreadable, ...] = (
     Unreadable("compressed by gzip", _starts(b"\x1f\x8b"), f"{_UNPACK}gunzip FILE"),
     Unreadable("compressed by zstd", _starts(b"\x28\xb5\x2f\xfd"), f"{_UNPACK}zstd -d FILE"),
     Unreadable("compressed by lz4", _starts(b"\x04\x22\x4d\x18"), f"{_UNPACK}lz4 -d FILE"),
     Unreadable(
-        "compressed by lz4 (Java's blocks, as Spark writes them)",
+        "compressed by lz4 (Java's blocks), and no event log of Spark's",
         _starts(b"LZ4Block"),
-        "let Spark write it "
-        "without spark.eventLog.compress; Spark's event logs are not read yet, record the ResourceManager: "
-        "yarnfair record --rm URL",
+        "unpack it with the program that wrote it",
     ),
     Unreadable("compressed by snappy", _starts(b"\xff\x06\x00\x00sNaPpY", b"\x82SNAPPY\x00"), f"{_UNPACK}snzip -d"),
+    Unreadable(
+        "compressed by Spark's lzf codec",
+        is_lzf,
+        "let a Spark History Server give it unpacked (http://HOST:18080/api/v1/applications/ID/logs, a zip archive), "
+        "or have it written by another codec: spark.eventLog.compression.codec=zstd",
+    ),
     Unreadable("compressed by xz", _starts(b"\xfd7zXZ\x00"), f"{_UNPACK}xz -d FILE"),
     Unreadable("compressed by bzip2", _starts(b"BZh"), f"{_UNPACK}bunzip2 FILE"),
     Unreadable("a zip archive", _starts(b"PK\x03\x04"), f"{_UNPACK}unzip FILE"),
     Unreadable("a parquet file", _starts(b"PAR1"), _WRITE_OURS),
     Unreadable("an Avro container file", _starts(b"Obj\x01"), _WRITE_OURS),
-    Unreadable(
-        "a Spark event log",
-        lambda head: b'"Event":"SparkListener' in head or b'"Event": "SparkListener' in head,
-        "Spark's event logs are not read; record the ResourceManager while it runs: yarnfair record --rm URL",
-    ),
+)
+#: Formats by their first bytes, asked in this order.
+UNREADABLE: tuple[Unreadable, ...] = (
+    *_COMPRESSED,
     Unreadable(
         "a job history of MapReduce 1 (text)",
         lambda head: head.startswith((b"Meta VERSION=", b"Job JOBID=", b"Jobtracker ")),
@@ -112,9 +117,9 @@ def head_of(path: Path) -> bytes:
 
 def format_of(path: Path, head: bytes) -> TraceFormat | Unreadable | None:
     """The reader of a file or folder, or what it is that no reader reads; None where it is not recognised."""
-    compressed = next((one for one in UNREADABLE[:9] if head and one.recognises(head)), None)
+    compressed = next((one for one in _COMPRESSED if head and one.recognises(head)), None)
     if compressed is not None:
-        return compressed
+        return _SPARK if _SPARK.recognises(path, head) else compressed
     known = next((one for one in FORMATS if one.recognises(path, head)), None)
     if known is not None:
         return known

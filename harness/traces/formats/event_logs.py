@@ -1,0 +1,221 @@
+"""Files of Spark's event logs: which files one log has, how they are packed, and their lines.
+
+Spark packs a log by one of its codecs (``org.apache.spark.io.CompressionCodec``): zstd's own frames, lz4-java's
+``LZ4BlockOutputStream`` and snappy-java's ``SnappyOutputStream``. The codecs themselves are pyarrow's; it is imported
+for a packed file only. What can be read before damage is read: a log that is still being written has no end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from harness.base.errors import InputError
+from harness.base.files import open_whole
+
+#: How a log begins, in any of its forms.
+ZSTD, LZ4, SNAPPY = b"\x28\xb5\x2f\xfd", b"LZ4Block", b"\x82SNAPPY\x00"
+#: Spark's lzf codec (compress-lzf), which no maintained Python library reads.
+LZF = b"ZV"
+#: A log's folder, and its parts, since Spark 3.0 (``RollingEventLogFilesWriter``). A part that was compacted stands for
+#: all before it.
+ROLLED = "eventlog_v2_"
+_PART = re.compile(r"events_(\d{1,18})_.+?(\.compact)?")
+#: lz4-java's header of a block: the magic, a token, then the sizes and a checksum in little endian.
+_LZ4_HEADER = len(LZ4) + 1 + 12
+_LZ4_STORED, _LZ4_PACKED = 0x10, 0x20
+#: What one block may hold (lz4-java's largest is 32 MiB), and one line.
+_MOST_BLOCK = 64 << 20
+MOST_LINE = 64 << 20
+#: What one log may unpack to.
+_MOST_BYTES = 64 << 30
+_PIECE = 1 << 16
+
+
+class Damaged(Exception):
+    """A packed file that ends too early or holds what its codec cannot have written; what came before is good."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventLog:
+    """One application's log: its files in the order in which they were written."""
+
+    path: Path
+    files: tuple[Path, ...]
+
+
+def log_of(path: Path) -> EventLog:
+    """The log that is a file, or a folder of its parts. A folder without parts has no files."""
+    if not path.is_dir():
+        return EventLog(path, (path,))
+    found = [
+        (int(match[1]), match[2] is not None, one)
+        for one in path.iterdir()
+        if one.is_file() and (match := _PART.fullmatch(_unpacked_name(one.name))) is not None
+    ]
+    compacted = max((number for number, compact, _ in found if compact), default=-1)
+    parts = sorted((number, one) for number, compact, one in found if number > compacted or compact)
+    return EventLog(path, tuple(one for number, one in parts if number >= compacted))
+
+
+def _unpacked_name(name: str) -> str:
+    """A part's name without its codec: ``events_1_app.zstd`` or ``events_1_app.zstd.compact``."""
+    return re.sub(r"\.(zstd|lz4|snappy|lzf)(?=$|\.compact$)", "", name)
+
+
+def first_bytes(head: bytes) -> bytes:
+    """The first bytes of a log, unpacked as far as they are there; of what is no packed log, the bytes themselves."""
+    from io import BytesIO
+
+    found = b""
+    try:
+        for piece in _unpacked(BytesIO(head), head[:8]):
+            found += piece
+            if len(found) >= _PIECE:
+                break
+    except Damaged:
+        pass
+    return found
+
+
+def lines_of(path: Path) -> Iterator[bytes | None]:
+    """Yield the lines of a file, each without its end; None for one that is too long to be an event.
+
+    Raises
+    ------
+    Damaged
+        After the last line that can be read, where the file is packed and damaged, or ends too early.
+    InputError
+        When the file cannot be read.
+    """
+    with open_whole(path) as stream:
+        head = stream.peek(8)[:8] if hasattr(stream, "peek") else b""
+        rest, skipping, total = b"", False, 0
+        damaged: Damaged | None = None
+        pieces = _unpacked(stream, head)
+        while True:
+            try:
+                piece = next(pieces, None)
+            except Damaged as error:
+                damaged, piece = error, None
+            if piece is None:
+                break
+            total += len(piece)
+            if total > _MOST_BYTES:
+                raise InputError(f"it unpacks to more than {_MOST_BYTES >> 30} GiB", where=str(path), hint="split it")
+            *whole, last = piece.split(b"\n")
+            for line in whole:
+                line, rest = rest + line, b""
+                if skipping:
+                    yield None
+                elif line:
+                    yield line
+                skipping = False
+            rest = b"" if skipping else rest + last
+            if len(rest) > MOST_LINE:
+                rest, skipping = b"", True
+        if skipping:
+            yield None
+        elif rest:
+            yield rest
+        if damaged is not None:
+            raise damaged
+
+
+def _unpacked(stream: BinaryIO, head: bytes) -> Iterator[bytes]:
+    """The contents of a file that begins with `head`, piece by piece. Raises Damaged."""
+    if head.startswith(ZSTD):
+        return _of_zstd(stream)
+    if head.startswith(LZ4):
+        return _of_lz4(stream)
+    if head.startswith(SNAPPY):
+        return _of_snappy(stream)
+    return iter(lambda: stream.read(_PIECE), b"")
+
+
+def _of_zstd(stream: BinaryIO) -> Iterator[bytes]:
+    import pyarrow as pa
+
+    packed = pa.CompressedInputStream(stream, "zstd")
+    try:
+        # Small pieces: what a piece that meets damage had unpacked before is lost with it.
+        while piece := packed.read(1 << 12):
+            yield piece
+    except OSError as error:
+        raise Damaged(str(error)[:80]) from None
+
+
+def _of_lz4(stream: BinaryIO) -> Iterator[bytes]:
+    import pyarrow as pa
+
+    codec = pa.Codec("lz4_raw")
+    while header := stream.read(_LZ4_HEADER):
+        if len(header) < _LZ4_HEADER or not header.startswith(LZ4):
+            raise Damaged("no block of lz4 begins where one should")
+        token = header[len(LZ4)]
+        packed_n, plain_n = (int.from_bytes(header[at : at + 4], "little") for at in (9, 13))
+        if not plain_n:
+            continue  # the end of a stream; another one may follow
+        block = _block(stream, packed_n, plain_n)
+        if token & 0xF0 == _LZ4_STORED and packed_n == plain_n:
+            yield block
+        elif token & 0xF0 == _LZ4_PACKED:
+            yield _decoded(codec, block, plain_n)
+        else:
+            raise Damaged("a block of lz4 that is neither packed nor plain")
+
+
+def _of_snappy(stream: BinaryIO) -> Iterator[bytes]:
+    import pyarrow as pa
+
+    codec = pa.Codec("snappy")
+    while True:
+        size = stream.read(4)
+        if not size:
+            return
+        if size == SNAPPY[:4]:
+            # A stream's header: the rest of the magic, and two versions. Another stream may follow the first.
+            if len(stream.read(len(SNAPPY) - 4 + 8)) < len(SNAPPY) - 4 + 8:
+                raise Damaged("the file ends in a header")
+            continue
+        if len(size) < 4:
+            raise Damaged("the file ends between two blocks")
+        packed_n = int.from_bytes(size, "big")
+        if packed_n > _MOST_BLOCK:
+            raise Damaged("no block of snappy begins where one should")
+        block = _block(stream, packed_n, 0)
+        yield _decoded(codec, block, _snappy_length(block))
+
+
+def _block(stream: BinaryIO, packed_n: int, plain_n: int) -> bytes:
+    if not 0 <= packed_n <= _MOST_BLOCK or plain_n > _MOST_BLOCK:
+        raise Damaged("a block's size that its codec does not write")
+    block = stream.read(packed_n)
+    if len(block) < packed_n:
+        raise Damaged("the file ends in a block")
+    return block
+
+
+def _snappy_length(block: bytes) -> int:
+    """How long a block of snappy is when unpacked: it begins with that, seven bits a byte, the lowest first."""
+    value = 0
+    for at, byte in enumerate(block[:5]):
+        value |= (byte & 0x7F) << (7 * at)
+        if not byte & 0x80:
+            if value > _MOST_BLOCK:
+                break
+            return value
+    raise Damaged("a block's size that its codec does not write")
+
+
+def _decoded(codec: object, block: bytes, plain_n: int) -> bytes:
+    import pyarrow as pa
+
+    assert isinstance(codec, pa.Codec)
+    try:
+        return bytes(codec.decompress(block, decompressed_size=plain_n, asbytes=True))
+    except (OSError, ValueError) as error:
+        raise Damaged(str(error)[:80]) from None

@@ -1,0 +1,665 @@
+"""Spark's event logs (2.4 to 4.x): one log, a folder of its parts, or a folder of logs, such as a history server's.
+
+Every attempt of a task that began is kept, whether it succeeded, failed or was killed. Stages wait for their parents
+and for the jobs that had ended when their own was submitted; the time that the driver took in between is kept. What is
+read of a log follows ``org.apache.spark.util.JsonProtocol``; what containers ask for, harness.traces.spark. No network.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from harness.base.documents import LONGEST_S
+from harness.base.errors import InputError
+from harness.traces.accounting import BACKWARDS, NEVER_STARTED, NO_END, NO_START, NOTHING_RAN, UNREADABLE, Totals
+from harness.traces.formats.base import (
+    MOST_MB,
+    BadRecord,
+    Collector,
+    Reading,
+    TimedJob,
+    bad_line,
+    milliseconds,
+    missing_queues,
+    queue_path,
+    text_of,
+)
+from harness.traces.formats.event_logs import (
+    LZ4,
+    LZF,
+    ROLLED,
+    SNAPPY,
+    ZSTD,
+    Damaged,
+    EventLog,
+    first_bytes,
+    lines_of,
+    log_of,
+)
+from harness.traces.mapreduce import HADOOPS_DELAYS, Attempt, retries
+from harness.traces.recorded import ExecutorsLine, JobLine, StageLine
+from harness.traces.spark import (
+    container_sizes,
+    dynamic_allocation,
+    fixed_executors,
+    registered_before_it_begins,
+)
+from harness.traces.spec import DynamicSpec, MasterSpec
+
+_PREFIX = b'{"Event":"SparkListener'
+_SPACED = b'{"Event": "SparkListener'
+#: Stages of one application: as many as a line of a trace may have.
+_MOST_STAGES = 1000
+#: From so many stages on those that ran side by side become one: the simulator keeps dependencies for fewer only.
+_MOST_DEPENDENT = 62
+_LOCAL = "ran in one process, without YARN (spark.master is local)"
+_TOO_MANY = f"applications of more than {_MOST_STAGES:,} stages"
+_NO_SUBMISSION = "log without an application's start"
+
+
+class SparkEventLog:
+    """Reader of Spark's event logs."""
+
+    name = "Spark event log"
+    versions = "Spark 2.4 to 4.x; plain, zstd, lz4 or snappy; rolled ones; still being written"
+    lacks = "nodes, weights of queues, when YARN took the application"
+    assumes = "submitted when its driver began; the queue `default` where `spark.yarn.queue` is not set"
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether the path looks like event logs; `head` is the file's beginning, packed or not."""
+        if path.is_dir():
+            return path.name.startswith(ROLLED) or next(_logs(path), None) is not None
+        return _is_log(head)
+
+    def read(self, path: Path) -> Reading:
+        """Read the logs."""
+        logs = _logs(path) if path.is_dir() and not path.name.startswith(ROLLED) else iter((log_of(path),))
+        collector = Collector()
+        assumed: dict[str, set[str]] = {}
+        for log in logs:
+            _read_log(log, collector, assumed)
+        collector.settle()
+        said = [f"{what} ({count:,})" for what, jobs in assumed.items() if (count := len(jobs & collector.jobs.keys()))]
+        without = len(assumed.get(_NO_QUEUE, set()) & collector.jobs.keys())
+        return collector.finish(
+            self.name,
+            delays=HADOOPS_DELAYS,
+            assumed=[_SUBMITTED, *said] if collector.jobs else [],
+            unknown=missing_queues(without, len(collector.jobs)),
+        )
+
+
+_SUBMITTED = "each application was submitted when its driver began (the log does not say when YARN took it)"
+_NO_QUEUE = "applications without spark.yarn.queue are in root.default"
+_NO_PROPERTIES = "applications without properties have containers of Spark's default sizes"
+_UNENDED = "applications whose log has no end are played as far as they had come"
+_LATER_ATTEMPT = "further attempts of an application are applications of their own"
+_OTHER_MANAGER = "applications that another cluster manager ran have containers as YARN would give them"
+_PROFILES = "stages with a resource profile of their own run in executors of the default one"
+_UNPERSISTED = "executors keep cached blocks that the application has dropped"
+_CUT_TASKS = "attempts whose end is not recorded ended with their executor or application"
+_FIXED = "applications with dynamic allocation hold as many executors as they held at most, from start to end"
+_MERGED = f"applications of more than {_MOST_DEPENDENT} stages: those that ran side by side are one"
+
+
+def _is_log(head: bytes) -> bool:
+    packed = head.startswith((ZSTD, LZ4, SNAPPY))
+    text = (first_bytes(head) if packed else head).lstrip(b"\xef\xbb\xbf \n")
+    return text.startswith((_PREFIX, _SPACED))
+
+
+def _logs(folder: Path) -> Iterator[EventLog]:
+    """The logs of a folder and those below it, in order of their names."""
+    waiting = [folder]
+    while waiting:
+        for one in sorted(waiting.pop().iterdir()):
+            if one.name.startswith("."):
+                continue  # checksums, and what is not to be seen
+            if one.is_dir():
+                if one.name.startswith(ROLLED):
+                    yield log_of(one)
+                elif not one.is_symlink():
+                    waiting.append(one)
+                continue
+            try:
+                with one.open("rb") as stream:
+                    ours = one.is_file() and _is_log(stream.read(1 << 16))
+            except OSError:
+                ours = False
+            if ours:
+                yield log_of(one)
+
+
+@dataclass(slots=True)
+class _Task:
+    """One attempt of a task."""
+
+    stage: tuple[int, int]
+    index: int
+    executor: str
+    start_ms: int | None
+    end_ms: int | None = None
+
+
+@dataclass(slots=True)
+class _Stage:
+    """One attempt of a stage."""
+
+    submitted_ms: int | None = None
+    completed_ms: int | None = None
+    caches: bool = False
+
+
+@dataclass(slots=True)
+class _Job:
+    """A job of the application: what one action of its driver asked for."""
+
+    submitted_ms: int | None = None
+    ended_ms: int | None = None
+    stages: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class _Log:
+    """The events of one log."""
+
+    records: int = 0
+    unreadable: int = 0
+    first_unreadable: str = ""
+    version: str = ""
+    application: str = ""
+    attempt: str = ""
+    name: str = ""
+    user: str | None = None
+    started_ms: int | None = None
+    asked_ms: int | None = None
+    ended_ms: int | None = None
+    last_ms: int = 0
+    properties: dict[str, str] = field(default_factory=dict)
+    executors: dict[str, tuple[int, int | None]] = field(default_factory=dict)
+    removed_ms: dict[str, int] = field(default_factory=dict)
+    parents: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    stages: dict[tuple[int, int], _Stage] = field(default_factory=dict)
+    jobs: dict[int, _Job] = field(default_factory=dict)
+    tasks: dict[int, _Task] = field(default_factory=dict)
+    profiles: bool = False
+    unpersisted: bool = False
+
+    def take(self, event: Mapping[str, Any]) -> None:
+        """Add one event. Raises KeyError, TypeError, ValueError for one that lacks what its kind has."""
+        match str(event["Event"]).removeprefix("SparkListener"):
+            case "LogStart":
+                self.version = str(event["Spark Version"])
+            case "ApplicationStart":
+                self.started_ms = milliseconds(event["Timestamp"])
+                self.application = text_of(event.get("App ID")) or self.application
+                self.attempt = text_of(event.get("App Attempt ID")) or ""
+                self.name = text_of(event.get("App Name")) or ""
+                self.user = text_of(event.get("User"))
+            case "EnvironmentUpdate":
+                given = event["Spark Properties"]
+                pairs = given.items() if isinstance(given, dict) else given
+                self.properties = {str(name): str(value) for name, value in pairs}
+            case "BlockManagerAdded":
+                if event["Block Manager ID"]["Executor ID"] == "driver":
+                    self.asked_ms = milliseconds(event["Timestamp"])
+            case "ExecutorAdded":
+                at = milliseconds(event["Timestamp"])
+                if at is not None:
+                    info = event["Executor Info"]
+                    requested = milliseconds(info.get("Request Time"))
+                    self.executors[_identity(event["Executor ID"])] = at, requested
+            case "ExecutorRemoved":
+                at = milliseconds(event["Timestamp"])
+                if at is not None:
+                    self.removed_ms[_identity(event["Executor ID"])] = at
+            case "ResourceProfileAdded":
+                self.profiles = self.profiles or event["Resource Profile Id"] != 0
+            case "UnpersistRDD":
+                self.unpersisted = True
+            case "JobStart":
+                infos = event.get("Stage Infos") or []
+                for info in infos:
+                    self._parents_of(info)
+                numbers = tuple(_number(one) for one in event["Stage IDs"])
+                self.jobs[_number(event["Job ID"])] = _Job(milliseconds(event["Submission Time"]), stages=numbers)
+            case "JobEnd":
+                job = self.jobs.setdefault(_number(event["Job ID"]), _Job())
+                job.ended_ms = milliseconds(event["Completion Time"])
+            case "StageSubmitted" | "StageCompleted":
+                self._stage(event["Stage Info"])
+            case "TaskStart":
+                self._task(event)
+            case "TaskEnd":
+                self._task(event).end_ms = milliseconds(event["Task Info"]["Finish Time"])
+            case "ApplicationEnd":
+                self.ended_ms = milliseconds(event["Timestamp"])
+
+    def _parents_of(self, info: Mapping[str, Any]) -> int:
+        number = _number(info["Stage ID"])
+        self.parents[number] = tuple(_number(one) for one in info.get("Parent IDs") or ())
+        return number
+
+    def _stage(self, info: Mapping[str, Any]) -> None:
+        stage = self.stages.setdefault((self._parents_of(info), _number(info["Stage Attempt ID"])), _Stage())
+        stage.submitted_ms = milliseconds(info.get("Submission Time")) or stage.submitted_ms
+        stage.completed_ms = milliseconds(info.get("Completion Time")) or stage.completed_ms
+        for rdd in info.get("RDD Info") or ():
+            level = rdd.get("Storage Level") or {}
+            stage.caches = stage.caches or level.get("Use Memory") is True or level.get("Use Disk") is True
+
+    def _task(self, event: Mapping[str, Any]) -> _Task:
+        info = event["Task Info"]
+        identity = _number(info["Task ID"])
+        if identity not in self.tasks:
+            stage = _number(event["Stage ID"]), _number(event["Stage Attempt ID"])
+            self.tasks[identity] = _Task(
+                stage, _number(info["Index"]), str(info["Executor ID"]), milliseconds(info["Launch Time"])
+            )
+        return self.tasks[identity]
+
+    def settle_ends(self) -> int:
+        """Ends that no event says: a task ends with its executor, or with the application. How many were assumed."""
+        assumed = 0
+        for task in self.tasks.values():
+            if task.end_ms is not None or task.start_ms is None:
+                continue
+            ends = [at for at in (self.removed_ms.get(task.executor), self.ended_ms) if at is not None]
+            if ends and min(ends) >= task.start_ms:
+                task.end_ms = min(ends)
+                assumed += 1
+        return assumed
+
+    def last_known_ms(self) -> int:
+        """The latest time of which the log tells."""
+        times = [self.started_ms, self.asked_ms, self.ended_ms, *self.removed_ms.values()]
+        times += [at for at, _ in self.executors.values()]
+        times += [at for task in self.tasks.values() for at in (task.start_ms, task.end_ms)]
+        times += [at for job in self.jobs.values() for at in (job.submitted_ms, job.ended_ms)]
+        return max((at for at in times if at is not None), default=0)
+
+
+def _identity(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise TypeError("an id is a text")
+    return value
+
+
+def _number(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**62:
+        raise TypeError("a number of Spark's is whole")
+    return value
+
+
+def _events(log: EventLog, found: _Log) -> Iterator[Mapping[str, Any]]:
+    """Events that matter; what is none is counted in ``found``. Raises InputError for a file that cannot be read."""
+    for path in log.files:
+        number = 0
+        try:
+            for number, line in enumerate(lines_of(path), start=1):
+                found.records += 1
+                if line is not None and line.startswith(b'{"Event":"org.apache.spark.') and line.endswith(b"}"):
+                    continue  # of SQL, Streaming: nothing that holds a container
+                event = _parsed(line)
+                if event is None:
+                    _bad(found, f"{path.name}:{number}")
+                else:
+                    yield event
+        except Damaged as error:
+            # What was being written, or what a disk has lost.
+            found.records += 1
+            _bad(found, f"{path.name}, after line {number:,}: {error}")
+
+
+def _bad(found: _Log, where: str) -> None:
+    found.unreadable += 1
+    found.first_unreadable = found.first_unreadable or where
+
+
+def _parsed(line: bytes | None) -> Mapping[str, Any] | None:
+    try:
+        event = json.loads(line or b"")
+    except (ValueError, RecursionError):
+        return None
+    return event if isinstance(event, dict) and isinstance(event.get("Event"), str) else None
+
+
+def _read_log(log: EventLog, collector: Collector, assumed: dict[str, set[str]]) -> None:
+    found = _Log()
+    try:
+        for event in _events(log, found):
+            try:
+                found.take(event)
+            except (KeyError, TypeError, ValueError, AttributeError):
+                _bad(found, f"{log.path.name}, an event {str(event['Event'])[:60]}")
+    except (InputError, OSError) as error:
+        why = error.what if isinstance(error, InputError) else str(error.strerror)
+        collector.count(Totals(found.records, jobs=1))
+        return collector.leave_out(f"{UNREADABLE}: {why}", Totals(found.records, jobs=1), str(log.path))
+    cut = found.settle_ends()
+    read, kept, left_out = _split(found)
+    collector.count(replace(read, records=found.records, jobs=1))
+    collector.leave_out(UNREADABLE, Totals(records=found.unreadable), found.first_unreadable)
+    for reason, totals in left_out.items():
+        collector.leave_out(reason, totals)
+    records = found.records - found.unreadable
+    tasks = read.tasks - sum(totals.tasks for totals in left_out.values())
+    remaining = Totals(records, 1, tasks, len(kept), sum(one.held_ms for _, one in kept))
+    reason_not = _not_played(found, kept)
+    if reason_not is not None:
+        return collector.leave_out(reason_not, remaining, str(log.path))
+    try:
+        made, said = _made(found, kept, tasks, records)
+    except BadRecord as error:
+        return collector.leave_out(f"not a job of a trace ({error})", remaining, str(log.path))
+    if cut:
+        said.append(_CUT_TASKS)
+    for what in said:
+        assumed.setdefault(what, set()).add(made.line.job)
+    return collector.keep(made, str(log.path))
+
+
+_Kept = list[tuple[_Task, Attempt]]
+
+
+def _split(found: _Log) -> tuple[Totals, _Kept, dict[str, Totals]]:
+    """What a log has of tasks and attempts: counted, kept, and left out by reason."""
+    left_out: dict[str, Totals] = {}
+    kept: _Kept = []
+    every: set[tuple[tuple[int, int], int]] = set()
+    kept_tasks: set[tuple[tuple[int, int], int]] = set()
+    dropped: dict[tuple[tuple[int, int], int], str] = {}
+    held_ms = 0
+    for task in found.tasks.values():
+        key = task.stage, task.index
+        every.add(key)
+        start, end = task.start_ms, task.end_ms
+        if start is None or end is None or end < start:
+            reason = NO_START if start is None else NO_END if end is None else BACKWARDS
+            left_out[reason] = left_out.get(reason, Totals()) + Totals(attempts=1)
+            dropped.setdefault(key, reason)
+            continue
+        held_ms += end - start
+        kept.append((task, Attempt("task", start, end, task=str(task.index))))
+        kept_tasks.add(key)
+    for key in every - kept_tasks:
+        reason = dropped.get(key, NEVER_STARTED)
+        left_out[reason] = left_out.get(reason, Totals()) + Totals(tasks=1)
+    return Totals(tasks=len(every), attempts=len(found.tasks), container_ms=held_ms), kept, left_out
+
+
+def _not_played(found: _Log, kept: _Kept) -> str | None:
+    """Why a log makes no job of a trace; None: it does."""
+    if found.started_ms is None:
+        return _NO_SUBMISSION
+    if found.properties.get("spark.master", "").startswith("local"):
+        return _LOCAL
+    if not kept and found.ended_ms is None:
+        return NOTHING_RAN
+    if len({task.stage for task, _ in kept}) > _MOST_STAGES:
+        return _TOO_MANY
+    return None
+
+
+def _made(found: _Log, kept: _Kept, tasks: int, records: int) -> tuple[TimedJob, list[str]]:
+    """The application as a job of a trace, and what was assumed of it. Raises BadRecord."""
+    started_ms = found.started_ms or 0
+    properties = found.properties
+    said: list[str] = []
+    sizes = container_sizes(properties, found.version)
+    if max(sizes.executor.memory_mb, sizes.master.memory_mb) > MOST_MB:
+        raise BadRecord(f"a container of more than {MOST_MB:,} MB")
+    dynamic = dynamic_allocation(properties, found.version)
+    ended_ms = found.ended_ms
+    if ended_ms is not None and ended_ms < started_ms:
+        raise BadRecord("it ends before it starts")
+    asked_ms = max(found.asked_ms or started_ms, started_ms)
+    initial = dynamic.initial if dynamic is not None else fixed_executors(properties)
+    least, wait_s = registered_before_it_begins(properties, initial)
+    begins_ms = _begins_ms(found, asked_ms, least, wait_s)
+    last_ms = max([begins_ms, *(one.end_ms for _, one in kept)])
+    until_ms = ended_ms if ended_ms is not None else max(found.last_known_ms(), last_ms)
+    if until_ms - started_ms > 1000 * LONGEST_S:
+        raise BadRecord("times that lie too far apart")
+    name = found.application or "application"
+    if found.attempt not in ("", "1"):
+        name, said = f"{name}.{found.attempt}", [*said, _LATER_ATTEMPT]
+    try:
+        stages = _stages(found, kept, begins_ms, sizes.executor.memory_mb, sizes.executor.vcores)
+        executors = ExecutorsLine(
+            count=max(_most_at_once(found), 1 if dynamic is not None else initial),
+            slots=sizes.slots,
+            memory_mb=sizes.executor.memory_mb,
+            vcores=sizes.executor.vcores,
+            start_s=_start_s(found),
+            least=least,
+            wait_s=min(wait_s, LONGEST_S),
+            dynamic=DynamicSpec.of(dynamic) if dynamic is not None else None,
+        )
+        line = JobLine(
+            job=name,
+            queue=queue_path(properties.get("spark.yarn.queue") or "default"),
+            user=found.user or "unknown",
+            name=found.name[:1000],
+            kind="spark",
+            submit_s=0.0,
+            am=MasterSpec(memory_mb=sizes.master.memory_mb, vcores=sizes.master.vcores),
+            executors=executors,
+            stages=stages,
+            am_start_s=(asked_ms - started_ms) / 1000.0,
+            am_end_s=max(until_ms - last_ms, 0) / 1000.0,
+            started_s=0.0,
+            finished_s=None if ended_ms is None else (ended_ms - started_ms) / 1000.0,
+        )
+    except ValidationError as error:
+        raise bad_line(error) from None
+    said += [
+        what
+        for what, so in (
+            (_NO_QUEUE, "spark.yarn.queue" not in properties),
+            (_NO_PROPERTIES, not properties),
+            (_UNENDED, ended_ms is None),
+            (_OTHER_MANAGER, not properties.get("spark.master", "yarn").startswith("yarn")),
+            (_PROFILES, found.profiles),
+            (_UNPERSISTED, dynamic is not None and found.unpersisted),
+            (_FIXED, dynamic is not None),
+            (_MERGED, len({task.stage for task, _ in kept}) > _MOST_DEPENDENT),
+        )
+        if so
+    ]
+    return TimedJob(started_ms, line, tasks, records), said
+
+
+def _begins_ms(found: _Log, asked_ms: int, least: int, wait_s: float) -> int:
+    """When the driver began with its first job: with so many executors, or when it had waited for long enough."""
+    registered = sorted(at for at, _ in found.executors.values())
+    if least <= 0:
+        return asked_ms
+    latest = asked_ms + round(1000 * min(wait_s, LONGEST_S))
+    first = [job.submitted_ms for job in found.jobs.values() if job.submitted_ms is not None]
+    latest = min([latest, *first]) if first else latest
+    return max(min(registered[least - 1], latest) if len(registered) >= least else latest, asked_ms)
+
+
+def _most_at_once(found: _Log) -> int:
+    """How many executors there were at most at one time."""
+    changes = [(at, 1) for at, _ in found.executors.values()]
+    changes += [(found.removed_ms[name], -1) for name in found.executors if name in found.removed_ms]
+    most = now = 0
+    for _, by in sorted(changes):
+        now += by
+        most = max(most, now)
+    return most
+
+
+def _start_s(found: _Log) -> float | None:
+    """How long an executor took to start: the shortest time from its request to when it took tasks.
+
+    That one was granted soon; from the request to the grant goes on average half a heartbeat of a node more. None
+    where the log does not say when executors were asked for (before Spark 3.4).
+    """
+    times = [at - asked for at, asked in found.executors.values() if asked is not None and at >= asked]
+    return max(min(times) / 1000.0, 0.001) if times else None
+
+
+def _stages(found: _Log, kept: _Kept, begins_ms: int, memory_mb: int, vcores: int) -> list[StageLine]:
+    """The stages in the order of their submission, each with those that it waited for."""
+    tasks: dict[tuple[int, int], list[Attempt]] = {}
+    for task, attempt in kept:
+        tasks.setdefault(task.stage, []).append(attempt)
+    size = {"memory_mb": memory_mb, "vcores": vcores}
+    if not tasks:
+        return [StageLine(name="0", tasks_s=[], memory_mb=memory_mb, vcores=vcores)]
+    for own in tasks.values():
+        own.sort(key=lambda one: (one.start_ms, int(one.task)))
+    spans = {key: _span(found.stages.get(key), own) for key, own in tasks.items()}
+    order = sorted(tasks, key=lambda key: (spans[key][0], key))
+    waits = _dependencies(found, order, spans)
+    children = {parent for parents in found.parents.values() for parent in parents}
+    if len(order) > _MOST_DEPENDENT:
+        return _chain(order, tasks, spans, begins_ms, size)
+    lines = []
+    for key in order:
+        ready_ms = max([spans[one][1] for one in waits[key]], default=begins_ms)
+        stage = found.stages.get(key, _Stage())
+        lines.append(
+            _line(
+                _stage_name(key), tasks[key], size, [_stage_name(one) for one in waits[key]],
+                spans[key][0] - ready_ms, shuffles=key[0] in children, caches=stage.caches,
+            )
+        )  # fmt: skip
+    return lines
+
+
+def _stage_name(key: tuple[int, int]) -> str:
+    return str(key[0]) if not key[1] else f"{key[0]}.{key[1]}"
+
+
+def _line(
+    name: str, attempts: list[Attempt], size: Mapping[str, int], after: list[str], delay_ms: int,
+    *, shuffles: bool, caches: bool,
+) -> StageLine:  # fmt: skip
+    before = retries(attempts)
+    return StageLine(
+        name=name,
+        memory_mb=size["memory_mb"],
+        vcores=size["vcores"],
+        tasks_s=[one.held_ms / 1000.0 for one in attempts],
+        retry_of=before if any(one is not None for one in before) else [],
+        after=after,
+        delay_s=max(delay_ms, 0) / 1000.0 or None,
+        shuffles=shuffles or None,
+        caches=caches or None,
+    )
+
+
+def _span(stage: _Stage | None, attempts: list[Attempt]) -> tuple[int, int]:
+    """When a stage was submitted and when it had ended."""
+    first, last = min(one.start_ms for one in attempts), max(one.end_ms for one in attempts)
+    begun = first if stage is None or stage.submitted_ms is None else min(stage.submitted_ms, first)
+    return begun, last
+
+
+def _dependencies(
+    found: _Log, order: list[tuple[int, int]], spans: Mapping[tuple[int, int], tuple[int, int]]
+) -> dict[tuple[int, int], list[tuple[int, int]]]:
+    """For each stage, the earlier ones that it waits for."""
+    last_of: dict[int, tuple[int, int]] = {}
+    for key in order:
+        if key[0] not in last_of or spans[key][1] > spans[last_of[key[0]]][1]:
+            last_of[key[0]] = key
+    job_of = {number: name for name, job in sorted(found.jobs.items(), reverse=True) for number in job.stages}
+    waits: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for at, key in enumerate(order):
+        earlier = set(order[:at])
+        above = {last_of[one] for one in _ran_before(found, key[0], last_of) if last_of[one] in earlier}
+        # A stage that is tried again waits for the attempt before.
+        above |= {one for one in earlier if one[0] == key[0]}
+        above = {one for one in above if spans[one][1] <= spans[key][0]} or above
+        if not above:
+            above = _of_jobs_before(found, job_of.get(key[0]), spans[key][0], earlier, job_of, spans)
+        waits[key] = sorted(above, key=order.index)
+    return waits
+
+
+def _ran_before(found: _Log, number: int, ran: Mapping[int, tuple[int, int]]) -> set[int]:
+    """The nearest stages above one that ran; those that were skipped are looked through."""
+    result: set[int] = set()
+    seen = {number}
+    waiting = list(found.parents.get(number, ()))
+    while waiting:
+        one = waiting.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        if one in ran:
+            result.add(one)
+        else:
+            waiting += found.parents.get(one, ())
+    return result
+
+
+def _of_jobs_before(
+    found: _Log,
+    job: int | None,
+    submitted_ms: int,
+    earlier: set[tuple[int, int]],
+    job_of: Mapping[int, int],
+    spans: Mapping[tuple[int, int], tuple[int, int]],
+) -> set[tuple[int, int]]:
+    """The stages that had to end before a job was submitted, as far as the log shows.
+
+    The driver submits a job after those that had ended before. Of these, the ones that had ended before another one of
+    them began are waited for by that one.
+    """
+    own = found.jobs.get(job) if job is not None else None
+    at = own.submitted_ms if own is not None and own.submitted_ms is not None else submitted_ms
+    ended = {one for one in earlier if spans[one][1] <= at and job_of.get(one[0]) != job}
+    if not ended:
+        return set()
+    latest_begin = max(spans[one][0] for one in ended)
+    return {one for one in ended if spans[one][1] > latest_begin}
+
+
+def _chain(
+    order: list[tuple[int, int]],
+    tasks: Mapping[tuple[int, int], list[Attempt]],
+    spans: Mapping[tuple[int, int], tuple[int, int]],
+    begins_ms: int,
+    size: Mapping[str, int],
+) -> list[StageLine]:
+    """Stages one after another: those that ran side by side are one."""
+    groups: list[list[tuple[int, int]]] = []
+    until = 0
+    for key in order:
+        if groups and spans[key][0] < until:
+            groups[-1].append(key)
+        else:
+            groups.append([key])
+        until = max(until, spans[key][1])
+    lines: list[StageLine] = []
+    ready = begins_ms
+    for group in groups:
+        # Attempts of one task are found by the task's name: those of two stages are not the same.
+        attempts = sorted(
+            (replace(one, task=f"{key} {one.task}") for key in group for one in tasks[key]),
+            key=lambda one: (one.start_ms, one.task),
+        )
+        first, last = _stage_name(group[0]), _stage_name(group[-1])
+        name = first if len(group) == 1 else f"{first} to {last}"
+        begun = min(spans[key][0] for key in group)
+        after = [lines[-1].name] if lines else []
+        lines.append(_line(name, attempts, size, after, begun - ready, shuffles=True, caches=False))
+        ready = max(spans[key][1] for key in group)
+    return lines
+
+
+def is_lzf(head: bytes) -> bool:
+    """Whether a file is packed by Spark's lzf codec, which is not read."""
+    return len(head) > 7 and head.startswith(LZF) and head[2] in (0, 1)

@@ -1,0 +1,187 @@
+"""Spark's properties as figures of a trace: sizes of containers, bounds and timeouts of dynamic allocation.
+
+The rules are Spark's own: ``YarnAllocator`` and ``yarn.Client`` for containers, ``ExecutorAllocationManager`` and
+``ExecutorMonitor`` for dynamic allocation (2.4 to 4.0). No I/O.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from harness.base.documents import LONGEST_S
+from harness.model.jobs import DynamicAllocation
+from harness.model.resources import Resource
+
+#: Spark's defaults (org.apache.spark.internal.config, org.apache.spark.deploy.yarn.config).
+_HEAP_MB, _AM_MB, _CORES = 1024, 512, 1
+_OVERHEAD_FACTOR, _LEAST_OVERHEAD_MB = 0.1, 384
+_INSTANCES = 2
+_RATIO, _BACKLOG_S, _IDLE_S = 1.0, 1.0, 60.0
+#: A driver begins with so many of its executors, at the latest so long after it has asked for them
+#: (``YarnSchedulerBackend``, ``CoarseGrainedSchedulerBackend``).
+_LEAST_PART, _WAIT_S = 0.8, 30.0
+#: Spark's words for an amount of memory and for a time (``JavaUtils``).
+_MEMORY = re.compile(r"(\d{1,15})\s*([a-z]*)")
+_MB = {"b": 2**-20, "k": 2**-10, "kb": 2**-10, "m": 1, "mb": 1, "g": 2**10, "gb": 2**10, "t": 2**20, "tb": 2**20}
+_MB |= {"p": 2**30, "pb": 2**30}
+_TIME = re.compile(r"(\d{1,15})\s*([a-z]*)")
+_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def memory_mb(text: str | None, *, unit: str = "m") -> int | None:
+    """Return an amount of memory in MiB (``JavaUtils.byteStringAs``), or None for what is none.
+
+    Parameters
+    ----------
+    text : str or None
+        Such as ``4g``.
+    unit : str
+        The unit of an amount that names none.
+    """
+    found = _MEMORY.fullmatch((text or "").strip().lower())
+    if found is None or (found[2] or unit) not in _MB:
+        return None
+    value = int(int(found[1]) * _MB[found[2] or unit])
+    return value if value < 2**40 else None
+
+
+def seconds(text: str | None) -> float | None:
+    """Return a time in seconds (``JavaUtils.timeStringAsSec``), or None for what is none."""
+    found = _TIME.fullmatch((text or "").strip().lower())
+    if found is None or (found[2] or "s") not in _S:
+        return None
+    return int(found[1]) * _S[found[2] or "s"]
+
+
+def _number(text: str | None, default: float, *, least: float = 0.0, most: float = 2**31 - 1) -> float:
+    try:
+        value = float(text) if text is not None else default
+    except ValueError:
+        return default
+    return value if least <= value <= most else default
+
+
+def is_on(properties: Mapping[str, str], name: str, default: bool = False) -> bool:
+    """Whether a property is true."""
+    text = properties.get(name)
+    return default if text is None else text.strip().lower() == "true"
+
+
+def release_of(version: str) -> tuple[int, int]:
+    """Return the first two numbers of a version of Spark; (0, 0) for what is none."""
+    found = re.match(r"(\d{1,4})\.(\d{1,4})", version)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def _overhead_mb(properties: Mapping[str, str], kind: str, heap_mb: int) -> int:
+    """What a container has beside its heap. ``kind``: ``executor``, ``driver``, or ``yarn.am``."""
+    given = memory_mb(properties.get(f"spark.{kind}.memoryOverhead"))
+    if given is None:
+        # The name before Spark 2.3, which later releases take as well.
+        given = memory_mb(properties.get(f"spark.yarn.{kind}.memoryOverhead"))
+    if given is not None:
+        return given
+    factor = _number(properties.get(f"spark.{kind}.memoryOverheadFactor"), _OVERHEAD_FACTOR, most=1000.0)
+    least = memory_mb(properties.get(f"spark.{kind}.minMemoryOverhead"))
+    return max(int(factor * heap_mb), _LEAST_OVERHEAD_MB if least is None else least)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSizes:
+    """What a Spark application asks YARN for, before the scheduler rounds it.
+
+    Attributes
+    ----------
+    master : Resource
+        The application master's container; in cluster mode the driver runs in it.
+    executor : Resource
+        An executor's container.
+    slots : int
+        Tasks that run in an executor at once.
+    """
+
+    master: Resource
+    executor: Resource
+    slots: int
+
+
+def container_sizes(properties: Mapping[str, str], version: str) -> SparkSizes:
+    """Return what an application's containers ask for, by its properties and its release.
+
+    An executor's memory is ``spark.executor.memory``, the overhead, Python's own
+    (``spark.executor.pyspark.memory``, in a Python application) and, since Spark 3.0, what lies off the heap.
+    """
+    release = release_of(version)
+    heap = memory_mb(properties.get("spark.executor.memory")) or _HEAP_MB
+    total = heap + _overhead_mb(properties, "executor", heap)
+    if release >= (3, 0) and is_on(properties, "spark.memory.offHeap.enabled"):
+        total += memory_mb(properties.get("spark.memory.offHeap.size"), unit="b") or 0
+    if is_on(properties, "spark.yarn.isPython"):
+        total += memory_mb(properties.get("spark.executor.pyspark.memory")) or 0
+    cores = int(_number(properties.get("spark.executor.cores"), _CORES, least=1, most=4096))
+    cpus = int(_number(properties.get("spark.task.cpus"), 1, least=1, most=4096))
+    if properties.get("spark.submit.deployMode", "client").strip().lower() == "cluster":
+        driver = memory_mb(properties.get("spark.driver.memory")) or _HEAP_MB
+        master_mb = driver + _overhead_mb(properties, "driver", driver)
+        master_cores = int(_number(properties.get("spark.driver.cores"), 1, least=1, most=4096))
+    else:
+        heap = memory_mb(properties.get("spark.yarn.am.memory")) or _AM_MB
+        master_mb = heap + _overhead_mb(properties, "yarn.am", heap)
+        master_cores = int(_number(properties.get("spark.yarn.am.cores"), 1, least=1, most=4096))
+    return SparkSizes(Resource(master_mb, master_cores), Resource(total, cores), max(cores // cpus, 1))
+
+
+def _whole(properties: Mapping[str, str], name: str, default: int) -> int:
+    return int(_number(properties.get(name), default))
+
+
+def _timeout(properties: Mapping[str, str], name: str, default: float | None) -> float | None:
+    """A timeout in seconds; None: never."""
+    value = seconds(properties.get(name))
+    value = default if value is None else value
+    return None if value is None or value >= LONGEST_S else value
+
+
+def dynamic_allocation(properties: Mapping[str, str], version: str) -> DynamicAllocation | None:
+    """Return the settings of dynamic allocation, or None for an application with a fixed number of executors."""
+    if not is_on(properties, "spark.dynamicAllocation.enabled"):
+        return None
+    prefix = "spark.dynamicAllocation."
+    least = _whole(properties, f"{prefix}minExecutors", 0)
+    most = max(_whole(properties, f"{prefix}maxExecutors", 2**31 - 1), least, 1)
+    # Utils.getDynamicAllocationInitialExecutors: the largest of the three.
+    initial = max(
+        least, _whole(properties, f"{prefix}initialExecutors", least), _whole(properties, "spark.executor.instances", 0)
+    )
+    backlog_s = _timeout(properties, f"{prefix}schedulerBacklogTimeout", _BACKLOG_S) or _BACKLOG_S
+    # Without the external shuffle service the executors keep what they have shuffled; by default since Spark 3.4.
+    tracking = not is_on(properties, "spark.shuffle.service.enabled") and is_on(
+        properties, f"{prefix}shuffleTracking.enabled", release_of(version) >= (3, 4)
+    )
+    return DynamicAllocation(
+        least=least,
+        most=most,
+        initial=min(initial, most),
+        ratio=_number(properties.get(f"{prefix}executorAllocationRatio"), _RATIO, least=1e-6, most=1.0),
+        backlog_s=backlog_s,
+        sustained_s=_timeout(properties, f"{prefix}sustainedSchedulerBacklogTimeout", backlog_s) or backlog_s,
+        idle_s=min(seconds(properties.get(f"{prefix}executorIdleTimeout")) or _IDLE_S, LONGEST_S),
+        cached_s=_timeout(properties, f"{prefix}cachedExecutorIdleTimeout", None),
+        tracks_shuffles=tracking,
+        shuffle_s=_timeout(properties, f"{prefix}shuffleTracking.timeout", None) if tracking else None,
+    )
+
+
+def fixed_executors(properties: Mapping[str, str]) -> int:
+    """Return how many executors an application without dynamic allocation asks for."""
+    return max(_whole(properties, "spark.executor.instances", _INSTANCES), 1)
+
+
+def registered_before_it_begins(properties: Mapping[str, str], initial: int) -> tuple[int, float]:
+    """Return how many executors have to be there before a driver begins, and how long it waits for them at most (s)."""
+    part = _number(properties.get("spark.scheduler.minRegisteredResourcesRatio"), _LEAST_PART, most=1.0)
+    wait_s = seconds(properties.get("spark.scheduler.maxRegisteredResourcesWaitingTime"))
+    return math.ceil(part * initial), _WAIT_S if wait_s is None else wait_s
