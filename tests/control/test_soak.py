@@ -148,7 +148,8 @@ def test_edits_of_groups_leave_files_that_a_resource_manager_starts_with() -> No
 def test_the_models_reader_refuses_what_no_rm_takes() -> None:
     good = b'<allocations><queue name="a"><weight> 2 </weight></queue><queue name="b"/></allocations>'
     assert {q.path: q.weight for q in edits.read(good).values()} == {"root": 1.0, "root.a": 2.0, "root.b": 1.0}
-    for data in (b"", good[:40], good.replace(b"allocations", b"other"), good.replace(b" 2 ", b"NaN")):
+    entity = b'<!DOCTYPE a [<!ENTITY b "c">]>' + good
+    for data in (b"", good[:40], good.replace(b"allocations", b"other"), good.replace(b" 2 ", b"NaN"), entity):
         with pytest.raises(edits.Unreadable):
             edits.read(data)
     below = b"</weight><schedulingPolicy>drf</schedulingPolicy>"

@@ -45,7 +45,7 @@ class Checks:
         self._signs: dict[str, float] = {}
         self._reported: dict[tuple[str, str], float] = {}
         self._counted: dict[tuple[str, str], float] = {}
-        self._counted_s: dict[str, float] = {}
+        self._counted_s: dict[tuple[str, str], float] = {}
         self._known: dict[str, set[str]] = {}
         self._active: dict[str, set[str]] = {}
         self._wrong: dict[str, tuple[float, int]] = {}
@@ -385,12 +385,13 @@ class Checks:
         if ledger is None or snapshot is None:
             return
         counted, known = ledger.counted(), self._known.setdefault(process.name, set())
-        fade = self._fade(process)
-        # As of the last report: a tick that was killed after it may have let a newcomer begin already.
+        # As of the last report: a tick that was killed after it may have let a newcomer begin already. A queue that was
+        # away for a while was reported long ago.
+        fades = {leaf: self._fade(process, leaf) for leaf in counted}
         reported = {leaf: self._counted.get((process.name, leaf), value) for leaf, value in counted.items()}
         for leaf, value in counted.items():
             key = (process.name, leaf)
-            if value < self._counted.get(key, 0.0) * fade * (1 - 1e-9) - 1e-3:
+            if value < self._counted.get(key, 0.0) * fades[leaf] * (1 - 1e-9) - 1e-3:
                 raise Violated(f"{process.name}: {leaf} had counted {self._counted[key]:.2f}, now {value:.2f}")
         if ledger.settings.resource == "memory":
             for leaf, value in ledger.plain().items():
@@ -399,21 +400,21 @@ class Checks:
                     raise Violated(f"{process.name}: {leaf} has counted {value:.0f}, more than it has used")
         if not any(alarm.kind == "ledger" for alarm in report.alarms):
             self._counted.update({(process.name, leaf): value for leaf, value in counted.items()})
-            self._counted_s[process.name] = process.begun_s
+            self._counted_s.update({(process.name, leaf): process.begun_s for leaf in counted})
         active = {q.name for q in snapshot.leaves() if q.demand.memory_mb > 0}
         before = self._active.setdefault(process.name, set())
         weights = {q.name: q.weight for q in snapshot.leaves()}
-        others = [reported[leaf] / weights[leaf] for leaf in active & known & before if leaf in counted]
+        others = [reported[leaf] * fades[leaf] / weights[leaf] for leaf in active & known & before if leaf in counted]
         for leaf in active - known - before:
-            if others and counted.get(leaf, 0.0) / weights[leaf] < min(others) * fade * 0.999:
+            if others and counted.get(leaf, 0.0) / weights[leaf] < min(others) * 0.999:
                 raise Violated(f"{process.name}: {leaf} is new and owed for the time before it existed")
         before |= active
 
-    def _fade(self, process: Process) -> float:
-        """What part of what was counted is left since the last report at least: memory fades with time that has passed,
-        whatever a machine's clock says."""
+    def _fade(self, process: Process, leaf: str) -> float:
+        """What part of what a leaf had counted is left since its last report at least: memory fades with time that has
+        passed, whatever a machine's clock says."""
         half_life_s = float(self.world.plan.sets.get("half_life", "inf"))
-        passed_s = self.world.agenda.now_s - self._counted_s.get(process.name, 0.0)
+        passed_s = self.world.agenda.now_s - self._counted_s.get((process.name, leaf), 0.0)
         # Clocks drift by a hundredth.
         return float(0.5 ** ((passed_s * 1.02 + 1.0) / half_life_s))
 

@@ -53,6 +53,8 @@ def float32(value: float) -> float:
 
 def parsed(data: bytes, tag: str) -> ElementTree.Element:
     """The top element, which has this tag. Raises Unreadable."""
+    if b"<!DOCTYPE" in data:
+        raise Unreadable("a DOCTYPE")  # as Hadoop, whose parser disallows them
     try:
         top = ElementTree.fromstring(data)
     except (ElementTree.ParseError, ValueError, RecursionError) as error:
