@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from typing import TYPE_CHECKING
 
 from tests.control.soak import edits
@@ -419,9 +420,10 @@ def _root(world: World, rng: random.Random) -> End:
     if b'name="root"' not in data or world.broken:
         return False
     world.checks.root_dropped = True
-    data = data.replace(b'<queue name="root"><maxRunningApps>1000</maxRunningApps>', b"")
-    end = data.rindex(b"  </queue>\n")
-    return world.break_file(rng, data[:end] + data[end + len(b"  </queue>\n") :])
+    # What a controller has written for the root goes with it.
+    data = re.sub(rb'<queue name="root">(?:\s*<(\w+)>[^<]*</\1>)*', b"", data, count=1)
+    before, _, after = data.rpartition(b"</queue>")
+    return world.break_file(rng, before.rstrip() + b"\n" + after.lstrip(b"\n"))
 
 
 @kind("user-comes")
