@@ -108,6 +108,8 @@ class BaseActuator(ABC):
     generation: int = 0
     #: Number of reads that found the document changed by somebody else.
     edits: int = field(default=0, init=False)
+    #: Whether the ledger was found to be an older copy, so that values are missing that a controller has written since.
+    _from_copy: bool = field(default=False, init=False)
     #: Reasons why a ResourceManager would refuse the administrator's own document; None: not checked since the last
     #: read.
     _refusals: tuple[str, ...] | None = field(default=None, init=False)
@@ -315,8 +317,12 @@ class BaseActuator(ABC):
                 if share and not (before or adopted) and value in self.written.get(path, []):
                     text = _stays(value, known.get(attribute))
                 found.append(Drift(path, attribute, text, taken=adopted and not before))
-                # An older copy of the document brings back a limit that a controller wrote.
-                old = value is not None and value in self.written.get(self._written_as(path, attribute), [])
+                # An older copy of the document brings back a limit that a controller wrote. After an older copy of the
+                # ledger such a limit may be unknown, but for its figures.
+                old = value is not None and (
+                    value in self.written.get(self._written_as(path, attribute), [])
+                    or (self._from_copy and not share and not self._limit_by_hand(attribute, value))
+                )
                 if not before and (adopted or not (share or words_lost or old)):
                     known[attribute] = value
                 values[:] = [value]
@@ -499,7 +505,7 @@ class BaseActuator(ABC):
         same holds for computed limits, over the whole document. Raises what reading raises.
         """
         announced = {name: self._part(name) for name in (*self.PARTS, *_KEPT)}
-        stands = self._stands()
+        stands, self._from_copy = self._stands(), True
         self._hold_computed(stands)
         shares = {path: stands[path][self.SHARE] for path in self.managed.keys() & stands.keys()}
         not_his = {path.rpartition(".")[0] for path, share in shares.items() if not self._by_hand(share)}
@@ -545,7 +551,8 @@ class BaseActuator(ABC):
     def _hold_limits(self, attribute: str, stands: Mapping[str, Values]) -> None:
         """Apply `hold_against_file` to one limit.
 
-        A controller writes a limit for all queues at once, including queues added later.
+        A controller writes a limit for all queues at once, including queues added later. Where most of the limits that
+        it had written have changed, it has written them anew.
         """
         if not any(attribute in managed for managed in self.managed.values()):
             return
@@ -559,7 +566,12 @@ class BaseActuator(ABC):
                 or (path not in self.baseline and not self._limit_by_hand(attribute, value))
             )
         }
-        if all(self._limit_by_hand(attribute, value) for value in later.values()):
+        here = [path for path in stands if attribute in self.managed.get(path, {})]
+        # A person changes one of many; whoever has changed most of them at once, whatever figures these are, computes.
+        changed = [path for path in here if path in later]
+        if not (len(changed) > 1 and 2 * len(changed) > len(here)) and all(
+            self._limit_by_hand(attribute, value) for value in later.values()
+        ):
             return
         for path, value in later.items():
             self.baseline.setdefault(path, {self.SHARE: stands[path][self.SHARE]}).setdefault(attribute, None)

@@ -228,3 +228,64 @@ def test_a_weight_that_the_administrator_writes_after_a_release_is_his(tmp_path:
     (report,) = work(rm, tmp_path, ticks=1)
     assert kinds(report) == set()
     assert report.snapshot.queues["root.a"].weight == 5.0
+
+
+THREE = b"""<allocations>
+  <queue name="a"><weight>2</weight></queue>
+  <queue name="b"><weight>3</weight></queue>
+  <queue name="c"><weight>4</weight></queue>
+</allocations>
+"""
+
+
+def minima(*memory_mb: int) -> Attributes:
+    queues = ("root.a", "root.b", "root.c")
+    return Attributes(min_shares={path: Resource(mb, 3) for path, mb in zip(queues, memory_mb, strict=True)})
+
+
+def copy_of_minima(place: MemoryPlace, *since: Attributes) -> FileActuator:
+    """What goes on from a copy of a ledger that was made before the last writes."""
+    own = FileActuator(place)
+    own.read()
+    own.write(own.prepare(minima(8192, 8192, 8192)))
+    copy = json.loads(json.dumps(own.document()))
+    for attributes in since:
+        own.write(own.prepare(attributes))
+    return FileActuator.restored(place, copy.get)
+
+
+def test_limits_that_have_nearly_all_changed_since_a_copy_are_no_administrators() -> None:
+    """However round they are: a controller's thirds of 32 GiB were (soak, seed 2000213)."""
+    place = MemoryPlace(THREE)
+    again = copy_of_minima(place, minima(11264, 10752, 10752))
+    again.hold_against_file()
+    again.read()
+    again.write(again.original())
+    assert place.data == THREE
+
+
+def test_one_round_limit_of_many_that_differs_from_a_copy_is_the_administrators() -> None:
+    place = MemoryPlace(THREE)
+    again = copy_of_minima(place)
+    place.data = place.data.replace(b"8192 mb", b"5000 mb", 1)
+    again.hold_against_file()
+    again.read()
+    again.write(again.original())
+    settings = parse_allocations(place.data).settings
+    assert settings["root.a"].min_resources is not None
+    assert place.data.count(b"minResources>") == 2
+    assert b"5000 mb" in place.data
+
+
+def test_a_computed_limit_that_comes_back_after_a_copy_is_no_administrators() -> None:
+    """A queue with it was away when the ledger was restored, and is put back into the file."""
+    place = MemoryPlace(THREE)
+    again = copy_of_minima(place, minima(10923, 10923, 10922))
+    whole = place.data
+    place.data = whole.replace(b"10923 mb", b"8192 mb", 1)
+    again.hold_against_file()
+    again.read()
+    place.data = whole
+    again.read()
+    again.write(again.original())
+    assert place.data == THREE
