@@ -68,7 +68,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "harness.cli.cluster:cluster",
             "A YARN cluster: up, status, doctor, down, adopt, release, grow, shrink.",
         ),
-        "data": ("harness.cli.data:data", "Data sets for the papers' workloads: kinds, generate, verify."),
+        "data": ("harness.cli.data:data", "Data sets (kinds, generate, verify); traces of others (formats, convert)."),
         "job": ("harness.cli.job:job", "The papers' applications as programs: list, run."),
     },
 }

@@ -1,17 +1,18 @@
-"""``yarnfair data generate|verify|kinds``: data sets for the papers' workloads. Parsing and printing only."""
+"""``yarnfair data``: data sets for the papers' workloads, and traces of other systems. Parsing and printing only."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import click
 
-from harness.cli.output import json_option, print_result, say
+from harness.cli.output import cluster_option, json_option, print_result, say
 
 
 @click.group()
 def data() -> None:
-    """Data sets for the papers' workloads: made from a seed, resumable, each with a manifest."""
+    """Data sets for the papers' workloads, made from a seed; and traces of other systems, converted."""
 
 
 @data.command()
@@ -87,3 +88,125 @@ def verify(place: str, as_json: bool) -> int:
         wrong = making.verify(target)
     print_result(as_json, {"place": place, "wrong": wrong}, wrong or ["all parts are there, with their checksums"])
     return 1 if wrong else 0
+
+
+@data.command(short_help="The formats of traces that can be converted.")
+@json_option
+def formats(as_json: bool) -> None:
+    """The kinds of `data convert`, each with its tables, what it lacks, and the assumptions that can be set."""
+    from harness.predict.converting import OPTIONS, kinds
+    from harness.traces.formats import ConvertibleFormat
+
+    found = []
+    lines = []
+    for kind, format in kinds().items():
+        convertible = format if isinstance(format, ConvertibleFormat) else None
+        settable = {OPTIONS[name]: words for name, words in convertible.settable.items()} if convertible else {}
+        tables = list(convertible.tables) if convertible else []
+        found.append(
+            {
+                "kind": kind,
+                "name": format.name,
+                "versions": format.versions,
+                "lacks": format.lacks,
+                "assumes": format.assumes,
+                "tables": tables,
+                "settable": settable,
+            }
+        )
+        lines += [f"{kind}: {format.versions}", f"  lacks    {format.lacks}", f"  assumed  {format.assumes}"]
+        lines += [f"  tables   {', '.join(tables)}"] if tables else []
+        lines += [f"  {option:<17} {words}" for option, words in settable.items()]
+    print_result(as_json, {"formats": found}, lines)
+
+
+def _columns(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, ...] | None:
+    return None if value is None else tuple(name.strip() for name in value.split(","))
+
+
+@data.command(short_help="Make a trace of another system's files.")
+@click.argument("kind")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("-o", "--out", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The trace to write.")
+@cluster_option
+@click.option("--nodes", type=click.IntRange(1, 100_000), help="Nodes [as many as the jobs held at once].")
+@click.option("--node-memory", type=click.IntRange(1, 2**40), metavar="MB", help="Memory of each node [65536].")
+@click.option("--node-vcores", type=click.IntRange(1, 2**20), metavar="N", help="Vcores of each node [16].")
+@click.option("--memory", type=click.IntRange(1, 1 << 24), metavar="MB", help="Of a container without a size.")
+@click.option("--vcores", type=click.IntRange(1, 1 << 20), metavar="N", help="Of a container without a size.")
+@click.option("--am-memory", type=click.IntRange(0, 1 << 24), metavar="MB", help="Of each job's master.")
+@click.option("--am-vcores", type=click.IntRange(0, 1 << 20), metavar="N", help="Of each job's master.")
+@click.option("--queue-by", metavar="FIELD", help="The field by which jobs are put into queues; none: one queue.")
+@click.option(
+    "--machine-memory", type=click.IntRange(1, 1 << 24), metavar="MB", help="Machine that sizes are parts of."
+)
+@click.option("--machine-vcores", type=click.IntRange(1, 1 << 20), metavar="N", help="The same, of CPUs.")
+@click.option("--cpu-unit", type=click.FloatRange(1e-9, 1e9), metavar="X", help="CPU figure that is one vcore.")
+@click.option("--gpus-as-vcores", is_flag=True, default=None, help="A container has as many vcores as GPUs.")
+@click.option("--columns", callback=_columns, metavar="NAMES", help="Columns of a table without a line of names.")
+@click.option("--from", "from_s", type=click.FloatRange(0), metavar="S", help="Only jobs submitted from here on.")
+@click.option("--until", "until_s", type=click.FloatRange(0), metavar="S", help="Only jobs submitted before.")
+@json_option
+def convert(
+    kind: str,
+    files: tuple[Path, ...],
+    out: Path,
+    cluster: Path | None,
+    nodes: int | None,
+    node_memory: int | None,
+    node_vcores: int | None,
+    memory: int | None,
+    vcores: int | None,
+    am_memory: int | None,
+    am_vcores: int | None,
+    queue_by: str | None,
+    machine_memory: int | None,
+    machine_vcores: int | None,
+    cpu_unit: float | None,
+    gpus_as_vcores: bool | None,
+    columns: tuple[str, ...] | None,
+    from_s: float | None,
+    until_s: float | None,
+    as_json: bool,
+) -> None:
+    """Make a trace of FILES (files of one trace, or folders of them) of a KIND that `data formats` lists.
+
+    `replay`, `assess`, `plan` and `usage` take it. What the files do not say is assumed, stated, and can be set.
+    """
+    from harness.base.outputs import check_output
+    from harness.predict.converting import Nodes, converted
+    from harness.traces.accounting import account_lines, account_of
+    from harness.traces.formats import Assumptions
+
+    check_output(out, hint="choose another --out FILE")
+    assumed = Assumptions(
+        memory_mb=memory,
+        vcores=vcores,
+        am_memory_mb=am_memory,
+        am_vcores=am_vcores,
+        queue_by=queue_by,
+        machine_memory_mb=machine_memory,
+        machine_vcores=machine_vcores,
+        cpu_unit=cpu_unit,
+        gpus_as_vcores=gpus_as_vcores,
+        columns=columns,
+        from_s=from_s,
+        until_s=until_s,
+    )
+    trace = converted(kind, files, out, assumed=assumed, cluster=cluster, nodes=Nodes(nodes, node_memory, node_vcores))
+    tasks = sum(len(stage.tasks_s) for job in trace.jobs for stage in job.stages)
+    document = {
+        **account_of(trace.header, trace.jobs),
+        "trace": str(out),
+        "applications": len(trace.jobs),
+        "tasks": tasks,
+        "queues": trace.header.leaves(),
+        "nodes": [node.model_dump() for node in trace.header.nodes],
+    }
+    size = sum(node.count for node in trace.header.nodes)
+    lines = [
+        *account_lines(trace.header, trace.jobs),
+        f"{out}: {len(trace.jobs):,} applications, {tasks:,} tasks, {len(trace.header.leaves()):,} queues, "
+        f"{size:,} nodes",
+    ]
+    print_result(as_json, document, lines)

@@ -76,7 +76,7 @@ def any_trace(path: Path, cluster: Header | None, into: Path) -> Trace | Lacks:
         if found is None:
             # The reader of our own format says what is wrong with it.
             return read_trace(path)
-        return _of_reading(found.read(path), found, path, cluster, into)
+        return trace_of_reading(found.read(path), found, str(path), cluster, into)
 
 
 def _no_trace_in(folder: Path) -> InputError:
@@ -98,7 +98,10 @@ def _no_trace_in(folder: Path) -> InputError:
     )
 
 
-def _of_reading(reading: Reading, format: TraceFormat, path: Path, cluster: Header | None, into: Path) -> Trace | Lacks:
+def trace_of_reading(
+    reading: Reading, format: TraceFormat, path: str, cluster: Header | None, into: Path
+) -> Trace | Lacks:
+    """What a reader made of a foreign trace, written as a trace of yarnfair to ``into``."""
     left_out = reading.account.lines()
     if not reading.jobs:
         why = "; ".join(dict.fromkeys(line.reason for line in left_out)) or "it is empty"

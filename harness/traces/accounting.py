@@ -229,5 +229,7 @@ UNREADABLE = "cannot be read"
 NOTHING_RAN = "job without a known attempt or end"
 NOT_MAPREDUCE = "set-up and clean-up tasks of MapReduce 1"
 NODES = "objects that describe nodes"
-#: Reasons for which nothing of the load is missing: the master's container holds what ran in it, nodes are no jobs.
-NOT_MISSING = frozenset((UBER, NODES))
+NOT_WANTED = "submitted outside of --from and --until"
+#: Reasons for which nothing of the load is missing: the master's container holds what ran in it, nodes are no jobs, and
+#: the user wanted no more.
+NOT_MISSING = frozenset((UBER, NODES, NOT_WANTED))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,8 @@ CLUSTER = Header(nodes=[NodeLine(count=2, memory_mb=8192, vcores=8)], queues={"r
         ("packed.lz4", b"LZ4Block\x26", "Java's blocks"),
         ("packed.lzf", b"ZV\x00\x00\x05hello", "Spark's lzf codec"),
         ("trace.gz", b"\x1f\x8b\x08", "compressed by gzip"),
+        ("trace.xz", b"\xfd7zXZ\x00\x00", "compressed by xz"),
+        ("own.csv.gz", gzip.compress(b"job,queue,submit\n1,a,0\n2,b,10\n", mtime=0), "a table (CSV)"),
         ("t.parquet", b"PAR1\x15", "a parquet file"),
         ("history", b'Meta VERSION="1" .\nJob JOBID="job_2009"', "MapReduce 1"),
         ("topology.json", b'{"name":"<root>","children":[{"name":"rack"}]}', "a topology of Rumen"),

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from harness.base.errors import InputError
 from harness.traces.accounting import Account, AccountingError, Totals, container_ms, total
 from harness.traces.formats import FORMATS, Reading, TraceFormat
 from harness.traces.formats.jobhistory import JobHistory
+from tests.traces import foreign_samples as samples
 from tests.traces.event_logs import Log, LoggedJob, LoggedStage, Task, two_stages
 from tests.traces.histories import DAY, Job, Run, as_binary
 from tests.traces.test_rumen_and_sls import attempt, rumen_job, sls_job
@@ -165,6 +167,23 @@ def event_log_text(draw: random.Random) -> str:
     return "\n".join(Log(jobs, end_s=end_s, attempt=draw.choice(("1", "2", None))).lines()) + "\n"
 
 
+def philly_text(draw: random.Random) -> str:
+    jobs = [json.dumps(samples.philly_job(draw.randrange(4))) for _ in range(3)]
+    return "\n".join(["[", *(f"{job}," for job in jobs[:-1]), jobs[-1], "]"])
+
+
+def rows_of(table: str) -> Callable[[random.Random], str]:
+    """Some of a table's rows, after its line of names where it has one."""
+
+    def text(draw: random.Random) -> str:
+        lines = table.splitlines()
+        headed = lines[0].split(",")[-1].isidentifier() and "." not in lines[0]
+        names = [lines.pop(0)] if headed else []
+        return "\n".join([*names, *(draw.choice(lines) for _ in range(4))])
+
+    return text
+
+
 TEXTS = {
     "job history": history_text,
     "Spark event log": event_log_text,
@@ -172,6 +191,14 @@ TEXTS = {
     "SLS": sls_text,
     "SWF": swf_text,
     "CSV": csv_text,
+    "Philly": philly_text,
+    "Google 2019": lambda draw: samples.json_lines(
+        [row for row in samples.google_events()[1] if row["type"] == 0 or draw.random() < 0.9]
+    ),
+    "Alibaba 2018": rows_of(samples.BATCH_TASK),
+    "Alibaba GPU 2020": rows_of(samples.PAI_TASK.replace(",\n", ",T4\n").replace("MISC", "T 4").replace("V100", "T 4")),
+    "Alibaba GPU 2023": rows_of(samples.OPENB_PODS),
+    "OpenCloud": rows_of(samples.OPENCLOUD_JOBS.replace("JOB_STATUS", "Status")),
 }
 #: What a job is in the formats of one job a line.
 LINES = {
@@ -179,7 +206,25 @@ LINES = {
     "SLS": lambda n: json.dumps(sls_job(n)),
     "SWF": swf_line,
     "CSV": csv_line,
+    "Philly": lambda n: json.dumps(samples.philly_job(n)) + ("," if n < 4 else ""),
+    "Google 2019": lambda n: "\n".join(
+        json.dumps({"time": str(1000 + at), "type": at, "collection_id": n, "instance_index": 0, "priority": 1})
+        for at in (0, 3, 6)
+    ),
+    "Alibaba 2018": lambda n: f"M1,2,j_{n},1,Terminated,100,130,100.0,0.5",
+    "Alibaba GPU 2020": lambda n: f"j{n},ps,1.0,Terminated,100.0,130.0,400.0,8.0,0.0,T4",
+    "Alibaba GPU 2023": lambda n: f"pod-{n},4000,15258,1,220,,BE,Running,100,130,110",
+    "OpenCloud": lambda n: f"job_{n},u,x,1000,2000,90000,4,1,SUCCESS",
 }
+#: What stands before the lines, and after them.
+AROUND = {
+    "CSV": (CSV_COLUMNS, ""),
+    "Philly": ("[", "]"),
+    "Alibaba GPU 2023": (samples.OPENB_PODS.splitlines()[0], ""),
+    "OpenCloud": (samples.OPENCLOUD_JOBS.splitlines()[0], ""),
+}
+#: Formats of text; parquet has tests of its own.
+OF_TEXT = tuple(one for one in FORMATS if one.name in TEXTS)
 
 
 def identity_holds(reading: Reading) -> None:
@@ -190,7 +235,7 @@ def identity_holds(reading: Reading) -> None:
     assert account.kept.attempts == sum(len(stage.tasks_s) for job in reading.jobs for stage in job.line.stages)
 
 
-@pytest.mark.parametrize("reader", FORMATS, ids=lambda one: one.name.replace(" ", "-"))
+@pytest.mark.parametrize("reader", OF_TEXT, ids=lambda one: one.name.replace(" ", "-"))
 def test_mutated_files_are_accounted_for_and_never_a_traceback(tmp_path: Path, reader: TraceFormat) -> None:
     path = tmp_path / ("x.jhist" if reader.name == "job history" else "x.json")
     kept = 0
@@ -227,7 +272,7 @@ def test_both_forms_of_a_history_read_equal(tmp_path: Path) -> None:
         assert reader.read(path) == as_lines
 
 
-@pytest.mark.parametrize("reader", FORMATS, ids=lambda one: one.name.replace(" ", "-"))
+@pytest.mark.parametrize("reader", OF_TEXT, ids=lambda one: one.name.replace(" ", "-"))
 def test_damage_in_one_record_leaves_the_jobs_of_the_others(tmp_path: Path, reader: TraceFormat) -> None:
     if reader.name == "job history":
         files = [Job([Run(0, 8, 18)], number=number).write(tmp_path) for number in range(5)]
@@ -242,7 +287,8 @@ def test_damage_in_one_record_leaves_the_jobs_of_the_others(tmp_path: Path, read
         jobs = [LINES[reader.name](n) for n in range(5)]
         jobs[2] = jobs[2][: 60 if jobs[2].startswith("{") else 9]
         path = tmp_path / "x.json"
-        path.write_text("\n".join([*([CSV_COLUMNS] if reader.name == "CSV" else []), *jobs]))
+        before, after = AROUND.get(reader.name, ("", ""))
+        path.write_text("\n".join(line for line in [before, *jobs, after] if line))
         found = reader.read(path)
     assert len(found.jobs) == 4
     identity_holds(found)

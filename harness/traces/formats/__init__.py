@@ -9,18 +9,39 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.base.files import open_whole
-from harness.traces.formats.base import Reading, TimedJob, TraceFormat
+from harness.traces.formats.alibaba2018 import Alibaba2018
+from harness.traces.formats.alibaba_gpu2020 import AlibabaGpu2020
+from harness.traces.formats.alibaba_gpu2023 import AlibabaGpu2023
+from harness.traces.formats.base import Assumptions, ConvertibleFormat, Reading, TimedJob, TraceFormat
+from harness.traces.formats.compressed import plain_head
+from harness.traces.formats.google2019 import Google2019
 from harness.traces.formats.jobhistory import JobHistory
 from harness.traces.formats.jobs_csv import OPTIONAL, REQUIRED, JobsCsv
+from harness.traces.formats.opencloud import OpenCloud
+from harness.traces.formats.philly import Philly
 from harness.traces.formats.rumen import Rumen
 from harness.traces.formats.sls import Sls
 from harness.traces.formats.spark import SparkEventLog, is_lzf
 from harness.traces.formats.swf import Swf
+from harness.traces.formats.wta import Wta
 
 _SPARK = SparkEventLog()
 #: Readers, asked in this order.
-FORMATS: tuple[TraceFormat, ...] = (JobHistory(), _SPARK, Rumen(), Sls(), JobsCsv(), Swf())
+FORMATS: tuple[TraceFormat, ...] = (
+    JobHistory(),
+    _SPARK,
+    Rumen(),
+    Sls(),
+    Wta(),
+    Philly(),
+    Google2019(),
+    AlibabaGpu2020(),
+    AlibabaGpu2023(),
+    Alibaba2018(),
+    OpenCloud(),
+    JobsCsv(),
+    Swf(),
+)
 
 #: How much of a file decides what it is.
 HEAD_BYTES = 65_536
@@ -52,12 +73,14 @@ def _csv(head: bytes) -> bool:
 
 _WRITE_OURS = "write its jobs as lines of a trace (docs/reference/trace.md has a converter of ten lines)"
 _UNPACK = "unpack it: "
+_AGAIN = "fetch it again"
 
-#: What is packed, by its first bytes.
+#: What is packed in a way that nobody here unpacks, or so damaged that nothing can be unpacked, by its first bytes.
 _COMPRESSED: tuple[Unreadable, ...] = (
-    Unreadable("compressed by gzip", _starts(b"\x1f\x8b"), f"{_UNPACK}gunzip FILE"),
-    Unreadable("compressed by zstd", _starts(b"\x28\xb5\x2f\xfd"), f"{_UNPACK}zstd -d FILE"),
-    Unreadable("compressed by lz4", _starts(b"\x04\x22\x4d\x18"), f"{_UNPACK}lz4 -d FILE"),
+    Unreadable("compressed by gzip, and damaged from its beginning on", _starts(b"\x1f\x8b"), _AGAIN),
+    Unreadable("compressed by bzip2, and damaged from its beginning on", _starts(b"BZh"), _AGAIN),
+    Unreadable("compressed by zstd, and damaged from its beginning on", _starts(b"\x28\xb5\x2f\xfd"), _AGAIN),
+    Unreadable("compressed by lz4, and damaged from its beginning on", _starts(b"\x04\x22\x4d\x18"), _AGAIN),
     Unreadable(
         "compressed by lz4 (Java's blocks), and no event log of Spark's",
         _starts(b"LZ4Block"),
@@ -71,7 +94,6 @@ _COMPRESSED: tuple[Unreadable, ...] = (
         "or have it written by another codec: spark.eventLog.compression.codec=zstd",
     ),
     Unreadable("compressed by xz", _starts(b"\xfd7zXZ\x00"), f"{_UNPACK}xz -d FILE"),
-    Unreadable("compressed by bzip2", _starts(b"BZh"), f"{_UNPACK}bunzip2 FILE"),
     Unreadable("a zip archive", _starts(b"PK\x03\x04"), f"{_UNPACK}unzip FILE"),
     Unreadable("a parquet file", _starts(b"PAR1"), _WRITE_OURS),
     Unreadable("an Avro container file", _starts(b"Obj\x01"), _WRITE_OURS),
@@ -108,11 +130,8 @@ UNREADABLE: tuple[Unreadable, ...] = (
 
 
 def head_of(path: Path) -> bytes:
-    """The first bytes of a file; none of a folder."""
-    if path.is_dir():
-        return b""
-    with open_whole(path) as stream:
-        return stream.read(HEAD_BYTES)
+    """The first bytes of a file, unpacked where `compressed` can; none of a folder."""
+    return b"" if path.is_dir() else plain_head(path, HEAD_BYTES)
 
 
 def format_of(path: Path, head: bytes) -> TraceFormat | Unreadable | None:
@@ -126,4 +145,15 @@ def format_of(path: Path, head: bytes) -> TraceFormat | Unreadable | None:
     return next((one for one in UNREADABLE if head and one.recognises(head)), None)
 
 
-__all__ = ["FORMATS", "UNREADABLE", "Reading", "TimedJob", "TraceFormat", "Unreadable", "format_of", "head_of"]
+__all__ = [
+    "FORMATS",
+    "UNREADABLE",
+    "Assumptions",
+    "ConvertibleFormat",
+    "Reading",
+    "TimedJob",
+    "TraceFormat",
+    "Unreadable",
+    "format_of",
+    "head_of",
+]

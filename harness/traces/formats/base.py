@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -17,7 +17,7 @@ from harness.base.errors import InputError
 from harness.model.queues import BAD_IN_NAME, ROOT
 from harness.traces.accounting import DUPLICATE, UNREADABLE, Account, Totals, container_ms, total
 from harness.traces.recorded import JobLine, NodeLine, full_name
-from harness.traces.spec import DelaysSpec
+from harness.traces.spec import DelaysSpec, MasterSpec
 
 #: A clock's milliseconds beyond it are no time since 1970 (the year 5138).
 LATEST_MS = 100_000_000_000_000
@@ -116,6 +116,91 @@ class TraceFormat(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Assumptions:
+    """What a user sets where the files of a format do not say; None: as the format assumes of itself.
+
+    Attributes
+    ----------
+    memory_mb, vcores : int
+        Of a container whose size the files do not give.
+    am_memory_mb, am_vcores : int
+        Of each job's master. Other systems have none: 0.
+    queue_by : str
+        The field of the files by which jobs are put into queues; ``none``: all into ``root.default``.
+    machine_memory_mb, machine_vcores : int
+        The machine that the files' normalised sizes are parts of.
+    cpu_unit : float
+        How much of the files' CPU figure is one vcore.
+    gpus_as_vcores : bool
+        Whether a container has as many vcores as GPUs, instead of its CPUs.
+    columns : tuple of str
+        The names of the columns of a table without a line of names.
+    from_s, until_s : float
+        Only jobs submitted from the one until before the other: seconds of the trace's own clock where it counts from
+        its beginning, else since the first submission.
+    """
+
+    memory_mb: int | None = None
+    vcores: int | None = None
+    am_memory_mb: int | None = None
+    am_vcores: int | None = None
+    queue_by: str | None = None
+    machine_memory_mb: int | None = None
+    machine_vcores: int | None = None
+    cpu_unit: float | None = None
+    gpus_as_vcores: bool | None = None
+    columns: tuple[str, ...] | None = None
+    from_s: float | None = None
+    until_s: float | None = None
+
+    def given(self) -> list[str]:
+        """The fields that the user has set."""
+        return [one.name for one in fields(self) if getattr(self, one.name) is not None]
+
+    def master(self) -> MasterSpec:
+        """The master of each job."""
+        memory_mb = self.am_memory_mb or 0
+        vcores = self.am_vcores if self.am_vcores is not None else int(memory_mb > 0)
+        return MasterSpec(memory_mb=memory_mb, vcores=vcores)
+
+    def includes(self, submitted_s: float) -> bool:
+        """Whether a job submitted then is among those that the user wants."""
+        return (self.from_s is None or submitted_s >= self.from_s) and (
+            self.until_s is None or submitted_s < self.until_s
+        )
+
+
+#: What a reader assumes where the user sets nothing.
+NOTHING_SET = Assumptions()
+
+
+@runtime_checkable
+class ConvertibleFormat(TraceFormat, Protocol):
+    """A reader whose assumptions can be set, and whose traces may have several tables.
+
+    Attributes
+    ----------
+    kind : str
+        The name for ``yarnfair data convert``.
+    tables : sequence of str
+        The tables that it reads, each with whether it must be given.
+    settable : mapping of str to str
+        The fields of `Assumptions` that this format leaves open, each with what is assumed unless it is set.
+    queues : sequence of str
+        What ``queue_by`` can be; the first is the default.
+    """
+
+    kind: str
+    tables: Sequence[str]
+    settable: Mapping[str, str]
+    queues: Sequence[str]
+
+    def read_files(self, paths: Sequence[Path], assumed: Assumptions = NOTHING_SET) -> Reading:
+        """Read the files of one trace; bad records are left out and counted."""
+        ...
+
+
 @dataclass(slots=True)
 class Collector:
     """Gathers jobs and counts what is left out while a reader works.
@@ -151,6 +236,25 @@ class Collector:
         else:
             self.jobs[job.line.job] = job
             self.places[job.line.job] = where
+
+    def add(self, records: int, where: str, build: Callable[[], TimedJob | str]) -> bool:
+        """Count a job that these records describe, and keep what ``build`` makes of them.
+
+        ``build`` raises BadRecord, or returns why the job is left out. False where it is not kept.
+        """
+        self.count(Totals(jobs=1))
+        try:
+            made = build()
+        except BadRecord as error:
+            made = f"{UNREADABLE}: {error}"
+        if isinstance(made, str):
+            self.leave_out(made, Totals(records=records, jobs=1), where)
+            return False
+        totals = made.totals()
+        self.count(Totals(0, 0, totals.tasks, totals.attempts, totals.container_ms))
+        before = len(self.jobs)
+        self.keep(made, where)
+        return len(self.jobs) > before
 
     def expect(self, tasks: int, where: str) -> None:
         """Count tasks that a reader is about to list, one value each. InputError for more than can be held."""

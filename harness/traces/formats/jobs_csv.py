@@ -9,18 +9,21 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from harness.base.documents import LONGEST_S
 from harness.base.errors import InputError
-from harness.base.files import read_text
+from harness.base.files import reading
 from harness.base.words import plain_number
-from harness.traces.accounting import UNREADABLE, Totals
+from harness.traces.accounting import NOT_WANTED, UNREADABLE, Totals
 from harness.traces.formats.base import (
     MOST_MB,
+    NOTHING_SET,
+    Assumptions,
     BadRecord,
     Collector,
     Reading,
@@ -29,6 +32,8 @@ from harness.traces.formats.base import (
     missing_queues,
     queue_path,
 )
+from harness.traces.formats.compressed import read_plain
+from harness.traces.formats.tables import files_in
 from harness.traces.recorded import JobLine, StageLine
 from harness.traces.spec import MasterSpec
 
@@ -49,6 +54,14 @@ OPTIONAL = {
 }
 
 
+@dataclass(slots=True)
+class _Missing:
+    """How many rows say nothing of their queue, and of their tasks' memory."""
+
+    queues: int = 0
+    sizes: int = 0
+
+
 class JobsCsv:
     """Reader of a table of jobs."""
 
@@ -56,6 +69,16 @@ class JobsCsv:
     versions = f"a table of jobs with the columns {', '.join(REQUIRED)} and, if wanted, {', '.join(OPTIONAL)}"
     lacks = "nodes; weights of queues"
     assumes = "tasks of 1,024 MB and 1 vcore, equally long; a master of the same size; `root.default`"
+    kind = "csv"
+    tables = ("the table (needed)",)
+    settable: Mapping[str, str] = {
+        "memory_mb": "1024: of a task where memory_mb is empty",
+        "vcores": "1: of a task where vcores is empty",
+        "am_memory_mb": "1024: of a master where am_memory_mb is empty",
+        "am_vcores": "1: of a master where am_vcores is empty",
+        "queue_by": "queue; else user or none",
+    }
+    queues = ("queue", "user", "none")
 
     def recognises(self, path: Path, head: bytes) -> bool:
         """Whether the first line names the columns that must be there."""
@@ -63,16 +86,44 @@ class JobsCsv:
 
     def read(self, path: Path) -> Reading:
         """Read the table."""
-        text = read_text(path, MAX_BYTES, hint="check the path, or split the file").removeprefix("\ufeff")
+        return self.read_files([path])
+
+    def read_files(self, paths: Sequence[Path], assumed: Assumptions = NOTHING_SET) -> Reading:
+        """Read tables, each with its line of names. Memory: the largest file, and the jobs."""
+        collector = Collector()
+        missing = _Missing()
+        ignored: dict[str, None] = {}
+        files = files_in(paths)
+        for at, path in enumerate(files, 1):
+            # Rows without a name are numbered; those of a second file not as those of the first.
+            ignored |= dict.fromkeys(self._read_one(path, assumed, collector, missing, f"{at}-" if at > 1 else ""))
+        memory_mb = assumed.memory_mb or int(OPTIONAL["memory_mb"])
+        sentences = [
+            f"{what} ({count:,} jobs)"
+            for what, count in (
+                ("jobs without a queue are in root.default", missing.queues),
+                (f"tasks without a size have {memory_mb:,} MB", missing.sizes),
+            )
+            if count
+        ]
+        if ignored:
+            sentences.append(f"columns that are not read: {', '.join([*ignored][:10])}")
+        unknown = missing_queues(missing.queues, len(collector.jobs))
+        return collector.finish(self.name, assumed=sentences, unknown=unknown)
+
+    def _read_one(
+        self, path: Path, assumed: Assumptions, collector: Collector, missing: _Missing, prefix: str
+    ) -> list[str]:
+        """Read one table; the names of the columns that are not read."""
+        with reading(path, "check the path, or split the file"):
+            text = read_plain(path, MAX_BYTES).decode("utf-8").removeprefix("\ufeff")
         columns = _columns(text)
-        if missing := [name for name in REQUIRED if name not in columns]:
+        if lacking := [name for name in REQUIRED if name not in columns]:
             raise InputError(
-                f"no column {', '.join(missing)}",
+                f"no column {', '.join(lacking)}",
                 where=f"{path}:1",
                 hint="name the columns in the first line (docs/reference/trace.md lists them)",
             )
-        collector = Collector()
-        without_queue = without_memory = 0
         # Strict: else a quote that is not closed takes everything after it, to the file's end, as one field.
         rows = csv.reader(io.StringIO(text), _dialect(text), strict=True)
         records: list[tuple[int, int, list[str]]] = []
@@ -103,26 +154,20 @@ class JobsCsv:
                 if len(words) != len(columns):
                     raise BadRecord(f"{len(words)} fields in a line, {len(columns)} columns")
                 fields = {name: word.strip() for name, word in zip(columns, words, strict=True)}
-                made = _timed(fields, _free(str(number), taken), collector, where)
+                name = _free(f"{prefix}{number}", taken)
+                made = _timed(fields, name, assumed, collector, where)
             except BadRecord as error:
                 collector.leave_out(f"{UNREADABLE}: {error}", Totals(records=lines, jobs=lines), where)
+                continue
+            if isinstance(made, str):
+                collector.leave_out(made, Totals(records=lines, jobs=lines), where)
                 continue
             totals = made.totals()
             collector.count(Totals(0, 0, totals.tasks, totals.attempts, totals.container_ms))
             collector.keep(made, where)
-            without_queue += not fields.get("queue")
-            without_memory += not fields.get("memory_mb")
-        assumed = [
-            f"{what} ({count:,} jobs)"
-            for what, count in (
-                ("jobs without a queue are in root.default", without_queue),
-                ("tasks without a size have 1,024 MB", without_memory),
-            )
-            if count
-        ]
-        if ignored := [name for name in columns if name and name not in (*REQUIRED, *OPTIONAL)]:
-            assumed.append(f"columns that are not read: {', '.join(ignored[:10])}")
-        return collector.finish(self.name, assumed=assumed, unknown=missing_queues(without_queue, len(collector.jobs)))
+            missing.queues += not _queue(fields, assumed)
+            missing.sizes += not fields.get("memory_mb")
+        return [name for name in columns if name and name not in (*REQUIRED, *OPTIONAL)]
 
 
 def _dialect(text: str) -> type[csv.Dialect]:
@@ -167,6 +212,10 @@ def _number(fields: Mapping[str, str], name: str, default: float | None, *, most
     return value
 
 
+def _default(given: int | None, otherwise: int) -> int:
+    return otherwise if given is None else given
+
+
 def _whole(fields: Mapping[str, str], name: str, default: int | None, *, most: int) -> int:
     value = _number(fields, name, default, most=most)
     if not float(value).is_integer():
@@ -174,8 +223,15 @@ def _whole(fields: Mapping[str, str], name: str, default: int | None, *, most: i
     return int(value)
 
 
-def _timed(fields: Mapping[str, str], number: str, collector: Collector, where: str) -> TimedJob:
-    """A row as a job. Raises BadRecord."""
+def _queue(fields: Mapping[str, str], assumed: Assumptions) -> str:
+    """The queue that a row names; empty where it names none."""
+    return fields.get({"queue": "queue", "user": "user"}.get(assumed.queue_by or "queue", ""), "")
+
+
+def _timed(
+    fields: Mapping[str, str], number: str, assumed: Assumptions, collector: Collector, where: str
+) -> TimedJob | str:
+    """A row as a job, or why it is left out. Raises BadRecord."""
     submit_s = _number(fields, "submit_s", None, most=LONGEST_S * 1000)
     tasks = _whole(fields, "tasks", None, most=MOST_TASKS)
     task_s = _number(fields, "task_s", None, most=LONGEST_S)
@@ -184,24 +240,26 @@ def _timed(fields: Mapping[str, str], number: str, collector: Collector, where: 
         raise BadRecord("finished_s is before submit_s")
     if not tasks:
         raise BadRecord("no tasks")
+    if not assumed.includes(submit_s):
+        return NOT_WANTED
     collector.expect(tasks, where)
     try:
         line = JobLine(
             job=fields.get("job") or number,
-            queue=queue_path(fields.get("queue") or "default"),
+            queue=queue_path(_queue(fields, assumed) or "default"),
             user=fields.get("user") or "unknown",
             name=fields.get("name", "")[:1000],
             kind="dag",
             submit_s=0.0,
             am=MasterSpec(
-                memory_mb=_whole(fields, "am_memory_mb", 1024, most=MOST_MB),
-                vcores=_whole(fields, "am_vcores", 1, most=1 << 20),
+                memory_mb=_whole(fields, "am_memory_mb", _default(assumed.am_memory_mb, 1024), most=MOST_MB),
+                vcores=_whole(fields, "am_vcores", _default(assumed.am_vcores, 1), most=1 << 20),
             ),
             stages=[
                 StageLine(
                     name="tasks",
-                    memory_mb=_whole(fields, "memory_mb", 1024, most=MOST_MB),
-                    vcores=_whole(fields, "vcores", 1, most=1 << 20),
+                    memory_mb=_whole(fields, "memory_mb", _default(assumed.memory_mb, 1024), most=MOST_MB),
+                    vcores=_whole(fields, "vcores", _default(assumed.vcores, 1), most=1 << 20),
                     tasks_s=[round(task_s, 3)] * tasks,
                 )
             ],

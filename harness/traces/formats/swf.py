@@ -8,19 +8,20 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from harness.base.documents import LONGEST_S
-from harness.base.files import read_whole, reading
 from harness.base.words import plain_number
 from harness.model.resources import increments
-from harness.traces.accounting import UNREADABLE, Totals
+from harness.traces.accounting import NOT_WANTED, UNREADABLE, Totals
 from harness.traces.formats.base import (
     MOST_MB,
+    NOTHING_SET,
+    Assumptions,
     BadRecord,
     Collector,
     Reading,
@@ -29,16 +30,14 @@ from harness.traces.formats.base import (
     missing_queues,
     queue_path,
 )
+from harness.traces.formats.compressed import PlainLines
+from harness.traces.formats.tables import files_in, note_broken
 from harness.traces.recorded import JobLine, NodeLine, StageLine
-from harness.traces.spec import MasterSpec
 from harness.yarn.capacity.convert import DOMINANT
 
-MAX_BYTES = 1 << 30
 MAX_PROCESSORS = 1_000_000
 #: What a processor's container holds where the log says nothing of memory.
 DEFAULT_MB = 1024
-#: The format knows no masters: the processors of its machine are all for the jobs.
-MASTER = MasterSpec(memory_mb=0, vcores=0)
 #: The log's scheduler started all of a job at once; the Fair Scheduler of itself grants one container a heartbeat.
 AT_ONCE = {"yarn.scheduler.fair.assignmultiple": "true", "yarn.scheduler.fair.dynamic.max.assign": "false"}
 #: A processor takes one container, whatever its memory: the Capacity Scheduler of itself counts memory alone.
@@ -80,6 +79,15 @@ class Swf:
     versions = "Standard Workload Format 2.2 (Parallel Workloads Archive)"
     lacks = "weights of queues; memory of nodes; masters; what the tasks of a job are"
     assumes = "a container of 1 vcore a processor for the job's whole run; 1,024 MB where memory is unknown"
+    kind = "swf"
+    tables = ("the log (needed)",)
+    settable: Mapping[str, str] = {
+        "memory_mb": f"{DEFAULT_MB}: of a processor's container where the log does not say",
+        "queue_by": "queue; else user or none",
+        "am_memory_mb": "0: the processors of its machine are all for the jobs",
+        "am_vcores": "0",
+    }
+    queues = ("queue", "user", "none")
 
     def recognises(self, path: Path, head: bytes) -> bool:
         """Whether the file has comments after semicolons, then 18 numbers a line."""
@@ -94,44 +102,50 @@ class Swf:
 
     def read(self, path: Path) -> Reading:
         """Read the log."""
-        with reading(path, "check the path, or split the file"):
-            text = _decoded(read_whole(path, MAX_BYTES))
+        return self.read_files([path])
+
+    def read_files(self, paths: Sequence[Path], assumed: Assumptions = NOTHING_SET) -> Reading:
+        """Read a log, which may be in several files, line by line. Memory: the jobs."""
         collector = Collector()
         comments: dict[str, list[str]] = {}
         without_queue: set[str] = set()
         without_memory: set[str] = set()
-        for at, line in enumerate(text.split("\n"), 1):
-            line = line.strip()
-            if line.startswith(";"):
-                key, colon, value = line.lstrip("; \t").partition(":")
-                if colon:
-                    comments.setdefault(key.strip(), []).append(value.strip())
-                continue
-            if not line:
-                continue
-            where = f"{path}:{at}"
-            collector.count(Totals(records=1, jobs=1))
-            try:
-                job = _job_of(line)
-                reason = _never_ran(job)
-                if not reason:
-                    collector.expect(_checked(job), where)
-                made = None if reason else _timed(job, _names_of(comments))
-            except BadRecord as error:
-                collector.leave_out(f"{UNREADABLE}: {error}", Totals(records=1, jobs=1), where)
-                continue
-            if made is None:
-                collector.leave_out(reason, Totals(records=1, jobs=1), where)
-                continue
-            totals = made.totals()
-            collector.count(Totals(0, 0, totals.tasks, totals.attempts, totals.container_ms))
-            collector.keep(made, where)
-            if job.queue is None:
-                without_queue.add(made.line.job)
-            if job.memory_kb is None:
-                without_memory.add(made.line.job)
+        broken: list[str] = []
+        for path in files_in(paths):
+            lines = PlainLines(path)
+            for at, raw in enumerate(lines, 1):
+                line = _decoded(raw).strip()
+                if line.startswith(";"):
+                    key, colon, value = line.lstrip("; \t").partition(":")
+                    if colon:
+                        comments.setdefault(key.strip(), []).append(value.strip())
+                    continue
+                if not line:
+                    continue
+                where = f"{path}:{at}"
+                collector.count(Totals(records=1, jobs=1))
+                try:
+                    job = _job_of(line)
+                    reason = _never_ran(job) or ("" if assumed.includes(job.submit_s) else NOT_WANTED)
+                    if not reason:
+                        collector.expect(_checked(job), where)
+                    made = None if reason else _timed(job, _names_of(comments), assumed)
+                except BadRecord as error:
+                    collector.leave_out(f"{UNREADABLE}: {error}", Totals(records=1, jobs=1), where)
+                    continue
+                if made is None:
+                    collector.leave_out(reason, Totals(records=1, jobs=1), where)
+                    continue
+                totals = made.totals()
+                collector.count(Totals(0, 0, totals.tasks, totals.attempts, totals.container_ms))
+                collector.keep(made, where)
+                if made.line.queue == "root.default" and _names_no_queue(job, assumed):
+                    without_queue.add(made.line.job)
+                if job.memory_kb is None:
+                    without_memory.add(made.line.job)
+            note_broken(lines, collector, broken)
         collector.settle()
-        assumed = [
+        sentences = [
             "each job is one container of 1 vcore a processor, all for its whole run; masters hold nothing",
             "vcores count on the Capacity Scheduler, too (DominantResourceCalculator)",
             *(
@@ -139,7 +153,7 @@ class Swf:
                 for what, count in (
                     ("jobs without a queue are in root.default", len(without_queue & collector.jobs.keys())),
                     (
-                        f"containers of unknown memory have {DEFAULT_MB:,} MB",
+                        f"containers of unknown memory have {assumed.memory_mb or DEFAULT_MB:,} MB",
                         len(without_memory & collector.jobs.keys()),
                     ),
                 )
@@ -153,9 +167,9 @@ class Swf:
             nodes=nodes,
             conf=AT_ONCE,
             capacity=BY_PROCESSORS,
-            assumed=assumed,
+            assumed=sentences,
             assumed_of_nodes=of_nodes,
-            unknown=unknown,
+            unknown=[*unknown, *broken],
         )
 
 
@@ -228,11 +242,23 @@ def _checked(job: _Job) -> int:
     return processors
 
 
-def _timed(job: _Job, names: Mapping[int, str]) -> TimedJob:
+def _names_no_queue(job: _Job, assumed: Assumptions) -> bool:
+    """Whether the log does not say what a job's queue is to be."""
+    by = assumed.queue_by or Swf.queues[0]
+    return by == "none" or (job.user if by == "user" else job.queue) is None
+
+
+def _timed(job: _Job, names: Mapping[int, str], assumed: Assumptions) -> TimedJob:
     """A job that ran, as a line. Raises BadRecord."""
     processors, run_s = job.processors or 0, job.run_s or 0.0
-    memory_mb = DEFAULT_MB if job.memory_kb is None else max(math.ceil(job.memory_kb / 1024), 1)
-    queue = "default" if job.queue is None else names.get(job.queue, f"queue{job.queue}")
+    default_mb = assumed.memory_mb or DEFAULT_MB
+    memory_mb = default_mb if job.memory_kb is None else max(math.ceil(job.memory_kb / 1024), 1)
+    if _names_no_queue(job, assumed):
+        queue = "default"
+    elif assumed.queue_by == "user":
+        queue = f"user{job.user}"
+    else:
+        queue = names.get(job.queue or 0, f"queue{job.queue}")
     try:
         line = JobLine(
             job=str(job.number),
@@ -240,8 +266,8 @@ def _timed(job: _Job, names: Mapping[int, str]) -> TimedJob:
             user="unknown" if job.user is None else f"user{job.user}",
             kind="dag",
             submit_s=0.0,
-            am=MASTER,
-            am_start_s=0.0,
+            am=assumed.master(),
+            am_start_s=None if assumed.am_memory_mb else 0.0,
             stages=[StageLine(name="run", memory_mb=memory_mb, vcores=1, tasks_s=[round(run_s, 3)] * processors)],
             started_s=job.wait_s,
             finished_s=None if job.wait_s is None else round(job.wait_s + run_s, 3),

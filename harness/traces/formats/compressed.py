@@ -1,0 +1,112 @@
+"""Files as they are without compression: gzip, bzip2, zstd and lz4 are recognised by their first bytes and unpacked.
+
+Arrow unpacks: it takes files of several members, and raises an error at a stream that is damaged or ends early.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import pyarrow as pa
+
+from harness.base.files import open_whole, read_whole, reading
+
+#: First bytes of compressed files, with Arrow's name of the codec.
+MAGICS = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}
+#: What one line may hold; what is longer is damaged, and a bomb would be one line.
+MAX_LINE_BYTES = 16 << 20
+_CHUNK = 1 << 20
+
+
+def codec_of(head: bytes) -> str | None:
+    """Arrow's name of the compression of a file with these first bytes; None for none that is unpacked here."""
+    return next((codec for magic, codec in MAGICS.items() if head.startswith(magic)), None)
+
+
+@contextlib.contextmanager
+def open_plain(path: Path) -> Iterator[BinaryIO]:
+    """A user's file to be read, unpacked. Raises OSError, also later, where the compressed stream is damaged."""
+    with open_whole(path) as raw:
+        codec = codec_of(raw.peek(8))
+        if codec is None:
+            yield raw
+        else:
+            with pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), codec) as stream:
+                yield cast(BinaryIO, stream)
+
+
+def plain_head(path: Path, most: int) -> bytes:
+    """The first bytes of a file, unpacked; as they are where nothing can be unpacked. Raises OSError."""
+    with open_whole(path) as raw:
+        head = raw.read(most)
+    if codec_of(head) is None:
+        return head
+    found = b""
+    with contextlib.suppress(OSError), open_plain(path) as stream:
+        # In small parts: of one in which the stream is cut nothing is given.
+        while len(found) < most and (part := stream.read(min(4096, most - len(found)))):
+            found += part
+    return found or head
+
+
+def read_plain(path: Path, most: int) -> bytes:
+    """All of a user's file, unpacked. Raises OSError, also for more than ``most`` bytes."""
+    with open_whole(path) as raw:
+        codec = codec_of(raw.peek(8))
+    if codec is None:
+        return read_whole(path, most)
+    parts: list[bytes] = []
+    size = 0
+    with open_plain(path) as stream:
+        while part := stream.read(_CHUNK):
+            parts.append(part)
+            size += len(part)
+            if size > most:
+                raise OSError(errno.EFBIG, f"larger than {most:,} bytes when unpacked")
+    return b"".join(parts)
+
+
+class PlainLines:
+    """The lines of a file, unpacked, one after another: memory holds one of them.
+
+    Attributes
+    ----------
+    broken : str
+        After the last line: why the rest of the file cannot be read; empty where it was read to its end.
+    number : int
+        The number of the line that was given last, from 1 on.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.broken = ""
+        self.number = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Each line without its end. Raises InputError where the file cannot be opened."""
+        with reading(self.path, "check the path"):
+            rest = b""
+            with open_plain(self.path) as stream:
+                while True:
+                    try:
+                        part = stream.read(_CHUNK)
+                    except OSError as error:
+                        # The beginning of a line that is cut is no record.
+                        self.broken = str(error)[:80] or "damaged"
+                        return
+                    if not part:
+                        break
+                    *lines, rest = (rest + part).split(b"\n")
+                    for line in lines:
+                        self.number += 1
+                        yield line.removesuffix(b"\r")
+                    if len(rest) > MAX_LINE_BYTES:
+                        self.broken = f"a line of more than {MAX_LINE_BYTES >> 20} MiB"
+                        return
+            if rest:
+                self.number += 1
+                yield rest.removesuffix(b"\r")

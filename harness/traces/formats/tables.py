@@ -1,0 +1,514 @@
+"""Tables of other systems' traces: rows as text by column, one after another, and jobs made of them.
+
+A reader of such a trace declares its tables (`Table`), collects the rows of each job, and hands jobs to `job_of`.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from harness.base.documents import LONGEST_S
+from harness.base.errors import InputError
+from harness.base.files import no_constant, reading
+from harness.base.words import plain_number
+from harness.sim.world import MAX_STAGES
+from harness.traces.accounting import NOT_WANTED, UNREADABLE, Totals
+from harness.traces.formats.base import (
+    MOST_MB,
+    NOTHING_SET,
+    Assumptions,
+    BadRecord,
+    Collector,
+    Reading,
+    TimedJob,
+    bad_line,
+    queue_path,
+)
+from harness.traces.formats.compressed import PlainLines, plain_head
+from harness.traces.recorded import Detail, JobLine, NodeLine, StageLine
+from harness.yarn.capacity.convert import DOMINANT
+
+#: The Capacity Scheduler of itself counts memory alone; these jobs ask for vcores, too.
+COUNT_VCORES = {"resource-calculator": DOMINANT}
+#: Texts that stand for a number that is not there.
+_MISSING = frozenset(("", "nan", "none", "null", "na", "\\n"))
+_HEAD_BYTES = 65_536
+_SAMPLE = 20
+MOST_VCORES = 1 << 20
+
+Fields = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of a format.
+
+    Attributes
+    ----------
+    name : str
+        As the trace's documentation calls it.
+    columns : tuple of str
+        In the documented order, for files without a line of names.
+    needed : frozenset of str
+        The columns that a file with a line of names must have.
+    numbers : frozenset of str
+        The columns that hold a number or nothing: by them a file without a line of names is recognised.
+    words : frozenset of str
+        What the column ``status`` may hold, in a file without a line of names.
+    headed : bool
+        Whether only files with a line of names (or JSON objects) are of this table.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    needed: frozenset[str]
+    numbers: frozenset[str] = frozenset()
+    words: frozenset[str] = frozenset()
+    headed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """A file that is of a table, with the names of its columns. ``form``: ``names``, ``bare`` or ``json``."""
+
+    path: Path
+    table: Table
+    columns: tuple[str, ...]
+    form: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row: where it stands, and its fields as text; ``fields`` None: it cannot be read, ``problem`` says why."""
+
+    where: str
+    fields: Fields | None
+    problem: str = ""
+
+
+class TableReader:
+    """What readers of tables have in common: how a file is recognised, and reading one file with nothing set."""
+
+    layout: Sequence[Table]
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether a file with these first bytes is one of the tables."""
+        return table_of(path, head, self.layout) is not None
+
+    def read(self, path: Path) -> Reading:
+        """Read one file, or the files of a folder."""
+        return self.read_files([path])
+
+    def read_files(self, paths: Sequence[Path], assumed: Assumptions = NOTHING_SET) -> Reading:
+        """Read the files of one trace; bad records are left out and counted."""
+        raise NotImplementedError
+
+
+def column_name(name: str) -> str:
+    """A column's name in one spelling: ``Job ID``, ``JOBID`` and ``job_id`` are the same."""
+    return re.sub(r"[^a-z0-9.]", "", name.lower())
+
+
+def table_of(
+    path: Path, head: bytes, tables: Sequence[Table], columns: tuple[str, ...] | None = None
+) -> TableFile | None:
+    """Which of these tables a file with these first bytes, unpacked, is of; None: of none.
+
+    ``columns``: what the user says that the columns of a file without a line of names are.
+    """
+    lines = [line.removesuffix("\r") for line in head.decode("utf-8-sig", "replace").split("\n")]
+    # The last line may be cut.
+    lines = [line for line in (lines[:-1] or lines) if line.strip()][:_SAMPLE]
+    if not lines:
+        return None
+    if lines[0].lstrip().startswith("{"):
+        return _json_table(path, lines, tables)
+    first = tuple(column_name(word) for word in _words(lines[0]) or ())
+    known = [table for table in tables if {column_name(name) for name in table.needed} <= set(first)]
+    if known and len(set(first)) == len(first):
+        # Of two that fit, the one with more of its columns there.
+        best = max(known, key=lambda table: len({column_name(name) for name in table.needed}))
+        return TableFile(path, best, first, "names")
+    if columns is not None:
+        named = tuple(column_name(name) for name in columns)
+        known = [table for table in tables if {column_name(name) for name in table.needed} <= set(named)]
+        return TableFile(path, known[0], named, "bare") if known else None
+    for table in tables:
+        if not table.headed and 2 * sum(_fits(line, table) for line in lines) > len(lines):
+            return TableFile(path, table, tuple(column_name(name) for name in table.columns), "bare")
+    return None
+
+
+def _json_table(path: Path, lines: Sequence[str], tables: Sequence[Table]) -> TableFile | None:
+    for line in lines:
+        fields = _flat(line)
+        if isinstance(fields, str):
+            continue
+        known = [table for table in tables if {column_name(name) for name in table.needed} <= set(fields)]
+        if known:
+            best = max(known, key=lambda table: len(table.needed))
+            return TableFile(path, best, (), "json")
+    return None
+
+
+def _fits(line: str, table: Table) -> bool:
+    words = _words(line)
+    return (
+        words is not None
+        and len(words) == len(table.columns)
+        and all(
+            word.strip() in table.words
+            if name == "status" and table.words
+            else name not in table.numbers or _number_or_nothing(word)
+            for name, word in zip(table.columns, words, strict=True)
+        )
+    )
+
+
+def _number_or_nothing(word: str) -> bool:
+    if word.strip().lower() in _MISSING:
+        return True
+    try:
+        plain_number(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _words(line: str) -> list[str] | None:
+    """The fields of a line; None where a quote is not closed. A line is a row: damage in one leaves the others."""
+    if '"' not in line:
+        return line.split(",")
+    try:
+        return next(csv.reader([line], strict=True), [])
+    except csv.Error:
+        return None
+
+
+def _flat(line: str) -> dict[str, str] | str:
+    """The fields of a JSON object as text, those of objects in it as ``outer.inner``; or what is wrong with it."""
+    try:
+        document = json.loads(line, parse_constant=no_constant)
+    except (ValueError, RecursionError) as error:
+        return f"no JSON ({str(error)[:60]})"
+    if not isinstance(document, dict):
+        return f"expected an object, found {type(document).__name__}"
+    found: dict[str, str] = {}
+    for name, value in document.items():
+        inner = value.items() if isinstance(value, dict) else [("", value)]
+        for key, item in inner:
+            found[column_name(f"{name}.{key}" if key else str(name))] = _as_text(item)
+    return found
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value)
+
+
+def rows_of(file: TableFile, collector: Collector, broken: list[str]) -> Iterator[Row]:
+    """Each row of a file, counted as a record. ``broken`` gets a sentence where the rest of it cannot be read."""
+    lines = PlainLines(file.path)
+    for number, raw in enumerate(lines, 1):
+        if number == 1:
+            raw = raw.removeprefix(b"\xef\xbb\xbf")
+            if file.form == "names":
+                continue
+        if not raw.strip():
+            continue
+        where = f"{file.path}:{number}"
+        collector.count(Totals(records=1))
+        try:
+            line = raw.decode("utf-8")
+        except UnicodeDecodeError:
+            yield Row(where, None, "no UTF-8 text")
+            continue
+        if file.form == "json":
+            fields = _flat(line)
+            yield Row(where, None, fields) if isinstance(fields, str) else Row(where, fields)
+            continue
+        words = _words(line)
+        if words is None:
+            yield Row(where, None, "a quote is not closed")
+        elif len(words) != len(file.columns):
+            yield Row(where, None, f"{len(words)} fields in a line, {len(file.columns)} columns")
+        else:
+            yield Row(where, {name: word.strip() for name, word in zip(file.columns, words, strict=True)})
+    note_broken(lines, collector, broken)
+
+
+def note_broken(lines: PlainLines, collector: Collector, broken: list[str]) -> None:
+    """Count the rest of a file that cannot be read, of which nobody knows how much it is."""
+    if lines.broken:
+        where = f"{lines.path}:{lines.number + 1}"
+        collector.count(Totals(records=1))
+        collector.leave_out(f"{UNREADABLE}: the rest of the file ({lines.broken})", Totals(records=1), where)
+        broken.append(f"what stands in {lines.path.name} after line {lines.number:,} ({lines.broken})")
+
+
+def files_by_table(
+    paths: Sequence[Path], tables: Sequence[Table], what: str, columns: tuple[str, ...] | None = None
+) -> dict[str, list[TableFile]]:
+    """The files by the names of their tables. Raises InputError for one that is of none of them."""
+    found: dict[str, list[TableFile]] = {}
+    for path in files_in(paths):
+        with reading(path):
+            file = table_of(path, plain_head(path, _HEAD_BYTES), tables, columns)
+        if file is None:
+            raise InputError(
+                f"no table of {what}",
+                where=str(path),
+                hint=f"give {', '.join(table.name for table in tables)} with the columns that "
+                "docs/reference/trace.md lists",
+            )
+        found.setdefault(file.table.name, []).append(file)
+    return found
+
+
+def files_in(paths: Iterable[Path]) -> list[Path]:
+    """The files, and those of folders in the order of their names."""
+    found: list[Path] = []
+    for path in paths:
+        with reading(path):
+            found += sorted(one for one in path.iterdir() if one.is_file()) if path.is_dir() else [path]
+    return found
+
+
+def needed_files(files: Mapping[str, list[TableFile]], name: str, what: str) -> list[TableFile]:
+    """The files of a table that a format cannot do without. Raises InputError where there are none."""
+    if name not in files:
+        given = ", ".join(str(one.path) for listed in files.values() for one in listed)
+        raise InputError(f"{what} needs the table {name}", where=given or None, hint=f"give the files of {name}, too")
+    return files[name]
+
+
+def number(fields: Fields, name: str, *, most: float = 1000 * LONGEST_S, least: float = 0.0) -> float | None:
+    """A field that is a number in this range; None where it is missing. Raises BadRecord for any other text."""
+    text = fields.get(column_name(name), "")
+    if text.lower() in _MISSING:
+        return None
+    try:
+        value = plain_number(text)
+    except ValueError:
+        raise BadRecord(f"{name} is {text[:40]!r}, not a number") from None
+    if not (math.isfinite(value) and least <= value <= most):
+        raise BadRecord(f"{name} is {text[:40]}, outside {least:g} to {most:g}")
+    return value
+
+
+def whole(fields: Fields, name: str, *, most: float = 10_000_000, least: float = 0.0) -> int | None:
+    """`number`, where only whole ones make sense."""
+    value = number(fields, name, most=most, least=least)
+    if value is None:
+        return None
+    if not value.is_integer():
+        raise BadRecord(f"{name} is {fields[column_name(name)][:40]}, not a whole number")
+    return int(value)
+
+
+def text(fields: Fields, name: str) -> str:
+    """A field as text, empty where it is missing."""
+    value = fields.get(column_name(name), "")
+    return "" if value.lower() in _MISSING else value
+
+
+def size_of(memory_mb: float | None, vcores: float | None, default_mb: int, default_vcores: int) -> tuple[int, int]:
+    """A container's size in whole MiB and vcores, rounded up, at least 1 of each; the defaults where it is not known.
+
+    Raises BadRecord for one that no machine has.
+    """
+    mb = default_mb if memory_mb is None else max(math.ceil(memory_mb - 1e-9), 1)
+    cores = default_vcores if vcores is None else max(math.ceil(vcores - 1e-9), 1)
+    if mb > MOST_MB:
+        raise BadRecord(f"a container of more than {MOST_MB:,} MB")
+    if cores > MOST_VCORES:
+        raise BadRecord(f"a container of more than {MOST_VCORES:,} vcores")
+    return mb, cores
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Tasks of one size that can all begin when those of ``parents`` have ended.
+
+    Attributes
+    ----------
+    name : str
+        Unique in its job.
+    memory_mb, vcores : int
+        What each task asks for.
+    tasks_s : tuple of float
+        Seconds that each attempt took.
+    retry_of : tuple of (int or None)
+        As in a trace; empty: no attempt repeats another.
+    parents : frozenset of str
+        Names of other works; those that the job does not have are of no account.
+    """
+
+    name: str
+    memory_mb: int
+    vcores: int
+    tasks_s: tuple[float, ...]
+    retry_of: tuple[int | None, ...] = ()
+    parents: frozenset[str] = frozenset()
+
+
+def stages_of(works: Sequence[Work]) -> tuple[list[StageLine], bool]:
+    """The stages of a job, and whether they had to be joined by levels because the simulator takes no more.
+
+    Raises
+    ------
+    BadRecord
+        When works wait for each other in a circle, or when there are too many levels and sizes.
+    """
+    ordered = _in_order(works)
+    joined = len(ordered) > MAX_STAGES
+    if joined:
+        ordered = _by_levels(ordered)
+    if len(ordered) > MAX_STAGES:
+        raise BadRecord(f"more than {MAX_STAGES} levels of tasks and sizes, which the simulator does not take")
+    names = {work.name for work in works} if not joined else {work.name for work in ordered}
+    return [
+        StageLine(
+            name=work.name,
+            memory_mb=work.memory_mb,
+            vcores=work.vcores,
+            tasks_s=[round(seconds, 3) for seconds in work.tasks_s],
+            retry_of=list(work.retry_of) if any(before is not None for before in work.retry_of) else [],
+            after=sorted(work.parents & names),
+        )
+        for work in ordered
+    ], joined
+
+
+def _in_order(works: Sequence[Work]) -> list[Work]:
+    """Parents before children, otherwise in the given order."""
+    by_name = {work.name: work for work in works}
+    if len(by_name) < len(works):
+        raise BadRecord("two tasks of one name")
+    waits = {work.name: len(work.parents & by_name.keys() - {work.name}) for work in works}
+    children: dict[str, list[str]] = {}
+    for work in works:
+        for parent in work.parents & by_name.keys() - {work.name}:
+            children.setdefault(parent, []).append(work.name)
+    ready = [work.name for work in works if not waits[work.name]]
+    found: list[Work] = []
+    for name in ready:
+        found.append(replace(by_name[name], parents=by_name[name].parents - {name}))
+        for child in children.get(name, ()):
+            waits[child] -= 1
+            if not waits[child]:
+                ready.append(child)
+    if len(found) < len(works):
+        raise BadRecord("its tasks wait for each other in a circle")
+    return found
+
+
+def _by_levels(ordered: Sequence[Work]) -> list[Work]:
+    """Works joined by level (how many stand before them) and size; a level begins when the one before has ended."""
+    level: dict[str, int] = {}
+    for work in ordered:
+        level[work.name] = 1 + max((level[parent] for parent in work.parents if parent in level), default=-1)
+    groups: dict[tuple[int, int, int], list[Work]] = {}
+    for work in ordered:
+        groups.setdefault((level[work.name], work.memory_mb, work.vcores), []).append(work)
+    names = {key: f"level-{key[0]}-{key[1]}MB-{key[2]}" for key in groups}
+    found = []
+    for key in sorted(groups):
+        tasks_s: list[float] = []
+        retry_of: list[int | None] = []
+        for work in groups[key]:
+            base = len(tasks_s)
+            tasks_s += work.tasks_s
+            befores = work.retry_of or (None,) * len(work.tasks_s)
+            retry_of += [None if before is None else base + before for before in befores]
+        parents = frozenset(names[other] for other in groups if other[0] == key[0] - 1)
+        found.append(Work(names[key], key[1], key[2], tuple(tasks_s), tuple(retry_of), parents))
+    return found
+
+
+def job_of(
+    name: str,
+    works: Sequence[Work],
+    assumed: Assumptions,
+    *,
+    queue: str,
+    user: str,
+    title: str = "",
+    submitted_s: float,
+    clock_s: float,
+    started_s: float | None,
+    finished_s: float | None,
+    tasks: int,
+    records: int,
+    joined: list[str],
+    detail: Detail = "tasks",
+) -> TimedJob | str:
+    """A job of a foreign trace, or why it is left out.
+
+    Parameters
+    ----------
+    submitted_s, started_s, finished_s : float
+        Seconds of the trace's own clock.
+    clock_s : float
+        Where ``--from`` and ``--until`` count from.
+    tasks, records : int
+        How many tasks its attempts belong to, and how many records it is made of.
+    joined : list of str
+        Gets the job's name where its stages were joined by levels.
+
+    Raises
+    ------
+    BadRecord
+        When the figures make no line of a trace.
+    """
+    if not assumed.includes(submitted_s - clock_s):
+        return NOT_WANTED
+    try:
+        stages, by_levels = stages_of(works)
+        line = JobLine(
+            job=name,
+            queue=queue_path(queue or "default"),
+            user=user or "unknown",
+            name=title[:1000],
+            kind="dag",
+            submit_s=0.0,
+            am=assumed.master(),
+            am_start_s=None if assumed.am_memory_mb else 0.0,
+            stages=stages,
+            started_s=None if started_s is None else round(max(started_s - submitted_s, 0.0), 3),
+            finished_s=None if finished_s is None else round(max(finished_s - submitted_s, 0.0), 3),
+            detail=detail,
+        )
+    except ValidationError as error:
+        raise bad_line(error) from None
+    if by_levels:
+        joined.append(name)
+    return TimedJob(round(1000 * submitted_s), line, tasks, records)
+
+
+def joined_sentence(joined: Sequence[str]) -> list[str]:
+    """What is assumed of jobs whose stages were joined by levels."""
+    if not joined:
+        return []
+    return [
+        f"of jobs with more than {MAX_STAGES} kinds of tasks, a task begins when all tasks that have fewer before them "
+        f"have ended ({len(joined):,} jobs)"
+    ]
+
+
+def checked_nodes(sizes: Mapping[tuple[int, int], int]) -> list[NodeLine]:
+    """Nodes by size, each (MiB, vcores) with how many there are; none where one of them cannot be."""
+    try:
+        return [
+            NodeLine(count=count, memory_mb=mb, vcores=vcores) for (mb, vcores), count in sorted(sizes.items()) if count
+        ]
+    except ValidationError:
+        return []
