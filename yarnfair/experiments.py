@@ -24,6 +24,7 @@ from harness.policies.base import Policy
 from harness.policies.registry import OBJECTS, POLICIES
 from harness.results.folders import Contents
 from harness.results.store import RunDirectory
+from yarnfair.notebook import progress
 from yarnfair.results import Runs, load
 
 
@@ -152,7 +153,7 @@ def run(
     resume
         Keep runs in ``out`` that have ended.
     on_progress
-        Is told one line when a run ends.
+        Is told one line when a run ends. Without it a notebook shows a line that counts the runs.
     contents
         What the folder holds, where that is not the experiment's own runs.
 
@@ -181,9 +182,11 @@ def run(
     folder = output_folder(one._loaded, None if out is None else Path(out))
     in_process = any(variant.policy in OBJECTS for variant in variants)
 
+    told = on_progress if on_progress is not None else progress(len(variants))
+
     def end(ended: Ended) -> None:
-        if on_progress is not None:
-            on_progress(f"{ended.name}: {ended.summary.get('makespan_s', float('nan')):,.0f} s")
+        if told is not None:
+            told(f"{ended.name}: {ended.summary.get('makespan_s', float('nan')):,.0f} s")
 
     with workers.main_not_imported():
         ended = run_experiment(

@@ -15,6 +15,7 @@ from harness.results.tables import Results
 from harness.results.tables import load as load_results
 
 if TYPE_CHECKING:
+    from harness.report.printed import Figures, Picture
     from yarnfair.comparing import Comparison
 
 #: The metrics of `Runs.summary`, where none are given.
@@ -137,17 +138,17 @@ class Runs:
         return compare(self, reference=reference, correction=correction)
 
     @cached_property
-    def _figures(self) -> Any:
+    def _figures(self) -> Figures:
         from harness.report.printed import figures_of
 
         return figures_of(self.directories)
 
     @property
     def figure_names(self) -> list[str]:
-        """The figures that `figure` draws."""
-        return [group.name for group in self._figures.groups]
+        """The figures that `figure` draws: the report's, and those of the papers that the runs give."""
+        return list(self._figures.groups)
 
-    def figure(self, name: str, width_mm: float = 120.0) -> Any:
+    def figure(self, name: str, width_mm: float = 120.0) -> Picture:
         """Draw a figure of the runs, as ``yarnfair plot`` does; a notebook shows it.
 
         Parameters
@@ -159,7 +160,7 @@ class Runs:
 
         Returns
         -------
-        object
+        Picture
             A picture that a notebook displays (SVG). Needs the extra ``plot`` (matplotlib).
         """
         from harness.report.printed import picture

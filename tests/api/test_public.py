@@ -6,8 +6,10 @@ import ast
 import doctest
 import importlib
 import inspect
+import re
 import subprocess
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +129,8 @@ def test_a_class_runs_beside_names_and_is_compared(tmp_path: Path) -> None:
     assert (table["low"] <= table["mean"]).all()
     assert (table["mean"] <= table["high"]).all()
     assert "<table" in found._repr_html_()
+    assert "policies" in found.figure_names
+    assert found.figure("policies")._repr_svg_().lstrip().startswith("<?xml")
     against = found.compare(reference="ltrf")
     assert against.reference == "ltrf"
     assert set(against.table["contender"]) == {"fair", "least-used-here"}
@@ -258,3 +262,39 @@ def test_assess_in_a_script_without_a_guard_has_its_workers(tmp_path: Path) -> N
     done = subprocess.run([sys.executable, str(script)], cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("verdict:") == 1
+
+
+class _Handle:
+    """What IPython's display gives: it replaces what is shown."""
+
+    def __init__(self, shown: list[str]) -> None:
+        self.shown = shown
+
+    def update(self, data: dict[str, str], *, raw: bool) -> None:
+        assert raw
+        self.shown.append(data["text/plain"])
+
+
+def test_a_notebook_counts_the_runs_below_the_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+
+    def display(data: dict[str, str], *, raw: bool, display_id: bool) -> _Handle:
+        assert raw
+        assert display_id
+        shown.append(data["text/plain"])
+        return _Handle(shown)
+
+    shell, displaying = types.ModuleType("IPython"), types.ModuleType("IPython.display")
+    kernel = types.SimpleNamespace(kernel=object())
+    vars(shell)["get_ipython"] = lambda: kernel
+    vars(displaying)["display"] = display
+    monkeypatch.setitem(sys.modules, "IPython", shell)
+    monkeypatch.setitem(sys.modules, "IPython.display", displaying)
+    yarnfair.run(SMALL, ["fair"], seeds=[1, 2], out=tmp_path / "out")
+    assert shown[0] == "[0/2]"
+    assert re.fullmatch(r"\[2/2\] fair,seed=\d: \d+ s", shown[-1])
+    assert len(shown) == 3
+    # A terminal's IPython, and a program without it, show nothing.
+    kernel.__dict__.clear()
+    yarnfair.run(SMALL, ["fair"], seeds=[3], out=tmp_path / "other")
+    assert len(shown) == 3

@@ -1,70 +1,45 @@
-"""The notebook of docs/: its cells run, and print what stands there."""
+"""The notebooks of docs/: their cells run, and show what stands there."""
 
 from __future__ import annotations
 
-import ast
-import contextlib
-import io
 import json
-import re
-from pathlib import Path
-from typing import Any
 
-import pandas as pd
 import pytest
 
-NOTEBOOK = Path(__file__).resolve().parents[2] / "docs" / "notebooks" / "compare-policies.ipynb"
+from studies.notebooks import FOLDER, Shown, code_cells, run_cells, store, stored
+
+#: The least number of cells with code, and of pictures.
+NOTEBOOKS = {
+    "compare-policies": (5, 2),
+    "reproduce-a-figure": (3, 1),
+    "own-policy-against-ltrf": (4, 1),
+    "a-trace-of-your-own": (4, 1),
+}
 
 
-def run_cells(sources: list[str]) -> list[tuple[str, str | None, str]]:
-    """What each cell prints, and its last expression as text and drawn, as a notebook program would have them."""
-    names: dict[str, Any] = {"__name__": "__notebook__"}
-    found = []
-    for source in sources:
-        tree = ast.parse(source)
-        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-        printed = io.StringIO()
-        value = None
-        with contextlib.redirect_stdout(printed), pd.option_context("display.width", 100):
-            exec(compile(tree, "<cell>", "exec"), names)
-            if isinstance(last, ast.Expr):
-                value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), names)
-        shown = None
-        if value is not None:
-            with pd.option_context("display.width", 100, "display.max_columns", 20):
-                shown = repr(value)
-        drawn = value._repr_svg_() if hasattr(value, "_repr_svg_") else ""
-        found.append((printed.getvalue(), shown, drawn))
-    return found
-
-
-def stored(cell: dict[str, Any]) -> tuple[str, str | None, str]:
-    text, value, drawn = "", None, ""
-    for output in cell["outputs"]:
-        if output["output_type"] == "stream":
-            text += "".join(output["text"])
-        else:
-            value = "".join(output["data"]["text/plain"])
-            drawn = "".join(output["data"].get("image/svg+xml", []))
-    return text, value, drawn
-
-
-def outline(svg: str) -> tuple[list[str], list[str]]:
-    """A drawing's titles, its axes and legends. Lines and letters are left out: the same run may be drawn with other
-    numbers of them, as labels fall."""
-    titles = [title for title in re.findall(r"<dc:title>(.*?)</dc:title>", svg) if not title.startswith("Matplotlib v")]
-    return titles, re.findall(r'id="((?:axes|legend)_\d+)"', svg)
+def test_every_notebook_is_run() -> None:
+    assert {path.stem for path in FOLDER.glob("*.ipynb")} == set(NOTEBOOKS)
 
 
 @pytest.mark.xdist_group("regressions")
-def test_the_notebook_shows_what_its_cells_give() -> None:
-    notebook = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_notebook_shows_what_its_cells_give(name: str) -> None:
+    notebook = json.loads((FOLDER / f"{name}.ipynb").read_text(encoding="utf-8"))
     assert notebook["nbformat"] == 4
-    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    assert len(cells) >= 5
+    cells = code_cells(notebook)
+    least_cells, pictures = NOTEBOOKS[name]
+    assert len(cells) >= least_cells
     given = run_cells(["".join(cell["source"]) for cell in cells])
-    for cell, (*words, drawn) in zip(cells, given, strict=True):
-        *shown, picture = stored(cell)
-        assert words == shown, "".join(cell["source"])
-        assert outline(drawn) == outline(picture), "".join(cell["source"])
-    assert sum(bool(drawn) for *_, drawn in given) >= 2
+    for cell, shown in zip(cells, given, strict=True):
+        assert shown.same_as(stored(cell)), ("".join(cell["source"]), shown.printed, shown.text)
+    assert sum(bool(shown.svg) for shown in given) >= pictures
+
+
+def test_what_a_cell_shows_is_kept_and_a_change_of_it_is_seen() -> None:
+    (shown,) = run_cells(["print('a')\nclass Mine:\n    def __repr__(self):\n        return 'mine'\nMine()"])
+    assert shown == Shown("a\n", "mine")
+    cell = {"cell_type": "code", "outputs": []}
+    store(cell, shown, 1)
+    assert stored(cell) == shown
+    for other in (Shown("b\n", "mine"), Shown("a\n", "other"), Shown("a\n", "mine", "<b>"), Shown("a\n", None)):
+        assert not other.same_as(shown)
