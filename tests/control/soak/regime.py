@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -178,14 +179,16 @@ def _alien(world: World, rng: random.Random) -> End:
     if world.wire.alien is not None or any(process.ticking or not process.looked for process in begun):
         return False
     world.wire.alien = alien(world.agenda, rng, capacity=bool(world.plan.capacity))
+    return world.periods(rng, 1, 6), functools.partial(_known_again, world, lambda: None)
 
-    def end() -> None:
-        if any(process.ticking for process in world.processes):
-            world.agenda.after(0.5, end)
-        else:
-            world.wire.alien = None
 
-    return world.periods(rng, 1, 6), end
+def _known_again(world: World, then: Callable[[], object]) -> None:
+    """The cluster's own ResourceManagers answer again, between two looks."""
+    if any(process.ticking for process in world.processes):
+        world.agenda.after(0.5, lambda: _known_again(world, then))
+        return
+    world.wire.alien = None
+    then()
 
 
 @kind("released-beside-another", third=True)
@@ -204,12 +207,7 @@ def _released_beside(world: World, rng: random.Random) -> End:
         raise Violated(f"{process.name} was ended beside another cluster's ResourceManager, and says: {words}")
     if world.plan.store and "another cluster's" in words:
         process.gave_back = gave_back  # its own store could not be reached
-
-    def end() -> None:
-        world.wire.alien = None
-        process.begin()
-
-    return world.periods(rng, 1, 4), end
+    return world.periods(rng, 1, 4), functools.partial(_known_again, world, process.begin)
 
 
 @kind("clock-wrong-at-start", second=True)
