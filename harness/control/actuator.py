@@ -14,7 +14,7 @@ contains them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -192,17 +192,29 @@ class BaseActuator(ABC):
     def _hold_against(self, announced: Mapping[str, dict[str, Any]], stands: Mapping[str, Values]) -> None:
         """Remove from an announced document what the present configuration contradicts.
 
-        A present value that the document does not list as managed belongs to the administrator. Queues that are absent
-        keep their entries, because they may reappear unchanged.
+        A present value that the document does not list as managed, nor as written earlier (an older copy of the file
+        has it), belongs to the administrator. Queues that are absent keep their entries, because they may reappear
+        unchanged.
         """
         baseline, managed = announced["baseline"], announced["ours"]
+        written = announced.get("written", self.written)
         for path in managed.keys() & stands.keys():
-            for attribute in [name for name, values in managed[path].items() if stands[path].get(name) not in values]:
+            for attribute, values in list(managed[path].items()):
+                value = stands[path].get(attribute)
+                if self._is_managed(attribute, value, values):
+                    continue
+                if value is not None and value in written.get(self._written_as(path, attribute), []):
+                    values.append(value)
+                    continue
                 for kept in (managed, baseline, announced.get("texts", {})):
                     kept.get(path, {}).pop(attribute, None)
         for path in baseline.keys() & stands.keys():
             if self.SHARE not in managed.get(path, {}):
                 baseline[path][self.SHARE] = stands[path][self.SHARE]
+
+    def _is_managed(self, attribute: str, value: Any, values: Collection[Any]) -> bool:
+        """Whether a present value of an attribute is one of the managed ``values``."""
+        return value in values
 
     @property
     @abstractmethod

@@ -30,7 +30,15 @@ from harness.yarn.capacity.queues import (
     read_maximum,
 )
 from harness.yarn.capacity.source import Configuration, ConfigurationSource, FileSource
-from harness.yarn.capacity.steering import CAPACITY, MAXIMUM, PRIORITY, WRITTEN, Steering, counts_dominant
+from harness.yarn.capacity.steering import (
+    CAPACITY,
+    MAXIMUM,
+    PRIORITY,
+    WRITTEN,
+    Steering,
+    counts_dominant,
+    moved_resources,
+)
 from harness.yarn.capacity.traps import Trap, find_traps
 from harness.yarn.errors import Refused
 from harness.yarn.files import ConfigStore, always
@@ -144,6 +152,14 @@ class CapacityActuator(BaseActuator):
             shown = ", ".join(f"{name}={amount}" for name, amount in others.items()) or "nothing besides"
             found.append(Drift(path, CAPACITY, f"{text}: {shown} is kept"))
         return found
+
+    def _is_managed(self, attribute: str, value: Any, values: Collection[Any]) -> bool:
+        """Whether a present value is managed, in whatever notation: `read` keeps what else it says."""
+        if value in values or attribute != CAPACITY or value is None:
+            return value in values
+        moved = moved_resources(self.store.read().values)
+        now = read_capacity(value, "the present")
+        return any(_same_share(now, other, moved) for other in values)
 
     def counted_resource(self) -> ResourceName:
         """Return ``dominant`` under any calculator but Hadoop's default one, which counts memory alone."""

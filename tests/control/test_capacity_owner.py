@@ -511,6 +511,41 @@ def test_what_is_adopted_is_held_against_the_file_where_its_writer_is_gone(
     assert beside.configured_weights()["root.a"] == pytest.approx(100.0 / 9.0)
 
 
+@pytest.mark.parametrize(
+    ("text", "own"),
+    [
+        ("[memory=12288,vcores=12,gpu=4]", "[memory=8192,vcores=12,gpu=4]"),
+        ("[ memory-mb=12Gi, vcores=8, gpu=1 ]", ABSOLUTE["a"]),
+    ],
+    ids=["more GPUs", "another notation"],
+)
+def test_a_share_in_another_text_is_no_entitlement_when_its_writer_dies(path: Path, text: str, own: str) -> None:
+    """The administrator has changed what no share moves, and nobody has seen it yet."""
+    actuator = begun(path, percentages(**ABSOLUTE), {"root.a": 3.0, "root.b": 1.0})
+    said = json.dumps(actuator.document())
+    edit(path, "[memory=12288,vcores=8,gpu=1]", text)
+    spare = CapacityActuator(FileSource(LocalStore(path)))
+    spare.adopt(json.loads(said))
+    spare.read()
+    assert spare.configured_weights() == pytest.approx({"root.a": 50.0, "root.b": 50.0})
+    spare.write(spare.original())
+    assert path.read_text() == percentages(a=own, b=ABSOLUTE["b"])
+
+
+def test_an_older_copy_of_the_file_is_no_entitlement_when_its_writer_dies(path: Path) -> None:
+    actuator = begun(path, THREE, MOVED)
+    older = path.read_text()
+    actuator.write(actuator.prepare(Attributes({"root.a": 51.7501, "root.b": 24.1, "root.c": 24.1499})))
+    said = json.dumps(actuator.document())
+    path.write_text(older)
+    spare = CapacityActuator(FileSource(LocalStore(path)))
+    spare.adopt(json.loads(said))
+    spare.read()
+    assert spare.configured_weights() == pytest.approx({"root.a": 50.0, "root.b": 25.0, "root.c": 25.0})
+    spare.write(spare.original())
+    assert path.read_text() == THREE
+
+
 def test_a_capacity_that_is_none_in_another_controllers_words_is_nonsense(actuator: CapacityActuator) -> None:
     """It was an error of its own, for which nobody forgot those words: nothing could be given back."""
     actuator.write(actuator.prepare(Attributes(ALL)))

@@ -34,6 +34,15 @@ def counts_dominant(settings: Mapping[str, str]) -> bool:
     return "Dominant" in (settings.get(_CALCULATOR) or "")
 
 
+def moved_resources(settings: Mapping[str, str]) -> tuple[str, ...]:
+    """Return which absolute resources follow shares with these properties (with their prefix).
+
+    They are those that the scheduler compares queues by, and that accounts are of. A guarantee of GPUs, or of vcores
+    where memory alone is counted, is no part of what is owed.
+    """
+    return ("memory", "vcores") if counts_dominant(settings) else ("memory",)
+
+
 @dataclass(slots=True)
 class Wanted:
     """``values``: queue -> key -> text; ``in_force``: the capacities as numbers; ``problems``: what cannot be."""
@@ -140,11 +149,8 @@ class Steering:
         return sum(map(self._leaves, children)) if children else 1
 
     def moved(self) -> tuple[str, ...]:
-        """Which absolute resources follow shares: those that the scheduler compares queues by, and accounts are of.
-
-        A guarantee of GPUs, or of vcores where memory alone is counted, is no part of what is owed.
-        """
-        return ("memory", "vcores") if counts_dominant(self.settings) else ("memory",)
+        """Which absolute resources follow shares (`moved_resources`)."""
+        return moved_resources(self.settings)
 
     def _priorities(self, plan: Attributes, found: Wanted) -> None:
         """Give lifted queues a priority above that of their siblings.
