@@ -23,7 +23,7 @@ from harness.experiments.kind import Ended
 from harness.experiments.resolve import split_policy
 from harness.model.plan import WEIGHT_MIN
 from harness.model.queues import cluster_parts
-from harness.policies.registry import stock_scheduler
+from harness.policies.registry import OBJECTS, stock_scheduler
 from harness.report.reading import needed_table
 from harness.sim.interfaces import simulated
 from harness.traces.recorded import Header, QueueLine, Trace
@@ -55,6 +55,22 @@ def policy_uses(schedulers: Sequence[str], policies: Sequence[str] = ()) -> list
                 mode = mode or ("inside" if simulated(scheduler).orders_inside else "outside")
                 uses.append({"policy": policy, "mode": mode, "scheduler": scheduler})
     return uses
+
+
+def _written(policies: Sequence[str]) -> list[str]:
+    """The policies of a call as entries of an experiment file, so that `yarnfair run` plays the same ones again.
+
+    A class in a file is named by its absolute path. Classes of a program that runs now are left out: no file has them.
+    """
+    found = []
+    for text in policies:
+        policy, mode = split_policy(text)
+        path, colon, attribute = policy.rpartition(":")
+        if colon and path.endswith(".py"):
+            policy = f"{Path(path).absolute()}:{attribute}"
+        if policy not in OBJECTS:
+            found.append(policy if mode is None else f"{policy}@{mode}")
+    return list(dict.fromkeys(found)) or ["fair", "ltrf@outside"]
 
 
 def left_out(header: Header, schedulers: Sequence[str]) -> list[str]:
@@ -145,8 +161,8 @@ def experiment_text(
 ) -> str:
     """The experiment file that plays a trace: nodes, queues, delays of the recording, each leaf its own jobs.
 
-    Written for the Fair Scheduler alone as it always was; for others with `policy_uses`. ``sample_s`` and ``limit_s``:
-    `sample_for` and `time_limit_s` of this trace unless they are given.
+    The policies of the call are written as they are for the Fair Scheduler alone, for others with `policy_uses`.
+    ``sample_s`` and ``limit_s``: `sample_for` and `time_limit_s` of this trace unless they are given.
     """
     header = trace.header
     limit_s = time_limit_s(trace) if limit_s is None else limit_s
@@ -175,7 +191,7 @@ def experiment_text(
         **({} if fair_alone else {"scheduler": schedulers[0]}),
         # What a Fair Scheduler's trace says of limits is converted.
         **({"capacity": limits} if "capacity" in schedulers and (limits := capacity_limits_of(header)) else {}),
-        "policies": ["fair", "ltrf@outside"] if fair_alone else policy_uses(schedulers, policies),
+        "policies": _written(policies) if fair_alone else policy_uses(schedulers, policies),
         "sample_s": sample_for(trace) if sample_s is None else sample_s,
         **({"limits": {"time_limit_s": limit_s}} if limit_s > 1.2 * LEAST_LIMIT_S else {}),
         # What a controller of that cluster would have seen.

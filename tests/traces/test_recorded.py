@@ -115,6 +115,34 @@ def test_replays_of_different_runs_lie_side_by_side(
     assert all((tmp_path / name / "replay.yaml").is_file() for name in names)
 
 
+def test_the_file_of_a_replay_has_every_policy_of_the_call(
+    trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`yarnfair run replay.yaml` plays the same policies, a class in a file beside the call too."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(
+        "import yarnfair\n\n\nclass Mine(yarnfair.Policy):\n"
+        "    def plan(self, snapshot, ledger):\n"
+        "        return yarnfair.Plan(order=yarnfair.Order(measure='keys', flat=True))\n\n"
+        "    def key(self, queue, counted, snapshot):\n        return counted\n"
+    )
+    policies = "fair,static,ltrf,ltrf@outside,mine.py:Mine"
+    call = ["--jobs", "1", "--no-report", "--json"]
+    with pytest.raises(SystemExit) as stop:
+        main(["replay", str(trace), "--policy", policies, "--phases", "0", "--out", "out", *call])
+    assert not stop.value.code
+    assert len(load_experiment("out/replay.yaml").spec.policies) == 5
+    monkeypatch.chdir(tmp_path.parent)
+    with pytest.raises(SystemExit) as stop:
+        main(["run", str(tmp_path / "out" / "replay.yaml"), "--out", str(tmp_path / "again"), *call])
+    assert not stop.value.code
+    ended, again = (
+        sorted(path.parent.name for path in (tmp_path / name).glob("*/run.json")) for name in ("out", "again")
+    )
+    assert ended == again
+    assert len(ended) == 5
+
+
 def test_a_replay_without_a_policy_compares_what_is_with_what_could_be(
     trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
