@@ -11,6 +11,7 @@ from harness.base.files import write_text
 from harness.predict.assess import Assessed
 from harness.predict.verdict import Band
 from harness.report.svg import BarChart, bar_chart, swatch
+from harness.report.tables import banded, figure_text
 from harness.report.templating import page_templates
 
 
@@ -51,17 +52,16 @@ def write_page(path: Path, found: Assessed, source: str) -> None:
         [
             queue,
             # First what comes of it: a narrow page shows no more without scrolling.
-            "" if other is None else _change(other.change(present, queue)),
-            "" if other is None else _band(other.band(queue)),
+            *([_change(other.change(present, queue)), _band(other.band(queue))] if other else []),
             _band(present.band(queue)),
-            f"{evidence.real_s[queue]:.1f}",
+            figure_text(evidence.real_s[queue], 1),
             f"{count}",
         ]
         for queue, count in jobs.items()
     ]
     # "no, nothing to gain: why".
     head, _, first = lines[0].partition(": ")
-    names = other.name if other else "no other", present.name, "recorded"
+    names = [*(["change", f"{other.name}, s"] if other else []), f"{present.name}, s", "recorded, s"]
     page = page_templates().get_template("assess.html.j2").render(
         answer=found.verdict.answer,
         head=head,
@@ -71,8 +71,10 @@ def write_page(path: Path, found: Assessed, source: str) -> None:
         charts=[
             (one.title, Markup(bar_chart(one, ident)), _legend(one))
             for one, ident in ((chart, "completion"), (loss, "loss"))
+            # One bar alone, or bars of no height, compare nothing.
+            if one is chart or (len(losses) > 1 and any(band.mean > 0 for _, band, _ in losses))
         ],
-        heads=["queue", "change", *(f"{name}, s" for name in names), "applications"],
+        heads=["queue", *names, "applications"],
         table=table,
         policies=[
             [f"{name} (recommended)" if best and name == best.name else name, _band(band), str(phases)]
@@ -88,7 +90,7 @@ def _legend(chart: BarChart) -> list[tuple[Markup, str]]:
 
 
 def _band(band: Band) -> str:
-    return f"{band.mean:.1f} ({band.low:.1f} to {band.high:.1f})"
+    return banded(figure_text(band.mean, 1), (band.low, band.high), 1)
 
 
 def _change(band: Band) -> str:

@@ -97,7 +97,12 @@ def test_a_cluster_without_contention_has_nothing_to_gain(tmp_path: Path, capsys
     assert (found["verdict"], found["recommended"]) == ("no", {})
     assert found["lines"][0].startswith("no, nothing to gain")
     assert not (tmp_path / "out" / "enforce.yaml").exists()
-    assert (tmp_path / "out" / "assess.html").exists()
+    page = (tmp_path / "out" / "assess.html").read_text()
+    # Nothing was tried: no empty columns, no chart of one bar, and no is not an alarm.
+    assert "no other" not in page
+    assert '<td class="n"></td>' not in page
+    assert page.count("<figure>") == 1
+    assert '<section id="verdict" class="finding ">' in page
 
 
 def test_a_replay_that_is_far_off_gives_no_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,6 +110,7 @@ def test_a_replay_that_is_far_off_gives_no_verdict(tmp_path: Path, capsys: pytes
     trace = recording(tmp_path, contended(), ends=lambda _, seconds: 1.5 * seconds)
     found = assessed(capsys, str(trace), "-o", str(tmp_path / "out"))
     assert found["verdict"] == "unsure"
+    assert 'class="finding holds-in-part"' in (tmp_path / "out" / "assess.html").read_text(), "amber"
     assert found["reproduction_error"] == pytest.approx(1 / 3, abs=0.02)
     assert found["recommended"] == {}
 

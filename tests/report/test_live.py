@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -192,6 +194,16 @@ def test_the_page_in_a_browser(url: str, looks: Looks, tmp_path: Path) -> None:
         words = browser.until("document.querySelector('#why p') && document.querySelector('#why').textContent")
         assert "Entitled to 50.0 %" in words
         assert browser.run("document.querySelectorAll('#debt path.c').length") >= 2
+        # One scale for all queues, and the latest debt beside each name.
+        scales = browser.run(
+            "[...document.querySelectorAll('.small svg')].map("
+            "e => [...e.querySelectorAll('text[text-anchor=end]')]"
+            ".map(t => t.textContent + t.getAttribute('y')).join())"
+        )
+        assert len(set(scales)) == 1
+        latest = browser.run("[...document.querySelectorAll('#debt .legend strong')].map(e => e.textContent)")
+        assert len(latest) >= 2
+        assert all(re.fullmatch("\u2212?[0-9.\u202f]+[kMG]?", text) for text in latest), latest
         before = browser.run("document.querySelector('.small path.c').getAttribute('d').length")
         browser.until(f"document.querySelector('.small path.c').getAttribute('d').length > {before}")
         looks.trouble = "the ResourceManager is gone"
@@ -201,6 +213,22 @@ def test_the_page_in_a_browser(url: str, looks: Looks, tmp_path: Path) -> None:
         assert asked == {url, f"{url}view.json"}
         browser.picture(tmp_path / "live.png")
     assert json.dumps(view_of(url).json())
+
+
+@pytest.mark.browser
+def test_a_narrow_chart_has_several_times_that_do_not_touch(ledger: Path, tmp_path: Path) -> None:
+    view, count = from_ledger(ledger), iter(range(10**6))
+    with contextlib.closing(LivePage(lambda: replace(view, time_s=view.time_s + 5 * next(count)), 0.05)) as live:
+        url = live.serve("127.0.0.1:0")
+        with chromium(tmp_path / "profile") as browser:
+            browser.open(url, 400)
+            times = (
+                "[...document.querySelectorAll('#debt svg[role=img] text[text-anchor=middle]')]"
+                ".map(e => { const box = e.getBoundingClientRect(); return [box.left, box.right]; })"
+            )
+            browser.until(f"{times}.length >= 3")
+            boxes = browser.run(times)
+            assert all(before[1] < after[0] for before, after in pairwise(boxes)), boxes
 
 
 def many() -> View:

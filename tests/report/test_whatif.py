@@ -226,9 +226,14 @@ def test_the_page_in_a_browser(served: str, tmp_path: Path) -> None:
     with chromium(tmp_path / "profile") as browser:
         browser.open(served, 1280)
         settled(browser)
-        first = browser.run("document.querySelector('#side-b .charts svg[role=img] path.c').getAttribute('d')")
-        assert browser.run("document.querySelectorAll('.side .charts svg[role=img]').length") == 4
+        first = browser.run("document.querySelector('#charts-b svg[role=img] path.c').getAttribute('d')")
+        assert browser.run("document.querySelectorAll('.sides .charts svg[role=img]').length") == 4
         assert browser.run("document.querySelector('.charts .swatch').getBoundingClientRect().width") == 30
+        # Sides are called by their policies, and the charts of both begin at one height.
+        names = browser.run("[...document.querySelectorAll('.side > h2')].map(e => e.textContent)")
+        assert names == [browser.run(f"document.getElementById('{side}-policy').value") for side in "ab"]
+        tops = "[...document.querySelectorAll('.charts > h3')].map(e => e.getBoundingClientRect().top)"
+        assert len(set(browser.run(tops))) == 2, "two charts a side, in rows"
         # Somebody drags a weight.
         browser.run(
             "(() => { const knob = document.getElementById('w-root.bursts'); knob.value = knob.max;"
@@ -236,7 +241,7 @@ def test_the_page_in_a_browser(served: str, tmp_path: Path) -> None:
         )
         browser.until("document.body.dataset.serial === '2'")
         settled(browser)
-        assert browser.run("document.querySelector('#side-b .charts svg[role=img] path.c').getAttribute('d')") != first
+        assert browser.run("document.querySelector('#charts-b svg[role=img] path.c').getAttribute('d')") != first
         # ... and takes another horizon, another moment, another queue.
         browser.run(
             "(() => { const knob = document.getElementById('b-horizon_s'); knob.value = 5;"
@@ -260,7 +265,7 @@ def test_the_page_in_a_browser(served: str, tmp_path: Path) -> None:
         assert "20 phases" in table
         cells = browser.run("[...document.querySelectorAll('#table tbody td')].map(cell => cell.textContent)")
         assert [cell for cell in cells if " to " not in cell] == [], "each prediction has its band"
-        picture = browser.run("document.querySelector('#side-b .charts svg[role=img] path.c').getAttribute('d')")
+        picture = browser.run("document.querySelector('#charts-b svg[role=img] path.c').getAttribute('d')")
         # A colleague opens the address.
         address = browser.run("location.href")
         browser.open("about:blank")
@@ -273,9 +278,7 @@ def test_the_page_in_a_browser(served: str, tmp_path: Path) -> None:
             assert browser.too_wide() == []
             assert browser.run("document.documentElement.scrollWidth") <= width
             assert browser.faint() == []
-        assert (
-            browser.run("document.querySelector('#side-b .charts svg[role=img] path.c').getAttribute('d')") == picture
-        )
+        assert browser.run("document.querySelector('#charts-b svg[role=img] path.c').getAttribute('d')") == picture
         browser.picture(tmp_path / "whatif.png")
         assert browser.console == []
         asked = {url.partition("?")[0].partition("#")[0] for url in browser.requests}
@@ -320,7 +323,7 @@ def test_of_many_queues_those_that_hold_the_most_are_drawn_and_the_one_chosen(tm
         file.write_text(page({**what_if.export(sides), "state": state}))
     finally:
         what_if.close()
-    legend = "[...document.querySelectorAll('#side-b .charts .legend > *')].map(one => one.textContent.trim())"
+    legend = "[...document.querySelectorAll('#charts-b .legend > *')].map(one => one.textContent.trim())"
     with chromium(tmp_path / "profile") as browser:
         browser.open(f"file://{file}", 400)
         browser.until("document.body.dataset.readyb === '0'")
