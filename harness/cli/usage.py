@@ -20,6 +20,8 @@ from harness.cli.output import OutputFile, cluster_option, json_option, print_re
 @click.option("--csv", "csv_file", type=OutputFile(), metavar="FILE", help="Also write a table as CSV, MB-seconds.")
 @click.option("--parquet", type=OutputFile(), metavar="FILE", help="Also write the same table as Parquet.")
 @click.option("--html", "page", type=OutputFile(), metavar="FILE", help="Also write one HTML page.")
+@click.option("--paid-back", is_flag=True, help="Simulate what long-term fairness would have paid back, too.")
+@click.option("--jobs", type=click.IntRange(1, 256), help="Simulations at once [cores].")
 @json_option
 def usage(
     trace: Path,
@@ -28,20 +30,25 @@ def usage(
     csv_file: Path | None,
     parquet: Path | None,
     page: Path | None,
+    paid_back: bool,
+    jobs: int | None,
     as_json: bool,
 ) -> None:
     """A statement of TRACE (of `yarnfair record`, a run directory, or of others) by queue, user and period.
 
     An application's use is spread evenly over its life. At every moment queues above their due part of the cluster
-    borrow; the others lend in proportion to what they leave unused. What is lent is what is borrowed.
+    borrow; the others lend in proportion to what they leave unused. What is lent is what is borrowed. What a queue has
+    lent more than it has borrowed since the beginning is owed to it.
     """
     from harness.base.outputs import write_output, write_output_by
     from harness.predict.foreign import played_trace
+    from harness.predict.payback import payback
     from harness.predict.usage import COLUMNS, document_of, lines_of, rows_of, statement
     from harness.traces.accounting import account_lines, account_of
 
     with tempfile.TemporaryDirectory(prefix="yarnfair-") as folder:
         found = played_trace(trace, cluster, Path(folder) / "trace.jsonl")
+        result = payback(found, Path(folder), by, processes=jobs) if paid_back else None
     periods = statement(found.header, found.jobs, by)
     if csv_file is not None:
         table = io.StringIO()
@@ -58,9 +65,13 @@ def usage(
     if page is not None:
         from harness.predict.usage_page import write_page
 
-        write_page(page, periods, by, trace.name, notes)
+        write_page(page, periods, by, trace.name, notes, result)
     if not as_json:
         for line in notes:
             say(f"{trace}: {line}")
     document = {**account_of(found.header, found.jobs), "by": by, "periods": document_of(periods)}
-    print_result(as_json, document, lines_of(periods))
+    lines = lines_of(periods)
+    if result is not None:
+        document["paid_back"] = result.document()
+        lines += result.lines()
+    print_result(as_json, document, lines)

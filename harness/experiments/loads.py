@@ -41,7 +41,8 @@ def sizes_of(load: QueueLoad) -> Iterator[tuple[str, Resource]]:
                 yield f"job {job.id}, {stage.name}", stage.demand
 
 
-def _file_hash(path: Path) -> str:
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file. Raises InputError where it cannot be read."""
     with reading(path), open_whole(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -60,6 +61,6 @@ def resolved_document(spec: Experiment, loads: Sequence[QueueLoad]) -> dict[str,
             "start_s": load.start_s,
             "scale": {"tasks": load.scale.tasks, "durations": load.scale.durations, "gaps": load.scale.gaps},
             "workload": load.workload.spec.model_dump(mode="json", exclude_none=True),
-            **({"trace_sha256": _file_hash(trace)} if trace is not None else {}),
+            **({"trace_sha256": file_hash(trace)} if trace is not None else {}),
         }
     return document

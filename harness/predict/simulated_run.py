@@ -14,6 +14,7 @@ from typing import Any
 from harness.base.documents import YamlDocument
 from harness.base.errors import InputError
 from harness.base.files import read_json
+from harness.experiments.loads import file_hash
 from harness.experiments.real.trace import run_header
 from harness.experiments.resolve import jobs_of, load_experiment
 from harness.experiments.spec import NodeGroupSpec
@@ -30,7 +31,7 @@ def trace_of_run(folder: Path, into: Path) -> Trace:
     where = str(folder / "run.json")
     try:
         policy, seed, resolved = str(run["policy"]["name"]), int(run["seed"]), dict(run["experiment"])
-        data = {**resolved, "workloads": _inline(resolved["workloads"]), "policies": ["fair"]}
+        data = {**resolved, "workloads": _inline(resolved["workloads"], folder), "policies": ["fair"]}
     except (KeyError, TypeError, ValueError):
         raise InputError(
             "no run of a YARN cluster", where=where, hint="give a run of an experiment without `kind`"
@@ -93,12 +94,31 @@ def _nodes_over_time(groups: Sequence[NodeGroupSpec]) -> tuple[list[NodeLine], l
     return nodes, sorted(changes, key=lambda line: line.at_s)
 
 
-def _inline(workloads: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def _inline(workloads: Mapping[str, Mapping[str, Any]], folder: Path) -> dict[str, Any]:
     """The workloads as an experiment file has them; ``run.json`` holds them resolved."""
     return {
-        queue: {"start_s": use["start_s"], "scale": use["scale"], "inline": use["workload"]}
+        queue: {
+            "start_s": use["start_s"],
+            "scale": use["scale"],
+            "inline": _with_its_trace(dict(use["workload"]), use.get("trace_sha256"), folder),
+        }
         for queue, use in workloads.items()
     }
+
+
+def _with_its_trace(workload: dict[str, Any], sha256: Any, folder: Path) -> dict[str, Any]:
+    """The workload with the path of the trace that it played.
+
+    The path is relative to the experiment file, which lies where the run's folder does (a replay), or where the run was
+    started. Of several files of this path it is the one with the same content.
+    """
+    if "trace" not in workload or sha256 is None:
+        return workload
+    candidates = [(place / str(workload["trace"])).resolve() for place in (folder.parent, folder, Path.cwd())]
+    for path in dict.fromkeys(candidates):
+        if path.is_file() and file_hash(path) == sha256:
+            return {**workload, "trace": str(path)}
+    return workload
 
 
 def _known(seconds: float) -> float | None:

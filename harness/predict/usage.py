@@ -28,7 +28,7 @@ from harness.traces.recorded import Header, JobLine
 By = Literal["day", "week", "month"]
 _DAY_S = 86_400.0
 #: Of the table of `rows_of`, MB-seconds.
-COLUMNS = ("period", "queue", "user", "due", "had", "lent", "borrowed")
+COLUMNS = ("period", "queue", "user", "due", "had", "lent", "borrowed", "paid_back", "owed")
 #: Of a trace that does not say when its time began.
 _LENGTHS_S = {"day": _DAY_S, "week": 7 * _DAY_S, "month": 30 * _DAY_S}
 
@@ -37,13 +37,17 @@ _LENGTHS_S = {"day": _DAY_S, "week": 7 * _DAY_S, "month": 30 * _DAY_S}
 class Account:
     """One queue in one period, MB-seconds.
 
-    ``users``: what each user's applications had of it; ``from_``: what it borrowed of each lender.
+    ``users``: what each user's applications had of it; ``from_``: what it borrowed of each lender; ``owed``: at the
+    period's end, all that it has lent since the beginning less all that it has borrowed (below 0: it owes);
+    ``paid_back``: of what it borrowed, the part up to which it was owed something at that moment.
     """
 
     due: float = 0.0
     had: float = 0.0
     lent: float = 0.0
     borrowed: float = 0.0
+    owed: float = 0.0
+    paid_back: float = 0.0
     users: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     from_: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
@@ -56,6 +60,11 @@ class Period:
     from_s: float
     until_s: float
     accounts: Mapping[str, Account]
+
+    def set_owed(self, owed: Mapping[str, float]) -> None:
+        """Note what each leaf is owed at the period's end."""
+        for leaf, balance in owed.items():
+            self.accounts[leaf].owed = balance
 
 
 def held_by(job: JobLine) -> float:
@@ -112,6 +121,16 @@ def statement(header: Header, jobs: Sequence[JobLine], by: By = "month") -> list
             found.accounts[leaf].due = part * there
     _loans(_rates(spans, periods), periods, steps, leaf_parts)
     return periods
+
+
+def owed_at_end(periods: Sequence[Period]) -> dict[str, float]:
+    """What each leaf is owed at the end of a statement, MB-seconds (below 0: it owes); all of them sum to 0."""
+    return {leaf: account.owed for leaf, account in periods[-1].accounts.items()}
+
+
+def paid_back_in_all(periods: Sequence[Period]) -> dict[str, float]:
+    """What was paid back to each leaf in the whole time of a statement, MB-seconds."""
+    return {leaf: math.fsum(one.accounts[leaf].paid_back for one in periods) for leaf in periods[-1].accounts}
 
 
 def _capacity_within(steps: Sequence[tuple[float, int, int]], from_s: float, until_s: float) -> float:
@@ -184,26 +203,33 @@ def _loans(
 ) -> None:
     held = dict.fromkeys(parts, 0.0)
     running = dict.fromkeys(parts, 0)
+    owed = dict.fromkeys(parts, 0.0)
     index, at_s, step, until_s = 0, 0.0, 0, periods[-1].until_s
     dues = {leaf: steps[0][1] * part for leaf, part in parts.items()}
     resized = [(time_s, "", 0.0) for time_s, _, _ in steps[1:] if time_s < until_s]
     for time_s, queue, change in merge(rates, resized, key=lambda one: one[0]):
         if time_s > at_s:
-            _lend(periods[index].accounts, held, dues, time_s - at_s)
+            _lend(periods[index].accounts, held, dues, time_s - at_s, owed)
             at_s = time_s
             if step + 1 < len(steps) and at_s >= steps[step + 1][0]:
                 step += 1
                 dues = {leaf: steps[step][1] * part for leaf, part in parts.items()}
             while index < len(periods) - 1 and at_s >= periods[index].until_s:
+                periods[index].set_owed(owed)
                 index += 1
         if queue:
             running[queue] += 1 if change > 0 else -1
             # What nobody holds is 0, whatever the sums' rounding left.
             held[queue] = held[queue] + change if running[queue] else 0.0
+    periods[index].set_owed(owed)
 
 
 def _lend(
-    accounts: Mapping[str, Account], held: Mapping[str, float], dues: Mapping[str, float], lasts_s: float
+    accounts: Mapping[str, Account],
+    held: Mapping[str, float],
+    dues: Mapping[str, float],
+    lasts_s: float,
+    owed: dict[str, float],
 ) -> None:
     over = {leaf: held[leaf] - due for leaf, due in dues.items() if held[leaf] > due}
     spare = {leaf: due - held[leaf] for leaf, due in dues.items() if held[leaf] < due}
@@ -213,11 +239,15 @@ def _lend(
     if lent <= 0:
         return
     for borrower, above in over.items():
+        borrowed = lent * (above / all_over)
+        accounts[borrower].paid_back += min(borrowed, max(owed[borrower], 0.0))
+        owed[borrower] -= borrowed
         for lender, below in spare.items():
             part = lent * (above / all_over) * (below / all_spare)
             accounts[borrower].borrowed += part
             accounts[borrower].from_[lender] += part
             accounts[lender].lent += part
+            owed[lender] += part
 
 
 def document_of(periods: Sequence[Period]) -> list[dict[str, Any]]:
@@ -233,6 +263,8 @@ def document_of(periods: Sequence[Period]) -> list[dict[str, Any]]:
                     "had_mb_s": round(account.had),
                     "lent_mb_s": round(account.lent),
                     "borrowed_mb_s": round(account.borrowed),
+                    "paid_back_mb_s": round(account.paid_back),
+                    "owed_mb_s": round(account.owed),
                     "borrowed_from_mb_s": {lender: round(value) for lender, value in account.from_.items()},
                     "users_mb_s": {user: round(value) for user, value in sorted(account.users.items())},
                 }
@@ -248,7 +280,7 @@ def rows_of(periods: Sequence[Period]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for period in document_of(periods):
         for queue, account in period["queues"].items():
-            whole = {key: account[f"{key}_mb_s"] for key in ("due", "had", "lent", "borrowed")}
+            whole = {key: account[f"{key}_mb_s"] for key in ("due", "had", "lent", "borrowed", "paid_back", "owed")}
             rows.append({"period": period["period"], "queue": queue, "user": "*", **whole})
             for user, had in account["users_mb_s"].items():
                 rows.append({"period": period["period"], "queue": queue, "user": user, "had": had})
@@ -260,10 +292,11 @@ def lines_of(periods: Sequence[Period]) -> list[str]:
     lines = []
     for period in periods:
         lines.append(f"{period.name} (GB h)")
-        lines.append(f"  {'queue':<28}{'due':>11}{'had':>11}{'lent':>11}{'borrowed':>11}")
+        lines.append(f"  {'queue':<28}{'due':>11}{'had':>11}{'lent':>11}{'borrowed':>11}{'paid back':>11}{'owed':>11}")
         for leaf, account in period.accounts.items():
             figures = "".join(
-                f"{value / 1024 / 3600:>11,.1f}" for value in (account.due, account.had, account.lent, account.borrowed)
+                f"{round(value / 1024 / 3600, 1) + 0.0:>11,.1f}"
+                for value in (account.due, account.had, account.lent, account.borrowed, account.paid_back, account.owed)
             )
             lines.append(f"  {leaf.removeprefix('root.'):<28}{figures}")
             for lender, value in sorted(account.from_.items(), key=lambda one: -one[1])[:3]:

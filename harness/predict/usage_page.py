@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 import harness
 from harness.base.outputs import write_output
+from harness.predict.payback import Payback
 from harness.predict.usage import Account, By, Period
 from harness.report.svg import BarChart, bar_chart, swatch
 from harness.report.templating import page_templates
@@ -22,9 +23,18 @@ _FIGURES: tuple[tuple[str, Callable[[Account], float]], ...] = (
     ("lent", lambda one: one.lent),
     ("borrowed", lambda one: one.borrowed),
 )
+#: The figures of the table: what is owed is a balance, and no part of what was had.
+_CELLS = (*_FIGURES, ("paid back", lambda one: one.paid_back), ("owed", lambda one: one.owed))
 
 
-def write_page(path: Path, periods: Sequence[Period], by: By, source: str, notes: Sequence[str]) -> None:
+def write_page(
+    path: Path,
+    periods: Sequence[Period],
+    by: By,
+    source: str,
+    notes: Sequence[str],
+    paid_back: Payback | None = None,
+) -> None:
     """Write one self-contained HTML page.
 
     Parameters
@@ -39,6 +49,8 @@ def write_page(path: Path, periods: Sequence[Period], by: By, source: str, notes
         Where the statement is from, in words.
     notes : sequence of str
         What the trace assumes, lacks and leaves out.
+    paid_back : Payback, optional
+        What long-term fairness would have paid back.
 
     Raises
     ------
@@ -72,7 +84,10 @@ def write_page(path: Path, periods: Sequence[Period], by: By, source: str, notes
             title=chart.title,
             legend=legend,
             left=len(whole) - len(drawn),
-            heads=["queue", *(name for name, _ in _FIGURES), "users", "borrowed of"],
+            heads=["queue", *(name for name, _ in _CELLS), "users", "borrowed of"],
+            paid_back=[[_short(queue), *map(_gb_h, paid_back.figures(queue))] for queue in paid_back.owed]
+            if paid_back is not None
+            else [],
             periods=[(period.name, _rows(period)) for period in reversed(periods)],
             version=harness.__version__,
         )
@@ -85,7 +100,7 @@ def _rows(period: Period) -> list[list[str]]:
     return [
         [
             _short(leaf),
-            *(_gb_h(figure(account)) for _, figure in _FIGURES),
+            *(_gb_h(figure(account)) for _, figure in _CELLS),
             _parts(account.users),
             _parts({_short(lender): value for lender, value in account.from_.items()}),
         ]
@@ -105,4 +120,4 @@ def _short(leaf: str) -> str:
 
 
 def _gb_h(mb_s: float) -> str:
-    return f"{mb_s / _MB_S_PER_GB_H:,.1f}"
+    return f"{round(mb_s / _MB_S_PER_GB_H, 1) + 0.0:,.1f}"

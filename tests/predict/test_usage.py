@@ -12,11 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import yarnfair
 from harness.base.errors import InputError
 from harness.cli import main
-from harness.predict.usage import By, held_by, statement
+from harness.predict.usage import By, held_by, owed_at_end, statement
 from harness.traces.accounting import work_of
 from harness.traces.recorded import ExecutorsLine, Header, JobLine, NodeChangeLine, NodeLine, QueueLine, trace_text
+from tests.browser import chromium
 from tests.predict.loads import job
 
 LEAVES = ("root.prod", "root.lab.x", "root.lab.y")
@@ -95,6 +97,8 @@ def test_sums_balance_to_the_megabyte_second(rows: list[tuple[str, int, int, int
         for one in accounts:
             assert math.fsum(one.users.values()) == pytest.approx(one.had, abs=0.5, rel=1e-12)
             assert math.fsum(one.from_.values()) == pytest.approx(one.borrowed, abs=0.5, rel=1e-12)
+        assert all(0 <= one.paid_back <= one.borrowed + 0.5 for one in accounts)
+        assert math.fsum(one.owed for one in accounts) == pytest.approx(0.0, abs=0.5)
     had = math.fsum(one.had for period in found for one in period.accounts.values())
     assert had == pytest.approx(math.fsum(map(held_by, jobs)), abs=0.5, rel=1e-12)
 
@@ -117,8 +121,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     }
     assert found["shape"]["known"] == 1.0
     table = (tmp_path / "usage.csv").read_text().splitlines()
-    assert table[0] == "period,queue,user,due,had,lent,borrowed"
-    assert "day 1,root.prod,u,,409600,," in table
+    assert table[0] == "period,queue,user,due,had,lent,borrowed,paid_back,owed"
+    assert "day 1,root.prod,u,,409600,,,," in table
     with pytest.raises(SystemExit):
         main(["usage", str(trace)])
     assert "borrowed of lab.x" in capsys.readouterr().out
@@ -142,8 +146,8 @@ def test_the_statement_as_a_page_and_as_parquet(tmp_path: Path) -> None:
     # The latest day comes first; 4 GB of the hour are had, of which 2 are lent by the others in proportion.
     assert re.findall("<h2 [^>]*>(day .)</h2>", text) == ["day 2", "day 1"]
     first = text[text.index(">day 1</h2>") :]
-    row = re.findall("<t[dh][^>]*>(.*?)</t[dh]>", first[first.index('<th scope="row">prod') :])[:7]
-    assert row[2:] == ["4.0", "0.0", "2.0", "&lt;b&gt; 4.0", "lab.x 1.5, lab.y 0.5"]
+    row = re.findall("<t[dh][^>]*>(.*?)</t[dh]>", first[first.index('<th scope="row">prod') :])[:9]
+    assert row[2:] == ["4.0", "0.0", "2.0", "0.0", "-2.0", "&lt;b&gt; 4.0", "lab.x 1.5, lab.y 0.5"]
 
 
 def test_executors_are_held_from_the_submission_where_no_start_is_known() -> None:
@@ -167,3 +171,60 @@ def test_a_due_is_of_what_was_there_then() -> None:
     # Of 2048 MB then 768 MB are due to root.lab.x, which holds all: root.prod lends 1024 MB of the 1280 MB.
     assert period.accounts["root.lab.x"].borrowed == pytest.approx(1280 * 50)
     assert period.accounts["root.prod"].lent == pytest.approx(1024 * 50)
+
+
+def test_what_is_owed_is_carried_from_period_to_period() -> None:
+    # Prod has the whole cluster for 100 s of the first day; on the second the lab's x has it for 100 s.
+    jobs = [ran("root.prod", 0.0, 100.0, 3), ran("root.lab.x", DAY, DAY + 100.0, 3)]
+    first, second = statement(header(), jobs, "day")
+    assert first.accounts["root.prod"].owed == pytest.approx(-2048 * 100)
+    assert first.accounts["root.lab.x"].owed == pytest.approx(1536 * 100)
+    # What x borrowed is paid back up to what it was owed.
+    assert second.accounts["root.lab.x"].paid_back == pytest.approx(1536 * 100)
+    assert first.accounts["root.prod"].paid_back == 0
+    # X has 1536 of its own; of the 2560 above, prod lends 2048, and y 512 again.
+    assert owed_at_end([first, second]) == pytest.approx(
+        {"root.prod": 0.0, "root.lab.x": (1536 - 2560) * 100, "root.lab.y": 1024 * 100}
+    )
+
+
+@pytest.fixture(scope="module")
+def contended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One queue has the cluster alone at first, then both want all of it; as the Fair Scheduler shares it."""
+    folder = tmp_path_factory.mktemp("contended")
+    queues = {"root.a": QueueLine(), "root.b": QueueLine()}
+    jobs = [job(f"early-{at}", "root.a", 10.0 * at, 20, 20.0) for at in range(20)]
+    jobs += [job(f"{name}-{at}", f"root.{name}", 500.0 + 20 * at, 20, 20.0) for name in "ab" for at in range(10)]
+    cluster = Header(nodes=[NodeLine(count=4, memory_mb=8192, vcores=8)], queues=queues, max_am_share=-1.0)
+    path = folder / "load.jsonl"
+    path.write_text(trace_text(cluster, jobs))
+    runs = yarnfair.replay(path, ["fair"], out=folder / "run", processes=1)
+    assert len(runs) == 1
+    return folder / "run" / "fair"
+
+
+def test_long_term_fairness_pays_back_what_was_lent(contended: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["usage", str(contended), "--by", "day", "--paid-back", "--json", "--jobs", "1"])
+    assert not stop.value.code
+    found = json.loads(capsys.readouterr().out)["paid_back"]["root.b"]
+    # The recording is of this scheduler: its simulation says the same.
+    assert found["owed_mb_s"] > 0
+    assert found["paid_back_simulated_mb_s"] == found["paid_back_mb_s"]
+    assert found["paid_back_under_long_term_fairness_mb_s"] > 5 * found["paid_back_simulated_mb_s"]
+    assert found["more_mb_s"] == found["paid_back_under_long_term_fairness_mb_s"] - found["paid_back_simulated_mb_s"]
+
+
+@pytest.mark.browser
+def test_the_page_in_a_browser(contended: Path, tmp_path: Path) -> None:
+    page = tmp_path / "usage.html"
+    with pytest.raises(SystemExit) as stop:
+        main(["usage", str(contended), "--by", "day", "--paid-back", "--html", str(page), "--jobs", "1"])
+    assert not stop.value.code
+    with chromium(tmp_path / "profile") as browser:
+        for width, dark in ((1280, False), (1280, True), (400, False), (400, True)):
+            browser.open(f"file://{page}", width, dark=dark)
+            browser.until("document.readyState === 'complete' && !!document.querySelector('main')")
+            assert (browser.faint(), browser.too_wide(), browser.console) == ([], [], [])
+            assert browser.run("document.documentElement.scrollWidth") <= width
+        assert not [one for one in browser.requests if not one.startswith(("file:", "data:", "about:"))]

@@ -1,0 +1,144 @@
+"""What long-term fairness would have paid back of what a recording shows as lent: the load played under it.
+
+The recorded load is simulated under the cluster's own scheduler as it is, and under long-term fairness from outside
+(``ltrf@outside``). Both give the same statement as the recording, with the times at which the simulated applications
+ran.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.base.errors import InputError
+from harness.predict.replay import write_experiment
+from harness.predict.usage import By, owed_at_end, paid_back_in_all, statement
+from harness.traces.recorded import JobLine, Trace
+
+#: Long-term fairness as the controller of a running cluster has it.
+LONG_TERM = "ltrf@outside"
+
+
+@dataclass(frozen=True, slots=True)
+class Payback:
+    """What was paid back to each queue, and what would have been; MB-seconds.
+
+    Attributes
+    ----------
+    owed : mapping of str to float
+        What each queue is owed at the end of the recording; below 0: it owes.
+    recorded : mapping of str to float
+        What was paid back to it in the recording.
+    as_it_is : mapping of str to float
+        The same in a simulation of this load under the cluster's own scheduler.
+    long_term : mapping of str to float
+        The same in a simulation under long-term fairness.
+    """
+
+    owed: Mapping[str, float]
+    recorded: Mapping[str, float]
+    as_it_is: Mapping[str, float]
+    long_term: Mapping[str, float]
+
+    def more(self, queue: str) -> float:
+        """How much more long-term fairness would have paid back, by the two simulations."""
+        return self.long_term[queue] - self.as_it_is[queue]
+
+    def figures(self, queue: str) -> tuple[float, ...]:
+        """The columns of the table, in its order."""
+        return (
+            self.owed[queue],
+            self.recorded[queue],
+            self.as_it_is[queue],
+            self.long_term[queue],
+            self.more(queue),
+        )
+
+    def document(self) -> dict[str, Any]:
+        """For ``--json``, whole MB-seconds."""
+        names = ("owed", "paid_back", "paid_back_simulated", "paid_back_under_long_term_fairness", "more")
+        return {
+            queue: {f"{name}_mb_s": round(value) for name, value in zip(names, self.figures(queue), strict=True)}
+            for queue in self.owed
+        }
+
+    def lines(self) -> list[str]:
+        """A table for a person, GB-hours."""
+        heads = ("owed", "paid back", "as it is", "long-term", "more")
+        lines = [
+            "paid back in all: recorded, simulated as it is, and with long-term fairness (GB h)",
+            f"  {'queue':<28}{''.join(f'{head:>11}' for head in heads)}",
+        ]
+        for queue in self.owed:
+            cells = "".join(f"{round(value / 1024 / 3600, 1) + 0.0:>11,.1f}" for value in self.figures(queue))
+            lines.append(f"  {queue.removeprefix('root.'):<28}{cells}")
+        return lines
+
+
+def payback(trace: Trace, folder: Path, by: By = "month", *, processes: int | None = None) -> Payback:
+    """Play a trace under its own scheduler and under long-term fairness, and compare what is paid back.
+
+    Parameters
+    ----------
+    trace : Trace
+        The recording.
+    folder : Path
+        Where the runs are written.
+    by : {"day", "week", "month"}
+        As of the statement; the sums are the same.
+    processes : int, optional
+        How many simulate at once; by default as many as there are cores.
+
+    Raises
+    ------
+    InputError
+        For a trace that cannot be played, or where an application that ended in the recording does not end.
+    """
+    from harness.experiments.resolve import load_experiment, variants_of
+    from harness.experiments.run import run_experiment
+
+    kind = trace.header.scheduler or "fair"
+    loaded = load_experiment(str(write_experiment(trace, folder, schedulers=(kind,))))
+    ended = run_experiment(loaded, variants_of(loaded), folder, processes=processes)
+    sums: dict[str, Mapping[str, float]] = {}
+    for one in ended:
+        if one.exit_code:
+            raise InputError(
+                f"the simulation under {one.name} did not end: {one.why or 'time limit'}",
+                where=str(trace.path),
+                hint="see `yarnfair replay`",
+            )
+        sums[one.name] = paid_back_in_all(statement(trace.header, _as_played(trace.jobs, one.path), by))
+    long_term = next((name for name in sums if name.startswith(LONG_TERM)), None)
+    as_it_is = next((name for name in sums if not name.startswith(LONG_TERM)), None)
+    if long_term is None or as_it_is is None:
+        raise InputError("the replay has no long-term fairness beside the scheduler", where=str(trace.path))
+    recorded = statement(trace.header, trace.jobs, by)
+    return Payback(owed_at_end(recorded), paid_back_in_all(recorded), sums[as_it_is], sums[long_term])
+
+
+def _as_played(jobs: tuple[JobLine, ...], run: Path) -> list[JobLine]:
+    """The applications with the times at which a simulated run had them."""
+    from harness.report.reading import needed_table
+
+    table = needed_table(run / "jobs.parquet")
+    columns = (table[f"{name}_s"].to_numpy(float) for name in ("submitted", "started", "finished"))
+    times = dict(zip(table["job"].astype(str), zip(*columns, strict=True), strict=True))
+    found = []
+    for job in jobs:
+        came, began, finished = times.get(job.job, (math.nan,) * 3)
+        if math.isnan(came) or math.isnan(began):
+            continue  # it never held a container
+        found.append(
+            job.model_copy(
+                update={
+                    "submit_s": came,
+                    "started_s": began,
+                    "finished_s": None if math.isnan(finished) else finished,
+                }
+            )
+        )
+    return found
