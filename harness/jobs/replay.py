@@ -120,6 +120,12 @@ def job_file(
             where="faults.speculation",
             hint="set it to false, or use --backend sim",
         )
+    if job.dynamic is not None or any(stage.delay_s for stage in job.stages):
+        raise InputError(
+            "dynamic allocation and the pauses of Spark's driver are not replayed",
+            where=f"job {job.id!r}",
+            hint="use --backend sim",
+        )
     if any(character.isspace() for character in options.rm + records):
         raise InputError("a path or address with white space in it", where=records, hint="use a folder without")
     stages = stages_in_order(job)

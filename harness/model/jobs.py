@@ -6,6 +6,7 @@ business; how they are played is harness.sim's and harness.clusters'.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -107,6 +108,11 @@ class DynamicAllocation:
     shuffle_s: float | None = None
 
 
+def most_executors(dynamic: DynamicAllocation, tasks: int, slots: int) -> int:
+    """How many executors dynamic allocation may ever hold for so many tasks, of which ``slots`` run in each at once."""
+    return min(max(math.ceil(tasks * dynamic.ratio / slots), dynamic.initial, 1), dynamic.most)
+
+
 @dataclass(frozen=True, slots=True)
 class JobSpec:
     """One application.
@@ -114,10 +120,11 @@ class JobSpec:
     ``mapreduce`` / ``dag``: each task is a container of its own. ``spark``: ``executors`` containers of
     ``executor_demand`` are asked for at the start and held until the application ends; stages' tasks run inside,
     ``executor_slots`` at once each. The driver begins when ``executors_least`` of them take tasks, at the latest
-    ``executors_wait_s`` after it has asked for them. ``service``: its tasks hold containers until it ends. Submitted
-    at ``submit_s``, or, with ``after_job``, ``think_s`` after that job has ended. With ``lifetime_s`` it ends so long
-    after its submission, neither earlier nor later, and with it all that it still holds or asks for: a service, or a
-    job that was killed.
+    ``executors_wait_s`` after it has asked for them. With ``dynamic`` their number follows the tasks, as Spark's
+    dynamic allocation has it, and ``executors`` is the most that there may ever be. ``service``: its tasks hold
+    containers until it ends. Submitted at ``submit_s``, or, with ``after_job``, ``think_s`` after that job has ended.
+    With ``lifetime_s`` it ends so long after its submission, neither earlier nor later, and with it all that it still
+    holds or asks for: a service, or a job that was killed.
 
     What its parts take beside its tasks (None: what the run's delays say): ``am_start_s`` from the grant of its
     master's container to the master's first heartbeat, ``executor_start_s`` from when the master has an executor's
@@ -143,6 +150,7 @@ class JobSpec:
     am_start_s: float | None = None
     executor_start_s: float | None = None
     am_end_s: float = 0.0
+    dynamic: DynamicAllocation | None = None
 
 
 @dataclass(frozen=True, slots=True)

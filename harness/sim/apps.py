@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.sim import nodes, ops
+from harness.sim.allocation import request
 from harness.sim.asking import ask
 from harness.sim.calls import (
     C_APP,
@@ -27,6 +28,7 @@ from harness.sim.calls import (
     C_RESTART,
     note,
 )
+from harness.sim.dynamic import set_target
 from harness.sim.events import E_ACT, E_ARRIVE, E_LIFETIME, E_REDUCE_CHECK, E_SPECULATE, USE_MASK, push
 from harness.sim.granted import am_up, drain
 from harness.sim.kernel import kernel
@@ -54,6 +56,9 @@ def act(S: Any, W: Any, j: int, now: int) -> Any:
     if job.kind == SPARK:
         if job.am_first == 1:
             job.am_first = 2
+            if job.dynamic == 1:
+                W.dyn[j].zero_ms = now
+                W.dyn[j].asked_ms = now
             if job.ex_least > 0:
                 push(W, now + job.ex_wait_ms, E_ACT, job.gen, j)
         if job.am_first == 2 and (job.ex_least == 0 or enough_executors(W, j, now)):
@@ -68,6 +73,8 @@ def act(S: Any, W: Any, j: int, now: int) -> Any:
         elif job.ex_owed > 0 and ask(S, W, j, 1, job.ex_wanted + job.ex_owed, job.ex_mb, job.ex_vc, now):
             job.ex_wanted += job.ex_owed
             job.ex_owed = 0
+        if job.dynamic == 1 and job.state == J_RUNNING:
+            request(S, W, j, now)
         return
     if job.kind == SERVICE:
         for s in range(job.stages):
@@ -247,6 +254,9 @@ def _restart(S: Any, W: Any, j: int, now: int) -> Any:
         assume(S, W, j, now)
     job.ex_wanted = 0
     job.ex_owed = job.executors
+    if job.dynamic == 1:
+        job.ex_owed = 0
+        set_target(W, j, W.dyn[j].initial)
     job.am_first = 1
     for s in range(job.stages):
         st = W.stages[j, s]

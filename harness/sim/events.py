@@ -22,7 +22,8 @@ from harness.sim.kernel import kernel
     E_SPECULATE,  # an AM looks for slow tasks
     E_LIFETIME,  # a service ends
     E_BEAT,  # a node's heartbeat because a container has ended
-) = range(10)
+    E_ALLOCATE,  # Spark's dynamic allocation looks at its executors
+) = range(11)
 
 _USE_BITS = 24
 _SLOT_BITS = 32

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from harness.base.errors import InputError
-from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage, decided_by_hadoop
+from harness.model.jobs import Duration, DynamicAllocation, JobSpec, NodeSpec, Stage, decided_by_hadoop
 from harness.model.resources import Resource
 from harness.sim import world as w
 from harness.sim.durations import ATTEMPTS, EMPIRICAL, EXPONENTIAL, KINDS, LISTED, LOGNORMAL, UNIFORM, job_key
+from harness.sim.dynamic import CACHED, SHUFFLED
 from harness.sim.events import E_ARRIVE, push
-from harness.sim.world import JOB, JOB_KINDS, MAX_STAGES, MOST_CHAINED, NEVER, STAGE, W, with_jobs
+from harness.sim.world import DYN, JOB, JOB_KINDS, MAX_STAGES, MOST_CHAINED, NEVER, STAGE, W, with_jobs
 
 #: Longest time that a job may be submitted at or held, seconds.
 LONGEST_S = 1e9
@@ -26,6 +27,7 @@ LONGEST_S = 1e9
 MOST_TASKS = 1 << 30
 
 _JOB = {name: index for index, name in enumerate(JOB.names or ())}
+_DYN = {name: index for index, name in enumerate(DYN.names or ())}
 _STAGE = {name: index for index, name in enumerate(STAGE.names or ())}
 
 
@@ -156,10 +158,10 @@ class Feed:
             ("user", self._user_of(queue, job.user)),
             ("kind", JOB_KINDS.index(job.kind)),
             ("state", w.J_WAITING),
-            ("ex_owed", job.executors),
+            ("ex_owed", 0 if job.dynamic else job.executors),
             ("executors", job.executors),
             ("ex_slots", job.executor_slots),
-            ("ex_least", min(job.executors_least, job.executors)),
+            ("ex_least", min(job.executors_least, job.dynamic.initial if job.dynamic else job.executors)),
             ("ex_wait_ms", whole_ms(job.executors_wait_s)),
             ("ex_head", -1),
             ("stages", len(stages)),
@@ -170,11 +172,16 @@ class Feed:
             ("reduces_at", reduces_at),
             ("delays", int(any(stage.delay_s > 0 for stage in stages))),
             ("chained", int(len(stages) > MAX_STAGES)),
+            ("dynamic", int(job.dynamic is not None)),
         ):
             record[_JOB[name]] = value
         world.jobs[slot] = tuple(record)
-        world = self._load_stages(world, slot, stages)
-        if job.kind == "spark":
+        world = self._load_stages(world, slot, stages, job.dynamic is not None and job.dynamic.tracks_shuffles)
+        if job.dynamic is not None:
+            self._load_dynamic(world, slot, job.dynamic)
+            executors = min(job.executors, self._fitting(job.executor_demand))
+            g["burst"] = max(int(g["burst"][0]), executors * job.executor_slots + len(stages))
+        elif job.kind == "spark":
             g["burst"] = max(int(g["burst"][0]), job.executors * job.executor_slots)
             if any(stage.delay_s > 0 for stage in stages):
                 g["burst"] = max(int(g["burst"][0]), job.executors * job.executor_slots + len(stages))
@@ -209,7 +216,43 @@ class Feed:
             )
         return world, None
 
-    def _load_stages(self, world: W, slot: int, stages: list[Stage]) -> W:
+    def _load_dynamic(self, world: W, slot: int, dynamic: DynamicAllocation) -> None:
+        """Settings of dynamic allocation, and its state before the application is there."""
+
+        def ms(seconds: float | None) -> int:
+            return NEVER if seconds is None or seconds >= LONGEST_S else whole_ms(seconds)
+
+        record: list[Any] = [0] * len(_DYN)
+        for name, value in (
+            ("target", dynamic.initial),
+            ("initial", dynamic.initial),
+            ("least", dynamic.least),
+            ("most", dynamic.most),
+            ("to_add", 1),
+            ("beginning", 1),
+            ("add_ms", NEVER),
+            ("next_ms", NEVER),
+            ("ratio", dynamic.ratio),
+            ("backlog_ms", ms(dynamic.backlog_s)),
+            ("sustained_ms", ms(dynamic.sustained_s)),
+            ("idle_ms", ms(dynamic.idle_s)),
+            ("cached_ms", ms(dynamic.cached_s)),
+            ("shuffle_ms", ms(dynamic.shuffle_s)),
+        ):
+            record[_DYN[name]] = value
+        world.dyn[slot] = tuple(record)
+
+    def _fitting(self, demand: Resource) -> int:
+        """How many containers of a size all nodes hold, by whichever of memory and vcores is short."""
+        return sum(
+            min(
+                node.memory_mb // demand.memory_mb if demand.memory_mb else MOST_TASKS,
+                node.vcores // demand.vcores if demand.vcores else MOST_TASKS,
+            )
+            for node in self._nodes
+        )
+
+    def _load_stages(self, world: W, slot: int, stages: list[Stage], tracks: bool) -> W:
         rank = {stage.name: index for index, stage in enumerate(stages)}
         after = [sum(1 << rank[name] for name in set(stage.after)) for stage in stages]
         if len(stages) > MAX_STAGES:
@@ -239,6 +282,7 @@ class Feed:
                 ("run_head", -1),
                 ("since_ms", NEVER),
                 ("delay_ms", whole_ms(stage.delay_s)),
+                ("leaves", (SHUFFLED if stage.shuffles and tracks else 0) | (CACHED if stage.caches else 0)),
             ):
                 record[_STAGE[name]] = value
             world.stages[slot, index] = tuple(record)
@@ -311,9 +355,25 @@ class Feed:
                     f"{job.executors} executors of {job.executor_slots} slots", "give at least one of each, 4096 slots"
                 )
             self._check_size(job, job.executor_demand, "an executor", refuse)
+        if job.dynamic is not None:
+            self._check_dynamic(job, job.dynamic, refuse)
         if job.am.memory_mb or job.am.vcores:
             self._check_size(job, job.am, "its AM", refuse)
         return sorted(job.stages, key=lambda stage: stage.priority)
+
+    def _check_dynamic(
+        self, job: JobSpec, dynamic: DynamicAllocation, refuse: Callable[[str, str], InputError]
+    ) -> None:
+        if job.kind != "spark":
+            raise refuse(f"it is {job.kind} and has dynamic allocation", "give that to Spark's applications")
+        if not 0 <= dynamic.least <= dynamic.initial <= dynamic.most or dynamic.most < 1:
+            bounds = f"{dynamic.least}, {dynamic.initial} and {dynamic.most} executors at least, at first and at most"
+            raise refuse(bounds, "give them in this order, and at most 1 or more")
+        if not 0 < dynamic.ratio <= 1:
+            raise refuse(f"its ratio of executors is {dynamic.ratio!r}", "give a part above 0 up to 1")
+        timeouts = (dynamic.backlog_s, dynamic.sustained_s, dynamic.idle_s, dynamic.cached_s, dynamic.shuffle_s)
+        if not all(0 < one <= LONGEST_S for one in timeouts if one is not None):
+            raise refuse("a timeout of its dynamic allocation is no time", f"give seconds up to {LONGEST_S:g}")
 
     def _check_stage(
         self, job: JobSpec, stage: Stage, names: list[str], refuse: Callable[[str, str], InputError]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.sim.dynamic import backlog, executor_gone, hears, look_at, wake_allocator
 from harness.sim.ends import into_node, out_of_node
 from harness.sim.events import E_ACT, E_EXECUTOR, E_REDUCE_CHECK, E_SPECULATE, USE_MASK, push
 from harness.sim.kernel import kernel
@@ -67,6 +68,8 @@ def on_assigned(S: Any, W: Any, entry: Any, now: int) -> Any:
     run.start_ms = now
     run.end_ms = NEVER
     run.hold_ms = NEVER
+    run.up = 0
+    run.keeps = 0
     into_node(W, c, node)
     if S.xg[0].weighted == 1:
         weigh(S, W, c, 1.0)
@@ -82,6 +85,11 @@ def on_assigned(S: Any, W: Any, entry: Any, now: int) -> Any:
     start = heard + g.container_start_ms
     run.start_ms = start
     if job.kind == SPARK:
+        if job.dynamic == 1:
+            heard = hears(W, j, now)
+            start = heard + g.container_start_ms
+            run.start_ms = start
+            W.dyn[j].live += 1
         if job.ex_start_ms >= 0:
             start = heard + job.ex_start_ms
             run.start_ms = start
@@ -192,7 +200,13 @@ def on_completed(S: Any, W: Any, c: int, finished: Any, now: int) -> Any:
             task.dead = 1
             t = task.next
         run.inner = -1
-        if not ended:
+        if job.dynamic == 1:
+            executor_gone(W, j, c)
+            if not ended:
+                backlog(W, j, now)
+                look_at(W, j, now)
+                wake_allocator(W, j, now)
+        elif not ended:
             job.ex_owed += 1
             wake(W, j, now)
         return

@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.sim import nodes, ops
+from harness.sim.allocation import look
 from harness.sim.apps import act, arrive, check_reduces, finish, restart_lost, speculate
 from harness.sim.arrays import call_at, fetch, fetch_line
 from harness.sim.calls import C_EXIT, C_HEARTBEAT, C_JOIN, C_LEAVE, C_UPDATE, most_calls, note
@@ -23,6 +24,7 @@ from harness.sim.containers import container_exit
 from harness.sim.ends import ended_by
 from harness.sim.events import (
     E_ACT,
+    E_ALLOCATE,
     E_ARRIVE,
     E_BEAT,
     E_EXECUTOR,
@@ -263,7 +265,9 @@ def happens(S: Any, W: Any, value: int, now: int) -> Any:
         return
     if W.jobs[slot].gen != use or W.jobs[slot].state == J_FREE:
         return
-    if kind == E_ACT:
+    if kind == E_ALLOCATE:
+        look(W, slot, now)
+    elif kind == E_ACT:
         act(S, W, slot, now)
     elif kind == E_ARRIVE:
         arrive(S, W, slot, now)

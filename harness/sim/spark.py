@@ -1,4 +1,4 @@
-"""Spark applications, compiled: tasks inside executors that are held until the application ends.
+"""Spark applications, compiled: tasks inside executors, which are held to the end or follow the tasks.
 
 The driver hears of its tasks at once; what it asks of the scheduler is harness.sim.apps' business, as for others.
 """
@@ -7,22 +7,28 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.sim.dynamic import GOING, UP, backlog, idle_from, look_at
 from harness.sim.events import E_ACT, E_INNER, USE_MASK, push
 from harness.sim.kernel import kernel
 from harness.sim.lists import pool, stacked
 from harness.sim.longterm_kernels import task_ended
 from harness.sim.tasks import FAILED, FAILS, FINISHED, SUCCEEDS, log_attempt, put_redo, seal, take_redo, work_ms
+from harness.sim.world import NEVER
+
+#: More tasks than an executor has slots.
+_ALL = 1 << 30
 
 _into_executor, _out_of_executor = stacked("inner", "prev", "next")
 _take_slot, _free_slot = pool("inner_free", "next", "inner_left", kept="gen")
 
 
 @kernel
-def _fill_executor(W: Any, j: int, c: int, now: int) -> Any:
-    """Start tasks of open stages in an executor's idle slots."""
+def _fill_executor(W: Any, j: int, c: int, most: int, now: int) -> Any:
+    """Start tasks of open stages in an executor's idle slots, at most so many; how many."""
     g, job, run = W.g[0], W.jobs[j], W.runs[c]
     s = 0
-    while run.idle > 0 and s < job.stages:
+    started = 0
+    while run.idle > 0 and s < job.stages and started < most:
         st = W.stages[j, s]
         if st.open == 0 or st.sealed == 1 or (st.next_task >= st.tasks and st.redo_n == 0):
             s += 1
@@ -48,16 +54,49 @@ def _fill_executor(W: Any, j: int, c: int, now: int) -> Any:
         _into_executor(W.inner, run, t)
         run.idle -= 1
         st.running += 1
+        started += 1
         push(W, now + ms, E_INNER, task.gen, t)
+    if started > 0 and job.dynamic == 1:
+        run.hold_ms = NEVER
+    return started
+
+
+@kernel
+def _spread(W: Any, j: int, now: int) -> Any:
+    """Give tasks to executors in turn, one each time, from any one on (``TaskSchedulerImpl.resourceOffers``)."""
+    count = 0
+    c = W.jobs[j].ex_head
+    while c >= 0:
+        count += 1
+        c = W.runs[c].st_next
+    if count == 0:
+        return
+    first = W.jobs[j].ex_head
+    for _ in range(now * 2654435761 % 4294967296 % count):
+        first = W.runs[first].st_next
+    started = 1
+    while started > 0:
+        started = 0
+        c = first
+        for _ in range(count):
+            if W.runs[c].idle > 0:
+                started += _fill_executor(W, j, c, 1, now)
+            c = W.runs[c].st_next
+            if c < 0:
+                c = W.jobs[j].ex_head
 
 
 @kernel
 def fill_executors(W: Any, j: int, now: int) -> Any:
     """Give tasks to all of a job's executors that have idle slots."""
+    if W.jobs[j].dynamic == 1:
+        _spread(W, j, now)
+        backlog(W, j, now)
+        return
     c = W.jobs[j].ex_head
     while c >= 0:
         if W.runs[c].idle > 0:
-            _fill_executor(W, j, c, now)
+            _fill_executor(W, j, c, _ALL, now)
         c = W.runs[c].st_next
 
 
@@ -83,12 +122,30 @@ def executor_up(W: Any, c: int, use: int, now: int) -> Any:
     if run.gen != use or run.live == 0:
         return
     job = W.jobs[run.job]
+    if job.dynamic == 1:
+        if run.up == GOING:
+            return
+        run.up = UP
+        W.dyn[run.job].up += 1
+        idle_from(W, run.job, c, now)
+        look_at(W, run.job, now)
     run.idle = job.ex_slots
     if job.am_first == 2:
         if enough_executors(W, run.job, now):
             push(W, now, E_ACT, job.gen, run.job)
         return
-    _fill_executor(W, run.job, c, now)
+    _fill_executor(W, run.job, c, _ALL, now)
+    if job.dynamic == 1:
+        backlog(W, run.job, now)
+
+
+@kernel
+def _looked_at(W: Any, j: int, c: int, now: int) -> Any:
+    """A task in an executor has ended, and what came next there has begun: dynamic allocation sees that."""
+    if W.runs[c].idle == W.jobs[j].ex_slots:
+        idle_from(W, j, c, now)
+    backlog(W, j, now)
+    look_at(W, j, now + 1)
 
 
 @kernel
@@ -115,6 +172,8 @@ def inner_ended(S: Any, W: Any, t: int, now: int) -> Any:
     job, st = W.jobs[j], W.stages[j, s]
     run.idle += 1
     st.running -= 1
+    if job.dynamic == 1:
+        run.keeps |= st.leaves
     if g.record_tasks == 1:
         outcome = FINISHED if failing == SUCCEEDS else FAILED
         log_attempt(W, job.row, s, number, attempt, run.node, run.granted_ms, start, now, outcome)
@@ -126,6 +185,8 @@ def inner_ended(S: Any, W: Any, t: int, now: int) -> Any:
             return
         put_redo(W, j, s, number, attempt + 1, fails + 1, -1)
         fill_executors(W, j, now)
+        if job.dynamic == 1:
+            _looked_at(W, j, c, now)
         return
     st.done += 1
     st.sum_ms += now - start
@@ -139,4 +200,6 @@ def inner_ended(S: Any, W: Any, t: int, now: int) -> Any:
         else:
             fill_executors(W, j, now)
     else:
-        _fill_executor(W, j, c, now)
+        _fill_executor(W, j, c, _ALL, now)
+    if job.dynamic == 1:
+        _looked_at(W, j, c, now)

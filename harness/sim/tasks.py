@@ -20,6 +20,7 @@ from harness.sim.durations import (
     unit,
     whole_ms,
 )
+from harness.sim.dynamic import submitted
 from harness.sim.ends import set_end
 from harness.sim.events import E_ACT, E_BEAT, push
 from harness.sim.kernel import kernel
@@ -323,6 +324,8 @@ def seal(W: Any, j: int, now: int) -> Any:
                     ready = False
                 if ready:
                     open_stage(W, j, s, now)
+                    if job.dynamic == 1:
+                        submitted(W, j, now)
                     again = True
 
 

@@ -88,13 +88,14 @@ GLOBALS = record(
 #: tasks before the driver begins; ``ex_head``: list of live executors; ``am_first``: 1: a Spark driver that has not
 #: been up, 2: one that waits for executors; ``endless``: a service without a lifetime: the run does not wait for it;
 #: ``maps_at``, ``reduces_at``: its stages where its master decides as MapReduce's, -1: none; ``delays``: some stage of
-#: a Spark application begins some time after it could; ``chained``: each of its stages waits for the one before.
+#: a Spark application begins some time after it could; ``chained``: each of its stages waits for the one before;
+#: ``dynamic``: its executors follow its tasks (W.dyn).
 JOB = record(
     "am_ms am0_ms mb_ms vc_ms task_ms tasks_done key queue:i kind:i app:i state:i row submit_ms first_am_ms act_ms "
     "am_start_ms ex_start_ms am_end_ms over_ms lifetime_ms think_ms ex_mb am_mb am_vc ex_vc ex_wanted ex_owed "
     "ex_wait_ms failed_attempts q_ms:d q_sum_ms:d q_n:d ahead_a:d ahead_b:d cross_ms omega:d gen:i followers:i next:i "
     "user:i executors:i ex_slots:i ex_least:i ex_head:i stages:i stages_done:i failed:i reduce_check:i spec_on:i "
-    "restarts:i am_lost:i am_first:i endless:i maps_at:i reduces_at:i delays:i chained:i"
+    "restarts:i am_lost:i am_first:i endless:i maps_at:i reduces_at:i delays:i chained:i dynamic:i"
 )
 
 #: ``next_task``: the next fresh task to be started; ``wanted``: outstanding at the scheduler; ``sum_ms``: over finished
@@ -105,21 +106,33 @@ JOB = record(
 #: asked for; ``sealed``: 1: its AM knows that all its tasks have ended; ``scheduled``: reduces that the master wants to
 #: be asked for now; ``started``: 1: slow start has been reached; ``since_ms``: when maps were first asked for;
 #: ``delay_ms``: so long after all that it waits for a Spark driver submits it; ``ready_ms``: when that is, 0: not
-#: known yet.
+#: known yet; ``leaves``: what its tasks leave on their executors (harness.sim.dynamic).
 STAGE = record(
     "next_task tasks done running wanted sum_ms bucket_ms in_bucket kind:i open:i run_head:i redo_n:i values feeds "
     "a:d b:d first_value after mb slow_start:d vc asked redo_head:i redo_tail:i priority:i redo_asked:i sealed:i "
-    "scheduled started:i since_ms delay_ms ready_ms"
+    "scheduled started:i since_ms delay_ms ready_ms leaves:i"
 )
 
 #: One for each container slot of the scheduler. ``end_ms``: NEVER: not known (yet); ``at``: its end, in W.ends;
 #: ``twin``: the other of a speculative pair, -1; ``st_prev``: in the stage's, or the job's list of executors;
 #: ``hold_ms``: what end_ms would be if the stage were open; ``attempt``: draws of this number; ``fails``: attempts of
 #: the task that failed before; ``idle``: free slots of an executor; ``inner``: head of the executor's running tasks;
-#: ``spent``: the number of its copy that failed, below the next attempt's.
+#: ``spent``: the number of its copy that failed, below the next attempt's. Of an executor that dynamic allocation
+#: asked for: ``up``, ``keeps``: harness.sim.dynamic; ``hold_ms``: since when it is idle, NEVER: it is not.
 RUN = record(
     "start_ms end_ms granted_ms node:i at:i twin:i job:i stage:i st_prev:i st_next:i live:i kind:i gen:i mb vc "
-    "hold_ms task attempt:i spent:i will_fail:i fails:i idle:i inner:i"
+    "hold_ms task attempt:i spent:i will_fail:i fails:i idle:i inner:i up:i keeps:i"
+)
+
+#: Spark's dynamic allocation of a job (harness.sim.dynamic). ``target``: executors that it wants; ``to_add``: so many
+#: more it wants next; ``add_ms``: when that is, NEVER: no task waits; ``next_ms``: when it looks next; ``zero_ms``: it
+#: looks every 100 ms from then on; ``asked_ms``: when its allocator last had a new target; ``live``: executors that
+#: were granted and do not go; ``up``: of these, take tasks; ``going``: whose containers are to be given back;
+#: ``beginning``: no stage was submitted yet; the others are its settings, NEVER: for ever.
+DYN = record(
+    "target to_add add_ms next_ms zero_ms asked_ms live up going beginning least most initial ratio:d backlog_ms "
+    "sustained_ms idle_ms cached_ms shuffle_ms",
+    lines=False,
 )
 
 #: An attempt that has to be asked for again, or a speculative copy.
@@ -153,6 +166,7 @@ class _Fields(NamedTuple):
     heap_t: Annotated[np.ndarray, np.int64, 1]
     heap_v: Annotated[np.ndarray, np.int64, 1]
     jobs: Annotated[np.ndarray, JOB, 1]
+    dyn: Annotated[np.ndarray, DYN, 1]  # by the same slots
     stages: Annotated[np.ndarray, STAGE, 2]  # (jobs, most stages of a job)
     runs: Annotated[np.ndarray, RUN, 1]
     redo: Annotated[np.ndarray, REDO, 1]
@@ -203,6 +217,7 @@ def new_world(nodes: int, queues: int, *, containers: int, sample_rows: int = 10
         heap_t=1024,
         heap_v=1024,
         jobs=64,
+        dyn=64,
         stages=(64, 4),
         runs=containers,
         redo=256,
@@ -285,7 +300,7 @@ def with_jobs(world: W, *, stages: int) -> W:
         old = len(world.jobs)
         table = grown(world.jobs, 2 * old)
         g["job_free"] = linked(table, old, -1)
-        world = world._replace(jobs=table, stages=grown(world.stages, 2 * old))
+        world = world._replace(jobs=table, dyn=grown(world.dyn, 2 * old), stages=grown(world.stages, 2 * old))
     if stages > world.stages.shape[1]:
         world = world._replace(stages=grown(world.stages, max(stages, world.stages.shape[1] + 4), 1))
     return world

@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field, model_validator
 from harness.base.documents import Name, Seconds, Strict, YamlDocument, validated
 from harness.base.errors import InputError
 from harness.base.files import no_constant, open_whole, read_json, reading, write_text
-from harness.model.jobs import Duration, JobSpec, Stage
+from harness.model.jobs import Duration, JobSpec, Stage, most_executors
 from harness.model.queues import SchedulerName
 from harness.model.resources import Resource
 from harness.sim.world import MAX_STAGES, MOST_CHAINED
@@ -282,7 +282,7 @@ class ExecutorsLine(Line):
     wait_s: Seconds = 0.0
     """At the latest it begins so long after it has asked for them."""
     dynamic: DynamicSpec | None = None
-    """Settings of Spark's dynamic allocation; `count` is then how many there were at most, and so many are played."""
+    """Their number follows the tasks, by Spark's dynamic allocation; `count` is then how many there were at most."""
 
 
 class JobLine(Line):
@@ -352,7 +352,7 @@ class JobLine(Line):
         executors = self.executors
         stages = self.stages
         if executors is not None:
-            driven = any(stage.delay_s for stage in self.stages)
+            driven = executors.dynamic is not None or any(stage.delay_s for stage in self.stages)
             stages = fewer_stages(
                 self.stages, executors.count * executors.slots, MOST_CHAINED if driven else MAX_STAGES
             )
@@ -367,7 +367,7 @@ class JobLine(Line):
             submit_s=self.submit_s,
             after_job=self.after_job,
             think_s=self.think_s,
-            executors=executors.count if executors else 0,
+            executors=self._most_executors(),
             executor_demand=Resource(executors.memory_mb, executors.vcores) if executors else Resource(),
             executor_slots=executors.slots if executors else 1,
             am_start_s=self.am_start_s,
@@ -376,7 +376,15 @@ class JobLine(Line):
             executor_start_s=executors.start_s if executors else None,
             am_end_s=self.am_end_s,
             lifetime_s=self.lifetime_s,
+            dynamic=executors.dynamic.settings() if executors and executors.dynamic else None,
         )
+
+    def _most_executors(self) -> int:
+        """How many executors it may ever have."""
+        if self.executors is None or self.executors.dynamic is None:
+            return self.executors.count if self.executors else 0
+        tasks = sum(len(stage.tasks_s) for stage in self.stages)
+        return most_executors(self.executors.dynamic.settings(), tasks, self.executors.slots)
 
 
 def fewer_stages(stages: Sequence[StageLine], slots: int, most: int = MAX_STAGES) -> list[StageLine]:
@@ -455,6 +463,7 @@ def job_line(
             start_s=_rounded(job.executor_start_s),
             least=job.executors_least,
             wait_s=job.executors_wait_s,
+            dynamic=DynamicSpec.of(job.dynamic) if job.dynamic is not None else None,
         )
         if job.kind == "spark"
         else None,

@@ -217,11 +217,12 @@ class DynamicSpec(Strict):
 
 
 class ExecutorsSpec(Strict):
-    """Spark's executors: containers held from the start to the end of the application."""
+    """Spark's executors: containers held from the start to the end of the application, or as ``dynamic`` has it."""
 
     count: int = Field(ge=1, le=100_000)
     slots: int = Field(default=1, ge=1, le=1024)
     demand: DemandSpec
+    dynamic: DynamicSpec | None = None
 
 
 class SubmissionSpec(OneKey):

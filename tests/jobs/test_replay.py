@@ -18,7 +18,7 @@ from harness.base.errors import InputError
 from harness.experiments.resolve import load_experiment, variants_of
 from harness.experiments.simulated import setup_of
 from harness.jobs.replay import ReplayOptions, durations_ms, job_file, read_records
-from harness.model.jobs import Duration, JobSpec, Stage, TaskFaults
+from harness.model.jobs import Duration, DynamicAllocation, JobSpec, Stage, TaskFaults
 from harness.model.resources import Resource
 from harness.sim import mapreduce as compiled
 
@@ -310,3 +310,13 @@ def test_numbers_of_protobuf_go_there_and_back(programs: dict[str, ModuleType]) 
         assert hadoop.signed(value) == number
     with pytest.raises((ValueError, IndexError)):
         dict(hadoop.fields(b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"))
+
+
+def test_what_a_replayed_spark_master_cannot_do_is_refused() -> None:
+    """Its executors are held to the end, and its driver makes no pauses: the figures would be another application's."""
+    spark = JobSpec("s", "root.a", "spark", R, (Stage("x", 4, R, TIMES),), executors=2, executor_demand=R)
+    job_file(spark, ReplayOptions("rm:8030", 7), "/s/records")
+    paused = replace(spark, stages=(replace(spark.stages[0], delay_s=3.0),))
+    for job in (replace(spark, dynamic=DynamicAllocation()), paused):
+        with pytest.raises(InputError, match="not replayed"):
+            job_file(job, ReplayOptions("rm:8030", 7), "/s/records")

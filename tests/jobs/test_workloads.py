@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import yaml
 
 from harness.base.errors import InputError
 from harness.jobs.workloads import base, build_jobs, load_workload
@@ -215,3 +216,22 @@ def test_a_trace_is_read_once_however_many_runs_ask_and_again_when_it_changes(
     for _ in range(2):
         assert [row.id for row in base.swim_rows(trace, 1)] == ["a"]
     assert len(reads) == 4
+
+
+def test_sparks_executors_may_follow_their_tasks(tmp_path: Path) -> None:
+    path = tmp_path / "spark.yaml"
+    text = (ROOT / "workloads" / "spark" / "spark.yaml").read_text()
+    fixed = jobs_of("spark/spark")
+    assert {job.dynamic for job in fixed} == {None}
+    document = yaml.safe_load(text)
+    for job in document["jobs"]:
+        job["executors"]["dynamic"] = {"min": 2, "idle_s": 30, "tracks_shuffles": True}
+    path.write_text(yaml.safe_dump(document))
+    jobs = list(build_jobs(load_workload(path), queue="root.q", seed=1))
+    for job, before in zip(jobs, fixed, strict=True):
+        assert job.dynamic is not None
+        assert (job.dynamic.least, job.dynamic.initial, job.dynamic.idle_s) == (2, 2, 30.0)
+        assert job.dynamic.most == before.executors, "count bounds them"
+        assert job.executors <= before.executors
+        last = {stage.name for stage in job.stages} - {name for stage in job.stages for name in stage.after}
+        assert {stage.name for stage in job.stages if not stage.shuffles} == last

@@ -15,7 +15,7 @@ from harness.predict.foreign import any_trace
 from harness.traces.formats import Unreadable, format_of, head_of
 from harness.traces.formats.base import Reading
 from harness.traces.formats.spark import SparkEventLog
-from harness.traces.recorded import Header, JobLine, NodeLine, QueueLine, Trace
+from harness.traces.recorded import Header, JobLine, NodeLine, QueueLine, Trace, job_line
 from harness.traces.spark import container_sizes, dynamic_allocation
 from tests.traces.event_logs import PROPERTIES, Log, LoggedJob, LoggedStage, Task, two_stages
 from tests.traces.test_identity import identity_holds
@@ -160,7 +160,6 @@ def test_a_packed_log_that_is_cut_is_read_up_to_there(tmp_path: Path, pack: Call
 
 def test_what_is_packed_and_no_log_is_named(tmp_path: Path) -> None:
     for name, content, word in (
-        ("a", zstd_frames(b"something else", 100), "zstd"),
         ("b", lz4_blocks(b"something else", 100), "lz4"),
         ("c", snappy_blocks(b"something else", 100), "snappy"),
         ("d", b"ZV\x01\x00\x10\x00\x20" + bytes(40), "lzf"),
@@ -379,3 +378,16 @@ def test_a_folder_without_a_log_is_refused(tmp_path: Path) -> None:
     cluster = Header(nodes=[NodeLine(count=2, memory_mb=8192, vcores=8)], queues={"root.b": QueueLine()})
     with pytest.raises(InputError, match="no trace"):
         any_trace(tmp_path, cluster, tmp_path / "trace.jsonl")
+
+
+def test_a_log_with_dynamic_allocation_is_played_with_it() -> None:
+    line = only(PLAIN)
+    job = line.spec()
+    assert job.dynamic is not None
+    assert (job.dynamic.least, job.dynamic.most, job.dynamic.backlog_s) == (1, 6, 3.0)
+    assert job.executors == 6, "as many as there may be, however many there were"
+    assert [stage.shuffles for stage in job.stages] == [True, False, False]
+    again = job_line(job, [stage.tasks_s for stage in line.stages])
+    assert again.executors is not None
+    assert line.executors is not None
+    assert again.executors.dynamic == line.executors.dynamic

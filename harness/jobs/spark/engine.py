@@ -32,6 +32,9 @@ class Spark(Engine):
         catalogue.programs()[program.application.lower()].settings_with(program.settings)
         if program.executors is None:
             raise CallError(f"{program.application} is Spark's", hint="give executors")
+        if program.executors.dynamic is not None:
+            what = f"{program.application} holds its executors to the end; dynamic allocation is only simulated"
+            raise CallError(what, hint="leave executors.dynamic out")
         sizes_of(program, sizing, 1)
 
     def jobs(self, run: ProgramRun) -> list[ProgramJob]:

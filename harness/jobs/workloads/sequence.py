@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from harness.base.documents import Name, Strict
 from harness.jobs.workloads.base import LoadedWorkload, MapReduceWorkload, Scale, leaf, mapreduce, milliseconds
-from harness.model.jobs import JobSpec, Stage
+from harness.model.jobs import JobSpec, Stage, most_executors
 from harness.model.resources import Resource
 from harness.traces.spec import (
     MOST_TASKS,
@@ -40,7 +40,8 @@ class JobTemplate(Strict):
     stages: list[StageSpec] | None = Field(default=None, min_length=1, max_length=1000)
     """A DAG, or Spark: `name`, `tasks`, `after` (earlier stages), `slow_start`, `demand`, `duration`."""
     executors: ExecutorsSpec | None = None
-    """Spark: `count`, `slots` (tasks at once in each), `demand`."""
+    """Spark: `count`, `slots` (tasks at once in each), `demand`; with `dynamic` their number
+    [follows the tasks](simulator.md#how-does-sparks-dynamic-allocation-ask-for-executors), and `count` is the most."""
     iterations: int = Field(default=1, ge=1, le=10_000)
     """How often the stages are gone through."""
 
@@ -127,6 +128,15 @@ def _templated(spec: SequenceWorkload, template: JobTemplate, by: Scale) -> JobS
             )
     if executors is None:
         return JobSpec(id="", queue="", kind="dag", am=am, stages=tuple(built), name=template.name)
+    dynamic = executors.dynamic.settings() if executors.dynamic is not None else None
+    most = executors.count
+    if dynamic is not None:
+        # The bound where none is given; it begins with no more than that.
+        dynamic = replace(dynamic, most=min(dynamic.most, executors.count))
+        dynamic = replace(dynamic, initial=min(dynamic.initial, dynamic.most), least=min(dynamic.least, dynamic.most))
+        most = most_executors(dynamic, sum(stage.tasks for stage in built), executors.slots)
+        fed = {name for stage in built for name in stage.after}
+        built = [replace(stage, shuffles=stage.name in fed) for stage in built]
     return JobSpec(
         id="",
         queue="",
@@ -134,7 +144,8 @@ def _templated(spec: SequenceWorkload, template: JobTemplate, by: Scale) -> JobS
         am=am,
         stages=tuple(built),
         name=template.name,
-        executors=executors.count,
+        executors=most,
         executor_demand=executors.demand.resource(),
         executor_slots=executors.slots,
+        dynamic=dynamic,
     )

@@ -104,7 +104,6 @@ _OTHER_MANAGER = "applications that another cluster manager ran have containers 
 _PROFILES = "stages with a resource profile of their own run in executors of the default one"
 _UNPERSISTED = "executors keep cached blocks that the application has dropped"
 _CUT_TASKS = "attempts whose end is not recorded ended with their executor or application"
-_FIXED = "applications with dynamic allocation hold as many executors as they held at most, from start to end"
 _MERGED = f"applications of more than {_MOST_DEPENDENT} stages: those that ran side by side are one"
 
 
@@ -468,7 +467,6 @@ def _made(found: _Log, kept: _Kept, tasks: int, records: int) -> tuple[TimedJob,
             (_OTHER_MANAGER, not properties.get("spark.master", "yarn").startswith("yarn")),
             (_PROFILES, found.profiles),
             (_UNPERSISTED, dynamic is not None and found.unpersisted),
-            (_FIXED, dynamic is not None),
             (_MERGED, len({task.stage for task, _ in kept}) > _MOST_DEPENDENT),
         )
         if so

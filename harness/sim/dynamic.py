@@ -1,0 +1,156 @@
+"""What Spark's dynamic allocation knows of an application, compiled: its target, idle executors, when it looks next.
+
+``ExecutorAllocationManager`` looks every 100 ms, ``ExecutorMonitor`` counts how long an executor has been without a
+task (Spark 4.0). Here it looks only when something may have changed, at the moments at which Spark would. What it then
+asks for is harness.sim.allocation's business.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from harness.sim.events import E_ACT, E_ALLOCATE, push
+from harness.sim.kernel import kernel
+from harness.sim.world import NEVER
+
+#: So often Spark's manager looks, and so soon its allocator asks YARN again after it has asked for more.
+LOOKS_MS, ASKS_AGAIN_MS = 100, 200
+
+#: An executor (RUN.up): granted or starting; takes tasks; its container is given back at the next heartbeat.
+STARTING, UP, GOING = 0, 1, 2
+
+#: What an executor keeps of its tasks (RUN.keeps), and a stage's tasks leave (STAGE.leaves).
+SHUFFLED, CACHED = 1, 2
+
+
+@kernel
+def set_target(W: Any, j: int, target: int) -> Any:
+    """Begin anew with so many executors wanted and none there."""
+    d = W.dyn[j]
+    d.target = target
+    d.to_add = 1
+    d.beginning = 1
+    d.add_ms = NEVER
+    d.next_ms = NEVER
+    d.live = 0
+    d.up = 0
+    d.going = 0
+
+
+@kernel
+def look_at(W: Any, j: int, at: int) -> Any:
+    """Have the manager look at the first of its moments from `at` on."""
+    d = W.dyn[j]
+    at = d.zero_ms + (max(at - d.zero_ms, 0) + LOOKS_MS - 1) // LOOKS_MS * LOOKS_MS
+    if at < d.next_ms:
+        d.next_ms = at
+        push(W, at, E_ALLOCATE, W.jobs[j].gen, j)
+
+
+@kernel
+def hears(W: Any, j: int, now: int) -> Any:
+    """When the allocator next asks YARN, and learns what was granted and what has ended, from `now` on.
+
+    After a new target at once, then after 200 ms, 400 ms, ... up to its heartbeat (``ApplicationMaster``).
+    """
+    at = max(W.dyn[j].asked_ms, W.jobs[j].am0_ms)
+    step, most = ASKS_AGAIN_MS, W.g[0].am_hb_ms
+    while at < now:
+        if step >= most:
+            return at + (now - at + most - 1) // most * most
+        at += step
+        step *= 2
+    return at
+
+
+@kernel
+def wake_allocator(W: Any, j: int, now: int) -> Any:
+    """The allocator acts when it next hears of YARN."""
+    at = hears(W, j, now)
+    job = W.jobs[j]
+    if job.act_ms != at:
+        job.act_ms = at
+        push(W, at, E_ACT, job.gen, j)
+
+
+@kernel
+def waiting_tasks(W: Any, j: int) -> Any:
+    """Tasks of submitted stages that do not run."""
+    n = 0
+    for s in range(W.jobs[j].stages):
+        st = W.stages[j, s]
+        if st.open == 1 and st.sealed == 0:
+            n += st.tasks - st.next_task + st.redo_n
+    return n
+
+
+@kernel
+def executors_needed(W: Any, j: int) -> Any:
+    """How many executors could run all tasks that wait or run."""
+    n = 0
+    for s in range(W.jobs[j].stages):
+        st = W.stages[j, s]
+        if st.open == 1 and st.sealed == 0:
+            n += st.tasks - st.next_task + st.redo_n + st.running
+    return math.ceil(n * W.dyn[j].ratio / W.jobs[j].ex_slots)
+
+
+@kernel
+def backlog(W: Any, j: int, now: int) -> Any:
+    """Start the timer after which more executors are asked for, where tasks wait; stop it where none does."""
+    d = W.dyn[j]
+    if waiting_tasks(W, j) == 0:
+        d.add_ms = NEVER
+        d.to_add = 1
+    elif d.add_ms == NEVER:
+        d.add_ms = now + d.backlog_ms
+        look_at(W, j, d.add_ms)
+
+
+@kernel
+def submitted(W: Any, j: int, now: int) -> Any:
+    """A stage was submitted."""
+    d = W.dyn[j]
+    d.beginning = 0
+    if d.add_ms == NEVER:
+        d.add_ms = now + d.backlog_ms
+    look_at(W, j, d.add_ms)
+    look_at(W, j, now + 1)
+
+
+@kernel
+def expires_ms(W: Any, j: int, c: int) -> Any:
+    """When an executor will have been idle for too long."""
+    d, run = W.dyn[j], W.runs[c]
+    if run.up != UP or run.hold_ms == NEVER:
+        return NEVER
+    timeout = d.idle_ms
+    if run.keeps != 0:
+        timeout = NEVER
+        if run.keeps & CACHED:
+            timeout = min(timeout, d.cached_ms)
+        if run.keeps & SHUFFLED:
+            timeout = min(timeout, d.shuffle_ms)
+    return NEVER if timeout >= NEVER else run.hold_ms + timeout
+
+
+@kernel
+def idle_from(W: Any, j: int, c: int, now: int) -> Any:
+    """An executor has no task from now on; ``hold_ms`` of its container says since when."""
+    W.runs[c].hold_ms = now
+    at = expires_ms(W, j, c)
+    if at < NEVER:
+        look_at(W, j, at)
+
+
+@kernel
+def executor_gone(W: Any, j: int, c: int) -> Any:
+    """An executor's container has gone: given back, killed, or lost with its node."""
+    d, run = W.dyn[j], W.runs[c]
+    if run.up == GOING:
+        d.going -= 1
+        return
+    d.live -= 1
+    if run.up == UP:
+        d.up -= 1
