@@ -33,7 +33,7 @@ from harness.report.gallery.keys import expanded, found
 from harness.report.gallery.panels import PANELS
 from harness.report.gallery.spread import mean_of
 from studies import assessed_tables, bench_tables, cloud_range, dynamicmr_tables, figures_tables, ordering_tables
-from studies.gallery import drawing
+from studies.gallery import drawing, values_table
 from studies.generated import write_pages
 from studies.real_faults import measured
 from studies.seeds import shown
@@ -128,7 +128,10 @@ def rendered(source: str, name: str, records: Path) -> str:
             return make(values(record))
 
         def figure(match: re.Match[str]) -> str:
-            return f"![{PANELS[match[1]].title}](gallery/{match[1]}.svg)"
+            panel = PANELS[match[1]]
+            beside = values_table(panel, values(panel.record))
+            shown = f"### {panel.title}\n\n![{panel.title}](gallery/{match[1]}.svg)"
+            return f"{shown}\n\n{beside}" if beside else shown
 
         try:
             line = FIGURE.sub(figure, line)

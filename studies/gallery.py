@@ -12,14 +12,33 @@ from harness.report.gallery.panels import Panel, Values, bars
 from harness.report.svg import COLOURS, HEIGHT, WIDTH, BarChart, bar_chart
 
 _LEGEND_ROW = 17
+#: What stands for each of COLOURS on a dark ground, as on the pages (templates/pages.css.j2).
+_DARK = ("#58aef0", "#f08a50", "#3fc094", "#d884d8", "#d3b24a", "#b8b8b8", "#f0709a", "#52b9d0")
 _STYLE = (
     "text{font-family:sans-serif;fill:#1b1f24}.t{font-size:12px}.l{font-size:12.5px}.b{font-size:10.5px}"
     ".g{stroke:#e3e6ea;fill:none}.a{stroke:#1b1f24;fill:none}.v{stroke:#5b636d;stroke-dasharray:1.5 3;fill:none}"
+    ".p{fill:#fff}@media (prefers-color-scheme:dark){.p{fill:#12161b}text{fill:#e6e9ee}.g{stroke:#2a3038}"
+    ".a{stroke:#e6e9ee}.v{stroke:#8b95a1}"
+    + "".join(f"[fill='{light}']{{fill:{dark}}}" for light, dark in zip(COLOURS, _DARK, strict=True))
+    + "}"
 )
 
 
+def values_table(panel: Panel, values: Values) -> str:
+    """Our values beside the paper's as a Markdown table; '' for a panel without any of the paper's."""
+    if not panel.theirs:
+        return ""
+    rows = [
+        [name, *("\u2013" if height is None else f"{height:.{panel.digits}f}" for height in heights)]
+        for name, heights in bars(panel, values).items()
+    ]
+    head = [panel.y_label, *panel.groups]
+    lines = [head, ["---", *("---:" for _ in panel.groups)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
 def drawing(name: str, panel: Panel, values: Values) -> str:
-    """The panel as an SVG file: legible on any ground, without a page's styles."""
+    """The panel as an SVG file: legible without a page's styles, in light and dark."""
     drawn = bars(panel, values)
     styles = panel.styles
     columns: list[list[float | None]] = [list(column) for column in zip(*drawn.values(), strict=True)]
@@ -32,7 +51,7 @@ def drawing(name: str, panel: Panel, values: Values) -> str:
         f'<text class="t" x="84" y="{k * _LEGEND_ROW - top + 13}">{escape(series)}</text>'
         for k, (series, style) in enumerate(zip(drawn, styles, strict=True))
     )
-    ground = f'<rect x="0" y="{-top}" width="{WIDTH}" height="{HEIGHT + top}" fill="#fff"/>'
+    ground = f'<rect x="0" y="{-top}" width="{WIDTH}" height="{HEIGHT + top}" class="p"/>'
     return (
         f'<svg viewBox="0 {-top} {WIDTH} {HEIGHT + top}" width="{WIDTH * 3 // 2}" role="img" '
         f'aria-labelledby="{name}-t {name}-d" xmlns="http://www.w3.org/2000/svg"><style>{_STYLE}</style>'

@@ -5,6 +5,7 @@ a Markdown file outside docs/ is offered as a download.
 """
 
 import re
+from typing import Any
 
 from sphinx.application import Sphinx
 
@@ -24,6 +25,8 @@ smartquotes = False
 html_copy_source = False
 html_show_sphinx = False
 html_theme_options = {"top_of_page_buttons": []}
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 
 _PAGE = re.compile(r"\]\(([\w/-]+)\.md\)")
 
@@ -42,5 +45,23 @@ def _read(_app: Sphinx, name: str, source: list[str]) -> None:
     source[0] = text
 
 
+_SECTION = re.compile(
+    r'<p class="caption"[^>]*><span class="caption-text">(.*?)</span></p>\s*(<ul.*?</ul>)(?=\s*(?:<p |$))', re.S
+)
+
+
+def _fold(_app: Sphinx, _name: str, _template: str, context: dict[str, Any], _tree: object) -> None:
+    """The sidebar shows the section of the page that is read; the others open by a click, without a script."""
+
+    def section(match: re.Match[str]) -> str:
+        here = " open" if "current" in match[2] else ""
+        return f'<details class="section"{here}><summary class="caption">{match[1]}</summary>{match[2]}</details>'
+
+    if tree := context.get("furo_navigation_tree"):
+        context["furo_navigation_tree"] = _SECTION.sub(section, tree)
+
+
 def setup(app: Sphinx) -> None:
     app.connect("source-read", _read)
+    # After the theme has made its tree.
+    app.connect("html-page-context", _fold, priority=900)

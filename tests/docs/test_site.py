@@ -103,6 +103,13 @@ def test_mistakes_would_be_seen(tmp_path: Path) -> None:
     ]
 
 
+def test_the_sidebar_opens_the_section_of_the_page_alone(site: Path) -> None:
+    text = (site / "reference/python.html").read_text(encoding="utf-8")
+    sections = re.findall(r'<details class="section"( open)?><summary class="caption">(.*?)</summary>', text)
+    assert [name for _, name in sections] == ["Begin here", "How to", "Reference", "API", "Decisions"]
+    assert [name for opened, name in sections if opened] == ["API"]
+
+
 @pytest.mark.browser
 def test_it_can_be_read_wide_narrow_and_in_the_dark_and_searched(site: Path, tmp_path: Path) -> None:
     with chromium(tmp_path) as browser:

@@ -10,7 +10,7 @@ from lxml import etree
 from harness.report.gallery.panels import PANELS, THEIRS, Panel, bars
 from harness.report.svg import COLOURS
 from studies.figures import DOCS, SOURCES, pages
-from studies.gallery import drawing
+from studies.gallery import drawing, values_table
 
 
 def test_every_drawing_is_what_the_records_give_and_nothing_else_lies_there() -> None:
@@ -37,10 +37,23 @@ def test_a_drawing_is_well_formed_loads_nothing_and_describes_each_bar(name: str
     text = path.read_text(encoding="utf-8")
     assert not re.search(r"href|url\(|<script|@import", text)
     (described,) = root.findall("{*}desc")
+    assert "@media (prefers-color-scheme:dark)" in text
     panel = PANELS[name]
     for series in [*panel.ours, *(panel.theirs or {})]:
         assert f", {series}: " in (described.text or "") or series in text
     assert (f'fill="{COLOURS[THEIRS]}"' in text) == (panel.theirs is not None), "grey is the paper's, and nothing else"
+
+
+def test_the_page_has_the_papers_values_beside_ours_below_a_heading_with_the_figures_number() -> None:
+    page = (DOCS / "gallery.md").read_text(encoding="utf-8")
+    for name, panel in PANELS.items():
+        _, _, shown = page.partition(f"### {panel.title}\n\n![{panel.title}](gallery/{name}.svg)\n\n")
+        assert shown, name
+        rows = [line.split(" | ")[0] for line in shown.partition("\n\n")[0].splitlines()]
+        assert all(f"| {series}" in rows for series in panel.theirs or {}), name
+    panel = Panel("t", "y", "r", ("x", "y"), {"ours": "a/[x;y]"}, {"paper": (None, 3.0)}, digits=1)
+    table = values_table(panel, {"a": {"x": 0.25, "y": 0.5}}).splitlines()
+    assert table == ["| y | x | y |", "| --- | ---: | ---: |", "| ours | 0.2 | 0.5 |", "| paper | \u2013 | 3.0 |"]
 
 
 def test_a_bar_is_the_records_value_and_a_wrong_number_of_bars_is_an_error() -> None:
