@@ -46,9 +46,20 @@ class Finding:
     evidence: tuple[str, ...]
 
 
-#: One case that a claim is held against: whether it holds there (None: that is not judged), and by which figures
-#: ("": by those of the case before).
-Case = tuple[bool | None, str]
+@dataclass(frozen=True, slots=True)
+class OfVariant:
+    """One case that a claim is held against, and the variant that it is of: its seeds are counted together."""
+
+    #: Whether the claim holds there. None: that is not judged.
+    holds: bool | None
+    #: By which figures. "": by those of the case before.
+    text: str
+    #: "": of the runs together.
+    variant: str = ""
+
+
+#: A case, or without a variant only whether it holds, and by which figures.
+Case = OfVariant | tuple[bool | None, str]
 Cases = Callable[[Sequence[Run]], Iterator[Case]]
 Rule = Callable[[Sequence[Run]], Finding | None]
 
@@ -103,16 +114,31 @@ def verdict(holds: Sequence[bool]) -> Verdict:
     return "holds in part" if any(holds) else "does not hold"
 
 
+def evidence_of(cases: Sequence[OfVariant]) -> tuple[str, ...]:
+    """The figures of the cases, variant by variant; before them in how many runs of each variant the claim holds.
+
+    A sweep with several seeds has hundreds of cases: what is read first is a line a variant.
+    """
+    by_variant: dict[str, list[OfVariant]] = {}
+    for case in cases:
+        by_variant.setdefault(case.variant, []).append(case)
+    counts = []
+    for variant, own in by_variant.items():
+        judged = [case.holds for case in own if case.holds is not None]
+        if variant and len(judged) > 1:
+            counts.append(f"{variant}: holds in {sum(judged)} of {len(judged)} runs")
+    return (*counts, *(case.text for own in by_variant.values() for case in own if case.text))
+
+
 def finding(title: str, source: str, claim: str, rule: str) -> Callable[[Cases], Rule]:
     """Makes a rule of a function that judges cases: its finding, or none where no case can be judged."""
 
     def rule_of(cases: Cases) -> Rule:
         @functools.wraps(cases)
         def found(runs: Sequence[Run]) -> Finding | None:
-            told = list(cases(runs))
-            holds = [held for held, _ in told if held is not None]
-            evidence = tuple(text for _, text in told if text)
-            return Finding(title, source, claim, rule, verdict(holds), evidence) if holds else None
+            told = [case if isinstance(case, OfVariant) else OfVariant(*case) for case in cases(runs)]
+            holds = [case.holds for case in told if case.holds is not None]
+            return Finding(title, source, claim, rule, verdict(holds), evidence_of(told)) if holds else None
 
         return found
 
@@ -134,9 +160,10 @@ def static_is_neutral(runs: Sequence[Run]) -> Iterator[Case]:
             continue
         listed = ", ".join(f"{queue} {degree:.3f}" for queue, degree in degrees.items())
         mean = f"mean benefit {_signed(run.number('sharing_benefit'))}, mean loss {_signed(run.number('sharing_loss'))}"
-        yield (
+        yield OfVariant(
             all(abs(degree - 1) <= STATIC_TOLERANCE for degree in degrees.values()),
             f"{run.label}: fairness degrees at the end {listed}; {mean} (sums over the queues)",
+            run.variant_without_seed(),
         )
 
 
@@ -156,13 +183,14 @@ def memoryless_keeps_losing(runs: Sequence[Run]) -> Iterator[Case]:
         )
         if worst is not None:
             text += f"; the lowest fairness degree at the end is {worst[1]:.3f} ({worst[0]})"
-        yield last >= WHOLE_RUN * makespan, text
+        yield OfVariant(last >= WHOLE_RUN * makespan, text, run.variant_without_seed())
         contended = run.contention()
         if contended is not None:
-            yield (
+            yield OfVariant(
                 None,
                 f"{run.label}: all queues together ask for more than the cluster has during {contended[0]:.0%} of the "
                 f"time, two or more of them for more than their own shares during {contended[1]:.0%}",
+                run.variant_without_seed(),
             )
 
 
@@ -180,7 +208,8 @@ def long_term_stops_losing(runs: Sequence[Run]) -> Iterator[Case]:
         by_then = "within" if last <= PAPER_START_UP_S else "later than"
         tail = f"({by_then} the paper's 650 s)" if ended else "(it lasts through the run)"
         mean = _signed(run.number("sharing_loss"))
-        yield ended, f"{run.label}: mean loss {mean}, {_last_loss(run)} of {_seconds(makespan)} {tail}"
+        text = f"{run.label}: mean loss {mean}, {_last_loss(run)} of {_seconds(makespan)} {tail}"
+        yield OfVariant(ended, text, run.variant_without_seed())
 
 
 @finding(
@@ -196,7 +225,7 @@ def long_term_loses_less(runs: Sequence[Run]) -> Iterator[Case]:
         of_fair, own = (one.number("sharing_loss_integral") for one in (reference, run))
         ratio = f" ({own / of_fair:.2f} of it)" if of_fair > 0 else ""
         text = f"{run.label}: loss integral {own:.1f} s against {of_fair:.1f} s of {reference.label}{ratio}"
-        yield own < of_fair * (1 - SAME), text
+        yield OfVariant(own < of_fair * (1 - SAME), text, run.variant_without_seed())
 
 
 @finding(
@@ -214,10 +243,11 @@ def sharing_is_faster(runs: Sequence[Run]) -> Iterator[Case]:
             continue
         slower = [queue for queue, value in speedups.items() if value < AS_FAST]
         tail = f"; slower than static: {', '.join(slower)}" if slower else ""
-        yield not slower, f"{run.label}: {_faster(speedups)}{tail}"
+        variant = run.variant_without_seed()
+        yield OfVariant(not slower, f"{run.label}: {_faster(speedups)}{tail}", variant)
         whole = run.speedups("workload_speedup_over_static")
         if whole:
-            yield None, f"{run.label}, whole workloads (not judged): {_faster(whole)}"
+            yield OfVariant(None, f"{run.label}, whole workloads (not judged): {_faster(whole)}", variant)
 
 
 @finding(
@@ -234,7 +264,8 @@ def neither_is_always_faster(runs: Sequence[Run]) -> Iterator[Case]:
         if ours and theirs:
             ratios = {queue: ours[queue] / theirs[queue] for queue in ours if theirs.get(queue)}
             mixed = any(r > 1 for r in ratios.values()) and any(r < 1 for r in ratios.values())
-            yield mixed, f"{ltrf.label} against {fair.label}: {_faster(ratios)}"
+            text = f"{ltrf.label} against {fair.label}: {_faster(ratios)}"
+            yield OfVariant(mixed, text, ltrf.variant_without_seed())
 
 
 @finding(
@@ -251,10 +282,11 @@ def outside_costs(runs: Sequence[Run]) -> Iterator[Case]:
         if inside is None or reference <= 0:
             continue
         own = outside.number("sharing_loss_integral")
-        yield (
+        yield OfVariant(
             own <= reference * (1 + SAME),
             f"{outside.label}: loss integral {own:.1f} s, {own / reference:.2f} of {inside.label}'s "
             f"({reference:.1f} s); {_last_loss(outside)} against {_last_loss(inside)}",
+            outside.variant_without_seed(),
         )
 
 

@@ -105,3 +105,21 @@ def test_a_naive_hierarchy_that_starves_nobody_is_said_so(write_run: Callable[..
     assert found([naive, hltrf])[title].verdict == "does not hold"
     worse = write_run("worse", "naive-hltrf", leaves=leaves, since_s=(0, 200, 0, 0))
     assert found([worse, hltrf])[title].verdict == "does not hold", "H-LTRF starves the same queue for 90 s"
+
+
+def test_the_evidence_of_a_sweep_is_grouped_by_variant(write_run: Callable[..., Path]) -> None:
+    """Before the figures a line a variant says in how many of its runs the claim holds."""
+    runs = []
+    for seed, losses in ((1, (10.0, 90.0)), (2, (200.0, 80.0))):
+        runs.append(write_run(f"fair,seed={seed}", "fair", seed=seed, summary={"sharing_loss_integral": 100.0}))
+        for half_life, loss in zip((60, 600), losses, strict=True):
+            name = f"ltrf,half_life={half_life},seed={seed}"
+            settings = {"half_life": half_life}
+            summary = {"sharing_loss_integral": loss}
+            runs.append(write_run(name, "ltrf", settings=settings, seed=seed, summary=summary))
+    less = found(runs)["Long-term fairness loses less than memoryless fairness"]
+    assert less.verdict == "holds in part"
+    assert less.evidence[:2] == ("ltrf,half_life=60: holds in 1 of 2 runs", "ltrf,half_life=600: holds in 2 of 2 runs")
+    assert [line.partition(": ")[0] for line in less.evidence[2:]] == [
+        f"ltrf,half_life={half_life},seed={seed}" for half_life in (60, 600) for seed in (1, 2)
+    ]

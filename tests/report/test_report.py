@@ -282,8 +282,9 @@ def test_several_seeds_are_summed_up_and_their_mean_is_drawn(write_run: Callable
     assert "Courses over time are means over 3 seeds" in html
     assert f"30.0 \u00b1 {half_width_95([10.0, 20.0, 60.0]):.1f}" in html
     (less,) = [f for f in report.findings if f.title == "Long-term fairness loses less than memoryless fairness"]
-    assert len(less.evidence) == 3, "seed against seed"
-    assert all("(0.25 of it)" in line for line in less.evidence)
+    assert less.evidence[0] == "ltrf: holds in 3 of 3 runs"
+    assert len(less.evidence) == 4, "seed against seed"
+    assert all("(0.25 of it)" in line for line in less.evidence[1:])
 
 
 def test_runs_of_two_backends_have_their_names_and_are_not_compared(
@@ -492,7 +493,8 @@ def test_a_page_about_many_runs_stays_small_and_keeps_few_tables_in_memory(
     first = report.runs[0]
     assert float(first.series["root.facebook"].time_s[-1]) == 4.0
     (finding,) = (f for f in report.findings if f.title == "Memoryless fairness keeps losing")
-    assert len(finding.evidence) == 2 * count
+    assert finding.evidence[0] == f"fair: holds in 0 of {count} runs"
+    assert len(finding.evidence) == 1 + 2 * count
 
 
 def test_a_table_that_was_written_anew_is_read_anew(write_run: Callable[..., Path]) -> None:
