@@ -92,7 +92,7 @@ def answer(
                 found, Path(folder), before, there, nodes=nodes, added=added, place=place, drop=drop, groups=groups
             )
             done = plan(found, sides, phases=phases, processes=processes)
-    cases = judged(read_rules, done.queues, done.reproduction_error)
+    cases = judged(read_rules, done.queues, done.reproduction_error, done.added)
     document = {
         "trace": str(trace),
         **account_of(found.header, found.jobs),

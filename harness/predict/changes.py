@@ -196,7 +196,9 @@ _COMPARED: dict[str, Callable[[float, float], bool]] = {
     "<": lambda a, b: a < b,
     "<=": lambda a, b: a <= b,
 }
-_EXAMPLES = "write wait(QUEUE) > +10%, completion(*) > 600s, refused(QUEUE) > 0"
+_EXAMPLES = "write wait(QUEUE) > +10%, completion(*) > 600s, refused(QUEUE) > 0, completion(--submit) > 600s"
+#: Stands in a rule for the application that ``--submit`` adds. No queue of a file has such a name.
+ADDED = "--submit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +355,23 @@ def _number(value: float, sign: str) -> str:
     return f"{value:{sign}.1f}"
 
 
-def judged(rules: Sequence[Rule], queues: Sequence[QueueChange], error: float | None = None) -> list[Case]:
+def _checked_added(rule: Rule, added: QueueChange | None, where: str) -> QueueChange:
+    """The submitted application, if this rule can be held against it. Raises CallError."""
+    if added is None:
+        raise CallError("no application is submitted", where=where, hint="add --submit, or name a queue")
+    if rule.figure == "below_due":
+        raise CallError("an application is not below its due", where=where, hint="name its queue")
+    if rule.kind != "after" and rule.figure in TIMES:
+        raise CallError("there is no such application before the change", where=where, hint="give a limit in seconds")
+    return added
+
+
+def judged(
+    rules: Sequence[Rule],
+    queues: Sequence[QueueChange],
+    error: float | None = None,
+    added: QueueChange | None = None,
+) -> list[Case]:
     """Every rule on its queues; ``*`` on those that have applications.
 
     Parameters
@@ -364,11 +382,13 @@ def judged(rules: Sequence[Rule], queues: Sequence[QueueChange], error: float | 
         All that either file or the trace has.
     error : float or None
         How far the replay before the change is off the recording; None where the recording does not say.
+    added : QueueChange or None
+        The application that is submitted besides; None where there is none.
 
     Raises
     ------
     CallError
-        A queue that neither file has.
+        A queue that neither file has, or a rule on the submitted application that has no meaning.
     InputError
         A rule on each queue where none has applications.
     """
@@ -381,6 +401,9 @@ def judged(rules: Sequence[Rule], queues: Sequence[QueueChange], error: float | 
     cases = []
     for rule in rules:
         where = f"--fail-if {rule.text[:80]}"
+        if rule.queue == ADDED:
+            cases.append(rule.judge(_checked_added(rule, added, where), unsure))
+            continue
         if rule.queue == "*":
             own = [one for one in queues if one.applications]
             if not own:

@@ -21,7 +21,7 @@ from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of, load
 from harness.experiments.scheduler_file import read_scheduler_file
 from harness.model.jobs import JobSpec
 from harness.model.queues import BAD_IN_NAME, ensure_root_prefix
-from harness.predict.changes import COUNTS, TIMES, Change, QueueChange
+from harness.predict.changes import ADDED, COUNTS, TIMES, Change, QueueChange
 from harness.predict.playing import BUDGET_S, PhaseRunner, in_phase
 from harness.predict.replay import sample_for, time_limit_s, write_experiment
 from harness.predict.verdict import MOST_ERROR, NOTICEABLE, Band, Replayed, reproduction_error
@@ -398,6 +398,7 @@ class Planned:
     notes : what the answer does not cover, assumes or leaves out; for its top.
     submitted : of an application that was added, the queue that takes it, its wait and completion by phase.
     unfinished : side -> why its run ended before all applications had.
+    added : the same application as a change from nothing, for rules.
     """
 
     before: LoadedSide
@@ -410,6 +411,7 @@ class Planned:
     notes: Sequence[str]
     unfinished: Mapping[str, str] = field(default_factory=dict)
     submitted: Mapping[str, Any] | None = None
+    added: QueueChange | None = None
 
 
 def plan(
@@ -528,6 +530,7 @@ def compared(
         _notes(trace, here, there, error, unfinished),
         unfinished,
         _submitted(there, rows[1], afters),
+        _added(there, rows[1], afters),
     )
 
 
@@ -644,6 +647,39 @@ def _submitted(there: LoadedSide, row: Mapping[str, int], afters: Sequence[SideR
         found[name] = Band.of(values).document() if all(map(math.isfinite, values)) else None
     found["refused"] = sum(bool(run.refused[at]) for run in afters)
     return found
+
+
+def _added(there: LoadedSide, row: Mapping[str, int], afters: Sequence[SideRun]) -> QueueChange | None:
+    """The application that was added, as `judged` takes it: there is none before the change."""
+    if SUBMITTED not in there.placed:
+        return None
+    queue, why = there.placed[SUBMITTED]
+    none = (0.0,) * len(afters)
+    if queue is None:
+        counts = {"refused": Change(none, tuple(1.0 for _ in afters))}
+        counts |= dict.fromkeys(("never_started", "not_ended"), Change(none, none))
+        return QueueChange(ADDED, "after", 1, dict.fromkeys(TIMES, Change((), ())), counts, reasons={why: 1})
+    at = row[SUBMITTED]
+    times = {name: tuple(float(getattr(run, f"{name}_s")[at]) for run in afters) for name in ("wait", "completion")}
+    refused = tuple(float(run.refused[at]) for run in afters)
+    waits = tuple(
+        float(not gone and not math.isfinite(value)) for gone, value in zip(refused, times["wait"], strict=True)
+    )
+    hangs = tuple(
+        float(not gone and not stuck and not math.isfinite(value))
+        for gone, stuck, value in zip(refused, waits, times["completion"], strict=True)
+    )
+    return QueueChange(
+        ADDED,
+        "after",
+        1,
+        {
+            # A time that one phase does not have is none: its mean would be of the others.
+            **{name: Change((), values if all(map(math.isfinite, values)) else ()) for name, values in times.items()},
+            "below_due": Change((), ()),
+        },
+        {"refused": Change(none, refused), "never_started": Change(none, waits), "not_ended": Change(none, hangs)},
+    )
 
 
 def _notes(

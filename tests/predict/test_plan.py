@@ -410,6 +410,30 @@ def test_the_page_in_a_browser(page: tuple[Path, str], tmp_path: Path) -> None:
         assert not [one for one in browser.requests if not one.startswith(("file:", "data:", "about:"))]
 
 
+def test_a_gate_can_be_on_the_submitted_application(
+    trace: Path, now: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = ["--submit", "queue=bursts,tasks=60,task_s=10,at_s=200", "--phases", 2]
+    met = ["--fail-if", "completion(--submit) > 100000s", "--fail-if", "refused(--submit) > 0"]
+    found = planned(capsys, trace, "--before", now, *one, *met)
+    assert [(case["queue"], case["verdict"]) for case in found["fail_if"]] == [("--submit", "fine")] * 2
+    assert found["fail_if"][0]["value"] == pytest.approx(found["submitted"]["completion_s"]["mean"])
+    closed = planned(capsys, trace, "--before", now, *one, "--fail-if", "completion(--submit) > 10s", code=3)
+    assert closed["fail_if"][0]["verdict"] == "failed"
+    shut = written(tmp_path, "shut.xml", NOW.replace('"bursts"/', '"bursts"><maxRunningApps>0</maxRunningApps></queue'))
+    rules = ["--fail-if", "never_started(--submit) > 0", "--fail-if", "wait(--submit) > 60s"]
+    never = planned(capsys, trace, "--before", now, "--after", shut, *one, *rules, code=3)
+    assert [case["verdict"] for case in never["fail_if"]] == ["failed", "not judged"]
+    for rule, told in (
+        ("wait(--submit) > +10%", "no such application before"),
+        ("below_due(--submit) > 5s", "not below its due"),
+    ):
+        _, err = called(capsys, trace, "--before", now, *one, "--fail-if", rule, code=2)
+        assert told in err
+    _, err = called(capsys, trace, "--before", now, "--nodes", "+1", "--fail-if", "wait(--submit) > 9s", code=2)
+    assert "no application is submitted" in err
+
+
 def test_from_python_it_is_the_same(trace: Path, now: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shut = written(tmp_path, "shut.xml", NOW.replace('"bursts"/', '"bursts"><maxRunningApps>0</maxRunningApps></queue'))
     rules = ["never_started(bursts) > 0", "completion(steady) > +50%"]
