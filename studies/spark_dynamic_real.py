@@ -16,6 +16,7 @@ import random
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from harness.jobs.spark.plan import Input, Plan, SparkPlace, SparkSizes, plan, p
 from harness.jobs.submit import scheduler_address
 from harness.yarn.http import HttpOptions
 from harness.yarn.rest import RestClient
+from studies.result import in_one_line
 
 NODES, NODE_MB, NODE_VCORES = 2, 6144, 8
 QUEUES = ("a", "b")
@@ -170,13 +172,14 @@ def run_phase(phase: int, rest: RestClient, place: SparkPlace, folder: Path) -> 
     print(f"phase {phase}: {[one.final_status for one in states]}", flush=True)
 
 
-def main() -> None:
+@in_one_line("spark_dynamic_real")
+def main(arguments: Sequence[str] | None = None) -> int:
     """Bring the cluster up, run the phases, take it down."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--phases", type=int, default=20)
     parser.add_argument("--first", type=int, default=0)
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     folder = given.folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     allocations = folder / "allocations.xml"
@@ -194,7 +197,8 @@ def main() -> None:
                 run_phase(phase, rest, place, folder)
     finally:
         cluster.down()
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
