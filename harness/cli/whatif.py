@@ -43,12 +43,14 @@ def whatif(
     from harness.report.whatif import page
 
     with tempfile.TemporaryDirectory(prefix="yarnfair-") as folder:
-        what_if = WhatIf(on_scheduler_file(_load(what, cluster, Path(folder)), on_file))
+        notes: list[str] = []
+        loaded = _load(what, cluster, Path(folder), notes)
+        what_if = WhatIf(on_scheduler_file(loaded, on_file), notes=notes)
         say_if_it_compiles((what_if.experiment.spec.scheduler,))
         try:
             if export is not None:
                 write_output(export, page(_exported(what_if, _query(state))))
-                print_result(as_json, {"file": str(export)}, [f"written: {export}"])
+                print_result(as_json, {"file": str(export), "notes": notes}, [f"written: {export}"])
                 return
             answers = {
                 "/about.json": lambda _: what_if.about(),
@@ -61,7 +63,7 @@ def whatif(
             }
             server = PageServer(*address_of(serve), page(), answers)
             try:
-                print_result(as_json, {"url": server.url}, [f"what if: {server.url} (Ctrl-C ends it)"])
+                print_result(as_json, {"url": server.url, "notes": notes}, [f"what if: {server.url} (Ctrl-C ends it)"])
                 stay()
             finally:
                 server.close()
@@ -69,7 +71,8 @@ def whatif(
             what_if.close()
 
 
-def _load(what: str, cluster: Path | None, folder: Path) -> LoadedExperiment:
+def _load(what: str, cluster: Path | None, folder: Path, notes: list[str]) -> LoadedExperiment:
+    """The experiment, or that which plays the trace; ``notes`` gets what a reader has to know of the trace."""
     """An experiment, or a trace as one."""
     from harness.experiments.resolve import load_experiment
     from harness.predict.foreign import played_trace
@@ -80,6 +83,7 @@ def _load(what: str, cluster: Path | None, folder: Path) -> LoadedExperiment:
     if path.is_dir() or path.suffix == ".jsonl" or (path.is_file() and path.suffix not in (".yaml", ".yml")):
         trace = played_trace(path, cluster, folder / "trace.jsonl")
         for line in account_lines(trace.header, trace.jobs):
+            notes.append(line)
             say(f"{trace.path}: {line}")
         # Under the scheduler that it was recorded of.
         return load_experiment(str(write_experiment(trace, folder, schedulers=(trace.header.scheduler or "fair",))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import signal
@@ -155,7 +156,11 @@ def capacity_trace(folder: Path) -> Path:
 
 
 def test_a_capacity_trace_is_played_by_the_capacity_scheduler(tmp_path: Path) -> None:
-    loaded = _load(str(capacity_trace(tmp_path)), None, tmp_path / "played")
+    notes: list[str] = []
+    loaded = _load(str(capacity_trace(tmp_path)), None, tmp_path / "played", notes)
+    assert any("the shape of all is known" in note for note in notes)
+    with contextlib.closing(WhatIf(loaded, notes=notes)) as told:
+        assert told.about()["notes"] == notes, "the page shows them"
     assert loaded.spec.scheduler == "capacity"
     offers = offered(loaded)
     assert offers[0] == "capacity"
