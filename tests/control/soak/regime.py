@@ -308,9 +308,16 @@ def _ledger_restored(world: World, rng: random.Random) -> End:
         return False  # a round weight that was written since (half of a round sum) cannot be told from a person's
     copy, deaths = process.backed_up(), process.deaths
 
+    def named() -> frozenset[str]:
+        return frozenset(getattr(process.controller.actuator, "named", ()))
+
+    before = named()
+
     def restore() -> None:
         if process.deaths != deaths or not process.running:
             return
+        if not world.plan.settings.lease_s and not named() <= before:
+            return  # a queue that a controller has named since cannot be told from one that the administrator added
         if process.ticking:
             world.agenda.after(0.5, restore)
             return
