@@ -421,7 +421,7 @@ def _natural(label: str) -> tuple[tuple[int, float, str], ...]:
     return tuple((0, float(piece), "") if piece[0].isdecimal() else (1, 0.0, piece) for piece in pieces)
 
 
-#: What runs of one label may differ in, and how it is said; the seed last (`Run.variant_without_seed`).
+#: What runs of one label may differ in, and how it is said, before what tells seeds apart (`Run.variant_without_seed`).
 _TOLD_APART: tuple[tuple[str, Callable[[Run], object]], ...] = (
     ("", lambda run: run.experiment),
     ("", lambda run: run.info.get("backend")),
@@ -435,7 +435,11 @@ def _unique(run: Run, runs: Sequence[Run]) -> str:
     differ = [(word, of) for word, of in _TOLD_APART if len({str(of(other)) for other in alike}) > 1]
 
     def said(one: Run) -> str:
-        return ", ".join([one.label, *(f"{word}{of(one)}" for word, of in differ)])
+        # A seed that the label names stands last, so that the seeds of a variant are one variant.
+        name = without_seed(one.label, one.seed)
+        whose = ", ".join(str(of(one)) for word, of in differ if not word)
+        rest = [f"{word}{of(one)}" for word, of in differ if word]
+        return ", ".join([f"{name} ({whose})" if whose else name, *rest]) + one.label.removeprefix(name)
 
     if sum(said(other) == said(run) for other in alike) == 1:
         return said(run)

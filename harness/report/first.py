@@ -61,6 +61,28 @@ class First:
     chart: Markup
     caption: str
     tables: Sequence[Table]
+    #: Which experiment it is about, where the page has several.
+    title: str = ""
+
+
+def firsts_of(runs: Sequence[Run]) -> list[First]:
+    """A first screen for each experiment (on each backend) of these runs, those without any left out."""
+    by_origin: dict[str, list[Run]] = {}
+    for run in runs:
+        if run.counts:
+            by_origin.setdefault(repr(_origin(run)), []).append(run)  # a damaged file may hold anything there
+    names = [str(own[0].experiment) for own in by_origin.values()]
+    found = []
+    for at, (name, own) in enumerate(zip(names, by_origin.values(), strict=True)):
+        first = first_of(own)
+        if first is not None:
+            title = name if len(names) > 1 else ""
+            if names.count(name) > 1:  # two experiments of one name, or one on two backends
+                title += f" ({own[0].info.get('backend')}, {str(own[0].info.get('hash'))[:8]})"
+            # A page has each identifier once.
+            chart = Markup(str(first.chart).replace("first-", f"first-{at}-") if at else first.chart)
+            found.append(replace(first, title=title, chart=chart))
+    return found
 
 
 def first_of(runs: Sequence[Run]) -> First | None:

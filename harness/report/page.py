@@ -15,7 +15,7 @@ from harness.report import figures, hierarchy
 from harness.report.charts import drawing
 from harness.report.data import Run
 from harness.report.findings import Finding
-from harness.report.first import First, first_of
+from harness.report.first import First, firsts_of
 from harness.report.heat_maps import heat_map_groups
 from harness.report.svg import LineChart, cut_words, over_time, swatch
 from harness.report.sweeps import sweep_groups
@@ -110,8 +110,8 @@ class Content:
     #: Said above the charts when they do not show every run.
     drawn: str
     sources: Sequence[tuple[str, str]]
-    #: The first screen; None: the page begins with its findings.
-    first: First | None = None
+    #: The first screen, a part for each experiment; empty: the page begins with its findings.
+    firsts: Sequence[First] = ()
 
 
 def part_of(ident: str, title: str, groups: Sequence[figures.Group], tables: Sequence[Table] = ()) -> Part:
@@ -123,7 +123,7 @@ def yarn_content(runs: Sequence[Run]) -> Content:
     """What the page of YARN's runs holds."""
     drawn, variants = drawn_variants(runs)
     said = " ".join(text for text in (drawn_phases(runs), variants, drawn_queues(shown_runs(drawn))) if text)
-    return Content(comparison_tables(runs), parts_of(runs), said, sources_of(runs), first_of(runs))
+    return Content(comparison_tables(runs), parts_of(runs), said, sources_of(runs), firsts_of(runs))
 
 
 def shown_runs(variants: Sequence[Variant]) -> list[Run]:
@@ -196,7 +196,7 @@ def render_page(runs: Sequence[Run], findings: Sequence[Finding], content: Conte
     environment = page_templates()
     title, lead = _title(runs)
     script = environment.get_template("zoom.js.j2").render() if _has_times(content.parts) else ""
-    contents = [("verdict", "In short")] if content.first is not None else []
+    contents = [("verdict", "In short")] if content.firsts else []
     contents += [("findings", "Findings")] if findings else []
     contents += [("comparison", "Comparison" if len(runs) > 1 else "Figures")] if content.comparison else []
     contents += [(part.ident, part.title) for part in content.parts]
@@ -208,7 +208,7 @@ def render_page(runs: Sequence[Run], findings: Sequence[Finding], content: Conte
         contents=contents,
         warnings=_warnings(runs),
         drawn=content.drawn,
-        first=content.first,
+        firsts=content.firsts,
         script=Markup(script),
         script_hash=Markup(f"'{content_hash(script)}'" if script else "'none'"),
         findings=[replace(finding, evidence=tuple(_cut_lines(finding.evidence))) for finding in findings],

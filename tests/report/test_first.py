@@ -11,7 +11,7 @@ import pytest
 from harness.report import render_report
 from harness.report.data import load_runs
 from harness.report.figures import FURTHEST, Styles, resource_groups
-from harness.report.first import MOST_QUEUES, changes_chart, first_of, furthest, moves
+from harness.report.first import MOST_QUEUES, changes_chart, first_of, firsts_of, furthest, moves
 from harness.report.svg import LineChart
 from harness.report.variants import grouped
 from harness.results.phases import write_phases
@@ -160,3 +160,28 @@ def test_the_page_zooms_over_time_and_can_be_read_without(
         assert shown.startswith("179 s to 422 s"), shown
         assert browser.console == []
         assert [one for one in browser.requests if not one.startswith(("file://", "data:"))] == []
+
+
+def test_each_experiment_has_its_own_verdict_over_all_of_its_seeds(write_run: Callable[..., Path]) -> None:
+    """Of two experiments with the same policies, neither is hidden, and the seeds of a policy stay one variant."""
+    paths = []
+    for experiment, slower in (("one", 1.0), ("other", 2.0)):
+        for policy, mean in (("fair", 100.0), ("ltrf", 80.0)):
+            for seed in (1, 2):
+                queues = {f"root.{name}": {"mean_completion_s": mean * slower + seed} for name in ("A", "B")}
+                paths.append(
+                    write_run(
+                        f"{policy},seed={seed}",
+                        policy,
+                        experiment=experiment,
+                        seed=seed,
+                        digest=experiment,
+                        summary={"queues": queues},
+                    )
+                )
+    runs = load_runs(paths)
+    assert {run.variant_without_seed() for run in runs} == {"fair (one)", "ltrf (one)", "fair (other)", "ltrf (other)"}
+    found = firsts_of(runs)
+    assert [first.title for first in found] == ["one", "other"]
+    assert "fair (one)" in found[0].sentences[0]
+    assert "fair (other)" in found[1].sentences[0]

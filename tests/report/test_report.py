@@ -296,9 +296,9 @@ def test_runs_of_two_backends_have_their_names_and_are_not_compared(
             runs.append(write_run(name, name, backend=backend, summary={"sharing_loss_integral": times * loss}))
     report = render_report(runs, tmp_path / "report.html")
     (less,) = [f for f in report.findings if f.title == "Long-term fairness loses less than memoryless fairness"]
-    assert [line.split(" (")[0] for line in less.evidence] == [
-        "ltrf, sim: loss integral 10.0 s against 40.0 s of fair, sim",
-        "ltrf, local: loss integral 50.0 s against 200.0 s of fair, local",
+    assert [line.rpartition(" (")[0] for line in less.evidence] == [
+        "ltrf (sim): loss integral 10.0 s against 40.0 s of fair (sim)",
+        "ltrf (local): loss integral 50.0 s against 200.0 s of fair (local)",
     ]
 
 
@@ -368,7 +368,7 @@ def test_what_only_tells_runs_apart_may_be_anything(write_run: Callable[..., Pat
     paths = [write_run("fair", "fair"), write_run("fair", "fair", backend="local")]
     changed(paths[1], "run.json", backend=["x"], repeat={})
     report = render_report(paths, tmp_path / "page.html")
-    assert [run.label for run in report.runs] == ["fair, sim, repeat None", "fair, ['x'], repeat {}"]
+    assert [run.label for run in report.runs] == ["fair (sim), repeat None", "fair (['x']), repeat {}"]
 
 
 def sources(write_run: Callable[..., Path], tmp_path: Path, *runs: dict[str, Any]) -> str:
