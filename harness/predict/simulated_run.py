@@ -19,6 +19,7 @@ from harness.experiments.real.trace import run_header
 from harness.experiments.resolve import jobs_of, load_experiment
 from harness.experiments.spec import NodeGroupSpec
 from harness.jobs.replay import durations_ms, stages_in_order
+from harness.model.data import data_path
 from harness.policies.registry import POLICIES, stock_scheduler
 from harness.traces.recorded import JobLine, NodeChangeLine, NodeLine, Trace, job_line, put_trace
 
@@ -109,15 +110,21 @@ def _inline(workloads: Mapping[str, Mapping[str, Any]], folder: Path) -> dict[st
 def _with_its_trace(workload: dict[str, Any], sha256: Any, folder: Path) -> dict[str, Any]:
     """The workload with the path of the trace that it played.
 
-    The path is relative to the experiment file, which lies where the run's folder does (a replay), or where the run was
-    started. Of several files of this path it is the one with the same content.
+    The path is relative to the workload's file: one of the project's, or the experiment file, which lies where the
+    run's folder does (a replay), or where the run was started. Of several files of this path it is the one with the
+    same content.
     """
-    if "trace" not in workload or sha256 is None:
+    # Workloads of other kinds take the arrivals alone from a trace.
+    owner = workload.get("arrivals") if "trace" not in workload else workload
+    if not isinstance(owner, dict) or owner.get("trace") is None or sha256 is None:
         return workload
-    candidates = [(place / str(workload["trace"])).resolve() for place in (folder.parent, folder, Path.cwd())]
-    for path in dict.fromkeys(candidates):
+    named = str(owner["trace"])
+    own = data_path("workloads")
+    places = (folder.parent, folder, Path.cwd(), *sorted(place for place in own.iterdir() if place.is_dir()))
+    for path in dict.fromkeys((place / named).resolve() for place in places):
         if path.is_file() and file_hash(path) == sha256:
-            return {**workload, "trace": str(path)}
+            found = {**owner, "trace": str(path)}
+            return found if owner is workload else {**workload, "arrivals": found}
     return workload
 
 

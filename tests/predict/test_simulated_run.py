@@ -103,3 +103,21 @@ def test_a_run_without_its_jobs_is_refused_in_a_line(
         change(run / "jobs.parquet")
     with pytest.raises(InputError, match=rf"jobs\.parquet: {said}.*; "):
         any_trace(run, None, tmp_path / "trace.jsonl")
+
+
+def test_a_workload_of_the_project_is_found_with_its_trace(tmp_path: Path) -> None:
+    """``run.json`` names the trace as the workload's file does, which lies in none of the run's folders."""
+    experiment = tmp_path / "facebook.yaml"
+    experiment.write_text(
+        """
+experiment: facebook
+cluster: {nodes: [{count: 3, memory_mb: 8192, vcores: 8}]}
+queues: {a: {}}
+workloads: {a: {use: facebook, but: {bins: [{type: few, maps: 3, jobs: 4}]}}}
+policies: [fair]
+"""
+    )
+    assert yarnfair("run", str(experiment), "--seed", "1", "--out", str(tmp_path / "out"), "--no-report") == 0
+    trace = any_trace(run_of(tmp_path / "out", "fair"), None, tmp_path / "trace.jsonl")
+    assert isinstance(trace, Trace)
+    assert len(trace.jobs) == 4
