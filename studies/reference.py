@@ -299,6 +299,7 @@ def experiment_part() -> str:
     return _keys(
         ("", spec.Experiment),
         ("cluster.nodes", spec.NodeGroupSpec),
+        ("cluster.nodes.changes", spec.NodeChangeSpec),
         ("queues.NAME", spec.QueueSpec),
         ("workloads.LEAF", spec.WorkloadUse),
         ("workloads.LEAF.scale", spec.ScaleSpec),

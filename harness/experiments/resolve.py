@@ -209,7 +209,16 @@ def nodes_of(spec: Experiment) -> tuple[NodeSpec, ...]:
     """The cluster's nodes, numbered through: node-0001 ..."""
     each = [group for group in spec.cluster.nodes for _ in range(group.count)]
     return tuple(
-        NodeSpec(f"node-{n:04d}", one.memory_mb, one.vcores, one.rack, one.speed, one.join_s, one.leave_s)
+        NodeSpec(
+            f"node-{n:04d}",
+            one.memory_mb,
+            one.vcores,
+            one.rack,
+            one.speed,
+            one.join_s,
+            one.leave_s,
+            tuple(change.change() for change in one.changes or ()),
+        )
         for n, one in enumerate(each, start=1)
     )
 

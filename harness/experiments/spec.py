@@ -6,9 +6,17 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from harness.base.documents import Name, Positive, Seconds, Strict
+from harness.model.jobs import NodeChange
 from harness.model.plan import Mode
 from harness.model.queues import BAD_IN_NAME, ROOT
 from harness.sim.schedulers import SCHEDULERS
@@ -57,6 +65,32 @@ class PolicySpec(Strict):
     """The policy's settings."""
 
 
+class NodeChangeSpec(Strict):
+    """What happens to nodes while they are there: other resources, or graceful decommissioning."""
+
+    at_s: Seconds
+    """When."""
+    memory_mb: int | None = Field(default=None, ge=1, le=2**40)
+    """Memory of each from then on, MiB; with `vcores`."""
+    vcores: int | None = Field(default=None, ge=1, le=2**20)
+    """Vcores of each from then on."""
+    decommission: bool = False
+    """Instead: graceful decommissioning begins. They go at `leave_s`, or later, when their containers have ended, after
+    an hour at the latest."""
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if (self.memory_mb is None) != (self.vcores is None) or self.decommission == (self.memory_mb is not None):
+            raise ValueError("give either memory_mb and vcores, or decommission: true")
+        return self
+
+    def change(self) -> NodeChange:
+        """As the simulator takes it."""
+        if self.memory_mb is None or self.vcores is None:
+            return NodeChange(self.at_s, None)
+        return NodeChange(self.at_s, (self.memory_mb, self.vcores))
+
+
 class NodeGroupSpec(Strict):
     """``count`` equal nodes. ``speed``: computing rate, 1 is the reference. They are there from join_s to leave_s."""
 
@@ -74,8 +108,18 @@ class NodeGroupSpec(Strict):
     """When they join."""
     leave_s: Seconds | None = None
     """When they leave; none: never."""
+    changes: list[NodeChangeSpec] | None = Field(default=None, max_length=10_000)
+    """What happens to them meanwhile, in order."""
     price_hour: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] | None = None
     """Dollars of one node, by the started hour. With it on every group the summary has `cost_dollars`."""
+
+    @model_serializer(mode="wrap")
+    def _without_changes(self, as_usual: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Nodes without changes are written as before there were any: an experiment's hash is of it."""
+        found: dict[str, Any] = as_usual(self)
+        if self.changes is None:
+            found.pop("changes", None)
+        return found
 
 
 class ClusterSpec(Strict):

@@ -171,6 +171,17 @@ class TaskFaults:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeChange:
+    """What happens to a node while it is there: at ``at_s`` seconds it offers ``size`` from then on (MiB, vcores).
+
+    ``size`` None: graceful decommissioning begins. Containers run out, and no new ones stay.
+    """
+
+    at_s: float
+    size: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
 class NodeSpec:
     """A NodeManager: what it advertises, its rack, its computing rate (1 = reference), when it is there (seconds)."""
 
@@ -181,6 +192,8 @@ class NodeSpec:
     speed: float = 1.0
     join_s: float = 0.0
     leave_s: float | None = None
+    #: In order of time. A node that is being decommissioned stays beyond ``leave_s`` until its containers have ended.
+    changes: tuple[NodeChange, ...] = ()
 
 
 def decided_by_hadoop(job: JobSpec, stages: Sequence[Stage], map_limit: int, reduce_limit: int) -> tuple[int, int]:

@@ -15,7 +15,6 @@ from harness.predict.playing import BUDGET_S, Player
 from harness.predict.replay import write_experiment
 from harness.predict.verdict import Evidence, Played, Verdict, best_of, causes_of, judge
 from harness.traces.accounting import Shape, left_out_sentence, may_change_the_answer
-from harness.traces.nodes import not_simulated
 from harness.traces.recorded import JobLine, Trace
 
 #: Half-lives and horizons that are tried, seconds.
@@ -107,7 +106,7 @@ def assess(
             span_s=span_s,
             real_wait_s=fmean(waits) if waits else 0.0,
             missing=missing,
-            unknown=[*trace.header.unknown, *filter(None, [not_simulated(trace.header.presences())])],
+            unknown=trace.header.unknown,
             completion_s=times,
             recorded=len(trace.jobs),
             causes=causes_of(real_s, _real_waits(ended), now),

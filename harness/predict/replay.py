@@ -143,9 +143,17 @@ def node_groups(header: Header) -> list[dict[str, Any]]:
         return [node.model_dump() for node in header.nodes]
     groups = []
     for one, count in header.presences():
-        times = {"join_s": one.join_s, **({} if one.leave_s is None else {"leave_s": one.leave_s})}
         memory_mb, vcores = one.size
-        groups.append({"count": count, "memory_mb": memory_mb, "vcores": vcores, **times})
+        group: dict[str, Any] = {"count": count, "memory_mb": memory_mb, "vcores": vcores, "join_s": one.join_s}
+        at_s, changes = one.join_s, []
+        for step in one.steps:
+            # In the simulator events of one millisecond happen by kind, not in the order of the trace.
+            at_s = round(max(step.at_s, at_s + 0.001), 3)
+            what = {"decommission": True} if step.size is None else {"memory_mb": step.size[0], "vcores": step.size[1]}
+            changes.append({"at_s": at_s, **what})
+        if one.leave_s is not None:
+            group["leave_s"] = round(max(one.leave_s, at_s + 0.001), 3)
+        groups.append(group | ({"changes": changes} if changes else {}))
     return groups
 
 

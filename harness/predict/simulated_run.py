@@ -21,6 +21,7 @@ from harness.experiments.spec import NodeGroupSpec
 from harness.jobs.replay import durations_ms, stages_in_order
 from harness.model.data import data_path
 from harness.policies.registry import POLICIES, stock_scheduler
+from harness.traces.nodes import NodeEvent
 from harness.traces.recorded import JobLine, NodeChangeLine, NodeLine, Trace, job_line, put_trace
 
 
@@ -90,8 +91,20 @@ def _nodes_over_time(groups: Sequence[NodeGroupSpec]) -> tuple[list[NodeLine], l
                 changes.append(NodeChangeLine(node=name, at_s=group.join_s, change="joined", **size))
             else:
                 was = {"was_memory_mb": group.memory_mb, "was_vcores": group.vcores}
+            drains = False
+            for step in group.changes or ():
+                to = {} if step.decommission else {"memory_mb": step.memory_mb, "vcores": step.vcores}
+                if step.decommission:
+                    if not drains:
+                        changes.append(NodeChangeLine(node=name, at_s=step.at_s, change="decommissioning", **was))
+                else:
+                    if drains:
+                        changes.append(NodeChangeLine(node=name, at_s=step.at_s, change="recommissioned"))
+                    changes.append(NodeChangeLine(node=name, at_s=step.at_s, change="resized", **to, **was))
+                drains, was = step.decommission, {}
             if group.leave_s is not None:
-                changes.append(NodeChangeLine(node=name, at_s=group.leave_s, change="lost", **was))
+                gone: NodeEvent = "decommissioned" if drains else "lost"
+                changes.append(NodeChangeLine(node=name, at_s=group.leave_s, change=gone, **was))
     return nodes, sorted(changes, key=lambda line: line.at_s)
 
 

@@ -547,8 +547,7 @@ FEATURES: tuple[Feature, ...] = (
                 ("assess", "whatif", "plan"),
                 _works(
                     "tests/traces/test_nodes.py::test_a_replay_has_the_nodes_of_every_moment",
-                    "nodes that join and are lost, of a `--follow` recording; graceful decommissioning and changed "
-                    "resources are not simulated",
+                    "of a `--follow` recording",
                 ),
             ),
             "usage": _works("tests/predict/test_usage.py::test_a_due_is_of_what_was_there_then"),

@@ -22,6 +22,8 @@ from harness.sim.world import MAX_STAGES, W
 
 C_JOIN, C_LEAVE, C_UPDATE, C_HEARTBEAT, C_EXIT, C_APP, C_ASK, C_RELEASE, C_END, C_RESTART = range(10)
 
+#: A node offers other resources, or is decommissioned gracefully.
+C_RESIZE, C_DRAIN = 13, 14
 #: A MapReduce master's decision, in three notes: no calls of the scheduler, but what its headroom belongs to.
 C_MAPS, C_REDUCES, C_DECIDED = range(10, 13)
 _DECISION = {
@@ -117,6 +119,10 @@ class Calls:
             return {"end": f"app{a}"}
         if kind == C_RESTART:
             return {"restart": f"app{a}"}
+        if kind == C_RESIZE:
+            return {"resize": self.names[a], "memory_mb": b, "vcores": c}
+        if kind == C_DRAIN:
+            return {"decommission": self.names[a]}
         return {("node" if kind == C_JOIN else "lost"): self.names[a]}
 
 

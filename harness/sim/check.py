@@ -5,7 +5,23 @@ from __future__ import annotations
 import math
 
 from harness.base.errors import InputError
+from harness.model.jobs import NodeSpec
 from harness.sim.setup import SimSetup
+
+
+def _check_changes(node: NodeSpec, where: str) -> None:
+    before = node.join_s
+    for change in node.changes:
+        # Within a millisecond events happen by kind.
+        if not (before + 1e-3 <= change.at_s <= (1e9 if node.leave_s is None else node.leave_s)):
+            hint = "give times in order, apart by a millisecond, from when it joins until it leaves"
+            raise InputError(f"it changes at {change.at_s:g} s", where=where, hint=hint)
+        before = change.at_s
+        if change.size is not None and not (0 < change.size[0] < 1 << 40 and 0 < change.size[1] < 1 << 30):
+            raise InputError(f"it changes to {change.size}", where=where, hint="give positive amounts")
+    if node.changes and node.speed != 1.0:
+        hint = "leave out speed, or changes"
+        raise InputError("a node with a speed of its own that changes is not covered", where=where, hint=hint)
 
 
 def check_setup(setup: SimSetup) -> None:
@@ -30,6 +46,7 @@ def check_setup(setup: SimSetup) -> None:
             raise InputError(f"its speed is {node.speed!r}", where=where, hint="give a number from 1e-6 to 1e6")
         if not (0 <= node.join_s <= 1e9) or (node.leave_s is not None and not node.join_s < node.leave_s <= 1e9):
             raise InputError("it leaves before it comes", where=where, hint="mend join_s and leave_s")
+        _check_changes(node, where)
     for queue, weight in setup.entitlements.items():
         if not (0 < weight < math.inf):
             raise InputError(f"the entitlement {weight!r}", where=queue, hint="give a finite number above 0")

@@ -294,6 +294,7 @@ def join(s: Any, ni: int) -> None:
     node.alive, node.avail_mb, node.avail_vcores = 1, node.total_mb, node.total_vcores
     node.hb, node.n_launch, node.c_head, node.c_tail, node.n_c, node.map_cap = 0, 0, -1, -1, 0, 16
     node.done_head, node.done_tail, node.n_done, node.res_app = -1, -1, 0, -1
+    node.draining, node.over = 0, 0
     node.seq = g.node_seq
     g.node_seq += 1
     g.n_nodes += 1

@@ -264,10 +264,26 @@ class Decider(ABC):
         self._tell(event, "heartbeat", nodes.heartbeat, "node not registered")
 
     def _on_node(self, event: Event) -> None:
+        slot = self.sched.node_slots.get(event.text(event.raw, "node"))
+        if slot is not None and not int(self.sched.S.n["alive"][slot]):
+            # It registers with what it has by itself.
+            own = self.nodes[slot]
+            self.sched.S.n["total_mb"][slot], self.sched.S.n["total_vcores"][slot] = own.memory_mb, own.vcores
         self._tell(event, "node", nodes.add_node, "unknown node or already registered")
 
     def _on_lost(self, event: Event) -> None:
         self._tell(event, "lost", nodes.remove_node, "node not registered")
+
+    def _on_resize(self, event: Event) -> None:
+        mb, vcores = event.amount(event.raw, "memory_mb"), event.amount(event.raw, "vcores")
+        slot = self.sched.node_slots.get(event.text(event.raw, "resize"))
+        if slot is None or self._call(nodes.resize_node, slot, mb, vcores, self.now) == st.IGNORED:
+            self._skip(event.raw, "node not registered")
+
+    def _on_decommission(self, event: Event) -> None:
+        slot = self.sched.node_slots.get(event.text(event.raw, "decommission"))
+        if slot is None or self._call(nodes.drain_node, slot) == st.IGNORED:
+            self._skip(event.raw, "node not registered")
 
     def _on_app(self, event: Event) -> None:
         raw = event.raw

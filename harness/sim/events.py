@@ -14,6 +14,8 @@ from harness.sim.kernel import kernel
 (
     E_JOIN,  # a node comes
     E_LEAVE,  # a node goes
+    E_RESIZE,  # a node offers more or less
+    E_DRAIN,  # a node's graceful decommissioning begins
     E_ARRIVE,  # a job is submitted
     E_INNER,  # a task inside an executor ends
     E_EXECUTOR,  # an executor begins to take tasks
@@ -23,7 +25,7 @@ from harness.sim.kernel import kernel
     E_LIFETIME,  # a service ends
     E_BEAT,  # a node's heartbeat because a container has ended
     E_ALLOCATE,  # Spark's dynamic allocation looks at its executors
-) = range(11)
+) = range(13)
 
 _USE_BITS = 24
 _SLOT_BITS = 32

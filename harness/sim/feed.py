@@ -68,7 +68,8 @@ class Feed:
         self._seed, self.queue_of, self._user_of, self._row_of = seed, queue_of, user_of, row_of
         self._weight_of, self._largest_of = weight_of, largest_of
         self._nodes = nodes
-        self._sizes = sorted({(n.memory_mb, n.vcores) for n in nodes}, reverse=True)
+        later = {change.size for node in nodes for change in node.changes if change.size is not None}
+        self._sizes = sorted({*later, *((n.memory_mb, n.vcores) for n in nodes)}, reverse=True)
         self._fits: set[tuple[str, int, int]] = set()
         self._pool_end = 0
         self._pool: dict[int, tuple[tuple[float, ...], int]] = {}

@@ -19,7 +19,17 @@ from harness.sim import nodes, ops
 from harness.sim.allocation import look
 from harness.sim.apps import act, arrive, check_reduces, finish, restart_lost, speculate
 from harness.sim.arrays import call_at, fetch, fetch_line
-from harness.sim.calls import C_EXIT, C_HEARTBEAT, C_JOIN, C_LEAVE, C_UPDATE, most_calls, note
+from harness.sim.calls import (
+    C_DRAIN,
+    C_EXIT,
+    C_HEARTBEAT,
+    C_JOIN,
+    C_LEAVE,
+    C_RESIZE,
+    C_UPDATE,
+    most_calls,
+    note,
+)
 from harness.sim.containers import container_exit
 from harness.sim.ends import ended_by
 from harness.sim.events import (
@@ -27,12 +37,14 @@ from harness.sim.events import (
     E_ALLOCATE,
     E_ARRIVE,
     E_BEAT,
+    E_DRAIN,
     E_EXECUTOR,
     E_INNER,
     E_JOIN,
     E_LEAVE,
     E_LIFETIME,
     E_REDUCE_CHECK,
+    E_RESIZE,
     E_SPECULATE,
     kind_of,
     pop,
@@ -72,6 +84,8 @@ I_MB, I_VC, I_DEMAND_MB, I_DEMAND_VC, I_FAIR_MB, I_RUNNING = range(6)
 F_ACC, F_COUNTED, F_DUE, F_DUE_FLAT, F_QUANTUM, F_WEIGHT = range(6)
 
 
+#: ``yarn.resourcemanager.nodemanager-graceful-decommission-timeout-secs``, by default an hour.
+DECOMMISSION_MS = 3_600_000
 #: From so many nodes on their state is no longer in the nearest caches.
 _MANY_NODES = 256
 
@@ -220,6 +234,8 @@ def beat(S: Any, W: Any, node: int, now: int) -> Any:
     g.heartbeats += 1
     if S.g[0].n_log > 0:
         drain(S, W, now)
+    if S.n[node].draining == 1:
+        settle_all(S, now)
     return True
 
 
@@ -246,7 +262,23 @@ def happens(S: Any, W: Any, value: int, now: int) -> Any:
         drain(S, W, now)
         g.ring_stale = 1
         return
+    if kind == E_RESIZE:
+        if nodes.resize_node(S, slot, W.sizes[use, 0], W.sizes[use, 1], now) == STATE_NEED_ROOM:
+            g.need_room = 1
+            return
+        note(W, now, C_RESIZE, slot, W.sizes[use, 0], W.sizes[use, 1], 0, 0)
+        settle_all(S, now)
+        drain(S, W, now)
+        return
+    if kind == E_DRAIN:
+        nodes.drain_node(S, slot)
+        note(W, now, C_DRAIN, slot, 0, 0, 0, 0)
+        W.nodes[slot].until_ms = now + DECOMMISSION_MS
+        return
     if kind == E_LEAVE:
+        if S.n[slot].draining == 1 and S.n[slot].n_c > 0 and now < W.nodes[slot].until_ms:
+            push(W, min(now + g.node_hb_ms, W.nodes[slot].until_ms), E_LEAVE, use, slot)
+            return
         if nodes.remove_node(S, slot, now) == STATE_NEED_ROOM:
             g.need_room = 1
             return

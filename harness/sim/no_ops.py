@@ -65,6 +65,12 @@ def no(s: Any) -> bool:
 
 
 @kernel
+def nothing_over(s: Any, mb: int, vcores: int) -> bool:
+    """Nothing is killed on a node that has less than it runs."""
+    return False
+
+
+@kernel
 def no_records(s: Any, i: int) -> int:
     """The end of an application logs nothing besides its containers."""
     return 0

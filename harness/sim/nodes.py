@@ -17,7 +17,19 @@ from harness.sim.attempts import complete, end_attempt, put
 from harness.sim.containers import by_hash, forget_reports, free_if_gone, join, node_maximum, node_release, report_done
 from harness.sim.enforcer import update_runnability_on_app_removal
 from harness.sim.kernel import kernel
-from harness.sim.state import APP_END, ASSIGNED, FINISHED, IGNORED, INVALID_ASK, LOST, NEED_ROOM, RELEASED
+from harness.sim.state import (
+    APP_END,
+    ASSIGNED,
+    FINISHED,
+    IGNORED,
+    INVALID_ASK,
+    LOST,
+    NEED_ROOM,
+    PREEMPTED,
+    RELEASED,
+    UNHEARD,
+    WORLD,
+)
 
 
 @kernel
@@ -64,6 +76,92 @@ def remove_node(s: Any, ni: int, now: int) -> int:
 
 
 @kernel
+def _update_resource(s: Any, ni: int, mb: int, vcores: int, now: int) -> None:
+    """AbstractYarnScheduler.updateNodeResource; the node's place among others in Hadoop's hash table is a new one."""
+    g, node = s.g[0], s.n[ni]
+    more_mb, more_vcores = mb - node.total_mb, vcores - node.total_vcores
+    if more_mb != 0 or more_vcores != 0:
+        node.total_mb, node.total_vcores = mb, vcores
+        node.avail_mb += more_mb
+        node.avail_vcores += more_vcores
+        g.cluster_mb += more_mb
+        g.cluster_vcores += more_vcores
+        node.seq = g.node_seq
+        g.node_seq += 1
+        node_maximum(s)
+    ops.cluster_changed(s, now)
+
+
+@kernel
+def resize_node(s: Any, ni: int, mb: int, vcores: int, now: int) -> int:
+    """A node offers other resources from now on (and is no longer being decommissioned); nothing is killed for it."""
+    node = s.n[ni]
+    if node.alive == 0:
+        return IGNORED
+    if not ops.change_room(s, 2):
+        return NEED_ROOM
+    if node.draining == 1:
+        node.draining, node.over = 0, 1  # RMNodeImpl.RecommissionNodeTransition has a time-out of 0
+    _update_resource(s, ni, mb, vcores, now)
+    return 0
+
+
+@kernel
+def drain_node(s: Any, ni: int) -> int:
+    """Graceful decommissioning begins: from its next heartbeat on, the node's total is what it runs."""
+    node = s.n[ni]
+    if node.alive == 0 or node.draining == 1:
+        return IGNORED
+    node.draining = 1
+    return 0
+
+
+@kernel
+def _kill_overcommitted(s: Any, ni: int, mark: int, before: int, now: int) -> None:
+    """AbstractYarnScheduler.signalContainersIfOvercommitted: the newest go first, and masters that run last.
+
+    Containers with a serial number above ``mark`` were assigned by this heartbeat (log records from ``before`` on):
+    no master has fetched them, so that the scheduler has their requests again, and nobody hears of them.
+    """
+    g, node = s.g[0], s.n[ni]
+    n = by_hash(s, node.c_head, False, node.map_cap, s.work, 0)
+    for at in range(1, n):
+        c = s.work[at]
+        x = s.c[c]
+        master = x.am == 1 and x.serial <= mark
+        k = at
+        while k > 0:
+            y = s.c[s.work[k - 1]]
+            other = y.am == 1 and y.serial <= mark
+            if other < master or (other == master and y.start_ms >= x.start_ms):
+                break
+            s.work[k] = s.work[k - 1]
+            k -= 1
+        s.work[k] = c
+    free_mb, free_vcores, victims = node.avail_mb, node.avail_vcores, 0
+    while victims < n and ops.overcommitted(s, free_mb, free_vcores):
+        x = s.c[s.work[victims]]
+        free_mb += x.mb
+        free_vcores += x.vcores
+        victims += 1
+    for k in range(victims):
+        c = s.work[k]
+        x = s.c[c]
+        fresh = x.serial > mark
+        if fresh and x.acquired == 1:
+            x.acquired = 0
+            if g.launch == 1:
+                node.n_launch -= 1
+        if x.live == 1:
+            complete(s, c, PREEMPTED, now, True)
+        if fresh and g.hooks == WORLD:
+            for at in range(before, g.n_log):
+                if s.log[at].c == c:
+                    s.log[at].kind = UNHEARD
+        free_if_gone(s, c)
+
+
+@kernel
 def _heartbeat_room(s: Any, ni: int) -> bool:
     """Whether every pool and the log have free slots for all that one heartbeat can do.
 
@@ -86,6 +184,9 @@ def _heartbeat_room(s: Any, ni: int) -> bool:
         if g.least_ask_vcores > 0 and ops.counts_vcores(s):
             most = min(most, max(free_vcores, 0) // g.least_ask_vcores)
     room = g.n_log + 2 * most + node.n_done + 8 <= len(s.log)
+    if node.draining == 1:
+        kills = 2 * most + 2 * node.n_done + node.n_c + 8
+        room = room and ops.change_room(s, kills) and len(s.work) > node.n_c + most and g.n_free_r >= node.n_c + most
     return g.n_free_c >= most and room and g.n_free_r >= node.n_done and ops.may_reserve(s)
 
 
@@ -118,8 +219,15 @@ def heartbeat(s: Any, ni: int, now: int) -> int:
                 node_release(s, c, True)
                 free_if_gone(s, c)
             c = after
-    before = g.n_log
+    before, mark = g.n_log, g.serial
+    held_mb, held_vcores = node.total_mb - node.avail_mb, node.total_vcores - node.avail_vcores
     count = ops.attempt_scheduling(s, ni, now)
+    if node.draining == 1 and (held_mb != node.total_mb or held_vcores != node.total_vcores):
+        # What the heartbeat has just assigned is not yet in what it runs.
+        _update_resource(s, ni, held_mb, held_vcores, now)
+        node.over = 1
+        if ops.overcommitted(s, node.avail_mb, node.avail_vcores):
+            _kill_overcommitted(s, ni, mark, before, now)
     if g.manual_acquire == 1 or ops.tells_headroom(s):
         for k in range(before, g.n_log):
             if s.log[k].kind == ASSIGNED and g.manual_acquire == 0:

@@ -66,6 +66,8 @@ class SchedulerOps:
     node_leaves: Callable[[Any, int], None] = no_ops.nothing
     #: ``(s, now)``: a node has come or gone.
     cluster_changed: Callable[[Any, int], None] = no_ops.nothing
+    #: ``(s, mb, vcores) -> bool``: with so little left a node has too much, and containers are killed for it.
+    overcommitted: Callable[[Any, int, int], bool] = no_ops.nothing_over
     #: ``(s) -> bool``: a container must fit into a node's vcores, too.
     counts_vcores: Callable[[Any], bool] = no_ops.yes
 
@@ -155,6 +157,7 @@ change_room = _op("change_room")
 node_joined = _op("node_joined")
 node_leaves = _op("node_leaves")
 cluster_changed = _op("cluster_changed")
+overcommitted = _op("overcommitted")
 counts_vcores = _op("counts_vcores")
 drop_reservation = _op("drop_reservation")
 drop_reservations = _op("drop_reservations")

@@ -28,7 +28,7 @@ from harness.sim.check import check_setup
 from harness.sim.compiled import compile_engine
 from harness.sim.durations import job_key, unit
 from harness.sim.ends import overdue
-from harness.sim.events import E_JOIN, E_LEAVE, push
+from harness.sim.events import E_DRAIN, E_JOIN, E_LEAVE, E_RESIZE, push
 from harness.sim.feed import Feed
 from harness.sim.interfaces import SchedulerRequest, simulated
 from harness.sim.keyed import Keyed
@@ -112,6 +112,7 @@ class Simulation:
             containers=len(self.scheduler.S.c),
             sample_rows=SampleLog.rows(len(self.scheduler.S.q)),
             log_rows=65536 if setup.record_tasks else 1,
+            resizes=sum(change.size is not None for node in setup.nodes for change in node.changes),
         )
         # Long enough for every node to have been offered to everybody.
         self._still_ms = max(_STILL_MS, 10 * max(setup.delays.node_heartbeat_ms, setup.delays.update_ms))
@@ -254,7 +255,7 @@ class Simulation:
             ("speculation_factor", faults.speculation_factor),
         ):
             g[name] = value
-        key = job_key(setup.seed, "\0nodes")
+        key, resizes = job_key(setup.seed, "\0nodes"), 0
         self.world = w.with_room(world, containers=len(self.scheduler.S.c))
         for index, node in enumerate(setup.nodes):
             world.nodes["speed"][index] = node.speed
@@ -263,6 +264,14 @@ class Simulation:
             self.push(round(node.join_s * 1000), E_JOIN, 0, index)
             if node.leave_s is not None:
                 self.push(round(node.leave_s * 1000), E_LEAVE, 0, index)
+            for change in node.changes:
+                at_ms = round(change.at_s * 1000)
+                if change.size is None:
+                    self.push(at_ms, E_DRAIN, 0, index)
+                    continue
+                self.world.sizes[resizes] = change.size
+                self.push(at_ms, E_RESIZE, resizes, index)
+                resizes += 1
 
     def push(self, at_ms: int, kind: int, use: int, slot: int) -> None:
         """An event to come (harness.sim.events)."""

@@ -32,13 +32,16 @@ MUT_HASHORDER = 1 << 16
 INTEGRALS, WORLD = 1, 2
 #: Kinds of log records (LOG.kind).
 ASSIGNED, COMPLETED, RESERVED, UNRESERVED, VICTIM = 1, 2, 3, 4, 5
+#: Of a container that was assigned and killed at once: its master never hears of it.
+UNHEARD = 0
 
 #: Nodes. ``avail_*``: unallocated; ``n_launch``: containers that the next heartbeat reports as launched; ``done_*``:
-#: containers that a heartbeat will report as completed; ``res_*``: the reservation; ``pre_*``: preempted for somebody.
+#: containers that a heartbeat will report as completed; ``res_*``: the reservation; ``pre_*``: preempted for somebody;
+#: ``draining``: it is being decommissioned gracefully; ``over``: its overcommit time-out has passed.
 N_FIELDS = (
     "avail_mb avail_vcores hb alive:i res_app:i pre_head:i n_done:i n_launch:i n_c:i c_tail:i done_head:i "
     "done_tail:i map_cap:i total_mb total_vcores pre_mb pre_vcores c_head:i rack:i hash seq res_mb res_vcores "
-    "res_serial res_priority res_alloc_id res_cid"
+    "res_serial res_priority res_alloc_id res_cid draining:i over:i"
 )
 
 #: Containers. ``live``: counted by application and queue; ``on_node``: counted by the node; ``done``: in the node's

@@ -141,8 +141,9 @@ REDO = record("task attempt fails copy_of copy_gen since_ms next", lines=False)
 #: A task that runs inside an executor. ``run``: the executor's container.
 INNER = record("start_ms run stage task attempt fails will_fail dead gen prev next", lines=False)
 
-#: ``filled``: ends in that block; ``head``: its first block of W.ends, -1.
-NODE = record("next_end_ms filled:i head:i up:i speed:d mb vc phase_ms leave_ms", lines=False)
+#: ``until_ms``: when a node that is being decommissioned goes at the latest; ``filled``: ends in that block;
+#: ``head``: its first block of W.ends, -1.
+NODE = record("next_end_ms filled:i head:i up:i speed:d mb vc phase_ms until_ms", lines=False)
 
 #: An end and its container; the first of a block: its soonest end and the next block (harness.sim.ends).
 END = record("ms c")
@@ -179,6 +180,7 @@ class _Fields(NamedTuple):
     ended: Annotated[np.ndarray, ENDED, 1]
     tasklog: Annotated[np.ndarray, TASKLOG, 1]
     calls: Annotated[np.ndarray, CALL, 1]
+    sizes: Annotated[np.ndarray, np.int64, 2]  # (changes of nodes, 2): MiB and vcores from then on
     scratch: Annotated[np.ndarray, np.int64, 1]  # containers that end at one heartbeat
     samp_t: Annotated[np.ndarray, np.int64, 2]  # (samples, 3): ms, cluster's MiB and vcores
     samp_i: Annotated[np.ndarray, np.int64, 3]  # (samples, queues, 6)
@@ -210,7 +212,9 @@ def grown(array: NDArray[Any], size: int, axis: int = 0) -> NDArray[Any]:
     return wide
 
 
-def new_world(nodes: int, queues: int, *, containers: int, sample_rows: int = 1024, log_rows: int = 1) -> W:
+def new_world(
+    nodes: int, queues: int, *, containers: int, sample_rows: int = 1024, log_rows: int = 1, resizes: int = 0
+) -> W:
     """An empty world for so many nodes and queues; `containers`: slots of the scheduler."""
     world = W.empty(
         g=1,
@@ -229,6 +233,7 @@ def new_world(nodes: int, queues: int, *, containers: int, sample_rows: int = 10
         ended=4096,
         tasklog=log_rows,
         calls=1,
+        sizes=(max(resizes, 1), 2),
         scratch=1024,
         samp_t=(sample_rows, 3),
         samp_i=(sample_rows, queues, 6),

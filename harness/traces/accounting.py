@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from harness.traces.nodes import not_simulated
 from harness.traces.recorded import Header, JobLine, LeftOutLine
 
 #: Above this part of the container time, of the jobs or of the attempts left out, the rest may show another load.
@@ -182,8 +181,6 @@ def unsure_because(header: Header, jobs: Iterable[JobLine]) -> list[str]:
         )
     if header.unknown:
         found.append("what the trace does not say may change every figure")
-    if words := not_simulated(header.presences()):
-        found.append(words)
     return found
 
 

@@ -286,16 +286,3 @@ def capacity_steps(presences: Sequence[tuple[Presence, int]]) -> list[tuple[floa
 def largest_mb(nodes: Iterable[NodeLine], changes: Iterable[NodeChangeLine]) -> int:
     """The memory of the largest node that there ever was, MiB."""
     return max([line.memory_mb for line in nodes] + [line.memory_mb or 0 for line in changes])
-
-
-def not_simulated(presences: Sequence[tuple[Presence, int]]) -> str:
-    """What of the changes a simulation leaves out, in words; empty where it plays them all."""
-    drained = sum(
-        count for one, count in presences if any(step.size is None and step.at_s != one.leave_s for step in one.steps)
-    )
-    resized = sum(count for one, count in presences if any(step.size is not None for step in one.steps))
-    words = [f"{drained} graceful decommissioning{'s' if drained > 1 else ''}"] if drained else []
-    words += [f"changed resources of {resized} node{'s' if resized > 1 else ''}"] if resized else []
-    if not words:
-        return ""
-    return f"{' and '.join(words)} not simulated: such a node takes containers until it goes, as large as it came"

@@ -612,7 +612,7 @@ class _Cluster:
         if self._estimated:
             assumed.append(
                 f"when {self._estimated} change{'s' if self._estimated > 1 else ''} of the nodes happened, which the "
-                "recording does not say: when the last application recorded before ended"
+                "recording does not say: when the last application recorded before ended, and gracefully"
             )
         return header.model_copy(update={"nodes": self._first, "changes": self._changes, "assumed": assumed})
 

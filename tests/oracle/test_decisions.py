@@ -16,6 +16,7 @@ import pytest
 from harness.sim.decide import decider
 from tests.oracle import capacity_scripts, fifo_scripts, scripts
 from tests.oracle.decisions import counts, decisions, differences
+from tests.oracle.node_sizes import with_node_sizes
 
 MAKERS: dict[str, Any] = {"fair": scripts, "capacity": capacity_scripts, "fifo": fifo_scripts}
 _SHORT = {"fair": 200, "capacity": 60, "fifo": 60}
@@ -74,6 +75,21 @@ def test_every_decision_is_hadoops(scheduler: str, first: int, tmp_path: Path, r
     found_by = {"by": dict(played), "assignments": dict(assignments), "kinds": dict(kinds)}
     record_property("oracle", {"scripts": len(seeds), **found_by})
     assert not failures, "\n".join(failures)
+
+
+@pytest.mark.java
+@pytest.mark.parametrize("scheduler", MAKERS)
+def test_resized_and_decommissioned_nodes_are_scheduled_as_hadoop_does(scheduler: str, tmp_path: Path) -> None:
+    """The Fair Scheduler kills what it assigns to a node while that drains; the Capacity Scheduler assigns nothing."""
+    makers, seeds = MAKERS[scheduler], range(SEED, SEED + 5)
+    plans = [makers.random_plan(seed, shares="queues" if seed % 2 else "none") for seed in seeds]
+    asked = [with_node_sizes(makers.make_script(plan), plan.seed) for plan in plans]
+    played = decisions(asked, tmp_path)
+    assert sum("decommission" in event for script, _ in played for event in script["events"]) > 10
+    assert sum("resize" in event for script, _ in played for event in script["events"]) > 10
+    for plan, (script, theirs) in zip(plans, played, strict=True):
+        assert len(theirs["assignments"]) > 1000
+        assert differences(theirs, decider(script).run()) == [], plan.seed
 
 
 @pytest.mark.java

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.base.errors import InputError
-from harness.experiments.resolve import Variant, load_experiment, nodes_of
+from harness.experiments.resolve import Variant, jobs_of, load_experiment, nodes_of
+from harness.experiments.simulated import setup_of, simulate_variant
+from harness.experiments.spec import NodeGroupSpec
 from harness.model.resources import Resource
 from harness.predict.playing import simulate_phase
 from harness.predict.replay import write_experiment
+from harness.predict.simulated_run import _nodes_over_time
 from harness.traces.accounting import account_lines
 from harness.traces.node_following import MISSING_POLLS, NodeFollower, NodeRecorder
-from harness.traces.nodes import NodeChangeLine, NodeLine, Nodes, Presence, Step, capacity_steps, not_simulated
+from harness.traces.nodes import NodeChangeLine, NodeLine, Nodes, Presence, Step, capacity_steps, presences_of
 from harness.traces.recorded import Header, JobLine, QueueLine, put_trace, read_trace
+from harness.traces.spec import MasterSpec
 from harness.yarn.answers import NodeStatus
 from tests.predict.loads import job
 
@@ -244,8 +249,55 @@ def test_a_replay_has_the_nodes_of_every_moment(tmp_path: Path, scheduler: Any) 
     assert 130 < result.end_s < 190
 
 
-def test_what_is_not_simulated_is_said(tmp_path: Path) -> None:
-    words = not_simulated(header(*CHANGES).presences())
-    assert words.startswith("1 graceful decommissioning and changed resources of 1 node not simulated")
-    assert any(words in text for text in account_lines(header(*CHANGES), []))
-    assert not_simulated(header(*CHANGES[:3]).presences()) == ""
+@pytest.mark.parametrize("scheduler", ["fair", "capacity"])
+def test_a_drained_node_keeps_its_containers_and_a_resized_one_is_as_large_as_it_says(
+    tmp_path: Path, scheduler: Any
+) -> None:
+    """Of four nodes one drains from 35 s on and is gone at 36 s, which it outlives; one has half from 60 s on."""
+    changes = [
+        line(35, "a", "decommissioning", **WAS),
+        line(36, "a", "decommissioned"),
+        line(60, "b", "resized", memory_mb=2048, vcores=2, **WAS),
+    ]
+    # Without a master, which would hold its node to the end of the job.
+    unmanaged = {"am": MasterSpec(memory_mb=0, vcores=0), "finished_s": 150.0}
+    load = job("j", "root.a", 0.0, 60, 20.0).model_copy(update=unmanaged)
+    trace = put_trace(tmp_path / "trace.jsonl", header(*changes, count=4), [load])
+    file = str(write_experiment(trace, tmp_path / "out", schedulers=(scheduler,)))
+    variant = Variant("as-it-is", scheduler, "inside", {}, 0, 5.0, scheduler=scheduler)
+    experiment = load_experiment(file)
+    setup = setup_of(experiment, replace(variant, seed=1), jobs_of(experiment, 1)[0])
+    result = simulate_variant(replace(setup, record_tasks=True))
+    at_s, capacity = result.samples.time_s, result.samples.capacity_mb
+
+    def there(from_s: float, until_s: float) -> set[int]:
+        return {int(mb) for now_s, mb in zip(at_s, capacity, strict=True) if from_s < now_s < until_s}
+
+    assert there(0, 35) == {4 * 4096}
+    # What still runs counts: at most four containers, and fewer and fewer.
+    assert all(3 * 4096 <= mb <= 4 * 4096 for mb in there(36, 57))
+    assert there(57, 60) == {3 * 4096}
+    assert there(62, 1e9) == {3 * 4096 - 2048}
+    tasks = result.tasks
+    assert tasks is not None
+    late = [
+        int(node)
+        for node, start_ms, outcome in zip(tasks["node"], tasks["start_ms"], tasks["outcome"], strict=True)
+        if start_ms > 37_000 and outcome == 0
+    ]
+    drained = next(n for n, node in enumerate(setup.nodes) if node.leave_s is not None)
+    assert drained not in late
+    assert all(outcome == 0 for outcome in tasks["outcome"]), "nothing that ran is killed"
+    assert result.finished
+
+
+def test_a_run_with_changing_nodes_is_the_trace_of_these_nodes(tmp_path: Path) -> None:
+    trace = put_trace(tmp_path / "trace.jsonl", header(*CHANGES), [ended("j", 9.0)])
+    groups = load_experiment(str(write_experiment(trace, tmp_path / "out"))).spec.cluster.nodes
+    nodes, changes = _nodes_over_time(groups)
+    assert sorted(capacity_steps(presences_of(nodes, changes))) == sorted(capacity_steps(trace.header.presences()))
+
+
+def test_nodes_without_changes_are_hashed_as_before() -> None:
+    assert "changes" not in NodeGroupSpec(**SIZE).model_dump()
+    assert "changes" in NodeGroupSpec(**SIZE, changes=[{"at_s": 1, "decommission": True}]).model_dump()

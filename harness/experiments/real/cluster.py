@@ -71,7 +71,7 @@ def cluster_spec(experiment: LoadedExperiment, allocations: Path | None = None) 
         raise InputError(
             "nodes of several sizes", where=where, hint="a real cluster's nodes are equal here: give one size"
         )
-    if any(g.speed != 1 or g.join_s or g.leave_s is not None for g in spec.cluster.nodes):
+    if any(g.speed != 1 or g.join_s or g.leave_s is not None or g.changes for g in spec.cluster.nodes):
         raise InputError(
             "nodes with a speed, or that join and leave", where=where, hint="leave that to --backend sim, or remove it"
         )

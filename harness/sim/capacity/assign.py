@@ -338,6 +338,8 @@ def _allocate(s: S, i: int, r: int, ni: int, mb: int, vcores: int, cid: int, res
 def _commit(s: S, ni: int, now: int) -> None:
     """CapacityScheduler.tryCommit: the limits are looked at once more; beyond them nothing happens."""
     g = s.g[0]
+    if s.n[ni].draining == 1:  # FiCaSchedulerApp.accept wants a node that is RUNNING
+        return
     i, r, give = g.p_app, g.p_ask, g.p_give
     x = s.a[i]
     k, mb, vcores = x.q, s.r[r].mb, s.r[r].vcores
@@ -379,7 +381,7 @@ def _from_reservation(s: S, ni: int, now: int) -> None:
         drop_reservation(s, ni, now)
         return
     mb, vcores = s.r[r].mb, s.r[r].vcores
-    if not fits(s, mb, vcores, node.total_mb, node.total_vcores):
+    if node.draining == 1 or not fits(s, mb, vcores, node.total_mb, node.total_vcores):
         return
     if has_room(s, node.avail_mb, node.avail_vcores, mb, vcores):
         if not fits(s, mb, vcores, node.avail_mb, node.avail_vcores):

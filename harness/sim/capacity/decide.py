@@ -45,6 +45,8 @@ class CapacityDecider(Decider):
         "app",
         "node",
         "lost",
+        "resize",
+        "decommission",
         "finish",
         "release",
         "pull",

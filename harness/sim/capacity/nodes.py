@@ -41,7 +41,9 @@ def leaves(s: S, ni: int) -> None:
 
 @kernel
 def changed(s: S, now: int) -> None:
-    """A node has come or gone: capacities and limits follow at once."""
+    """A node has come, gone or changed: capacities and limits follow at once."""
+    g = s.g[0]
+    g.label_mb, g.label_vcores = g.cluster_mb, g.cluster_vcores
     refresh(s, now)
 
 
@@ -75,7 +77,7 @@ def tells_headroom(s: S) -> bool:
 def can_skip(s: S, ni: int) -> bool:
     """Whether a heartbeat of this node would change nothing, so that it may be left out altogether."""
     g, node = s.g[0], s.n[ni]
-    if node.n_launch > 0 or node.n_done > 0 or node.res_app >= 0:
+    if node.n_launch > 0 or node.n_done > 0 or node.res_app >= 0 or node.draining == 1:
         return False
     if not has_room(s, node.avail_mb, node.avail_vcores, g.min_mb, g.min_vcores):
         return True

@@ -32,6 +32,8 @@ class FairDecider(Decider):
         "app",
         "node",
         "lost",
+        "resize",
+        "decommission",
         "finish",
         "release",
         "pull",

@@ -20,6 +20,7 @@ OPS = SchedulerOps(
     attempt_scheduling=assign.attempt,
     can_skip=nodes.can_skip,
     most_rounds=nodes.most_rounds,
+    overcommitted=nodes.overcommitted,
     node_joined=nodes.joined,
     node_leaves=nodes.leaves,
     cluster_changed=nodes.changed,

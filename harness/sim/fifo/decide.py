@@ -18,7 +18,10 @@ class FifoDecider(Decider):
     """Runs a script on the FIFO scheduler's engine."""
 
     lists = ("assignments", "shares", "preempted", "reserved", "completed", "rejected", "skipped", "errors")
-    kinds = ("heartbeat", "shares", "ask", "app", "node", "lost", "finish", "release", "pull", "end", "restart")
+    kinds = (
+        *("heartbeat", "shares", "ask", "app", "node", "lost", "resize", "decommission"),
+        *("finish", "release", "pull", "end", "restart"),
+    )
     refusal = ""
     counts_in_use = True
 

@@ -86,7 +86,7 @@ def _check(experiment: LoadedExperiment) -> None:
     if any(path != "root" and path not in experiment.leaves for path in experiment.weights):
         raise InputError("MRv1's pools have no levels", where=where(("queues",)), hint="give queues without children")
     for at, group in enumerate(spec.cluster.nodes):
-        for key, always in (("join_s", 0.0), ("leave_s", None)):
+        for key, always in (("join_s", 0.0), ("leave_s", None), ("changes", None)):
             if getattr(group, key) != always:
                 place = where(("cluster", "nodes", at, key))
                 hint = f"leave out {key}; on containers nodes come and go"

@@ -61,7 +61,7 @@ public final class Oracle {
   }
 
   static final class Nm {
-    String name; RMNode rmNode; boolean registered;
+    String name; RMNode rmNode; boolean registered, draining; Resource total, own;
     final List<Con> toLaunch = new ArrayList<>();
     final List<Object[]> toComplete = new ArrayList<>();  // {ContainerId, heartbeats left, Con}
     List<UpdatedContainerInfo> updates = new ArrayList<>();
@@ -128,6 +128,11 @@ public final class Oracle {
     public EventHandler<Event> getEventHandler() { return h; }
     public void register(Class<? extends Enum> c, EventHandler e) { }
     void on(Event ev) {
+      if (ev instanceof RMNodeResourceUpdateEvent) { central.add(ev); return; }
+      if (ev instanceof ContainerPreemptEvent && draining(((ContainerPreemptEvent) ev).getContainer())) {
+        central.add(ev);
+        return;
+      }
       if (ev instanceof RMNodeCleanContainerEvent) {
         RMNodeCleanContainerEvent e = (RMNodeCleanContainerEvent) ev;
         Con c = cons.get(e.getContainerId());
@@ -146,10 +151,35 @@ public final class Oracle {
     }
   }
 
+  static Field field(Class<?> c, String n) throws Exception {
+    Field f = c.getDeclaredField(n);
+    f.setAccessible(true);
+    return f;
+  }
+
+  // What the RM sends itself while a node is decommissioned gracefully, in the order in which its dispatcher has it.
+  final ArrayDeque<Event> central = new ArrayDeque<>();
+  boolean draining(RMContainer c) {
+    Nm nm = nodes.get(c.getContainer().getNodeId().getHost());
+    return nm != null && nm.draining;
+  }
+  void dispatch() {
+    while (!central.isEmpty()) {
+      Event ev = central.poll();
+      if (ev instanceof RMNodeResourceUpdateEvent) {        // RMNodeImpl.UpdateNodeResourceWhenRunningTransition
+        RMNodeResourceUpdateEvent e = (RMNodeResourceUpdateEvent) ev;
+        Nm nm = nodes.get(e.getNodeId().getHost());
+        nm.total = e.getResourceOption().getResource();
+        central.add(new NodeResourceUpdateSchedulerEvent(nm.rmNode, e.getResourceOption()));
+      } else scheduler.handle((SchedulerEvent) ev);
+    }
+  }
+
   ObjectNode rec() { return M.createObjectNode().put("t", now); }
 
   // Called by RMContainerImpl inside its START transition: a container was assigned.
   void onAllocated(RMContainer rm) {
+    try { field(RMContainerImpl.class, "creationTime").setLong(rm, now); } catch (Exception x) { throw new RuntimeException(x); }
     App a = byId.get(rm.getApplicationAttemptId().getApplicationId());
     Con c = new Con();
     c.app = a; c.rm = rm; c.id = rm.getContainerId(); c.n = a.cons.size() + 1;
@@ -226,6 +256,10 @@ public final class Oracle {
     };
     ctx = new RMContextImpl(disp, exp, null, null, null, null, ct, nt, null);
     ctx.setYarnConfiguration(conf);
+    // Labels are off; an RM has a manager all the same, which is told of nodes that change.
+    ctx.setNodeLabelManager(new org.apache.hadoop.yarn.server.resourcemanager.nodelabels.RMNodeLabelsManager() {
+      @Override public void updateNodeResource(NodeId node, Resource to) { }
+    });
     ctx.setRMApplicationHistoryWriter(new RMApplicationHistoryWriter());
     ctx.setSystemMetricsPublisher(stub(SystemMetricsPublisher.class, (m, a) -> {
       if (m.equals("containerCreated")) onAllocated((RMContainer) a[0]);
@@ -243,7 +277,8 @@ public final class Oracle {
       Nm nm = new Nm();
       nm.name = n.get("name").asText();
       NodeId id = NodeId.newInstance(nm.name, nodePort);
-      Resource total = Resource.newInstance(n.get("memory_mb").asLong(), n.get("vcores").asInt());
+      nm.own = Resource.newInstance(n.get("memory_mb").asLong(), n.get("vcores").asInt());
+      nm.total = nm.own;
       String rack = n.path("rack").asText("/default-rack");
       nm.rmNode = stub(RMNode.class, (m, a) -> {
         switch (m) {
@@ -253,9 +288,9 @@ public final class Oracle {
           case "getHttpPort": return 8042;
           case "getNodeAddress": return nm.name + ":" + nodePort;
           case "getHttpAddress": return nm.name + ":8042";
-          case "getTotalCapability": return total;
+          case "getTotalCapability": return nm.total;
           case "getRackName": return rack;
-          case "getState": return NodeState.RUNNING;
+          case "getState": return nm.draining ? NodeState.DECOMMISSIONING : NodeState.RUNNING;
           case "getRMContext": return ctx;
           case "pullContainerUpdates": { List<UpdatedContainerInfo> u = nm.updates; nm.updates = new ArrayList<>(); return u; }
           default: return NONE;
@@ -470,6 +505,7 @@ public final class Oracle {
     if (!launched.isEmpty() || !done.isEmpty())
       nm.updates.add(new UpdatedContainerInfo(launched, done, new ArrayList<>()));
     scheduler.handle(new NodeUpdateSchedulerEvent(nm.rmNode));
+    dispatch();
   }
 
   void run(ObjectNode e) throws Exception {
@@ -486,8 +522,23 @@ public final class Oracle {
       Nm nm = nodes.get(e.get("node").asText());
       if (nm == null || nm.registered) { skip(e, "unknown node or already registered"); return; }
       log(e);
+      nm.draining = false; nm.total = nm.own;
       nm.registered = true; ctx.getRMNodes().put(nm.rmNode.getNodeID(), nm.rmNode);
       scheduler.handle(new NodeAddedSchedulerEvent(nm.rmNode));
+    } else if (e.has("decommission")) {
+      Nm nm = nodes.get(e.get("decommission").asText());
+      if (nm == null || !nm.registered || nm.draining) { skip(e, "node not registered"); return; }
+      log(e);
+      nm.draining = true;
+    } else if (e.has("resize")) {
+      Nm nm = nodes.get(e.get("resize").asText());
+      if (nm == null || !nm.registered) { skip(e, "node not registered"); return; }
+      log(e);
+      Resource to = Resource.newInstance(e.get("memory_mb").asLong(), e.get("vcores").asInt());
+      ResourceOption option = ResourceOption.newInstance(to, nm.draining ? 0 : -1);
+      nm.draining = false; nm.total = to;
+      scheduler.handle(new NodeResourceUpdateSchedulerEvent(nm.rmNode, option));
+      dispatch();
     } else if (e.has("lost")) {
       Nm nm = nodes.get(e.get("lost").asText());
       if (nm == null || !nm.registered) { skip(e, "node not registered"); return; }
