@@ -99,6 +99,8 @@ CALLS: dict[str, tuple[str, ...]] = {
     "cluster shrink": ("ADDRESS --state state",),
     "cluster status": ("--backend ssh --state state --inventory UNKNOWN",),
     "cluster up": ("--backend ssh --state state --inventory UNKNOWN", "--backend local --state state --jar ADDRESS"),
+    "data convert": ("swf ADDRESS -o out", "philly ADDRESS -o ADDRESS", "csv TORN -o out"),
+    "data formats": ("",),
     "data generate": ("text --size 1kB --seed 1 --out ADDRESS",),
     "data kinds": ("",),
     "data verify": ("ADDRESS",),
