@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import click
 
-from harness.cli.output import cluster_option, json_option, print_result, say
+from harness.cli.output import OutputFile, cluster_option, json_option, print_result, say
 
 
 @click.group()
@@ -127,7 +129,7 @@ def _columns(_context: click.Context, _parameter: click.Parameter, value: str | 
 @data.command(short_help="Make a trace of another system's files.")
 @click.argument("kind")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("-o", "--out", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The trace to write.")
+@click.option("-o", "--out", required=True, type=OutputFile(), help="The trace to write.")
 @cluster_option
 @click.option("--nodes", type=click.IntRange(1, 100_000), help="Nodes [as many as the jobs held at once].")
 @click.option("--node-memory", type=click.IntRange(1, 2**40), metavar="MB", help="Memory of each node [65536].")
@@ -173,8 +175,8 @@ def convert(
 
     `replay`, `assess`, `plan` and `usage` take it. What the files do not say is assumed, stated, and can be set.
     """
-    from harness.base.outputs import check_output
-    from harness.predict.converting import Nodes, converted
+    from harness.base.outputs import check_output, write_output_by
+    from harness.predict.converting import Nodes, check_target, converted
     from harness.traces.accounting import account_lines, account_of
     from harness.traces.formats import Assumptions
 
@@ -193,7 +195,12 @@ def convert(
         from_s=from_s,
         until_s=until_s,
     )
-    trace = converted(kind, files, out, assumed=assumed, cluster=cluster, nodes=Nodes(nodes, node_memory, node_vcores))
+    check_target(files, out)
+    given = Nodes(nodes, node_memory, node_vcores)
+    with tempfile.TemporaryDirectory(prefix="yarnfair-") as folder:
+        made = Path(folder) / "trace.jsonl"
+        trace = converted(kind, files, made, assumed=assumed, cluster=cluster, nodes=given)
+        write_output_by(out, lambda temporary: shutil.copyfile(made, temporary))
     tasks = sum(len(stage.tasks_s) for job in trace.jobs for stage in job.stages)
     document = {
         **account_of(trace.header, trace.jobs),

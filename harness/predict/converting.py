@@ -101,8 +101,7 @@ def converted(
         raise CallError(f"no such kind: {kind[:60]}", where="KIND", hint=f"choose one of {', '.join(kinds())}")
     if cluster is not None and nodes.given:
         raise CallError("both give the nodes", where="--cluster, --nodes", hint="leave out one of them")
-    if any(path.exists() and into.exists() and path.samefile(into) for path in paths):
-        raise CallError("would be overwritten", where="--out", hint="write the trace to another file")
+    check_target(paths, into)
     header = None if cluster is None else cluster_file(cluster)
     if isinstance(format, ConvertibleFormat):
         _check(format, assumed)
@@ -126,6 +125,12 @@ def converted(
     if isinstance(found, Lacks):
         raise InputError(found.what, where=str(paths[0]), hint="give other files, or another span of time")
     return found
+
+
+def check_target(paths: Sequence[Path], into: Path) -> None:
+    """Raise CallError for a trace that would take the place of one of the files that it is made of."""
+    if any(path.exists() and into.exists() and path.samefile(into) for path in paths):
+        raise CallError("would be overwritten", where="--out", hint="write the trace to another file")
 
 
 def _check(format: ConvertibleFormat, assumed: Assumptions) -> None:

@@ -70,7 +70,7 @@ def showing(*apps: AppStatus, skipped: dict[str, str] | None = None) -> Any:
     info = rest.info
     rest.info = lambda: replace(info(), clock_s=NOW_S)
     rest.properties = dict
-    rest.nodes = lambda **_: [NodeStatus("n:1", "n", "", "RUNNING", "", "3.4.2", 1, Resource(0, 0), CAPACITY)]
+    rest.nodes = lambda *_, **__: [NodeStatus("n:1", "n", "", "RUNNING", "", "3.4.2", 1, Resource(0, 0), CAPACITY)]
     return SimpleNamespace(rest=rest, apps=lambda: shown, weights=model.weights, weights_or_why=model.weights_or_why)
 
 

@@ -78,6 +78,7 @@ def call(
     (tmp_path / "queues.yaml").write_text("queues: {a: {}}\n")
     (tmp_path / "fair.xml").write_text(ALLOCATIONS)
     (tmp_path / "ran.jsonl").write_text(RAN)
+    (tmp_path / "jobs.csv").write_text("job,queue,submit_s,tasks,task_s,memory_mb\nj,a,0,1,9,1024\n")
     (tmp_path / "plan.xml").write_text('<allocations><queue name="a"/></allocations>')
     monkeypatch.setattr("harness.cli.decide._decided", lambda script: "{}\n")
     monkeypatch.setattr("harness.cli.demo._simulate", lambda *_, **__: None)
@@ -89,7 +90,7 @@ def call(
     monkeypatch.setattr("harness.control.view_run.from_run", lambda *_, **__: None)
     spec = SimpleNamespace(scheduler="fair")
     what_if = SimpleNamespace(experiment=SimpleNamespace(spec=spec), close=lambda: None)
-    monkeypatch.setattr("harness.predict.whatif.WhatIf", lambda *_: what_if)
+    monkeypatch.setattr("harness.predict.whatif.WhatIf", lambda *_, **__: what_if)
     monkeypatch.setattr("harness.cli.whatif._load", lambda *_: None)
     monkeypatch.setattr("harness.cli.whatif.on_scheduler_file", lambda experiment, _: experiment)
     monkeypatch.setattr("harness.cli.whatif._exported", lambda *_: {})
@@ -106,7 +107,7 @@ def call(
 
     monkeypatch.setattr("harness.cli.record.open_recorded", lambda *_, **__: Opened())
     monkeypatch.setattr("harness.traces.recording.record_rm", lambda *_, **__: recorded)
-    monkeypatch.setattr("harness.traces.recorded.trace_text", lambda *_: "{}\n")
+    monkeypatch.setattr("harness.traces.recorded.trace_text", lambda *_: RAN)
     one, two = str(three_policies[0]), str(three_policies[1])
     base = tmp_path / "baseline.json"
     same = str(tmp_path / "plan.xml")
@@ -132,6 +133,7 @@ def call(
         "plan --junit": [*plan, "--phases", "1", "--fail-if", "refused(*) > 0", "--jobs", "1"],
         "plan --html": [*plan, "--phases", "1", "--jobs", "1"],
         "trend --html": ["trend", one],
+        "data convert --out": ["data", "convert", "csv", str(tmp_path / "jobs.csv")],
     }
 
     def run(name: str, target: str) -> None:
@@ -147,7 +149,7 @@ def call(
             return
         if name.startswith("check") and not base.exists():
             cli.main(["baseline", one, "-o", str(base)], standalone_mode=False)
-        cli.main([*arguments[name], name.split()[1], target], standalone_mode=False)
+        cli.main([*arguments[name], name.split()[-1], target], standalone_mode=False)
 
     return run
 
@@ -157,7 +159,7 @@ WRITERS = (
     *("render --output", "convert --output", "decide --output", "record --out", "report --out", "report --trace"),
     *("compare --html", "plot --out", "baseline --out", "check --junit", "check --code-quality", "demo --svg"),
     *("whatif --export", "job run --tasks", "usage --csv", "usage --html", "usage --parquet", "plan --junit"),
-    *("plan --html", "trend --html"),
+    *("plan --html", "trend --html", "data convert --out"),
 )
 
 
