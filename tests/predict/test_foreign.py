@@ -219,7 +219,7 @@ def test_what_is_none_of_these_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("trace.json.gz", b"\x1f\x8b\x08\x00", "compressed by gzip; unpack it"),
+        ("trace.json.gz", b"\x1f\x8b\x08\x00", "compressed by gzip, and damaged from its beginning on; fetch it again"),
         ("empty.json", b" \n", "the trace is empty"),
         (
             "syn.json",
