@@ -200,7 +200,11 @@ def convert(
     with tempfile.TemporaryDirectory(prefix="yarnfair-") as folder:
         made = Path(folder) / "trace.jsonl"
         trace = converted(kind, files, made, assumed=assumed, cluster=cluster, nodes=given)
-        write_output_by(out, lambda temporary: shutil.copyfile(made, temporary))
+
+        def copy(temporary: Path) -> None:
+            shutil.copyfile(made, temporary)
+
+        write_output_by(out, copy)
     tasks = sum(len(stage.tasks_s) for job in trace.jobs for stage in job.stages)
     document = {
         **account_of(trace.header, trace.jobs),
