@@ -17,7 +17,9 @@ from harness.traces.spec import DelaysSpec
 
 #: Hadoop's defaults (mapred-default.xml and MRJobConfig of 3.4.2).
 _TASK_MB, _MASTER_MB, _VCORES = 1024, 1536, 1
-_HEAP_RATIO, _SLOW_START = 0.8, 0.05
+_HEAP_RATIO = 0.8
+#: Reduces are asked for when this part of the maps has ended; so also of Hadoop 0.20.
+SLOW_START = 0.05
 #: A MapReduce master asks so often by default.
 MASTER_HEARTBEAT_S = 1.0
 #: How Hadoop's own nodes and masters behave that run MapReduce: a NodeManager tells of a container's end so soon (the
@@ -25,6 +27,8 @@ MASTER_HEARTBEAT_S = 1.0
 HADOOPS_DELAYS = DelaysSpec(end_heartbeat_ms=20, am_response_heartbeats=0)
 #: What a replayed master takes on average to notice that its last task has ended: half of its own heartbeat.
 _NOTICED_S = MASTER_HEARTBEAT_S / 2
+#: The priorities of its asks (RMContainerAllocator).
+MAP_PRIORITY, REDUCE_PRIORITY = 20, 10
 #: Names of Hadoop 1 that mean the same.
 _DEPRECATED = {
     "mapred.job.map.memory.mb": "mapreduce.map.memory.mb",
@@ -137,7 +141,7 @@ def container_sizes(
         sizes[kind] = Resource(mb, cores)
     return ContainerSizes(
         **sizes,
-        slow_start=_SLOW_START if slow_start is None else min(slow_start, 1.0),
+        slow_start=SLOW_START if slow_start is None else min(slow_start, 1.0),
         assumed=tuple(assumed),
     )
 
@@ -225,7 +229,7 @@ def load_of(attempts: Iterable[Attempt], sizes: ContainerSizes) -> dict[str, Any
                 "tasks_s": [one.held_ms / 1000.0 for one in stage.attempts],
                 "after": [maps.name] if maps is not None else before,
                 "slow_start": sizes.slow_start if maps is not None else 1.0,
-                "priority": 20 if kind == "map" else 10,
+                "priority": MAP_PRIORITY if kind == "map" else REDUCE_PRIORITY,
             }
         )
         retry_of = retries(stage.attempts)

@@ -216,6 +216,13 @@ def test_jobs_of_hadoop_1_have_their_attempts_or_shapes_that_are_said_to_be_assu
         ([8.0, 6.0, 11.0], [None, None, 1], []),
         ([10.0], [], ["map"]),
     ]
+    # The reduce's time has its wait for the maps in it: it may begin as early as Hadoop's default lets it.
+    assert (known.kind, [(stage.slow_start, stage.priority) for stage in known.stages]) == (
+        "mapreduce",
+        [(1.0, 20), (0.05, 10)],
+    )
+    assert (sums.kind, {stage.slow_start for stage in sums.stages}) == ("dag", {1.0})
+    assert any("5 % of their job's maps" in text for text in trace.header.assumed)
     assert left_out(trace)[NO_END] == 1
     names, _, rows = samples.OPENCLOUD_JOBS.partition("\n")
     (bare,) = put(tmp_path, bare__csv=rows)
@@ -254,6 +261,137 @@ def test_only_jobs_of_a_span_are_taken_and_the_others_are_not_missing(tmp_path: 
     assert "only jobs submitted from 150 s before 300 s" in trace.header.assumed
     trace.header.unknown.clear()
     assert unsure_because(trace.header, trace.jobs) == []
+
+
+def outside_of_the_span(kind: str, folder: Path) -> list[Path]:
+    """Files of two jobs: a small one from 1,000 s on, before it one with attempts whose times cannot be."""
+    second = 1_000_000
+    late = {"collection_id": "2", "instance_index": 0, "resource_request": {"cpus": 0.1, "memory": 0.1}}
+    pod = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,qos,creation_time,deletion_time,scheduled_time\n"
+    early = {"start_time": "2017-10-01 00:00:00", "end_time": "2017-10-01 01:00:00"}
+    many = [{**early, "detail": [{"ip": f"m{at}", "gpus": ["g"]} for at in range(3)]}, {**early, "end_time": None}]
+    hadoop = [
+        "JOBID,TASK_TYPE,TASKID,START_TIME,FINISH_TIME",
+        *(f"a,MAP,m{at},1000000000000,{1000000010000 if at else ''}" for at in range(4)),
+        "b,MAP,m0,1000001000000,1000001010000",
+    ]
+    names = "JOBID,SUBMIT_TIME,FINISH_TIME,TOTAL_MAPS,TOTAL_REDUCES\n"
+    files: dict[str, dict[str, str]] = {
+        "alibaba-2018": {
+            "tasks__csv": "M1,4,a,1,Terminated,10,130,100,0.5\nM1,1,b,1,Terminated,1000,1010,100,0.5\n",
+            "instances__csv": "".join(f"i{at},M1,a,1,Terminated,10,{at and 20},m,1,1,1,1,1,1\n" for at in range(4))
+            + "i0,M1,b,1,Terminated,1000,1010,m,1,1,1,1,1,1\n",
+        },
+        "alibaba-gpu-2020": {
+            "tasks__csv": "a,t,3,Terminated,10,20,100,1,0,\na,u,1,Running,10,,100,1,0,\n"
+            "b,t,1,Terminated,1000,1010,1,1,0,\n"
+        },
+        "alibaba-gpu-2023": {
+            "pods__csv": f"{pod}a,1000,1,0,0,LS,10,20,10\nb,1000,1,0,0,LS,20,30,20\nc,1000,1,0,0,LS,1000,1010,1000\n"
+        },
+        "google-2019": {
+            "events__json": samples.json_lines(
+                [
+                    *(
+                        {**late, "collection_id": "1", "instance_index": at, "time": second, "type": 3}
+                        for at in range(3)
+                    ),
+                    {**late, "collection_id": "1", "instance_index": 4, "time": 2 * second, "type": 6},
+                    {**late, "time": 1000 * second, "type": 3},
+                    {**late, "time": 1010 * second, "type": 6},
+                ]
+            )
+        },
+        "philly": {
+            "log__json": samples.philly_log(
+                samples.philly_job(1, submitted_time="2017-10-01 00:00:00", attempts=many),
+                samples.philly_job(2, submitted_time="2017-10-01 00:16:40", attempts=many[:1]),
+            )
+        },
+        "opencloud": {
+            "jobs__csv": f"{names}a,1000000000000,1000000010000,4,0\nb,1000001000000,1000001010000,1,0\n",
+            "attempts__csv": "\n".join(hadoop),
+        },
+    }
+    return put(folder, **files[kind])
+
+
+@pytest.mark.parametrize(
+    "kind", ["alibaba-2018", "alibaba-gpu-2020", "alibaba-gpu-2023", "google-2019", "philly", "opencloud"]
+)
+def test_what_is_outside_of_the_span_is_of_no_account(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither its tasks count towards what can be held, nor are its damaged attempts missing."""
+    files = outside_of_the_span(kind, tmp_path)
+    monkeypatch.setattr("harness.traces.formats.base.MOST_TASKS", 3 if kind == "philly" else 1)
+    with pytest.raises(InputError, match="more than"):
+        kinds()[kind].read_files(files)
+    reading = kinds()[kind].read_files(files, Assumptions(from_s=500.0))
+    identity_holds(reading)
+    assert len(reading.jobs) == 1
+    assert set(reading.account.left_out) == {NOT_WANTED}
+
+
+def test_instances_that_are_not_listed_or_have_no_task_are_counted(tmp_path: Path) -> None:
+    tasks = [
+        "M1,3,j_1,1,Terminated,100,130,100,0.5",
+        "M2,1,j_1,1,Terminated,100,130,100,0.5",
+        "M3,2,j_1,1,Terminated,100,130,100,101",
+    ]
+    listed = [f"{name},{task},j_1,1,Terminated,100,120,m,1,1,1,1,1,1" for name, task in (("a", "M1"), ("b", "M3"))]
+    files = put(tmp_path, tasks__csv="\n".join(tasks), instances__csv="\n".join(listed))
+    reading = kinds()["alibaba-2018"].read_files(files)
+    identity_holds(reading)
+    assert [stage.tasks_s for stage in reading.jobs[0].line.stages] == [[20.0], [30.0]]
+    missing = reading.account.left_out
+    not_listed = missing["instances that batch_task counts and batch_instance does not list"]
+    assert (not_listed.tasks, not_listed.attempts) == (2, 2)
+    orphans = missing["instances of tasks that batch_task does not have"]
+    assert (orphans.attempts, orphans.container_ms) == (1, 20_000)
+    assert any(text.startswith("of 1 tasks of which batch_instance lists no instance") for text in reading.assumed)
+
+
+def test_where_vcores_stand_for_gpus_what_has_no_gpu_is_left_out(tmp_path: Path) -> None:
+    tasks, machines, pods, nodes = put(
+        tmp_path,
+        tasks__csv=samples.PAI_TASK,
+        machines__csv=samples.PAI_MACHINE,
+        pods__csv=samples.OPENB_PODS.replace("15258,1,220", "15258,0,0"),
+        nodes__csv=samples.OPENB_NODES,
+    )
+    gpus = Assumptions(gpus_as_vcores=True)
+    pai = kinds()["alibaba-gpu-2020"].read_files([tasks, machines], gpus)
+    openb = kinds()["alibaba-gpu-2023"].read_files([pods, nodes], gpus)
+    for reading, counted in ((pai, "attempts"), (openb, "jobs")):
+        identity_holds(reading)
+        missing = reading.account.left_out["containers without a GPU, which hold nothing where vcores stand for GPUs"]
+        assert getattr(missing, counted) == 1
+        assert list(reading.assumed_of_nodes) == ["machines without a GPU are left out (1)"]
+    (aa,) = (job.line for job in pai.jobs if job.line.job == "aa")
+    assert [(stage.name, stage.vcores) for stage in aa.stages] == [("worker", 1)]
+    assert "openb-pod-0022" not in {job.line.job for job in openb.jobs}
+
+
+def test_an_attempt_that_does_not_say_what_it_held_is_counted(tmp_path: Path) -> None:
+    whole = samples.philly_job(1)
+    bare = {"start_time": "2017-10-07 02:00:00", "end_time": "2017-10-07 03:00:00"}
+    log = samples.philly_log(
+        {**whole, "attempts": [*whole["attempts"], {**bare, "detail": []}, bare, {**bare, "end_time": None}]}
+    )
+    reading = kinds()["philly"].read(put(tmp_path, log__json=log)[0])
+    identity_holds(reading)
+    counted = {reason: missing.attempts for reason, missing in reading.account.left_out.items()}
+    assert counted == {"attempts that do not say which GPUs they held": 2, NO_END: 1}
+
+
+def test_hadoops_own_key_names_the_queue_of_a_job_of_hadoop_1(tmp_path: Path) -> None:
+    for name in ("JOB_QUEUE", "QUEUE_NAME"):
+        table = (
+            f"JOBID,{name},SUBMIT_TIME,FINISH_TIME,TOTAL_MAPS,TOTAL_REDUCES\na,etl,1000000000000,1000000010000,4,0\n"
+        )
+        (job,) = kinds()["opencloud"].read(put(tmp_path, jobs__csv=table)[0]).jobs
+        assert job.line.queue == "root.etl"
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,13 @@ have no line of names.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from harness.traces.accounting import BACKWARDS, NO_END, NO_START, NODES, NOTHING_RAN, UNREADABLE, Totals
+from harness.traces.accounting import BACKWARDS, NO_END, NO_START, NODES, NOT_WANTED, NOTHING_RAN, UNREADABLE, Totals
 from harness.traces.formats.base import (
     NOTHING_SET,
     Assumptions,
@@ -70,6 +71,8 @@ MACHINES = Table(
     frozenset(("time_stamp", "failure_domain_1", "cpu_num", "mem_size")),
     frozenset(("USING", "IMPORT", "OFFLINE")),
 )
+ORPHANS = "instances of tasks that batch_task does not have"
+NOT_LISTED = "instances that batch_task counts and batch_instance does not list"
 #: ``R4_2_3``: the fourth task, which waits for the second and the third. ``task_...`` waits for none.
 _ORDERED = re.compile(r"[A-Za-z]+(\d{1,9})((?:_\d{1,9})*)(?:_.*)?")
 
@@ -85,6 +88,12 @@ class _Task:
     memory_mb: int
     vcores: int
 
+    def span(self) -> tuple[float, float] | None:
+        """From when to when its instances ran; None where that is not known."""
+        if self.begin_s is None or self.end_s is None or self.end_s < self.begin_s:
+            return None
+        return self.begin_s, self.end_s
+
 
 @dataclass(slots=True)
 class _Job:
@@ -92,6 +101,8 @@ class _Job:
     tasks: list[_Task] = field(default_factory=list)
     #: By task: of each instance that is listed its name and times.
     instances: dict[str, list[tuple[str, float, float]]] = field(default_factory=dict)
+    #: By task: of each instance that is listed with times that cannot be, its name and why.
+    untimed: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     records: int = 0
 
 
@@ -131,10 +142,16 @@ class Alibaba2018(TableReader):
         for file in files.get(MACHINES.name, ()):
             _read_machines(file, assumed, collector, machines, broken)
         joined: list[str] = []
+        without_instances = 0
         while jobs:
             # One after another: what a job was made of is not held longer than it has to be.
             name, job = jobs.popitem()
-            collector.add(job.records, job.where, partial(_timed, name, job, assumed, collector, joined))
+            kept = collector.add(job.records, job.where, partial(_timed, name, job, assumed, collector, joined))
+            if kept and INSTANCES.name in files:
+                without_instances += sum(
+                    task.name not in job.instances and task.instances > 0 and task.span() is not None
+                    for task in job.tasks
+                )
         nodes = checked_nodes(_counted(machines))
         machine_mb = assumed.machine_memory_mb or MACHINE_MB
         return collector.finish(
@@ -146,6 +163,14 @@ class Alibaba2018(TableReader):
                 "vcores and MB are rounded up to whole ones, and both count (DominantResourceCalculator)",
                 "a job is submitted when its first task begins: its wait before that is not in the files",
                 *([] if INSTANCES.name in files else ["each instance takes as long as its task (no batch_instance)"]),
+                *(
+                    [
+                        f"of {without_instances:,} tasks of which batch_instance lists no instance with its times, "
+                        "each takes as long as its task"
+                    ]
+                    if without_instances
+                    else []
+                ),
                 *joined_sentence(joined),
             ],
             assumed_of_nodes=["machines that were there at any time are there all the time"] if nodes else [],
@@ -200,15 +225,14 @@ def _read_instances(file: TableFile, collector: Collector, jobs: dict[str, _Job]
         if job is None:
             collector.leave_out("instances of jobs that batch_task does not have", Totals(records=1), row.where)
             continue
-        reason = NO_START if begin_s is None else NO_END if end_s is None else BACKWARDS if end_s < begin_s else ""
-        if reason or begin_s is None or end_s is None:
-            collector.count(Totals(attempts=1))
-            collector.leave_out(reason, Totals(records=1, attempts=1), row.where)
-            continue
+        # Whether its job is wanted at all is not known yet: whatever becomes of the row, it is counted with its job.
         job.records += 1
-        job.instances.setdefault(text(row.fields, "task_name"), []).append(
-            (text(row.fields, "instance_name"), begin_s, end_s)
-        )
+        task, name = text(row.fields, "task_name"), text(row.fields, "instance_name")
+        if begin_s is None or end_s is None or end_s < begin_s:
+            reason = NO_START if begin_s is None else NO_END if end_s is None else BACKWARDS
+            job.untimed.setdefault(task, []).append((name, reason))
+        else:
+            job.instances.setdefault(task, []).append((name, begin_s, end_s))
 
 
 def _read_machines(
@@ -240,7 +264,40 @@ def _counted(machines: Mapping[str, tuple[int, int]]) -> dict[tuple[int, int], i
     return found
 
 
+def _submitted_s(job: _Job) -> float | None:
+    """When the first of its tasks began; of one of which nothing can be played, as far as it is known."""
+    begin_s = [first for task in job.tasks for _, first, _ in job.instances.get(task.name, ())]
+    for task in job.tasks:
+        if task.name not in job.instances and task.instances and (span := task.span()) is not None:
+            begin_s.append(span[0])
+    return min(begin_s or [task.begin_s for task in job.tasks if task.begin_s is not None], default=None)
+
+
+def _leave_out_instances(job: _Job, collector: Collector) -> None:
+    """Count the instances that batch_instance lists and that cannot be played, and those that it does not list."""
+    known = {task.name for task in job.tasks}
+    for name in sorted({*job.instances, *job.untimed} - known):
+        # The row of their task could not be read: their size is not known.
+        held_ms = sum(round(1000 * (last - first)) for _, first, last in job.instances.get(name, ()))
+        listed = [one for one, *_ in (*job.instances.get(name, ()), *job.untimed.get(name, ()))]
+        orphans = Totals(tasks=len(set(listed)), attempts=len(listed), container_ms=held_ms)
+        collector.count(orphans)
+        collector.leave_out(ORPHANS, orphans, job.where)
+    for task in job.tasks:
+        untimed = job.untimed.get(task.name, [])
+        collector.leave_out_attempts(Counter(reason for _, reason in untimed), job.where)
+        if timed := job.instances.get(task.name):
+            there = {one for one, _, _ in timed} | {one for one, _ in untimed}
+            if task.instances > len(there):
+                missing = {NOT_LISTED: task.instances - len(there)}
+                collector.leave_out_attempts(missing, job.where, tasks=True)
+
+
 def _timed(name: str, job: _Job, assumed: Assumptions, collector: Collector, joined: list[str]) -> TimedJob | str:
+    submitted_s = _submitted_s(job)
+    if submitted_s is not None and not assumed.includes(submitted_s):
+        return NOT_WANTED
+    _leave_out_instances(job, collector)
     works: list[Work] = []
     begin_s: list[float] = []
     end_s: list[float] = []
@@ -260,15 +317,13 @@ def _timed(name: str, job: _Job, assumed: Assumptions, collector: Collector, joi
                 chains[instance] = at
             spans = tuple((first, last) for _, first, last in ordered)
             count = len(chains)
-        elif task.begin_s is None or task.end_s is None or task.end_s < task.begin_s:
+        elif (span := task.span()) is None:
             reason = NO_START if task.begin_s is None else NO_END if task.end_s is None else BACKWARDS
-            missing = Totals(tasks=task.instances, attempts=task.instances)
-            collector.count(missing)
-            collector.leave_out(reason, missing, job.where)
+            collector.leave_out_attempts({reason: task.instances}, job.where, tasks=True)
             continue
         else:
             collector.expect(task.instances, job.where)
-            spans = ((task.begin_s, task.end_s),) * task.instances
+            spans = (span,) * task.instances
             retry_of = []
             count = task.instances
         if not spans:

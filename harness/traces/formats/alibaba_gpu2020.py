@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from harness.traces.accounting import BACKWARDS, NO_END, NO_START, NODES, NOTHING_RAN, UNREADABLE, Totals
+from harness.traces.accounting import BACKWARDS, NO_END, NO_START, NODES, NOT_WANTED, NOTHING_RAN, UNREADABLE, Totals
 from harness.traces.formats.base import (
     NOTHING_SET,
     Assumptions,
@@ -69,12 +69,39 @@ MACHINES = Table(
 )
 GPUS = "GPUs are not played: a container is its CPUs and memory"
 GPUS_AS_VCORES = "vcores stand for GPUs, rounded up to whole ones; CPUs are not played"
+WITHOUT_GPU = "containers without a GPU, which hold nothing where vcores stand for GPUs"
+
+
+def machines_without_gpu(count: int) -> list[str]:
+    """What is assumed of machines that have no vcore because vcores stand for GPUs."""
+    return [f"machines without a GPU are left out ({count:,})"] if count else []
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A row of ``pai_task_table``: equal instances. Times in seconds; None: unknown."""
+
+    name: str
+    instances: int
+    memory_mb: int
+    vcores: int
+    begin_s: float | None
+    end_s: float | None
+    has_gpu: bool
+
+    def why_not(self, assumed: Assumptions) -> str:
+        """Why its instances are left out; '' where they are played."""
+        if assumed.gpus_as_vcores and not self.has_gpu:
+            return WITHOUT_GPU
+        if self.begin_s is None:
+            return NO_START
+        return NO_END if self.end_s is None else BACKWARDS if self.end_s < self.begin_s else ""
 
 
 @dataclass(slots=True)
 class _Job:
     where: str
-    tasks: list[tuple[Work, float, float]] = field(default_factory=list)
+    tasks: list[_Task] = field(default_factory=list)
     gpu_type: str = ""
     user: str = ""
     submitted_s: float | None = None
@@ -119,7 +146,7 @@ class AlibabaGpu2020(TableReader):
                         raise BadRecord("no job_name")
                     job = jobs.setdefault(text(row.fields, "job_name"), _Job(row.where))
                     job.records += 1
-                    _add_task(job, row.fields, assumed, collector, row.where)
+                    _add_task(job, row.fields, assumed)
                 except BadRecord as error:
                     if row.fields is not None and text(row.fields, "job_name"):
                         job.records -= 1
@@ -140,6 +167,7 @@ class AlibabaGpu2020(TableReader):
                 known.records += 1
                 known.user, known.submitted_s = text(row.fields, "user"), submitted_s
         sizes: Counter[tuple[int, int]] = Counter()
+        without_gpu = 0
         for file in files.get(MACHINES.name, ()):
             for row in rows_of(file, collector, broken):
                 try:
@@ -151,6 +179,8 @@ class AlibabaGpu2020(TableReader):
                         raise BadRecord("a machine without cap_cpu, cap_gpu or cap_mem")
                     if cores:
                         sizes[size_of(1024.0 * memory_gb, cores, 1, 1)] += 1
+                    else:
+                        without_gpu += 1
                 except BadRecord as error:
                     collector.leave_out(f"{UNREADABLE}: {error}", Totals(records=1), row.where)
                     continue
@@ -162,7 +192,7 @@ class AlibabaGpu2020(TableReader):
             made = collector.add(
                 job.records,
                 job.where,
-                partial(_timed, name, job, queue, assumed, joined),
+                partial(_timed, name, job, queue, assumed, collector, joined),
             )
             without_queue += made and not queue
         return collector.finish(
@@ -180,11 +210,12 @@ class AlibabaGpu2020(TableReader):
                 ),
                 *joined_sentence(joined),
             ],
+            assumed_of_nodes=machines_without_gpu(without_gpu) if assumed.gpus_as_vcores else [],
             unknown=[*missing_queues(without_queue, len(collector.jobs)), *broken],
         )
 
 
-def _add_task(job: _Job, fields: Fields, assumed: Assumptions, collector: Collector, where: str) -> None:
+def _add_task(job: _Job, fields: Fields, assumed: Assumptions) -> None:
     instances = whole(fields, "inst_num")
     if instances is None:
         raise BadRecord("no inst_num")
@@ -198,35 +229,45 @@ def _add_task(job: _Job, fields: Fields, assumed: Assumptions, collector: Collec
         assumed.memory_mb or 1024,
         assumed.vcores or 1,
     )
-    if begin_s is None or end_s is None or end_s < begin_s:
-        reason = NO_START if begin_s is None else NO_END if end_s is None else BACKWARDS
-        missing = Totals(tasks=instances, attempts=instances)
-        collector.count(missing)
-        collector.leave_out(reason, missing, where)
-        return
-    collector.expect(instances, where)
     job.gpu_type = job.gpu_type or text(fields, "gpu_type")
     name = text(fields, "task_name") or f"task-{len(job.tasks)}"
-    if instances:
-        work = Work(name, memory_mb, vcores, (end_s - begin_s,) * instances)
-        job.tasks.append((work, begin_s, end_s))
+    job.tasks.append(_Task(name, instances, memory_mb, vcores, begin_s, end_s, bool(gpu)))
 
 
-def _timed(name: str, job: _Job, queue: str, assumed: Assumptions, joined: list[str]) -> TimedJob | str:
-    if not job.tasks:
-        return NOTHING_RAN
-    begin_s = min(first for _, first, _ in job.tasks)
+def _timed(
+    name: str, job: _Job, queue: str, assumed: Assumptions, collector: Collector, joined: list[str]
+) -> TimedJob | str:
+    # Of a job of which nothing is played, what is known of its tasks says whether it is wanted.
+    played = [task for task in job.tasks if not task.why_not(assumed)] or job.tasks
+    begun_s = [task.begin_s for task in played if task.begin_s is not None]
+    known_s = [*begun_s, *([] if job.submitted_s is None else [job.submitted_s])]
+    if known_s and not assumed.includes(min(known_s)):
+        return NOT_WANTED
+    works: list[Work] = []
+    ends_s: list[float] = []
+    missing: Counter[str] = Counter()
+    for task in job.tasks:
+        if why := task.why_not(assumed):
+            missing[why] += task.instances
+        elif task.instances and task.begin_s is not None and task.end_s is not None:
+            collector.expect(task.instances, job.where)
+            took_s = (task.end_s - task.begin_s,) * task.instances
+            works.append(Work(task.name, task.memory_mb, task.vcores, took_s))
+            ends_s.append(task.end_s)
+    collector.leave_out_attempts(missing, job.where, tasks=True)
+    if not works:
+        return WITHOUT_GPU if set(missing) == {WITHOUT_GPU} else NOTHING_RAN
     return job_of(
         name,
-        [work for work, _, _ in job.tasks],
+        works,
         assumed,
         queue=queue,
         user=job.user,
-        submitted_s=begin_s if job.submitted_s is None else min(job.submitted_s, begin_s),
+        submitted_s=min(known_s),
         clock_s=0.0,
-        started_s=begin_s,
-        finished_s=max(last for _, _, last in job.tasks),
-        tasks=sum(len(work.tasks_s) for work, _, _ in job.tasks),
+        started_s=min(begun_s),
+        finished_s=max(ends_s),
+        tasks=sum(len(work.tasks_s) for work in works),
         records=job.records,
         joined=joined,
     )

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from harness.traces.accounting import BACKWARDS, NEVER_STARTED, NO_END, UNREADABLE, Totals
+from harness.traces.accounting import BACKWARDS, NEVER_STARTED, NO_END, NOT_WANTED, UNREADABLE, Totals
 from harness.traces.accounting import NODES as NODE_ROWS
-from harness.traces.formats.alibaba_gpu2020 import GPUS, GPUS_AS_VCORES
+from harness.traces.formats.alibaba_gpu2020 import GPUS, GPUS_AS_VCORES, WITHOUT_GPU, machines_without_gpu
 from harness.traces.formats.base import (
     NOTHING_SET,
     Assumptions,
@@ -95,6 +95,7 @@ class AlibabaGpu2023(TableReader):
                 )
                 without_queue += kept and not queue
         sizes: Counter[tuple[int, int]] = Counter()
+        without_gpu = 0
         for file in files.get(NODES.name, ()):
             for row in rows_of(file, collector, broken):
                 try:
@@ -107,6 +108,8 @@ class AlibabaGpu2023(TableReader):
                     cores = gpus if assumed.gpus_as_vcores else milli / 1000.0
                     if cores:
                         sizes[size_of(memory_mb, cores, 1, 1)] += 1
+                    else:
+                        without_gpu += 1
                 except BadRecord as error:
                     collector.leave_out(f"{UNREADABLE}: {error}", Totals(records=1), row.where)
                     continue
@@ -120,6 +123,7 @@ class AlibabaGpu2023(TableReader):
                 GPUS_AS_VCORES if assumed.gpus_as_vcores else GPUS,
                 "vcores are rounded up to whole ones, and both count (DominantResourceCalculator)",
             ],
+            assumed_of_nodes=machines_without_gpu(without_gpu) if assumed.gpus_as_vcores else [],
             unknown=[*missing_queues(without_queue, len(collector.jobs)), *broken],
         )
 
@@ -131,6 +135,8 @@ def _timed(fields: Fields, queue: str, assumed: Assumptions, collector: Collecto
     )
     if not name or created_s is None:
         raise BadRecord("no name or no creation_time")
+    if not assumed.includes(created_s):
+        return NOT_WANTED
     if scheduled_s is None:
         return NEVER_STARTED
     if deleted_s is None:
@@ -142,6 +148,8 @@ def _timed(fields: Fields, queue: str, assumed: Assumptions, collector: Collecto
     as_gpus = None if gpus is None else gpus * (1.0 if part is None or gpus != 1 else part / 1000.0)
     if memory is None or milli is None:
         raise BadRecord("no memory_mib or no cpu_milli")
+    if assumed.gpus_as_vcores and not as_gpus:
+        return WITHOUT_GPU
     memory_mb, vcores = size_of(memory, as_gpus if assumed.gpus_as_vcores else milli / 1000.0, 1024, 1)
     collector.expect(1, where)
     return job_of(

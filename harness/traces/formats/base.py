@@ -256,14 +256,26 @@ class Collector:
         self.keep(made, where)
         return len(self.jobs) > before
 
-    def expect(self, tasks: int, where: str) -> None:
-        """Count tasks that a reader is about to list, one value each. InputError for more than can be held."""
+    def leave_out_attempts(self, missing: Mapping[str, int], where: str, *, tasks: bool = False) -> None:
+        """Count attempts of a job, by reason, that are not kept; with ``tasks`` each of them was a task of its own."""
+        for reason, count in missing.items():
+            totals = Totals(tasks=count if tasks else 0, attempts=count)
+            self.count(totals)
+            self.leave_out(reason, totals, where)
+
+    def expect(
+        self,
+        tasks: int,
+        where: str,
+        hint: str = "give a part of the file: the lines before this one, some of the days, or the smaller jobs",
+    ) -> None:
+        """Count tasks of a wanted job that a reader is about to list. InputError for more than can be held."""
         self.tasks += tasks
         if self.tasks > MOST_TASKS:
             raise InputError(
                 f"the jobs up to here have more than {MOST_TASKS:,} tasks, too many to be played one by one",
                 where=where,
-                hint="give a part of the file: the lines before this one, some of the days, or the smaller jobs",
+                hint=hint,
             )
 
     def finish(

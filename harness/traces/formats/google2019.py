@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from harness.traces.accounting import NEVER_STARTED, NO_START, NODES, NOTHING_RAN, UNREADABLE, Totals
+from harness.traces.accounting import NEVER_STARTED, NO_START, NODES, NOT_WANTED, NOTHING_RAN, UNREADABLE, Totals
 from harness.traces.formats.base import (
     NOTHING_SET,
     Assumptions,
@@ -267,12 +267,15 @@ def _timed(
     joined: list[str],
     cut: list[int],
 ) -> TimedJob | str:
+    attempts = [(instance, *_spans(instance, last_us)) for instance in job.instances.values()]
+    begin_us = [first for _, spans, _, _ in attempts for first, _ in spans]
+    end_us = [last for _, spans, _, _ in attempts for _, last in spans]
+    known_us = [*begin_us, *([] if job.submitted_us is None else [job.submitted_us])]
+    if known_us and not assumed.includes(min(known_us) / 1e6):
+        return NOT_WANTED
     works: dict[tuple[int, int], tuple[list[float], list[int | None]]] = {}
-    begin_us: list[float] = []
-    end_us: list[float] = []
     never = unknown_start = tasks = 0
-    for instance in job.instances.values():
-        spans, no_start, was_cut = _spans(instance, last_us)
+    for instance, spans, no_start, was_cut in attempts:
         unknown_start += no_start
         if not spans:
             never += 1
@@ -283,15 +286,12 @@ def _timed(
         for at, (first, last) in enumerate(spans):
             retry_of.append(len(tasks_s) - 1 if at else None)
             tasks_s.append((last - first) / 1e6)
-        begin_us += [first for first, _ in spans]
-        end_us += [last for _, last in spans]
     for reason, missing in ((NEVER_STARTED, Totals(tasks=never)), (NO_START, Totals(attempts=unknown_start))):
         collector.count(missing)
         collector.leave_out(reason, missing, job.where)
     if not works:
         return NOTHING_RAN
     collector.expect(len(begin_us), job.where)
-    submitted_us = min([*begin_us, *([] if job.submitted_us is None else [job.submitted_us])])
     return job_of(
         name,
         [
@@ -302,7 +302,7 @@ def _timed(
         queue=queue,
         user=job.user,
         title=job.title,
-        submitted_s=submitted_us / 1e6,
+        submitted_s=min(known_us) / 1e6,
         clock_s=0.0,
         started_s=min(begin_us) / 1e6,
         finished_s=max(end_us) / 1e6,

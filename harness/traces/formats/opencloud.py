@@ -7,12 +7,22 @@ spelling (``JOBID``, ``job_id``, ``Job ID``). For files without a line of names 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from harness.traces.accounting import BACKWARDS, NO_END, NO_START, NOT_MAPREDUCE, NOTHING_RAN, UNREADABLE, Totals
+from harness.traces.accounting import (
+    BACKWARDS,
+    NO_END,
+    NO_START,
+    NOT_MAPREDUCE,
+    NOT_WANTED,
+    NOTHING_RAN,
+    UNREADABLE,
+    Totals,
+)
 from harness.traces.formats.base import (
     NOTHING_SET,
     Assumptions,
@@ -35,6 +45,7 @@ from harness.traces.formats.tables import (
     text,
     whole,
 )
+from harness.traces.mapreduce import MAP_PRIORITY, REDUCE_PRIORITY, SLOW_START
 from harness.traces.recorded import NodeLine
 
 #: OpenCloud's machines, as its page describes them.
@@ -59,6 +70,8 @@ class _Job:
     fields: Fields
     records: int = 1
     attempts: dict[str, list[tuple[str, float, float]]] = field(default_factory=dict)
+    #: Attempts whose times cannot be, by reason.
+    untimed: Counter[str] = field(default_factory=Counter)
 
 
 class OpenCloud(TableReader):
@@ -66,16 +79,17 @@ class OpenCloud(TableReader):
 
     name = "OpenCloud"
     versions = "CSV of Hadoop 0.20's job history by the names of its keys: a table of jobs, with it one of attempts"
-    lacks = "sizes of containers; queues where there is no column QUEUE_NAME; masters"
+    lacks = "sizes of containers; queues where there is no column JOB_QUEUE; masters"
     assumes = (
         "OpenCloud's 64 nodes of 16,384 MB and 8 vcores; containers of 2,048 MB and 1 vcore; without a table of "
-        "attempts equal tasks that fill the job's time; masters that hold nothing"
+        "attempts equal tasks that fill the job's time, with one reduces that begin when 5 % of the maps have ended; "
+        "masters that hold nothing"
     )
     kind = "opencloud"
     tables = ("jobs (needed)", "attempts")
     settable: Mapping[str, str] = {
         "columns": "of a table of jobs without a line of names: JOBID,USER,...",
-        "queue_by": "queue: QUEUE_NAME; else user or none",
+        "queue_by": "queue: JOB_QUEUE; else user or none",
         "memory_mb": f"{CONTAINER_MB}: of each container",
         "vcores": "1: of each container",
         "machine_memory_mb": f"{NODE_MB}: of each of the {NODES_COUNT} nodes",
@@ -105,10 +119,9 @@ class OpenCloud(TableReader):
             for row in rows_of(file, collector, broken):
                 _read_attempt(row.fields, row.problem, row.where, collector, jobs)
         clock_ms = min((time for job in jobs.values() if (time := _submitted_ms(job)) is not None), default=0.0)
-        without_queue = assumed_shapes = 0
+        without_queue = assumed_shapes = reduces_with_maps = 0
         for name, job in jobs.items():
-            column = {"queue": "QUEUE_NAME", "user": "USER"}.get(assumed.queue_by or "queue")
-            queue = text(job.fields, column) if column else ""
+            queue = _queue_of(job.fields, assumed)
             made = collector.add(
                 job.records,
                 job.where,
@@ -116,6 +129,7 @@ class OpenCloud(TableReader):
             )
             without_queue += made and not queue
             assumed_shapes += made and not job.attempts
+            reduces_with_maps += made and len(job.attempts) > 1
         memory_mb, vcores = assumed.memory_mb or CONTAINER_MB, assumed.vcores or 1
         node_mb, node_vcores = assumed.machine_memory_mb or NODE_MB, assumed.machine_vcores or NODE_VCORES
         return collector.finish(
@@ -123,6 +137,14 @@ class OpenCloud(TableReader):
             nodes=[NodeLine(count=NODES_COUNT, memory_mb=node_mb, vcores=node_vcores)],
             assumed=[
                 f"each task is a container of {memory_mb:,} MB and {vcores:,} vcores",
+                *(
+                    [
+                        f"reduces are asked for when {100 * SLOW_START:g} % of their job's maps have ended (Hadoop's "
+                        "default): what they waited for maps is in their time"
+                    ]
+                    if reduces_with_maps
+                    else []
+                ),
                 *(
                     [
                         f"of {assumed_shapes:,} jobs without attempts, the tasks are equally long, and on all nodes "
@@ -153,13 +175,23 @@ def _read_attempt(
         why = "attempts of jobs that are not in the table" if job is None else NOT_MAPREDUCE
         collector.leave_out(why, Totals(records=1), where)
         return
-    if not begin_ms or not end_ms or end_ms < begin_ms:
-        reason = NO_START if not begin_ms else NO_END if not end_ms else BACKWARDS
-        collector.count(Totals(attempts=1))
-        collector.leave_out(reason, Totals(records=1, attempts=1), where)
-        return
     job.records += 1
+    if not begin_ms or not end_ms or end_ms < begin_ms:
+        # Whether its job is wanted at all is not known yet: it is counted with it.
+        job.untimed[NO_START if not begin_ms else NO_END if not end_ms else BACKWARDS] += 1
+        return
     job.attempts.setdefault(kind, []).append((text(fields, "TASKID"), begin_ms, end_ms))
+
+
+def _queue_of(fields: Fields, assumed: Assumptions) -> str:
+    """The job's queue; '' where the table does not say."""
+    match assumed.queue_by or "queue":
+        case "queue":
+            return text(fields, "JOB_QUEUE") or text(fields, "QUEUE_NAME")
+        case "user":
+            return text(fields, "USER")
+        case _:
+            return ""
 
 
 def _submitted_ms(job: _Job) -> float | None:
@@ -181,6 +213,9 @@ def _timed(
     }
     if submitted_ms is None:
         raise BadRecord("no SUBMIT_TIME")
+    if not assumed.includes((submitted_ms - clock_ms) / 1000.0):
+        return NOT_WANTED
+    collector.leave_out_attempts(job.untimed, job.where)
     memory_mb, vcores = assumed.memory_mb or CONTAINER_MB, assumed.vcores or 1
     works: list[Work] = []
     tasks = 0
@@ -197,7 +232,10 @@ def _timed(
             tasks += len(last)
             tasks_s = tuple((end - begin) / 1000.0 for _, begin, end in listed)
             if tasks_s:
-                works.append(Work(kind, memory_mb, vcores, tasks_s, tuple(retry_of), frozenset((parent,))))
+                # A reduce waits for maps inside its own time: it may begin as early as it did.
+                early, priority = (1.0, MAP_PRIORITY) if kind == "map" else (SLOW_START, REDUCE_PRIORITY)
+                parents = frozenset((parent,))
+                works.append(Work(kind, memory_mb, vcores, tasks_s, tuple(retry_of), parents, early, priority))
     elif finished_ms is None:
         return NO_END
     else:
@@ -230,4 +268,5 @@ def _timed(
         records=job.records,
         joined=[],
         detail="tasks" if job.attempts else "integrals",
+        kind="mapreduce" if job.attempts else "dag",
     )

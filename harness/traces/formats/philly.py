@@ -23,6 +23,7 @@ from harness.traces.accounting import (
     NO_END,
     NO_START,
     NODES,
+    NOT_WANTED,
     NOTHING_RAN,
     UNREADABLE,
     Totals,
@@ -60,6 +61,7 @@ MACHINES = Table(
 )
 #: Where the next job begins: its first key is one of these; attempts and their details begin with others.
 _JOB = re.compile(r'\{\s*"(?:status|vc|jobid|submitted_time|user)"\s*:')
+NO_GPUS = "attempts that do not say which GPUs they held"
 _ENOUGH = (b'"jobid"', b'"attempts"', b'"submitted_time"')
 
 
@@ -226,6 +228,8 @@ def _timed(
     where: str,
     joined: list[str],
 ) -> TimedJob | str:
+    if not assumed.includes(submitted_s - clock_s):
+        return NOT_WANTED
     name = _text(job.get("jobid"))
     if not name:
         raise BadRecord("no jobid")
@@ -240,13 +244,13 @@ def _timed(
         gpus = _gpus(one.get("detail"))
         begin_s, end_s = _seconds(one.get("start_time")), _seconds(one.get("end_time"))
         if begin_s is None or end_s is None or end_s < begin_s:
-            left_out[NO_START if begin_s is None else NO_END if end_s is None else BACKWARDS] += len(gpus)
+            # One that does not say what it held is an attempt nevertheless.
+            left_out[NO_START if begin_s is None else NO_END if end_s is None else BACKWARDS] += max(len(gpus), 1)
         elif gpus:
             attempts.append(_Attempt(begin_s, end_s, gpus))
-    for reason, count in left_out.items():
-        missing = Totals(attempts=count)
-        collector.count(missing)
-        collector.leave_out(reason, missing, where)
+        else:
+            left_out[NO_GPUS] += 1
+    collector.leave_out_attempts(left_out, where)
     if not attempts:
         return NOTHING_RAN
     attempts.sort(key=lambda attempt: attempt.begin_s)

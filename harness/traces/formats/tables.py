@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -34,6 +34,7 @@ from harness.traces.formats.base import (
     queue_path,
 )
 from harness.traces.formats.compressed import PlainLines, plain_head
+from harness.traces.mapreduce import MAP_PRIORITY
 from harness.traces.recorded import Detail, JobLine, NodeLine, StageLine
 from harness.yarn.capacity.convert import DOMINANT
 
@@ -350,6 +351,10 @@ class Work:
         As in a trace; empty: no attempt repeats another.
     parents : frozenset of str
         Names of other works; those that the job does not have are of no account.
+    slow_start : float
+        The part of the parents' tasks that must have ended.
+    priority : int
+        Of the asks.
     """
 
     name: str
@@ -358,6 +363,8 @@ class Work:
     tasks_s: tuple[float, ...]
     retry_of: tuple[int | None, ...] = ()
     parents: frozenset[str] = frozenset()
+    slow_start: float = 1.0
+    priority: int = MAP_PRIORITY
 
 
 def stages_of(works: Sequence[Work]) -> tuple[list[StageLine], bool]:
@@ -383,6 +390,8 @@ def stages_of(works: Sequence[Work]) -> tuple[list[StageLine], bool]:
             tasks_s=[round(seconds, 3) for seconds in work.tasks_s],
             retry_of=list(work.retry_of) if any(before is not None for before in work.retry_of) else [],
             after=sorted(work.parents & names),
+            slow_start=work.slow_start if work.parents & names else 1.0,
+            priority=work.priority,
         )
         for work in ordered
     ], joined
@@ -412,7 +421,10 @@ def _in_order(works: Sequence[Work]) -> list[Work]:
 
 
 def _by_levels(ordered: Sequence[Work]) -> list[Work]:
-    """Works joined by level (how many stand before them) and size; a level begins when the one before has ended."""
+    """Works joined by depth and size; a depth begins when the previous one has ended.
+
+    The depth of a work is the length of the longest chain of its predecessors.
+    """
     level: dict[str, int] = {}
     for work in ordered:
         level[work.name] = 1 + max((level[parent] for parent in work.parents if parent in level), default=-1)
@@ -450,6 +462,7 @@ def job_of(
     records: int,
     joined: list[str],
     detail: Detail = "tasks",
+    kind: Literal["dag", "mapreduce"] = "dag",
 ) -> TimedJob | str:
     """A job of a foreign trace, or why it is left out.
 
@@ -463,6 +476,8 @@ def job_of(
         How many tasks its attempts belong to, and how many records it is made of.
     joined : list of str
         Gets the job's name where its stages were joined by levels.
+    kind : str
+        ``mapreduce``: Hadoop's own master decides when reduces are asked for.
 
     Raises
     ------
@@ -478,7 +493,7 @@ def job_of(
             queue=queue_path(queue or "default"),
             user=user or "unknown",
             name=title[:1000],
-            kind="dag",
+            kind=kind,
             submit_s=0.0,
             am=assumed.master(),
             am_start_s=None if assumed.am_memory_mb else 0.0,
@@ -499,8 +514,8 @@ def joined_sentence(joined: Sequence[str]) -> list[str]:
     if not joined:
         return []
     return [
-        f"of jobs with more than {MAX_STAGES} kinds of tasks, a task begins when all tasks that have fewer before them "
-        f"have ended ({len(joined):,} jobs)"
+        f"tasks of jobs with more than {MAX_STAGES} kinds of tasks are grouped by depth (the longest chain of "
+        f"predecessors), and a depth starts when the previous one has ended ({len(joined):,} jobs)"
     ]
 
 

@@ -37,6 +37,8 @@ _TASK_MORE = ("wait_time", "user_id", "group_id")
 _WORKFLOW = ("id", "ts_submit", "task_count")
 _MAGIC = b"PAR1"
 _BATCH = 65_536
+#: When a workflow was submitted is known when all tables are read: until then each task has its place in memory.
+_FEWER = "give fewer of the files of tasks: --from and --until choose among the workflows only after all tasks are read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +201,7 @@ def _read_tasks(
             collector.leave_out(f"{UNREADABLE}: {error}", Totals(records=1), where)
             continue
         found = workflows.setdefault(workflow, _Workflow(where))
-        collector.expect(1, where)
+        collector.expect(1, where, _FEWER)
         found.records += 1
         found.tasks.append(task)
         found.user, found.group = max(found.user, user), max(found.group, group)
