@@ -354,7 +354,10 @@ class JobLine(Line):
         if executors is not None:
             driven = executors.dynamic is not None or any(stage.delay_s for stage in self.stages)
             stages = fewer_stages(
-                self.stages, executors.count * executors.slots, MOST_CHAINED if driven else MAX_STAGES
+                self.stages,
+                executors.count * executors.slots,
+                MOST_CHAINED if driven else MAX_STAGES,
+                wide=executors.dynamic is not None,
             )
         return JobSpec(
             id=self.job,
@@ -387,10 +390,14 @@ class JobLine(Line):
         return most_executors(self.executors.dynamic.settings(), tasks, self.executors.slots)
 
 
-def fewer_stages(stages: Sequence[StageLine], slots: int, most: int = MAX_STAGES) -> list[StageLine]:
-    """Stages, as many as the simulator takes: of a chain, neighbours become one task that takes as long.
+def fewer_stages(
+    stages: Sequence[StageLine], slots: int, most: int = MAX_STAGES, *, wide: bool = False
+) -> list[StageLine]:
+    """Stages, as many as the simulator takes: of a chain, neighbours become one stage that takes as long.
 
-    ``slots``: tasks that run at once. Executors are held all the time, so that nobody else notices.
+    ``slots``: tasks that run at once. Where executors are held all the time one task stands for all, and nobody else
+    notices. ``wide``: the number of executors follows the tasks, so that as many equal ones stand for them as the
+    largest of these stages has.
     """
     each = -(-len(stages) // most)
     befores = [[], *([stage.name] for stage in stages[:-1])]
@@ -401,10 +408,15 @@ def fewer_stages(stages: Sequence[StageLine], slots: int, most: int = MAX_STAGES
         group = stages[at : at + each]
         name = group[0].name if len(group) == 1 else f"{group[0].name} to {group[-1].name}"
         seconds = round(sum(_takes_s(stage.tasks_s, slots) for stage in group), 3)
+        width = max(len(stage.tasks_s) for stage in group) if wide and len(group) > 1 else 1
+        waves = -(-width // max(slots, 1))
+        tasks_s = [round(seconds / max(waves, 1), 3)] * width
         delays_s = round(sum(stage.delay_s or 0.0 for stage in group), 3) or None
         after = [found[-1].name] if found else []
-        whole: dict[str, Any] = {"name": name, "tasks_s": [seconds], "starts_s": [], "retry_of": [], "after": after}
+        whole: dict[str, Any] = {"name": name, "tasks_s": tasks_s, "starts_s": [], "retry_of": [], "after": after}
         whole["delay_s"] = delays_s
+        for left in ("shuffles", "caches"):
+            whole[left] = any(getattr(stage, left) for stage in group) or None
         found.append(group[0].model_copy(update=whole))
     return found
 

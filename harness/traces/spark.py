@@ -23,12 +23,16 @@ _RATIO, _BACKLOG_S, _IDLE_S = 1.0, 1.0, 60.0
 #: A driver begins with so many of its executors, at the latest so long after it has asked for them
 #: (``YarnSchedulerBackend``, ``CoarseGrainedSchedulerBackend``).
 _LEAST_PART, _WAIT_S = 0.8, 30.0
+#: So often an application's master tells the ResourceManager what it wants (``spark.yarn.scheduler.heartbeat``).
+_HEARTBEAT_S = 3.0
 #: Spark's words for an amount of memory and for a time (``JavaUtils``).
 _MEMORY = re.compile(r"(\d{1,15})\s*([a-z]*)")
 _MB = {"b": 2**-20, "k": 2**-10, "kb": 2**-10, "m": 1, "mb": 1, "g": 2**10, "gb": 2**10, "t": 2**20, "tb": 2**20}
 _MB |= {"p": 2**30, "pb": 2**30}
 _TIME = re.compile(r"(\d{1,15})\s*([a-z]*)")
-_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_US = {"us": 1, "ms": 1000, "s": 10**6, "m": 60 * 10**6, "min": 60 * 10**6, "h": 3600 * 10**6, "d": 86400 * 10**6}
+#: A timeout of 0 is legal, and over when the manager looks next: the shortest time that the simulator knows.
+_AT_ONCE_S = 0.001
 
 
 def memory_mb(text: str | None, *, unit: str = "m") -> int | None:
@@ -48,12 +52,20 @@ def memory_mb(text: str | None, *, unit: str = "m") -> int | None:
     return value if value < 2**40 else None
 
 
-def seconds(text: str | None) -> float | None:
-    """Return a time in seconds (``JavaUtils.timeStringAsSec``), or None for what is none."""
+def seconds(text: str | None, *, unit: str = "s") -> float | None:
+    """Return a time in seconds (``JavaUtils.timeStringAs``), or None for what is none.
+
+    Parameters
+    ----------
+    text : str or None
+        Such as ``2min``.
+    unit : str
+        The property's own unit: that of a number that names none. Spark cuts off what is less than one of it.
+    """
     found = _TIME.fullmatch((text or "").strip().lower())
-    if found is None or (found[2] or "s") not in _S:
+    if found is None or (found[2] or unit) not in _US:
         return None
-    return int(found[1]) * _S[found[2] or "s"]
+    return int(found[1]) * _US[found[2] or unit] // _US[unit] * _US[unit] / 1e6
 
 
 def _number(text: str | None, default: float, *, least: float = 0.0, most: float = 2**31 - 1) -> float:
@@ -138,11 +150,16 @@ def _whole(properties: Mapping[str, str], name: str, default: int) -> int:
     return int(_number(properties.get(name), default))
 
 
-def _timeout(properties: Mapping[str, str], name: str, default: float | None) -> float | None:
+def _timeout(properties: Mapping[str, str], name: str, default: float | None, *, unit: str = "s") -> float | None:
     """A timeout in seconds; None: never."""
-    value = seconds(properties.get(name))
-    value = default if value is None else value
+    value = seconds(properties.get(name), unit=unit)
+    value = default if value is None else max(value, _AT_ONCE_S)
     return None if value is None or value >= LONGEST_S else value
+
+
+def _backlog_s(properties: Mapping[str, str], name: str, default: float) -> float:
+    """How long tasks wait before more executors are asked for. Spark refuses to start with 0."""
+    return min(seconds(properties.get(name)) or default, LONGEST_S)
 
 
 def dynamic_allocation(properties: Mapping[str, str], version: str) -> DynamicAllocation | None:
@@ -156,7 +173,7 @@ def dynamic_allocation(properties: Mapping[str, str], version: str) -> DynamicAl
     initial = max(
         least, _whole(properties, f"{prefix}initialExecutors", least), _whole(properties, "spark.executor.instances", 0)
     )
-    backlog_s = _timeout(properties, f"{prefix}schedulerBacklogTimeout", _BACKLOG_S) or _BACKLOG_S
+    backlog_s = _backlog_s(properties, f"{prefix}schedulerBacklogTimeout", _BACKLOG_S)
     # Without the external shuffle service the executors keep what they have shuffled; by default since Spark 3.4.
     tracking = not is_on(properties, "spark.shuffle.service.enabled") and is_on(
         properties, f"{prefix}shuffleTracking.enabled", release_of(version) >= (3, 4)
@@ -167,11 +184,12 @@ def dynamic_allocation(properties: Mapping[str, str], version: str) -> DynamicAl
         initial=min(initial, most),
         ratio=_number(properties.get(f"{prefix}executorAllocationRatio"), _RATIO, least=1e-6, most=1.0),
         backlog_s=backlog_s,
-        sustained_s=_timeout(properties, f"{prefix}sustainedSchedulerBacklogTimeout", backlog_s) or backlog_s,
-        idle_s=min(seconds(properties.get(f"{prefix}executorIdleTimeout")) or _IDLE_S, LONGEST_S),
+        sustained_s=_backlog_s(properties, f"{prefix}sustainedSchedulerBacklogTimeout", backlog_s),
+        idle_s=_timeout(properties, f"{prefix}executorIdleTimeout", _IDLE_S) or LONGEST_S,
         cached_s=_timeout(properties, f"{prefix}cachedExecutorIdleTimeout", None),
         tracks_shuffles=tracking,
-        shuffle_s=_timeout(properties, f"{prefix}shuffleTracking.timeout", None) if tracking else None,
+        # Of these timeouts the only one whose unit is the millisecond.
+        shuffle_s=_timeout(properties, f"{prefix}shuffleTracking.timeout", None, unit="ms") if tracking else None,
     )
 
 
@@ -183,5 +201,12 @@ def fixed_executors(properties: Mapping[str, str]) -> int:
 def registered_before_it_begins(properties: Mapping[str, str], initial: int) -> tuple[int, float]:
     """Return how many executors have to be there before a driver begins, and how long it waits for them at most (s)."""
     part = _number(properties.get("spark.scheduler.minRegisteredResourcesRatio"), _LEAST_PART, most=1.0)
-    wait_s = seconds(properties.get("spark.scheduler.maxRegisteredResourcesWaitingTime"))
+    wait_s = seconds(properties.get("spark.scheduler.maxRegisteredResourcesWaitingTime"), unit="ms")
     return math.ceil(part * initial), _WAIT_S if wait_s is None else wait_s
+
+
+def heartbeat_ms(properties: Mapping[str, str]) -> int:
+    """Return the interval of the master's heartbeats to the ResourceManager, in milliseconds."""
+    given = seconds(properties.get("spark.yarn.scheduler.heartbeat.interval-ms"), unit="ms")
+    # ApplicationMaster takes at most half of the time after which YARN gives a master up (by default 10 minutes).
+    return max(round(1000 * min(_HEARTBEAT_S if given is None else given, 300.0)), 1)

@@ -269,6 +269,11 @@ def test_more_stages_than_the_simulator_takes_become_fewer_that_take_as_long() -
         ("s4", [4.0], ["s2 to s3"]),
     ]
     assert fewer_stages(stages, 1, 1)[0].tasks_s == [35.0]
+    # Where the executors follow the tasks there are as many as before, and they take as long.
+    stages[1] = stages[1].model_copy(update={"caches": True})
+    wide = fewer_stages(stages, 2, 3, wide=True)
+    assert [stage.tasks_s for stage in wide] == [[4.0] * 3, [4.0] * 3, [4.0]]
+    assert [stage.caches for stage in wide] == [True, None, None]
     # What is no chain stays as it is.
     beside = [*stages[:-1], stages[-1].model_copy(update={"after": ["s0"]})]
     assert fewer_stages(beside, 2, 3) == beside

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
+import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,11 +15,12 @@ import pytest
 
 from harness.base.errors import InputError
 from harness.predict.foreign import any_trace
+from harness.traces.accounting import may_change_the_answer
 from harness.traces.formats import Unreadable, format_of, head_of
 from harness.traces.formats.base import Reading
 from harness.traces.formats.spark import SparkEventLog
 from harness.traces.recorded import Header, JobLine, NodeLine, QueueLine, Trace, job_line
-from harness.traces.spark import container_sizes, dynamic_allocation
+from harness.traces.spark import container_sizes, dynamic_allocation, heartbeat_ms, registered_before_it_begins
 from tests.traces.event_logs import PROPERTIES, Log, LoggedJob, LoggedStage, Task, two_stages
 from tests.traces.test_identity import identity_holds
 
@@ -112,6 +116,79 @@ def test_a_folder_of_logs_is_read_and_the_same_application_once(tmp_path: Path) 
     assert found.account.left_out["the same job again"].jobs == 3
 
 
+def rolled(folder: Path, *parts: str) -> Path:
+    """A rolled log of two stages, of which the parts named are there."""
+    path = folder / "eventlog_v2_application_1_0001_1"
+    path.mkdir()
+    lines = two_stages().lines()
+    for at, name in enumerate(parts):
+        (path / f"events_{name.replace('.', '_application_1_0001_1.', 1)}").write_text(
+            "\n".join(lines[at * len(lines) // len(parts) : (at + 1) * len(lines) // len(parts)]) + "\n"
+        )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("parts", "unknown"),
+    [
+        (("1.", "2.", "3."), None),
+        (("7.compact", "8."), "Spark has compacted"),
+        (("1.", "3."), "missing parts"),
+        (("2.", "3."), "missing parts"),
+        (("7.compact", "9."), "missing parts"),
+    ],
+)
+def test_what_a_rolled_log_has_lost_is_not_known(tmp_path: Path, parts: tuple[str, ...], unknown: str | None) -> None:
+    """Compaction drops finished jobs; of a log without one of its parts Spark itself shows nothing."""
+    found = read(rolled(tmp_path, *parts))
+    assert len(found.jobs) == 1
+    text = " ".join(found.unknown)
+    assert (unknown in text and "(1)" in text) if unknown else not text
+
+
+# --- what a folder has beside the logs that are read ---
+
+
+def test_what_cannot_be_read_of_a_folder_is_left_out_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for a user who may read only the own logs: the others' are no part of the trace, and the trace says so."""
+    two_stages().write(tmp_path)
+    (tmp_path / "README").write_text("what is no log is none")
+    loop = tmp_path / "application_1_0002_1"
+    loop.symlink_to(loop)
+    (tmp_path / "application_1_0003_1.lzf").write_bytes(b"ZV\x01\x00\x10\x00\x20" + bytes(40))
+    (tmp_path / "application_1_0004_1").write_bytes(bytes(100))
+    for name in ("eventlog_v2_application_1_0005_1", "alice"):
+        (tmp_path / name).mkdir()
+    listed = Path.iterdir
+
+    def refuses(folder: Path) -> Iterator[Path]:
+        if folder.name in ("eventlog_v2_application_1_0005_1", "alice"):
+            raise PermissionError(13, "Permission denied")
+        return listed(folder)
+
+    monkeypatch.setattr(Path, "iterdir", refuses)
+    found = read(tmp_path)
+    assert [job.line.job for job in found.jobs] == ["application_1_0001"]
+    left_out = {reason.partition(";")[0]: totals.jobs for reason, totals in found.account.left_out.items()}
+    assert left_out == {
+        "cannot be read: Too many levels of symbolic links": 1,
+        "cannot be read: compressed by Spark's lzf codec": 1,
+        "cannot be read: no event at its beginning": 1,
+        "cannot be read: Permission denied": 2,
+    }
+    assert may_change_the_answer(found.account.lines(), [job.line for job in found.jobs])
+
+
+def test_a_log_whose_first_line_is_damaged_is_one(tmp_path: Path) -> None:
+    lines = two_stages().lines()
+    path = tmp_path / "log"
+    path.write_text("\n".join(["#" * 50, *lines[1:]]) + "\n")
+    found = read(tmp_path)
+    assert [job.line.job for job in found.jobs] == ["application_1_0001"]
+    assert sum(part.records for part in found.account.left_out.values()) == 1
+    assert read(path).jobs == found.jobs
+
+
 # --- packed and damaged ---
 
 
@@ -156,6 +233,29 @@ def test_a_packed_log_that_is_cut_is_read_up_to_there(tmp_path: Path, pack: Call
     # Damage in the middle: what came before is there, and the rest is named.
     path.write_bytes(whole[: len(whole) // 2] + bytes(100) + whole[len(whole) // 2 + 100 :])
     assert "cannot be read" in " ".join(read(path).account.left_out)
+
+
+@pytest.mark.parametrize("pack", [lz4_blocks, snappy_blocks])
+def test_a_first_block_may_be_larger_than_the_beginning_of_a_file(
+    tmp_path: Path, pack: Callable[[bytes, int], bytes]
+) -> None:
+    """As with spark.io.compression.lz4.blockSize=1m, and text that packs badly."""
+    noise = b'{"Event":"SparkListenerOther","x":"' + random.Random(1).randbytes(100_000).hex().encode() + b'"}\n'
+    path = tmp_path / "application_1_1"
+    path.write_bytes(pack(noise + PLAIN.read_bytes(), 1 << 20))
+    assert path.stat().st_size > 1 << 16
+    assert [job.line for job in read(path).jobs] == [only(PLAIN)]
+    assert [job.line for job in read(tmp_path).jobs] == [only(PLAIN)]
+
+
+@pytest.mark.parametrize(
+    "pack", [gzip.compress, bz2.compress, lambda text: pa.Codec("lz4").compress(text, asbytes=True)]
+)
+def test_a_log_that_was_compressed_afterwards_is_the_same(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / "application_1_1.gz"
+    path.write_bytes(pack(PLAIN.read_bytes()))
+    assert read(path) == read(PLAIN)
+    assert read(tmp_path) == read(PLAIN)
 
 
 def test_what_is_packed_and_no_log_is_named(tmp_path: Path) -> None:
@@ -295,6 +395,27 @@ def test_more_stages_than_the_simulator_keeps_dependencies_for_are_a_chain(tmp_p
     assert [stage.after for stage in line.stages][:3] == [[], ["0 to 1"], ["2 to 3"]]
     assert sum(len(stage.tasks_s) for stage in line.stages) == 100
     assert any("side by side" in what for what in found.assumed)
+    assert not any(stage.shuffles or stage.caches for stage in line.stages)
+
+
+def test_stages_of_a_chain_shuffle_and_cache_where_one_of_them_does(tmp_path: Path) -> None:
+    stages = [
+        LoggedStage(n, [Task(0, 10 + n // 2, 11 + n // 2)], (5,) if n == 8 else (), cached=n == 3) for n in range(100)
+    ]
+    line = logged(tmp_path, Log([LoggedJob(10, 60, stages)]))
+    assert [stage.name for stage in line.stages if stage.caches] == ["2 to 3"]
+    assert [stage.name for stage in line.stages if stage.shuffles] == ["4 to 5"]
+
+
+def test_that_neighbours_become_one_stage_is_said_where_executors_follow_the_tasks(tmp_path: Path) -> None:
+    stages = [LoggedStage(n, [Task(0, 10 + n, 11 + n), Task(1, 10 + n, 11 + n)]) for n in range(300)]
+    log = Log([LoggedJob(10, 320, stages)], end_s=330)
+    assert not any("largest of them" in what for what in read(log.write(tmp_path)).assumed)
+    log.properties = {**PROPERTIES, "spark.dynamicAllocation.enabled": "true", "spark.executor.cores": "1"}
+    found = read(log.write(tmp_path))
+    assert any("largest of them" in what for what in found.assumed)
+    job = found.jobs[0].line.spec()
+    assert {stage.tasks for stage in job.stages} == {2}, "as many executors are asked for as by the stages themselves"
 
 
 @pytest.mark.parametrize(
@@ -363,6 +484,46 @@ def test_the_settings_of_dynamic_allocation() -> None:
     assert (given.least, given.initial, given.most, given.ratio) == (2, 4, 9, 0.5)
     assert (given.backlog_s, given.sustained_s, given.idle_s, given.cached_s) == (3.0, 3.0, 120.0, 3600.0)
     assert given.shuffle_s == 0.5
+
+
+def test_times_without_a_unit_have_that_of_their_property() -> None:
+    """The shuffles' timeout and the wait for executors are of milliseconds, the others of seconds."""
+    prefix = "spark.dynamicAllocation."
+    given = {
+        "spark.dynamicAllocation.enabled": "true", f"{prefix}shuffleTracking.timeout": "600000",
+        f"{prefix}executorIdleTimeout": "30", f"{prefix}cachedExecutorIdleTimeout": "1500ms",
+        f"{prefix}schedulerBacklogTimeout": "2",
+    }  # fmt: skip
+    found = dynamic_allocation(given, "3.5.1")
+    assert found is not None
+    assert (found.shuffle_s, found.idle_s, found.cached_s, found.backlog_s) == (600.0, 30.0, 1.0, 2.0)
+    wait = "spark.scheduler.maxRegisteredResourcesWaitingTime"
+    assert registered_before_it_begins({wait: "5000"}, 10) == (8, 5.0)
+    assert registered_before_it_begins({wait: "5s"}, 10) == (8, 5.0)
+
+
+def test_timeouts_of_0_are_over_at_once(tmp_path: Path) -> None:
+    prefix = "spark.dynamicAllocation."
+    names = (f"{prefix}executorIdleTimeout", f"{prefix}cachedExecutorIdleTimeout", f"{prefix}shuffleTracking.timeout")
+    properties = {**PROPERTIES, "spark.dynamicAllocation.enabled": "true", **dict.fromkeys(names, "0")}
+    executors = logged(tmp_path, two_stages(properties=properties)).executors
+    assert executors is not None
+    assert executors.dynamic is not None
+    assert (executors.dynamic.idle_s, executors.dynamic.cached_s, executors.dynamic.shuffle_s) == (0.001, 0.001, 0.001)
+
+
+def test_masters_send_heartbeats_as_often_as_the_applications_set(tmp_path: Path) -> None:
+    name = "spark.yarn.scheduler.heartbeat.interval-ms"
+    assert [heartbeat_ms(one) for one in ({}, {name: "500"}, {name: "2s"}, {name: "0"})] == [3000, 500, 2000, 1]
+    for number in (1, 2):
+        two_stages(number).write(tmp_path)
+    found = read(tmp_path)
+    assert found.delays.am_heartbeat_ms == 3000, "Spark's default, not MapReduce's"
+    assert not any("heartbeat" in what for what in found.assumed)
+    two_stages(3, properties={**PROPERTIES, name: "1000"}).write(tmp_path)
+    found = read(tmp_path)
+    assert found.delays.am_heartbeat_ms == 3000
+    assert any("every 3,000 ms (of 1 it is another interval)" in what for what in found.assumed)
 
 
 def test_it_becomes_a_trace_that_can_be_read_again(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from harness.traces.formats.alibaba_gpu2020 import AlibabaGpu2020
 from harness.traces.formats.alibaba_gpu2023 import AlibabaGpu2023
 from harness.traces.formats.base import Assumptions, ConvertibleFormat, Reading, TimedJob, TraceFormat
 from harness.traces.formats.compressed import plain_head
+from harness.traces.formats.event_logs import LZF_REFUSED, is_lzf
 from harness.traces.formats.google2019 import Google2019
 from harness.traces.formats.jobhistory import JobHistory
 from harness.traces.formats.jobs_csv import OPTIONAL, REQUIRED, JobsCsv
@@ -21,7 +22,7 @@ from harness.traces.formats.opencloud import OpenCloud
 from harness.traces.formats.philly import Philly
 from harness.traces.formats.rumen import Rumen
 from harness.traces.formats.sls import Sls
-from harness.traces.formats.spark import SparkEventLog, is_lzf
+from harness.traces.formats.spark import SparkEventLog
 from harness.traces.formats.swf import Swf
 from harness.traces.formats.wta import Wta
 
@@ -88,7 +89,7 @@ _COMPRESSED: tuple[Unreadable, ...] = (
     ),
     Unreadable("compressed by snappy", _starts(b"\xff\x06\x00\x00sNaPpY", b"\x82SNAPPY\x00"), f"{_UNPACK}snzip -d"),
     Unreadable(
-        "compressed by Spark's lzf codec",
+        LZF_REFUSED,
         is_lzf,
         "let a Spark History Server give it unpacked (http://HOST:18080/api/v1/applications/ID/logs, a zip archive), "
         "or have it written by another codec: spark.eventLog.compression.codec=zstd",

@@ -1,8 +1,9 @@
 """Files of Spark's event logs: which files one log has, how they are packed, and their lines.
 
 Spark packs a log by one of its codecs (``org.apache.spark.io.CompressionCodec``): zstd's own frames, lz4-java's
-``LZ4BlockOutputStream`` and snappy-java's ``SnappyOutputStream``. The codecs themselves are pyarrow's; it is imported
-for a packed file only. What can be read before damage is read: a log that is still being written has no end.
+``LZ4BlockOutputStream`` and snappy-java's ``SnappyOutputStream``. What users have compressed afterwards (gzip, bzip2,
+zstd, lz4's frames) is unpacked as well. The codecs themselves are pyarrow's. What can be read before damage is read: a
+log that is still being written has no end.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ from typing import BinaryIO
 
 from harness.base.errors import InputError
 from harness.base.files import open_whole
+from harness.traces.formats.compressed import codec_of
 
-#: How a log begins, in any of its forms.
-ZSTD, LZ4, SNAPPY = b"\x28\xb5\x2f\xfd", b"LZ4Block", b"\x82SNAPPY\x00"
+#: How a log begins that one of Java's own formats packs.
+LZ4, SNAPPY = b"LZ4Block", b"\x82SNAPPY\x00"
 #: Spark's lzf codec (compress-lzf), which no maintained Python library reads.
 LZF = b"ZV"
-#: A log's folder, and its parts, since Spark 3.0 (``RollingEventLogFilesWriter``). A part that was compacted stands for
-#: all before it.
+LZF_REFUSED = "compressed by Spark's lzf codec"
+#: A log's folder, and its parts, since Spark 3.0 (``RollingEventLogFilesWriter``). A part that was compacted stands in
+#: the place of all up to it, without finished jobs and executors that have gone (``BasicEventFilterBuilder``).
 ROLLED = "eventlog_v2_"
 _PART = re.compile(r"events_(\d{1,18})_.+?(\.compact)?")
 #: lz4-java's header of a block: the magic, a token, then the sizes and a checksum in little endian.
@@ -41,10 +44,27 @@ class Damaged(Exception):
 
 @dataclass(frozen=True, slots=True)
 class EventLog:
-    """One application's log: its files in the order in which they were written."""
+    """One application's log.
+
+    Attributes
+    ----------
+    path : Path
+        The file, or the folder of its parts.
+    files : tuple of Path
+        Its files in the order in which they were written.
+    refused : str
+        Why it is not read; empty where it is.
+    compacted : bool
+        Spark has dropped the events of finished jobs from it.
+    missing : bool
+        Parts are not there.
+    """
 
     path: Path
     files: tuple[Path, ...]
+    refused: str = ""
+    compacted: bool = False
+    missing: bool = False
 
 
 def log_of(path: Path) -> EventLog:
@@ -58,21 +78,48 @@ def log_of(path: Path) -> EventLog:
     ]
     compacted = max((number for number, compact, _ in found if compact), default=-1)
     parts = sorted((number, one) for number, compact, one in found if number > compacted or compact)
-    return EventLog(path, tuple(one for number, one in parts if number >= compacted))
+    numbers = {number for number, _ in parts if number >= compacted}
+    # Spark numbers from 1 on; it refuses to show a log of which a part is missing.
+    first = compacted if compacted >= 0 else 1
+    return EventLog(
+        path,
+        tuple(one for number, one in parts if number >= compacted),
+        compacted=compacted >= 0,
+        missing=bool(numbers) and numbers != set(range(first, max(numbers) + 1)),
+    )
 
 
 def _unpacked_name(name: str) -> str:
-    """A part's name without its codec: ``events_1_app.zstd`` or ``events_1_app.zstd.compact``."""
+    """A part's name without its codec: ``events_1_app.zstd`` or ``events_1_app.zstd.compact``, also with ``.gz``."""
+    name = re.sub(r"\.(gz|bz2|zst)$", "", name)
     return re.sub(r"\.(zstd|lz4|snappy|lzf)(?=$|\.compact$)", "", name)
+
+
+def is_lzf(head: bytes) -> bool:
+    """Whether a file is packed by Spark's lzf codec, which is not read."""
+    return len(head) > 7 and head.startswith(LZF) and head[2] in (0, 1)
+
+
+def beginning_of(path: Path) -> bytes:
+    """The first 64 KiB of a file, unpacked as far as they can be. Raises OSError.
+
+    A packed file is read as far as that takes: the first block of lz4 and snappy may be larger than that.
+    """
+    with open_whole(path) as stream:
+        return _first_of(_unpacked(stream, stream.peek(8)[:8]))
 
 
 def first_bytes(head: bytes) -> bytes:
     """The first bytes of a log, unpacked as far as they are there; of what is no packed log, the bytes themselves."""
     from io import BytesIO
 
+    return _first_of(_unpacked(BytesIO(head), head[:8]))
+
+
+def _first_of(pieces: Iterator[bytes]) -> bytes:
     found = b""
     try:
-        for piece in _unpacked(BytesIO(head), head[:8]):
+        for piece in pieces:
             found += piece
             if len(found) >= _PIECE:
                 break
@@ -92,7 +139,9 @@ def lines_of(path: Path) -> Iterator[bytes | None]:
         When the file cannot be read.
     """
     with open_whole(path) as stream:
-        head = stream.peek(8)[:8] if hasattr(stream, "peek") else b""
+        head = stream.peek(8)[:8]
+        if is_lzf(head):
+            raise InputError(LZF_REFUSED, where=str(path), hint="have it written by another codec")
         rest, skipping, total = b"", False, 0
         damaged: Damaged | None = None
         pieces = _unpacked(stream, head)
@@ -127,8 +176,8 @@ def lines_of(path: Path) -> Iterator[bytes | None]:
 
 def _unpacked(stream: BinaryIO, head: bytes) -> Iterator[bytes]:
     """The contents of a file that begins with `head`, piece by piece. Raises Damaged."""
-    if head.startswith(ZSTD):
-        return _of_zstd(stream)
+    if (codec := codec_of(head)) is not None:
+        return _of_arrow(stream, codec)
     if head.startswith(LZ4):
         return _of_lz4(stream)
     if head.startswith(SNAPPY):
@@ -136,10 +185,10 @@ def _unpacked(stream: BinaryIO, head: bytes) -> Iterator[bytes]:
     return iter(lambda: stream.read(_PIECE), b"")
 
 
-def _of_zstd(stream: BinaryIO) -> Iterator[bytes]:
+def _of_arrow(stream: BinaryIO, codec: str) -> Iterator[bytes]:
     import pyarrow as pa
 
-    packed = pa.CompressedInputStream(stream, "zstd")
+    packed = pa.CompressedInputStream(stream, codec)
     try:
         # Small pieces: what a piece that meets damage had unpacked before is lost with it.
         while piece := packed.read(1 << 12):

@@ -7,8 +7,11 @@ read of a log follows ``org.apache.spark.util.JsonProtocol``; what containers as
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,8 @@ from pydantic import ValidationError
 
 from harness.base.documents import LONGEST_S
 from harness.base.errors import InputError
+from harness.base.errors import reason as reason_of
+from harness.sim.world import MOST_CHAINED
 from harness.traces.accounting import BACKWARDS, NEVER_STARTED, NO_END, NO_START, NOTHING_RAN, UNREADABLE, Totals
 from harness.traces.formats.base import (
     MOST_MB,
@@ -32,13 +37,14 @@ from harness.traces.formats.base import (
 )
 from harness.traces.formats.event_logs import (
     LZ4,
-    LZF,
+    LZF_REFUSED,
     ROLLED,
     SNAPPY,
-    ZSTD,
     Damaged,
     EventLog,
+    beginning_of,
     first_bytes,
+    is_lzf,
     lines_of,
     log_of,
 )
@@ -48,12 +54,15 @@ from harness.traces.spark import (
     container_sizes,
     dynamic_allocation,
     fixed_executors,
+    heartbeat_ms,
     registered_before_it_begins,
 )
 from harness.traces.spec import DynamicSpec, MasterSpec
 
-_PREFIX = b'{"Event":"SparkListener'
-_SPACED = b'{"Event": "SparkListener'
+#: The beginning of a line that is one of Spark's own events.
+_EVENT = re.compile(rb'^(?:\xef\xbb\xbf| )*\{"Event": ?"SparkListener', re.MULTILINE)
+#: What Spark calls a log: by the application's id, which YARN, a standalone master or a local run gives.
+_NAMED = re.compile(r"(application_|app-|local-)\d.*")
 #: Stages of one application: as many as a line of a trace may have.
 _MOST_STAGES = 1000
 #: From so many stages on those that ran side by side become one: the simulator keeps dependencies for fewer only.
@@ -74,24 +83,39 @@ class SparkEventLog:
     def recognises(self, path: Path, head: bytes) -> bool:
         """Whether the path looks like event logs; `head` is the file's beginning, packed or not."""
         if path.is_dir():
-            return path.name.startswith(ROLLED) or next(_logs(path), None) is not None
-        return _is_log(head)
+            return path.name.startswith(ROLLED) or any(not log.refused for log in _logs(path))
+        if head.startswith((LZ4, SNAPPY)):
+            # Their first block may be larger than the beginning.
+            with contextlib.suppress(OSError):
+                return _is_log(beginning_of(path))
+        return _is_log(first_bytes(head))
 
     def read(self, path: Path) -> Reading:
         """Read the logs."""
         logs = _logs(path) if path.is_dir() and not path.name.startswith(ROLLED) else iter((log_of(path),))
         collector = Collector()
         assumed: dict[str, set[str]] = {}
+        unknown: dict[str, set[str]] = {}
+        heartbeats: dict[str, int] = {}
         for log in logs:
-            _read_log(log, collector, assumed)
+            _read_log(log, collector, assumed, unknown, heartbeats)
         collector.settle()
         said = [f"{what} ({count:,})" for what, jobs in assumed.items() if (count := len(jobs & collector.jobs.keys()))]
+        intervals = Counter(ms for job, ms in heartbeats.items() if job in collector.jobs)
+        # A trace has one interval for all masters.
+        beats = max(intervals, key=lambda ms: (intervals[ms], -ms), default=0)
+        if len(intervals) > 1:
+            others = len(collector.jobs) - intervals[beats]
+            said.append(f"all masters send a heartbeat every {beats:,} ms (of {others:,} it is another interval)")
         without = len(assumed.get(_NO_QUEUE, set()) & collector.jobs.keys())
         return collector.finish(
             self.name,
-            delays=HADOOPS_DELAYS,
+            delays=HADOOPS_DELAYS.model_copy(update={"am_heartbeat_ms": beats}) if beats else HADOOPS_DELAYS,
             assumed=[_SUBMITTED, *said] if collector.jobs else [],
-            unknown=missing_queues(without, len(collector.jobs)),
+            unknown=[
+                *missing_queues(without, len(collector.jobs)),
+                *(f"{what} ({n:,})" for what, jobs in unknown.items() if (n := len(jobs & collector.jobs.keys()))),
+            ],
         )
 
 
@@ -105,34 +129,55 @@ _PROFILES = "stages with a resource profile of their own run in executors of the
 _UNPERSISTED = "executors keep cached blocks that the application has dropped"
 _CUT_TASKS = "attempts whose end is not recorded ended with their executor or application"
 _MERGED = f"applications of more than {_MOST_DEPENDENT} stages: those that ran side by side are one"
+_JOINED = (
+    f"applications of more than {MOST_CHAINED} stages with dynamic allocation: neighbours are one stage, of as many "
+    "equal tasks as the largest of them has"
+)
+_COMPACTED = "the finished jobs of applications whose logs Spark has compacted"
+_PARTS = "what stands in missing parts of applications' logs"
 
 
-def _is_log(head: bytes) -> bool:
-    packed = head.startswith((ZSTD, LZ4, SNAPPY))
-    text = (first_bytes(head) if packed else head).lstrip(b"\xef\xbb\xbf \n")
-    return text.startswith((_PREFIX, _SPACED))
+def _is_log(text: bytes) -> bool:
+    """Whether one of the lines is an event of Spark's: the first ones may be damaged."""
+    return _EVENT.search(text) is not None
 
 
 def _logs(folder: Path) -> Iterator[EventLog]:
-    """The logs of a folder and those below it, in order of their names."""
+    """The logs of a folder and those below it, in order of their names; also what may be one and cannot be read."""
     waiting = [folder]
     while waiting:
-        for one in sorted(waiting.pop().iterdir()):
+        here = waiting.pop()
+        try:
+            found = sorted(here.iterdir())
+        except OSError as error:
+            if here == folder:
+                raise
+            yield EventLog(here, (), refused=reason_of(error))
+            continue
+        for one in found:
             if one.name.startswith("."):
                 continue  # checksums, and what is not to be seen
-            if one.is_dir():
-                if one.name.startswith(ROLLED):
+            try:
+                if not one.is_dir():
+                    log = _log_in(one)
+                    if log is not None:
+                        yield log
+                elif one.name.startswith(ROLLED):
                     yield log_of(one)
                 elif not one.is_symlink():
                     waiting.append(one)
-                continue
-            try:
-                with one.open("rb") as stream:
-                    ours = one.is_file() and _is_log(stream.read(1 << 16))
-            except OSError:
-                ours = False
-            if ours:
-                yield log_of(one)
+            except OSError as error:
+                yield EventLog(one, (), refused=reason_of(error))
+
+
+def _log_in(path: Path) -> EventLog | None:
+    """The log that a file of a folder is; None where it is another file. Raises OSError."""
+    head = beginning_of(path)
+    if is_lzf(head):
+        return EventLog(path, (), refused=LZF_REFUSED)
+    if _is_log(head):
+        return log_of(path)
+    return EventLog(path, (), refused="no event at its beginning") if _NAMED.fullmatch(path.name) else None
 
 
 @dataclass(slots=True)
@@ -329,7 +374,17 @@ def _parsed(line: bytes | None) -> Mapping[str, Any] | None:
     return event if isinstance(event, dict) and isinstance(event.get("Event"), str) else None
 
 
-def _read_log(log: EventLog, collector: Collector, assumed: dict[str, set[str]]) -> None:
+def _read_log(
+    log: EventLog,
+    collector: Collector,
+    assumed: dict[str, set[str]],
+    unknown: dict[str, set[str]],
+    heartbeats: dict[str, int],
+) -> None:
+    """Read one log into the collector; the rest is, by application, what is to be said of it."""
+    if log.refused:
+        collector.count(Totals(jobs=1))
+        return collector.leave_out(f"{UNREADABLE}: {log.refused}", Totals(jobs=1), str(log.path))
     found = _Log()
     try:
         for event in _events(log, found):
@@ -361,6 +416,10 @@ def _read_log(log: EventLog, collector: Collector, assumed: dict[str, set[str]])
         said.append(_CUT_TASKS)
     for what in said:
         assumed.setdefault(what, set()).add(made.line.job)
+    for what, so in ((_COMPACTED, log.compacted), (_PARTS, log.missing)):
+        if so:
+            unknown.setdefault(what, set()).add(made.line.job)
+    heartbeats.setdefault(made.line.job, heartbeat_ms(found.properties))
     return collector.keep(made, str(log.path))
 
 
@@ -468,6 +527,7 @@ def _made(found: _Log, kept: _Kept, tasks: int, records: int) -> tuple[TimedJob,
             (_PROFILES, found.profiles),
             (_UNPERSISTED, dynamic is not None and found.unpersisted),
             (_MERGED, len({task.stage for task, _ in kept}) > _MOST_DEPENDENT),
+            (_JOINED, dynamic is not None and len(stages) > MOST_CHAINED),
         )
         if so
     ]
@@ -521,7 +581,9 @@ def _stages(found: _Log, kept: _Kept, begins_ms: int, memory_mb: int, vcores: in
     waits = _dependencies(found, order, spans)
     children = {parent for parents in found.parents.values() for parent in parents}
     if len(order) > _MOST_DEPENDENT:
-        return _chain(order, tasks, spans, begins_ms, size)
+        shuffling = {key for key in order if key[0] in children}
+        caching = {key for key in order if found.stages.get(key, _Stage()).caches}
+        return _chain(order, tasks, spans, begins_ms, size, shuffling, caching)
     lines = []
     for key in order:
         ready_ms = max([spans[one][1] for one in waits[key]], default=begins_ms)
@@ -631,6 +693,8 @@ def _chain(
     spans: Mapping[tuple[int, int], tuple[int, int]],
     begins_ms: int,
     size: Mapping[str, int],
+    shuffling: Set[tuple[int, int]],
+    caching: Set[tuple[int, int]],
 ) -> list[StageLine]:
     """Stages one after another: those that ran side by side are one."""
     groups: list[list[tuple[int, int]]] = []
@@ -653,11 +717,11 @@ def _chain(
         name = first if len(group) == 1 else f"{first} to {last}"
         begun = min(spans[key][0] for key in group)
         after = [lines[-1].name] if lines else []
-        lines.append(_line(name, attempts, size, after, begun - ready, shuffles=True, caches=False))
+        lines.append(
+            _line(
+                name, attempts, size, after, begun - ready,
+                shuffles=not shuffling.isdisjoint(group), caches=not caching.isdisjoint(group),
+            )
+        )  # fmt: skip
         ready = max(spans[key][1] for key in group)
     return lines
-
-
-def is_lzf(head: bytes) -> bool:
-    """Whether a file is packed by Spark's lzf codec, which is not read."""
-    return len(head) > 7 and head.startswith(LZF) and head[2] in (0, 1)
