@@ -34,9 +34,10 @@ MAX_MS = 1 << 40
 _SPACE = " \t\r\n"
 
 
-def objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(place, object) for each JSON object of a file of concatenated ones."""
-    text = read_text(path, MAX_BYTES, hint="check the path, or split the file")
+def objects(path: Path, text: str | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(place, object) for each JSON object of a file of concatenated ones; ``text``: what stands in it, if known."""
+    if text is None:
+        text = read_text(path, MAX_BYTES, hint="check the path, or split the file")
     decoder = json.JSONDecoder(parse_constant=no_constant)
     at = start = found = 0
     line = 1
@@ -235,12 +236,15 @@ def load_jobs(path: str | Path) -> list[JobSpec]:
     return jobs
 
 
-def load_nodes(path: str | Path) -> list[NodeSpec]:
-    """The nodes of an SLS topology file (racks of nodes), or ``num.nodes`` / ``num.racks`` of a trace."""
+def load_nodes(path: str | Path, text: str | None = None) -> list[NodeSpec]:
+    """The nodes of an SLS topology file (racks of nodes), or ``num.nodes`` / ``num.racks`` of a trace.
+
+    ``text``: what stands in the file, where that is not as it lies on the disk (it was compressed).
+    """
     path, default = Path(path), DEFAULT_NODE
     nodes: list[NodeSpec] = []
     seen: set[str] = set()
-    for place, item in objects(path):
+    for place, item in objects(path, text):
         if "num.nodes" in item:
             racks = _whole(item, "num.racks", place, low=1, high=1_000_000, default=1)
             for index in range(_whole(item, "num.nodes", place, low=1, high=1_000_000)):

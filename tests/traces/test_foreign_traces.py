@@ -16,10 +16,12 @@ from harness.cli import cli
 from harness.predict.converting import Nodes, converted, kinds
 from harness.predict.foreign import played_trace
 from harness.traces.accounting import NEVER_STARTED, NO_END, NOT_WANTED, unsure_because
-from harness.traces.formats import FORMATS, Assumptions, ConvertibleFormat, format_of, head_of
+from harness.traces.formats import FORMATS, Assumptions, ConvertibleFormat, TraceFormat, format_of, head_of
 from harness.traces.recorded import JobLine, Trace
 from tests.traces import foreign_samples as samples
+from tests.traces.histories import DAY, Job, Run, as_binary
 from tests.traces.test_identity import identity_holds
+from tests.traces.test_rumen_and_sls import attempt, rumen_job, sls_job
 from tests.traces.test_tables import CSV, SWF
 
 
@@ -170,6 +172,28 @@ def test_an_evicted_instance_of_google_asks_again(tmp_path: Path, form: str) -> 
     reasons = left_out(trace)
     assert reasons["alloc sets: reservations, in which jobs run"] == 3
     assert any("(1 attempts)" in text for text in trace.header.assumed)
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_a_collection_that_starts_after_others_is_submitted_when_it_was_enabled(tmp_path: Path, form: str) -> None:
+    second = 1_000_000
+    # CSV with lists has them in quotes.
+    waits_for = ["1"] if form == "json" else '"[1]"'
+    of = {"collection_id": "2", "user": "u", "priority": 200}
+    collections = [
+        {"time": 0, "type": 0, **of, "start_after_collection_ids": waits_for},
+        {"time": 5000 * second, "type": 2, **of, "start_after_collection_ids": waits_for},
+        {"time": 0, "type": 0, **of, "collection_id": "1", "start_after_collection_ids": ""},
+        {"time": 10 * second, "type": 2, **of, "collection_id": "1", "start_after_collection_ids": ""},
+    ]
+    instances = [
+        {"time": at * second, "type": kind, "collection_id": name, "instance_index": 0, "priority": 200}
+        for at, kind, name in ((20, 3, "1"), (4990, 6, "1"), (5002, 3, "2"), (5010, 6, "2"))
+    ]
+    write = samples.json_lines if form == "json" else samples.csv_of
+    trace = made("google-2019", put(tmp_path, collections=write(collections), instances=write(instances)), tmp_path)
+    assert {job.job: (job.submit_s, job.started_s) for job in trace.jobs} == {"1": (0, 20), "2": (5000, 5002)}
+    assert any(text.startswith("1 jobs that start after others") for text in trace.header.assumed)
 
 
 def test_a_workflow_is_a_job_whose_tasks_wait_for_their_parents(tmp_path: Path) -> None:
@@ -443,6 +467,61 @@ def test_a_compressed_file_is_the_same_trace(tmp_path: Path, name: str, codec: s
     expected, found = reader.read(plain), reader.read(packed)
     assert [job.line for job in found.jobs] == [job.line for job in expected.jobs]
     assert found.jobs
+
+
+def hadoops_own(name: str) -> bytes:
+    """A file of 40 jobs of Rumen or SLS, or of one job's history."""
+    if name == "Rumen":
+        return "\n".join(json.dumps(rumen_job(at, [attempt(DAY + 5000, DAY + 9000)])) for at in range(40)).encode()
+    if name == "SLS":
+        return "\n".join(json.dumps(sls_job(at)) for at in range(40)).encode() + b'\n{"num.nodes": 3}'
+    lines = Job([Run(at, 6 + at / 100, 20 + at / 100) for at in range(400)]).lines()
+    return "\n".join(lines).encode() if name == "job history" else as_binary(lines)
+
+
+@pytest.mark.parametrize("codec", ["gzip", "bz2", "zstd", "lz4"])
+@pytest.mark.parametrize("name", ["Rumen", "SLS", "job history", "job history, binary"])
+def test_a_compressed_file_of_hadoops_own_is_the_same_trace(tmp_path: Path, name: str, codec: str) -> None:
+    content = hadoops_own(name)
+    plain, packed = tmp_path / "plain", tmp_path / "packed"
+    plain.write_bytes(content)
+    with pa.CompressedOutputStream(str(packed), codec) as stream:
+        stream.write(content)
+    reader = format_of(packed, head_of(packed))
+    assert isinstance(reader, TraceFormat)
+    assert reader.name == name.partition(",")[0]
+    expected, found = reader.read(plain), reader.read(packed)
+    assert [job.line for job in found.jobs] == [job.line for job in expected.jobs]
+    assert (found.nodes, found.account, found.unknown) == (expected.nodes, expected.account, expected.unknown)
+    assert found.jobs
+
+
+@pytest.mark.parametrize("name", ["Rumen", "SLS", "job history", "job history, binary", "Philly"])
+def test_a_compressed_file_that_is_cut_is_read_up_to_there_in_any_format(tmp_path: Path, name: str) -> None:
+    if name == "Philly":
+        content = samples.philly_log(*(samples.philly_job(at) for at in range(400))).encode()
+    else:
+        content = hadoops_own(name)
+    packed = gzip.compress(content, 1)
+    path = put(tmp_path, cut__gz=packed[: len(packed) * 3 // 4])[0]
+    reader = format_of(path, head_of(path))
+    assert isinstance(reader, TraceFormat)
+    reading = reader.read(path)
+    identity_holds(reading)
+    assert reading.jobs
+    assert any("cut.gz after line" in text for text in reading.unknown)
+
+
+def test_a_compressed_history_in_a_folder_is_not_passed_over(tmp_path: Path) -> None:
+    for number in (1, 2):
+        job = Job([Run(0, 6, 20)], number=number)
+        content = "\n".join(job.lines()).encode()
+        packed = number == 2
+        name = f"{job.id}.jhist{'.gz' if packed else ''}"
+        (tmp_path / name).write_bytes(gzip.compress(content) if packed else content)
+    reader = format_of(tmp_path, head_of(tmp_path))
+    assert isinstance(reader, TraceFormat)
+    assert len(reader.read(tmp_path).jobs) == 2
 
 
 def test_a_compressed_file_that_is_cut_gives_what_stands_before_and_says_so(tmp_path: Path) -> None:

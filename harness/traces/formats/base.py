@@ -256,6 +256,12 @@ class Collector:
         self.keep(made, where)
         return len(self.jobs) > before
 
+    def rest_unread(self, path: Path, lines: int, why: str) -> str:
+        """Count the rest of a file that cannot be read, of which nobody knows how much it is; what is not known."""
+        self.count(Totals(records=1))
+        self.leave_out(f"{UNREADABLE}: the rest of the file ({why})", Totals(records=1), f"{path}:{lines + 1}")
+        return f"what stands in {path.name} after line {lines:,} ({why})"
+
     def leave_out_attempts(self, missing: Mapping[str, int], where: str, *, tasks: bool = False) -> None:
         """Count attempts of a job, by reason, that are not kept; with ``tasks`` each of them was a task of its own."""
         for reason, count in missing.items():

@@ -5,9 +5,11 @@ Arrow unpacks: it takes files of several members, and raises an error at a strea
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import errno
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -20,6 +22,8 @@ MAGICS = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd", b"\x0
 #: What one line may hold; what is longer is damaged, and a bomb would be one line.
 MAX_LINE_BYTES = 16 << 20
 _CHUNK = 1 << 20
+#: In small parts: of one in which the stream is cut nothing is given.
+_SMALL = 4096
 
 
 def codec_of(head: bytes) -> str | None:
@@ -47,8 +51,7 @@ def plain_head(path: Path, most: int) -> bytes:
         return head
     found = b""
     with contextlib.suppress(OSError), open_plain(path) as stream:
-        # In small parts: of one in which the stream is cut nothing is given.
-        while len(found) < most and (part := stream.read(min(4096, most - len(found)))):
+        while len(found) < most and (part := stream.read(min(_SMALL, most - len(found)))):
             found += part
     return found or head
 
@@ -68,6 +71,59 @@ def read_plain(path: Path, most: int) -> bytes:
             if size > most:
                 raise OSError(errno.EFBIG, f"larger than {most:,} bytes when unpacked")
     return b"".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainBytes:
+    """What can be read of a file, unpacked.
+
+    Attributes
+    ----------
+    data : bytes
+        From the beginning on.
+    broken : str
+        Why the rest of the file cannot be read; empty where it was read to its end.
+    """
+
+    data: bytes
+    broken: str = ""
+
+    def text(self, errors: str = "strict") -> str:
+        """As text; a character that is cut is none. Raises UnicodeDecodeError for what is no UTF-8."""
+        return codecs.getincrementaldecoder("utf-8")(errors).decode(self.data, final=not self.broken)
+
+
+def readable_bytes(path: Path, most: int) -> PlainBytes:
+    """What can be read of a user's file, unpacked. Raises OSError, also for nothing, or more than ``most`` bytes."""
+    with open_whole(path) as raw:
+        codec = codec_of(raw.peek(8))
+    if codec is None:
+        return PlainBytes(read_whole(path, most))
+    found = bytearray()
+    with open_plain(path) as stream:
+        while True:
+            part, broken = _next(stream)
+            found += part
+            if len(found) > most:
+                raise OSError(errno.EFBIG, f"larger than {most:,} bytes when unpacked")
+            if broken and not found:
+                raise OSError(errno.EIO, broken)
+            if broken or not part:
+                return PlainBytes(bytes(found), broken)
+
+
+def _next(stream: BinaryIO) -> tuple[bytes, str]:
+    """The next bytes of a stream, and why no more can be read; no bytes and no reason: the end."""
+    found = bytearray()
+    while len(found) < _CHUNK:
+        try:
+            part = stream.read(_SMALL)
+        except OSError as error:
+            return bytes(found), str(error)[:80] or "damaged"
+        if not part:
+            break
+        found += part
+    return bytes(found), ""
 
 
 class PlainLines:
@@ -92,18 +148,17 @@ class PlainLines:
             rest = b""
             with open_plain(self.path) as stream:
                 while True:
-                    try:
-                        part = stream.read(_CHUNK)
-                    except OSError as error:
-                        # The beginning of a line that is cut is no record.
-                        self.broken = str(error)[:80] or "damaged"
-                        return
-                    if not part:
+                    part, broken = _next(stream)
+                    if not part and not broken:
                         break
                     *lines, rest = (rest + part).split(b"\n")
                     for line in lines:
                         self.number += 1
                         yield line.removesuffix(b"\r")
+                    if broken:
+                        # The beginning of a line that is cut is no record.
+                        self.broken = broken
+                        return
                     if len(rest) > MAX_LINE_BYTES:
                         self.broken = f"a line of more than {MAX_LINE_BYTES >> 20} MiB"
                         return

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import InputError
-from harness.base.files import no_constant, read_text
+from harness.base.files import no_constant, reading
+from harness.traces.formats.base import Collector
+from harness.traces.formats.compressed import readable_bytes
 from harness.traces.sls import MAX_BYTES
 
 #: Where the next object may begin after a damaged one: a brace at the beginning of a line.
@@ -26,13 +28,16 @@ class JsonRecord:
     problem: str = ""
 
 
-def damaged_objects(path: Path) -> Iterator[JsonRecord]:
-    """Yield each object of a file of concatenated JSON objects.
+def damaged_objects(path: Path, collector: Collector, broken: list[str]) -> Iterator[JsonRecord]:
+    """Yield each object of a file of concatenated JSON objects, which may be compressed.
 
-    After one that cannot be read it continues at the next line that begins with a brace. Raises InputError when the
-    file cannot be read, or has no object at all.
+    After one that cannot be read it continues at the next line that begins with a brace. Of a compressed file that is
+    cut, what stands before the cut is read; ``broken`` gets a sentence of the rest, which is counted. Raises InputError
+    when the file cannot be read, or has no object at all.
     """
-    text = read_text(path, MAX_BYTES, hint="check the path, or split the file")
+    with reading(path, "check the path, or split the file"):
+        whole = readable_bytes(path, MAX_BYTES)
+        text = whole.text()
     decoder = json.JSONDecoder(parse_constant=no_constant)
     position = counted = found = 0
     line = 1
@@ -59,5 +64,7 @@ def damaged_objects(path: Path) -> Iterator[JsonRecord]:
             yield JsonRecord(where, value)
         else:
             yield JsonRecord(where, None, f"expected an object, found {type(value).__name__}")
+    if whole.broken:
+        broken.append(collector.rest_unread(path, text.count("\n") + 1, whole.broken))
     if not found:
         raise InputError("the trace is empty", where=str(path), hint="give a file with at least one object")

@@ -49,7 +49,7 @@ _EVENTS = (
     "SUBMIT", "QUEUE", "ENABLE", "SCHEDULE", "EVICT", "FAIL", "FINISH", "KILL", "LOST", "UPDATE_PENDING",
     "UPDATE_RUNNING",
 )  # fmt: skip
-_SUBMIT, _SCHEDULE, _ENDS, _RAN = 0, 3, frozenset((4, 5, 6, 7, 8)), frozenset((4, 5, 6))
+_SUBMIT, _ENABLE, _SCHEDULE, _ENDS, _RAN = 0, 2, 3, frozenset((4, 5, 6, 7, 8)), frozenset((4, 5, 6))
 COLLECTIONS = Table(
     "collection_events",
     (),
@@ -81,6 +81,9 @@ class _Instance:
 class _Collection:
     where: str
     submitted_us: float | None = None
+    enabled_us: float | None = None
+    #: Whether other collections have to finish before it may start.
+    starts_after: bool = False
     user: str = ""
     title: str = ""
     priority: int | None = None
@@ -94,10 +97,11 @@ class Google2019(TableReader):
 
     name = "Google 2019"
     versions = "clusterdata-2019: `collection_events`, `instance_events` and `machine_events`, as JSON lines or CSV"
-    lacks = "sizes of machines; masters; queues; which collections wait for others"
+    lacks = "sizes of machines; masters; queues"
     assumes = (
         "a largest machine of 262,144 MB and 64 vcores; the tier of its priority is a job's queue; masters that hold "
-        "nothing; what runs when the trace begins or ends begins or ends with it"
+        "nothing; what runs when the trace begins or ends begins or ends with it; a collection that starts after "
+        "others is submitted when it was enabled"
     )
     kind = "google-2019"
     tables = ("instance_events (needed)", "collection_events", "machine_events")
@@ -151,7 +155,7 @@ class Google2019(TableReader):
                 if _part(row.fields, "capacity", "cpus"):
                     machines.setdefault(text(row.fields, "machine_id"), size)
         joined: list[str] = []
-        cut = [0]
+        cut, after_others = [0], [0]
         without_queue = 0
         while jobs:
             name, job = jobs.popitem()
@@ -163,7 +167,7 @@ class Google2019(TableReader):
             made = collector.add(
                 job.records,
                 job.where,
-                partial(_timed, name, job, queue, last_us, assumed, collector, joined, cut),
+                partial(_timed, name, job, queue, last_us, assumed, collector, joined, cut, after_others),
             )
             without_queue += made and not queue
         sizes: dict[tuple[int, int], int] = {}
@@ -181,6 +185,14 @@ class Google2019(TableReader):
                 *(
                     [f"what was running at the first or last event begins or ends with it ({cut[0]:,} attempts)"]
                     if cut[0]
+                    else []
+                ),
+                *(
+                    [
+                        f"{after_others[0]:,} jobs that start after others (start_after_collection_ids) are submitted "
+                        "when the trace enabled them, whenever a policy lets those others end"
+                    ]
+                    if after_others[0]
                     else []
                 ),
                 *(
@@ -214,6 +226,9 @@ def _read_event(fields: Fields, where: str, jobs: dict[str, _Collection], order:
     if kind == _SUBMIT and (job.submitted_us is None or time_us < job.submitted_us):
         job.submitted_us = time_us
     if index is None:
+        job.starts_after = job.starts_after or any(map(str.isdigit, text(fields, "start_after_collection_ids")))
+        if kind == _ENABLE and (job.enabled_us is None or time_us < job.enabled_us):
+            job.enabled_us = time_us
         job.user = job.user or text(fields, "user")
         job.title = job.title or text(fields, "collection_logical_name")
         return time_us
@@ -266,11 +281,16 @@ def _timed(
     collector: Collector,
     joined: list[str],
     cut: list[int],
+    after_others: list[int],
 ) -> TimedJob | str:
     attempts = [(instance, *_spans(instance, last_us)) for instance in job.instances.values()]
     begin_us = [first for _, spans, _, _ in attempts for first, _ in spans]
     end_us = [last for _, spans, _, _ in attempts for _, last in spans]
-    known_us = [*begin_us, *([] if job.submitted_us is None else [job.submitted_us])]
+    # What waited for other collections asked for nothing before these had ended.
+    asked_us = job.enabled_us if job.starts_after else job.submitted_us
+    known_us = [*begin_us, *([] if asked_us is None else [asked_us])]
+    if not known_us and job.submitted_us is not None:
+        known_us = [job.submitted_us]
     if known_us and not assumed.includes(min(known_us) / 1e6):
         return NOT_WANTED
     works: dict[tuple[int, int], tuple[list[float], list[int | None]]] = {}
@@ -292,6 +312,7 @@ def _timed(
     if not works:
         return NOTHING_RAN
     collector.expect(len(begin_us), job.where)
+    after_others[0] += job.starts_after
     return job_of(
         name,
         [

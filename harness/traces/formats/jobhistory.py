@@ -10,7 +10,6 @@ it was killed. Sizes come from the job's configuration, which MapReduce writes b
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import InputError
-from harness.base.files import open_whole, read_whole
+from harness.base.files import reading
 from harness.traces.accounting import (
     BACKWARDS,
     NEVER_STARTED,
@@ -33,6 +32,7 @@ from harness.traces.accounting import (
 )
 from harness.traces.formats.avro_events import BINARY, avro_events
 from harness.traces.formats.base import BadRecord, Collector, Reading, TimedJob, milliseconds, text_of, timed_job
+from harness.traces.formats.compressed import PlainLines, plain_head, readable_bytes
 from harness.traces.mapreduce import (
     HADOOPS_DELAYS,
     MASTER_HEARTBEAT_S,
@@ -48,6 +48,8 @@ _SCHEMA, _HEAD = '{"type":"record"', "Avro-Json"
 #: A job's id, as Hadoop gives it; its configuration's file is named after it.
 _JOB = re.compile(r"job_\d{1,20}_\d{1,20}")
 _LARGEST_BYTES = 1 << 30
+#: A history's file, also one that somebody has compressed.
+_FILE = re.compile(r".*\.jhist(\.(gz|bz2|zst|zstd|lz4))?")
 _KINDS = {"MAP": "map", "REDUCE": "reduce"}
 #: What ``jobStatus`` says of a job that was killed (``JobState`` of Hadoop 3.4.2).
 _KILLED = "KILLED"
@@ -64,18 +66,23 @@ class JobHistory:
     def recognises(self, path: Path, head: bytes) -> bool:
         """Whether the path looks like job history files; `head` is the file's beginning."""
         if path.is_dir():
-            return any(path.rglob("*.jhist"))
+            return bool(_files_of(path))
         return head.startswith((_HEAD.encode(), BINARY)) or b'"type":"JOB_SUBMITTED"' in head or b"jobhistory." in head
 
     def read(self, path: Path) -> Reading:
         """Read the files."""
-        files = sorted(path.rglob("*.jhist")) if path.is_dir() else [path]
+        files = _files_of(path) if path.is_dir() else [path]
         collector = Collector()
+        broken: list[str] = []
         assumed: dict[str, int] = {}
         for file in files:
-            _read_file(file, collector, assumed)
+            _read_file(file, collector, assumed, broken)
         said = [f"{what} ({count:,})" for what, count in assumed.items()]
-        return collector.finish(self.name, delays=HADOOPS_DELAYS, assumed=said)
+        return collector.finish(self.name, delays=HADOOPS_DELAYS, assumed=said, unknown=broken)
+
+
+def _files_of(folder: Path) -> list[Path]:
+    return sorted(one for one in folder.rglob("*.jhist*") if _FILE.fullmatch(one.name))
 
 
 @dataclass(slots=True)
@@ -99,6 +106,9 @@ class _History:
     """The events of one file."""
 
     records: int = 0
+    #: Where a compressed file is cut: after how many lines, and why the rest cannot be read.
+    lines: int = 0
+    broken: str = ""
     unreadable: int = 0
     first_unreadable: str = ""
     submitted: Mapping[str, Any] = field(default_factory=dict)
@@ -186,13 +196,16 @@ def _events(path: Path, history: _History) -> Iterator[tuple[str, Mapping[str, A
 
     Raises InputError when the file is in the binary form and its schema cannot be read.
     """
-    with open_whole(path) as stream:
-        binary = stream.read(len(BINARY)) == BINARY
+    with reading(path):
+        binary = plain_head(path, len(BINARY)) == BINARY
     return _of_binary(path, history) if binary else _of_lines(path, history)
 
 
 def _of_binary(path: Path, history: _History) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for found in avro_events(read_whole(path, _LARGEST_BYTES)):
+    with reading(path):
+        whole = readable_bytes(path, _LARGEST_BYTES)
+    history.lines, history.broken = whole.data.count(b"\n"), whole.broken
+    for found in avro_events(whole.data):
         history.records += 1
         if found.fields is None:
             history.unreadable += 1
@@ -202,24 +215,29 @@ def _of_binary(path: Path, history: _History) -> Iterator[tuple[str, Mapping[str
 
 
 def _of_lines(path: Path, history: _History) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    with io.TextIOWrapper(open_whole(path), encoding="utf-8", errors="replace") as lines:
-        for number, line in enumerate(lines, start=1):
-            # Hadoop 0.23 writes a space before each event. The second line is the events' schema.
-            text = line.strip()
-            if not text or text.startswith((_SCHEMA, _HEAD)):
-                continue
-            history.records += 1
-            try:
-                ((name, event),) = json.loads(text)["event"].items()
-                if not isinstance(event, dict):
-                    raise TypeError(name)
-                yield name.rpartition(".")[2], event
-            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-                history.unreadable += 1
-                history.first_unreadable = history.first_unreadable or f"{path}:{number}"
+    lines = PlainLines(path)
+    size = 0
+    for line in lines:
+        size += len(line) + 1
+        if size > _LARGEST_BYTES:
+            raise InputError(f"larger than {_LARGEST_BYTES >> 30} GiB when unpacked")
+        # Hadoop 0.23 writes a space before each event. The second line is the events' schema.
+        text = line.decode("utf-8", "replace").strip()
+        if not text or text.startswith((_SCHEMA, _HEAD)):
+            continue
+        history.records += 1
+        try:
+            ((name, event),) = json.loads(text)["event"].items()
+            if not isinstance(event, dict):
+                raise TypeError(name)
+            yield name.rpartition(".")[2], event
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            history.unreadable += 1
+            history.first_unreadable = history.first_unreadable or f"{path}:{lines.number}"
+    history.lines, history.broken = lines.number, lines.broken
 
 
-def _read_file(path: Path, collector: Collector, assumed: dict[str, int]) -> None:
+def _read_file(path: Path, collector: Collector, assumed: dict[str, int], broken: list[str]) -> None:
     if not path.is_file():
         return _whole_file(collector, f"{UNREADABLE}: not an ordinary file", path)
     if path.stat().st_size > _LARGEST_BYTES:
@@ -234,6 +252,8 @@ def _read_file(path: Path, collector: Collector, assumed: dict[str, int]) -> Non
                 history.first_unreadable = history.first_unreadable or f"{path}, an event {kind}"
     except InputError as error:
         return _whole_file(collector, f"{UNREADABLE}: {error.what}", path)
+    if history.broken:
+        broken.append(collector.rest_unread(path, history.lines, history.broken))
     job = text_of(history.submitted.get("jobid"))
     submitted_ms = milliseconds(history.submitted.get("submitTime"))
     ended_by_others = history.settle_ends()

@@ -37,7 +37,7 @@ from harness.traces.formats.base import (
     TimedJob,
     missing_queues,
 )
-from harness.traces.formats.compressed import plain_head, read_plain
+from harness.traces.formats.compressed import plain_head, readable_bytes
 from harness.traces.formats.tables import (
     COUNT_VCORES,
     Table,
@@ -113,7 +113,7 @@ class Philly(TableReader):
                 head = plain_head(path, 65_536)
             machines = table_of(path, head, self.layout)
             if machines is None:
-                _read_log(path, collector, parsed)
+                _read_log(path, collector, parsed, broken)
                 continue
             for row in rows_of(machines, collector, broken):
                 try:
@@ -156,10 +156,13 @@ class Philly(TableReader):
         )
 
 
-def _read_log(path: Path, collector: Collector, parsed: list[tuple[str, dict[str, Any], float]]) -> None:
+def _read_log(
+    path: Path, collector: Collector, parsed: list[tuple[str, dict[str, Any], float]], broken: list[str]
+) -> None:
     """Each job of the array; after one that cannot be read it goes on where the next one begins."""
     with reading(path, "check the path, or unpack it and give what can be read"):
-        log = read_plain(path, MAX_BYTES).decode("utf-8-sig", "replace")
+        read = readable_bytes(path, MAX_BYTES)
+    log = read.text("replace").removeprefix("\ufeff")
     if not log.lstrip().startswith("["):
         raise InputError("no JSON array of jobs", where=str(path), hint="give cluster_job_log as it was published")
     for where, value in _objects(path, log):
@@ -175,6 +178,8 @@ def _read_log(path: Path, collector: Collector, parsed: list[tuple[str, dict[str
             collector.leave_out(f"{UNREADABLE}: {error}", Totals(records=1, jobs=1), where)
             continue
         parsed.append((where, value, submitted_s))
+    if read.broken:
+        broken.append(collector.rest_unread(path, log.count("\n") + 1, read.broken))
 
 
 def _objects(path: Path, log: str) -> Iterator[tuple[str, dict[str, Any] | str]]:

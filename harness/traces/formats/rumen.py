@@ -31,8 +31,9 @@ class Rumen:
     def read(self, path: Path) -> Reading:
         """Read the trace."""
         collector = Collector()
+        broken: list[str] = []
         without_queue = without_sizes = 0
-        for record in damaged_objects(path):
+        for record in damaged_objects(path, collector, broken):
             if record.value is None:
                 collector.count(Totals(records=1, jobs=1))
                 collector.leave_out(UNREADABLE, Totals(records=1, jobs=1), record.where)
@@ -49,7 +50,7 @@ class Rumen:
             without_sizes += assumed
             without_queue += not record.value.get("queue")
             collector.keep(found, record.where)
-        unknown = missing_queues(without_queue, len(collector.jobs))
+        unknown = [*missing_queues(without_queue, len(collector.jobs)), *broken]
         assumptions = [
             f"{what} ({count:,} jobs)"
             for what, count in (

@@ -9,9 +9,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from harness.base.errors import InputError
+from harness.base.files import reading
 from harness.traces import sls
 from harness.traces.accounting import NODES, UNREADABLE, Totals
 from harness.traces.formats.base import BadRecord, Collector, Reading, TimedJob, bad_line, missing_queues
+from harness.traces.formats.compressed import readable_bytes
 from harness.traces.formats.concatenated import damaged_objects
 from harness.traces.recorded import NodeLine, job_line, nodes_by_size
 
@@ -35,8 +37,9 @@ class Sls:
     def read(self, path: Path) -> Reading:
         """Read the trace."""
         collector = Collector()
+        broken: list[str] = []
         number = without_queue = without_sizes = 0
-        for record in damaged_objects(path):
+        for record in damaged_objects(path, collector, broken):
             item = record.value
             collector.count(Totals(records=1))
             if item is None:
@@ -77,7 +80,7 @@ class Sls:
             )
             if count
         ]
-        unknown = missing_queues(without_queue, len(collector.jobs))
+        unknown = [*missing_queues(without_queue, len(collector.jobs)), *broken]
         return collector.finish(self.name, nodes=_nodes(path), assumed=assumed, unknown=unknown)
 
 
@@ -97,6 +100,8 @@ def _lacks_sizes(item: dict[str, Any]) -> bool:
 
 def _nodes(path: Path) -> list[NodeLine]:
     try:
-        return nodes_by_size((node.memory_mb, node.vcores) for node in sls.load_nodes(path))
+        with reading(path):
+            text = readable_bytes(path, sls.MAX_BYTES).text()
+        return nodes_by_size((node.memory_mb, node.vcores) for node in sls.load_nodes(path, text))
     except InputError:
         return []

@@ -21,7 +21,7 @@ from harness.base.errors import InputError
 from harness.base.files import no_constant, reading
 from harness.base.words import plain_number
 from harness.sim.world import MAX_STAGES
-from harness.traces.accounting import NOT_WANTED, UNREADABLE, Totals
+from harness.traces.accounting import NOT_WANTED, Totals
 from harness.traces.formats.base import (
     MOST_MB,
     NOTHING_SET,
@@ -249,10 +249,7 @@ def rows_of(file: TableFile, collector: Collector, broken: list[str]) -> Iterato
 def note_broken(lines: PlainLines, collector: Collector, broken: list[str]) -> None:
     """Count the rest of a file that cannot be read, of which nobody knows how much it is."""
     if lines.broken:
-        where = f"{lines.path}:{lines.number + 1}"
-        collector.count(Totals(records=1))
-        collector.leave_out(f"{UNREADABLE}: the rest of the file ({lines.broken})", Totals(records=1), where)
-        broken.append(f"what stands in {lines.path.name} after line {lines.number:,} ({lines.broken})")
+        broken.append(collector.rest_unread(lines.path, lines.number, lines.broken))
 
 
 def files_by_table(
