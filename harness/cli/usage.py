@@ -43,7 +43,7 @@ def usage(
     from harness.base.outputs import write_output, write_output_by
     from harness.predict.foreign import played_trace
     from harness.predict.payback import payback
-    from harness.predict.usage import COLUMNS, document_of, lines_of, rows_of, statement
+    from harness.predict.usage import COLUMNS, assumed_of, document_of, lines_of, rows_of, statement
     from harness.traces.accounting import account_lines, account_of
 
     with tempfile.TemporaryDirectory(prefix="yarnfair-") as folder:
@@ -61,7 +61,8 @@ def usage(
 
         frame = pd.DataFrame(rows_of(periods), columns=list(COLUMNS))
         write_output_by(parquet, lambda path: frame.to_parquet(path, index=False))
-    notes = account_lines(found.header, found.jobs)
+    assumed = assumed_of(found.jobs)
+    notes = [*account_lines(found.header, found.jobs), *(f"assumed: {what}" for what in assumed)]
     if page is not None:
         from harness.predict.usage_page import write_page
 
@@ -69,7 +70,10 @@ def usage(
     if not as_json:
         for line in notes:
             say(f"{trace}: {line}")
-    document = {**account_of(found.header, found.jobs), "by": by, "periods": document_of(periods)}
+    account = account_of(found.header, found.jobs)
+    if assumed:
+        account["assumed"] = [*account.get("assumed", []), *assumed]
+    document = {**account, "by": by, "periods": document_of(periods)}
     lines = lines_of(periods)
     if result is not None:
         document["paid_back"] = result.document()

@@ -12,8 +12,9 @@ from pathlib import Path
 from harness.base.documents import LONGEST_S
 from harness.base.errors import CallError, InputError
 from harness.predict.foreign import Lacks, cluster_file, trace_of_reading
+from harness.traces.accounting import executors_mb
 from harness.traces.formats import FORMATS, Assumptions, ConvertibleFormat, Reading, TimedJob, TraceFormat
-from harness.traces.recorded import NodeLine, Trace
+from harness.traces.recorded import JobLine, NodeLine, Trace
 
 #: A node of the cluster that is assumed where neither the files nor the user say anything of nodes.
 NODE_MB, NODE_VCORES = 65_536, 16
@@ -169,7 +170,8 @@ def _on_nodes(reading: Reading, nodes: Nodes) -> Reading:
         count = max(math.ceil(peak_mb / memory_mb), math.ceil(peak_vcores / vcores), 1)
         sentences = [
             f"{count:,} nodes of {memory_mb:,} MB and {vcores:,} vcores: as much as the jobs held at once at most, "
-            "each by what it held on average"
+            "each by what it held on average",
+            *_assumed_of_spark([job.line for job in reading.jobs]),
         ]
     elif not (nodes.memory_mb and nodes.vcores):
         sentences = [f"nodes of {memory_mb:,} MB and {vcores:,} vcores"]
@@ -184,24 +186,45 @@ def _on_nodes(reading: Reading, nodes: Nodes) -> Reading:
     return replace(reading, nodes=[line], conf={}, assumed_of_nodes=sentences)
 
 
+def _assumed_of_spark(lines: Sequence[JobLine]) -> list[str]:
+    """What `peak_of` assumes of Spark applications, in words."""
+    spark = [line for line in lines if line.executors is not None]
+    whole = sum(line.executors is not None and line.executors.held_mb is None for line in spark)
+    unended = sum(line.finished_s is None for line in spark)
+    found = []
+    if whole:
+        found.append(f"for these nodes, Spark applications ({whole:,}) had `executors.count` executors all the time")
+    if unended:
+        found.append(f"for these nodes, Spark applications without an end ({unended:,}) ran until the last job ended")
+    return found
+
+
 def peak_of(jobs: Sequence[TimedJob]) -> tuple[float, float]:
     """The most MB and the most vcores that jobs held at once, each job by what it held on average while it ran.
 
-    A job of which it is not known when it ran counts from its submission, with all its tasks at once.
+    A job of which it is not known when it ran counts from its submission, with all its tasks at once. A Spark
+    application holds its executors whatever runs in them; without an end, until the last of all jobs ended.
     """
     spans: list[tuple[float, float, float, float]] = []
+    unended: list[tuple[float, float, float, float]] = []
     for job in jobs:
-        line = job.line
-        work = [(stage, math.fsum(stage.held_s())) for stage in line.stages]
-        mb_s = math.fsum(stage.memory_mb * held_s for stage, held_s in work)
-        vcore_s = math.fsum(stage.vcores * held_s for stage, held_s in work)
+        line, executors = job.line, job.line.executors
         submitted_s = job.submitted_ms / 1000.0
         longest_s = max((max(stage.held_s(), default=0.0) for stage in line.stages), default=0.0)
         begin_s = submitted_s + (line.started_s or 0.0)
         end_s = submitted_s + line.finished_s if line.finished_s is not None else begin_s + longest_s
         ran_s = min(max(end_s - begin_s, longest_s, 0.001), LONGEST_S)
-        am = line.am
-        spans.append((begin_s, begin_s + ran_s, mb_s / ran_s + am.memory_mb, vcore_s / ran_s + am.vcores))
+        if executors is None:
+            work = [(stage, math.fsum(stage.held_s())) for stage in line.stages]
+            mb = math.fsum(stage.memory_mb * held_s for stage, held_s in work) / ran_s
+            vcores = math.fsum(stage.vcores * held_s for stage, held_s in work) / ran_s
+        else:
+            mb = executors_mb(executors)
+            vcores = mb / executors.memory_mb * executors.vcores
+        span = begin_s, begin_s + ran_s, mb + line.am.memory_mb, vcores + line.am.vcores
+        (unended if executors is not None and line.finished_s is None else spans).append(span)
+    last_s = max((end_s for _, end_s, _, _ in (*spans, *unended)), default=0.0)
+    spans += [(begin_s, last_s, mb, vcores) for begin_s, _, mb, vcores in unended]
     held: list[tuple[float, float, float]] = []
     mb = vcores = most_mb = most_vcores = 0.0
     for begin_s, end_s, more_mb, more_vcores in sorted(spans):

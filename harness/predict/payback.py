@@ -2,7 +2,7 @@
 
 The recorded load is simulated under the cluster's own scheduler as it is, and under long-term fairness from outside
 (``ltrf@outside``). Both give the same statement as the recording, with the times at which the simulated applications
-ran.
+ran; of Spark's executors with what the simulated ResourceManager counted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from harness.base.errors import InputError
 from harness.predict.replay import write_experiment
 from harness.predict.usage import By, owed_at_end, paid_back_in_all, statement
-from harness.traces.recorded import JobLine, Trace
+from harness.traces.recorded import JobLine, Trace, mean_held_mb
 
 #: Long-term fairness as the controller of a running cluster has it.
 LONG_TERM = "ltrf@outside"
@@ -121,20 +121,25 @@ def payback(trace: Trace, folder: Path, by: By = "month", *, processes: int | No
 
 
 def _as_played(jobs: tuple[JobLine, ...], run: Path) -> list[JobLine]:
-    """The applications with the times at which a simulated run had them."""
+    """The applications with the times at which a simulated run had them, and what their executors held in it."""
     from harness.report.reading import needed_table
 
     table = needed_table(run / "jobs.parquet")
-    columns = (table[f"{name}_s"].to_numpy(float) for name in ("submitted", "started", "finished"))
+    columns = (table[f"{name}_s"].to_numpy(float) for name in ("submitted", "started", "finished", "memory_mb"))
     times = dict(zip(table["job"].astype(str), zip(*columns, strict=True), strict=True))
     found = []
     for job in jobs:
-        came, began, finished = times.get(job.job, (math.nan,) * 3)
+        came, began, finished, counted_mb_s = times.get(job.job, (math.nan,) * 4)
         if math.isnan(came) or math.isnan(began):
             continue  # it never held a container
+        executors = job.executors
+        if executors is not None:
+            held_mb = mean_held_mb(counted_mb_s, job.am.memory_mb, finished - began)
+            executors = executors.model_copy(update={"held_mb": held_mb})
         found.append(
             job.model_copy(
                 update={
+                    "executors": executors,
                     "submit_s": came,
                     "started_s": began,
                     "finished_s": None if math.isnan(finished) else finished,

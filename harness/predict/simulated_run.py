@@ -22,7 +22,7 @@ from harness.jobs.replay import durations_ms, stages_in_order
 from harness.model.data import data_path
 from harness.policies.registry import POLICIES, stock_scheduler
 from harness.traces.nodes import NodeEvent
-from harness.traces.recorded import JobLine, NodeChangeLine, NodeLine, Trace, job_line, put_trace
+from harness.traces.recorded import JobLine, NodeChangeLine, NodeLine, Trace, job_line, mean_held_mb, put_trace
 
 
 def trace_of_run(folder: Path, into: Path) -> Trace:
@@ -57,11 +57,11 @@ def trace_of_run(folder: Path, into: Path) -> Trace:
         }
     )
     table = needed_table(folder / "jobs.parquet")
-    columns = (table[f"{name}_s"].to_numpy(float) for name in ("submitted", "started", "finished"))
+    columns = (table[f"{name}_s"].to_numpy(float) for name in ("submitted", "started", "finished", "memory_mb"))
     times = dict(zip(table["job"].astype(str), zip(*columns, strict=True), strict=True))
     jobs: list[JobLine] = []
     for job in jobs_of(experiment, seed)[0]:
-        came, began, ended = times.get(job.id, (math.nan,) * 3)
+        came, began, ended, counted_mb_s = times.get(job.id, (math.nan,) * 4)
         if math.isnan(came):
             continue  # the run was cut off before
         if job.kind == "service":
@@ -71,6 +71,7 @@ def trace_of_run(folder: Path, into: Path) -> Trace:
             job_line(
                 replace(job, submit_s=float(came)),
                 [[ms / 1000.0 for attempts in drawn[stage.name] for ms, _ in attempts] for stage in job.stages],
+                held_mb=mean_held_mb(counted_mb_s, job.am.memory_mb, ended - began) if job.executors else None,
                 started_s=_known(began),
                 finished_s=_known(ended),
             )

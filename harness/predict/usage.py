@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 from harness.base.errors import InputError
 from harness.model.queues import cluster_parts
-from harness.traces.accounting import work_of
+from harness.traces.accounting import last_end_s, lived_s, work_of
 from harness.traces.nodes import capacity_steps
 from harness.traces.recorded import Header, JobLine
 
@@ -39,7 +39,7 @@ class Account:
 
     ``users``: what each user's applications had of it; ``from_``: what it borrowed of each lender; ``owed``: at the
     period's end, all that it has lent since the beginning less all that it has borrowed (below 0: it owes);
-    ``paid_back``: of what it borrowed, the part up to which it was owed something at that moment.
+    ``paid_back``: the part of its borrowing that only reduced what the others owed it.
     """
 
     due: float = 0.0
@@ -67,15 +67,47 @@ class Period:
             self.accounts[leaf].owed = balance
 
 
-def held_by(job: JobLine) -> float:
-    """MB-seconds of an application's containers, its master's among them."""
+def held_by(job: JobLine, end_s: float | None = None) -> float:
+    """MB-seconds of an application's containers, its master's among them.
+
+    ``end_s``: when one without an end is taken to have ended; None: as it began.
+    """
     held = (
         math.fsum(stage.memory_mb * math.fsum(stage.held_s()) for stage in job.stages)
         if job.executors is None
-        else work_of(job)
+        else work_of(job, end_s)
     )
-    began = job.submit_s if job.started_s is None else job.started_s
-    return held + job.am.memory_mb * max((job.finished_s or began) - began, 0.0)
+    return held + job.am.memory_mb * lived_s(job, end_s)
+
+
+def _never_started(jobs: Sequence[JobLine]) -> set[str]:
+    """Applications without a start and an end, of a trace that says when others started: they have waited all along."""
+    if all(job.started_s is None for job in jobs):
+        return set()
+    return {job.job for job in jobs if job.started_s is None and job.finished_s is None}
+
+
+def assumed_of(jobs: Sequence[JobLine]) -> list[str]:
+    """What a statement assumes of its applications besides what the trace itself does, one sentence each."""
+    waited = _never_started(jobs)
+    ran = [job for job in jobs if job.job not in waited]
+    whole = sum(job.executors is not None and job.executors.held_mb is None for job in ran)
+    unended = [job for job in ran if job.finished_s is None]
+    found = []
+    if waited:
+        found.append(f"applications without a start and an end ({len(waited):,}) held nothing")
+    if whole:
+        found.append(
+            f"Spark applications of which the trace does not say how many executors they had over time ({whole:,}) had "
+            "`executors.count` all the time, which with dynamic allocation is more than they had"
+        )
+    if unended:
+        spark = any(job.executors is not None for job in unended)
+        found.append(
+            f"applications without an end ({len(unended):,}) ran until the last of the others ended, and had by then "
+            "all that the trace says of their tasks" + (" (of Spark: as many executors as before)" if spark else "")
+        )
+    return found
 
 
 def statement(header: Header, jobs: Sequence[JobLine], by: By = "month") -> list[Period]:
@@ -84,7 +116,7 @@ def statement(header: Header, jobs: Sequence[JobLine], by: By = "month") -> list
     Parameters
     ----------
     header, jobs
-        The trace. An application without an end is taken to run until the last one of the others.
+        The trace. An application without an end is taken to run until the last one of the others (`assumed_of`).
     by : {"day", "week", "month"}
         Calendar periods (UTC) of a trace that says when it began; else days, weeks of 7 and months of 30 days, counted
         from the beginning.
@@ -99,10 +131,10 @@ def statement(header: Header, jobs: Sequence[JobLine], by: By = "month") -> list
     InputError
         The trace does not say when its applications ran.
     """
-    timed = [job for job in jobs if job.finished_s is not None]
-    if not timed:
+    end_s = last_end_s(jobs)
+    if end_s is None:
         raise InputError("the trace does not say when its applications ran", hint="give one of `yarnfair record`")
-    end_s = max(job.finished_s or 0.0 for job in timed)
+    waited = _never_started(jobs)
     periods = list(_periods(header.zero_ms, end_s, by))
     spans = [
         (
@@ -111,6 +143,7 @@ def statement(header: Header, jobs: Sequence[JobLine], by: By = "month") -> list
             end_s if job.finished_s is None else job.finished_s,
         )
         for job in jobs
+        if job.job not in waited
     ]
     parts = cluster_parts({path: line.weight for path, line in header.queues.items()})
     leaf_parts = {leaf: parts[leaf] for leaf in header.leaves()}
@@ -175,7 +208,8 @@ def _rates(spans: Sequence[tuple[JobLine, float, float]], periods: Sequence[Peri
     changes: list[tuple[float, str, float]] = []
     ends = [period.until_s for period in periods]
     for job, from_s, until_s in spans:
-        held = held_by(job)
+        # Of one without an end, `until_s` is when it is taken to have ended.
+        held = held_by(job, until_s)
         if held <= 0:
             continue
         # One that ended as it began held what it did for a moment.

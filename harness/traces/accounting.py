@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from harness.traces.recorded import Header, JobLine, LeftOutLine
+from harness.traces.recorded import ExecutorsLine, Header, JobLine, LeftOutLine
 
 #: Above this part of the container time, of the jobs or of the attempts left out, the rest may show another load.
 NEGLIGIBLE = 0.02
@@ -112,14 +112,31 @@ def left_out_sentence(lines: Iterable[LeftOutLine]) -> str:
     return f"left out of the trace: {'; '.join(parts)}" if parts else ""
 
 
-def work_of(job: JobLine) -> float:
-    """MB-seconds of a job's tasks, or of its executors as long as it ran (from its submission, where that is all)."""
+def last_end_s(jobs: Iterable[JobLine]) -> float | None:
+    """When the last application ended, of those that are known to have ended; None: none is."""
+    return max((job.finished_s for job in jobs if job.finished_s is not None), default=None)
+
+
+def lived_s(job: JobLine, end_s: float | None = None) -> float:
+    """For how long an application ran, from its start (or its submission, where that is all that is known).
+
+    ``end_s``: when one without an end is taken to have ended; None: as it began.
+    """
+    began_s = job.submit_s if job.started_s is None else job.started_s
+    until_s = job.finished_s if job.finished_s is not None else end_s
+    return 0.0 if until_s is None else max(until_s - began_s, 0.0)
+
+
+def executors_mb(executors: ExecutorsLine) -> float:
+    """What Spark's executors held on average while the application ran; where that is not known, all of them, MB."""
+    return executors.count * executors.memory_mb if executors.held_mb is None else executors.held_mb
+
+
+def work_of(job: JobLine, end_s: float | None = None) -> float:
+    """MB-seconds of a job's tasks, or of its executors, in which the tasks run, for as long as it ran (`lived_s`)."""
     if job.executors is None:
         return math.fsum(stage.memory_mb * math.fsum(stage.tasks_s) for stage in job.stages)
-    # Tasks run inside the executors.
-    began_s = job.submit_s if job.started_s is None else job.started_s
-    held_s = 0.0 if job.finished_s is None else max(job.finished_s - began_s, 0.0)
-    return job.executors.count * job.executors.memory_mb * held_s
+    return executors_mb(job.executors) * lived_s(job, end_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +157,10 @@ class Shape:
         """Of the jobs of a trace."""
         listed = list(jobs)
         sums = [job for job in listed if job.detail == "integrals"]
-        total = math.fsum(map(work_of, listed))
-        return cls(len(listed), len(sums), 1.0 - math.fsum(map(work_of, sums)) / total if total else 1.0)
+        end_s = last_end_s(listed)
+        total = math.fsum(work_of(job, end_s) for job in listed)
+        by_sums = math.fsum(work_of(job, end_s) for job in sums)
+        return cls(len(listed), len(sums), 1.0 - by_sums / total if total else 1.0)
 
     def line(self) -> str:
         """In words."""

@@ -283,6 +283,9 @@ class ExecutorsLine(Line):
     """At the latest it begins so long after it has asked for them."""
     dynamic: DynamicSpec | None = None
     """Their number follows the tasks, by Spark's dynamic allocation; `count` is then how many there were at most."""
+    held_mb: float | None = Field(default=None, ge=0, le=2**60, allow_inf_nan=False)
+    """What all of them held on average, MB, from the application's start to its end (or as far as the original goes);
+    for accounts, not replayed."""
 
 
 class JobLine(Line):
@@ -429,12 +432,38 @@ def _takes_s(tasks_s: Sequence[float], slots: int) -> float:
     return max(free)
 
 
+def mean_held_mb(counted_mb_s: float, am_mb: int, lived_s: float) -> float | None:
+    """What an application's executors held on average, MB, by the MB-seconds that YARN counted of all its containers.
+
+    Parameters
+    ----------
+    counted_mb_s : float
+        As ``memorySeconds`` of the ResourceManager: executors and the master.
+    am_mb : int
+        The master's memory.
+    lived_s : float
+        From the grant of the master's container to the application's end.
+
+    Returns
+    -------
+    float or None
+        None where it did not live for a moment, or it is not known how long (NaN).
+    """
+    return max(round(counted_mb_s / lived_s - am_mb, 3), 0.0) if lived_s > 0 else None
+
+
 def job_line(
-    job: JobSpec, tasks_s: Iterable[Iterable[float]], starts_s: Iterable[Iterable[float]] | None = None, **more: Any
+    job: JobSpec,
+    tasks_s: Iterable[Iterable[float]],
+    starts_s: Iterable[Iterable[float]] | None = None,
+    *,
+    held_mb: float | None = None,
+    **more: Any,
 ) -> JobLine:
     """A job with the times of its tasks (and starts), stage by stage in the order of ``job.stages``.
 
-    Of a task with several attempts there is one time for each of them, one after the other.
+    Of a task with several attempts there is one time for each of them, one after the other. ``held_mb``: what its
+    executors held on average, where that is known (`mean_held_mb`).
     """
     times = [[round(value, 3) for value in stage] for stage in tasks_s]
     starts = (
@@ -476,6 +505,7 @@ def job_line(
             least=job.executors_least,
             wait_s=job.executors_wait_s,
             dynamic=DynamicSpec.of(job.dynamic) if job.dynamic is not None else None,
+            held_mb=held_mb,
         )
         if job.kind == "spark"
         else None,

@@ -15,9 +15,12 @@ from hypothesis import strategies as st
 import yarnfair
 from harness.base.errors import InputError
 from harness.cli import main
-from harness.predict.usage import By, held_by, owed_at_end, statement
-from harness.traces.accounting import work_of
+from harness.predict.foreign import played_trace
+from harness.predict.payback import payback
+from harness.predict.usage import By, assumed_of, held_by, owed_at_end, statement
+from harness.traces.accounting import Shape, work_of
 from harness.traces.recorded import ExecutorsLine, Header, JobLine, NodeChangeLine, NodeLine, QueueLine, trace_text
+from harness.traces.spec import DynamicSpec
 from tests.browser import chromium
 from tests.predict.loads import job
 
@@ -156,8 +159,69 @@ def test_executors_are_held_from_the_submission_where_no_start_is_known() -> Non
     spark = late.model_copy(update={"kind": "spark", "executors": executors, "finished_s": 5100.0})
     assert work_of(spark) == 3 * 2048 * 100.0
     assert work_of(spark.model_copy(update={"started_s": 5040.0})) == 3 * 2048 * 60.0
-    assert work_of(spark.model_copy(update={"finished_s": None})) == 0.0
     assert held_by(spark) == (3 * 2048 + 1024) * 100.0
+
+
+def spark_app(name: str, until_s: float | None, *, count: int = 1, held_mb: float | None = None) -> JobLine:
+    """A Spark application in root.prod from the beginning on, with executors of 512 MB and a master of 1 GB."""
+    executors = ExecutorsLine(count=count, memory_mb=512, vcores=1, held_mb=held_mb)
+    line = job(name, "root.prod", 0.0, 2, 10.0)
+    return line.model_copy(
+        update={"kind": "spark", "executors": executors, "started_s": 0.0, "finished_s": until_s, "user": "u"}
+    )
+
+
+def test_executors_that_come_and_go_are_charged_what_they_held() -> None:
+    """100 executors for a minute and two for ten hours are not 100 for ten hours."""
+    lived_s = 60.0 + 36_000.0
+    held_mb = 512 * (100 * 60.0 + 2 * 36_000.0) / lived_s
+    (period,) = statement(header(), [spark_app("s", lived_s, count=100, held_mb=held_mb)], "day")
+    account = period.accounts["root.prod"]
+    assert account.had == pytest.approx(512 * 78_000 + 1024 * lived_s)
+    assert account.borrowed == pytest.approx(account.had - 2048 * lived_s)
+
+
+def test_an_application_without_an_end_is_charged_until_the_last_of_the_others_ended() -> None:
+    """Its executors as before on average, and its master, whatever its kind."""
+    running = spark_app("s", None, count=3, held_mb=768.0)
+    tasks = job("tasks", "root.lab.y", 20.0, 2, 10.0).model_copy(update={"started_s": 20.0})
+    (period,) = statement(header(), [running, tasks, ran("root.lab.x", 50.0, 100.0, 0)], "day")
+    assert period.accounts["root.prod"].had == pytest.approx((768 + 1024) * 100)
+    assert period.accounts["root.lab.y"].had == pytest.approx(2 * 1024 * 10 + 1024 * 80)
+    # So does the part of the work of which the shape is known.
+    assert work_of(running, 100.0) == 768 * 100
+    sums = ran("root.lab.x", 50.0, 100.0, 1).model_copy(update={"detail": "integrals"})
+    assert Shape.of([running, sums]).known == pytest.approx(768 * 100 / (768 * 100 + 1024 * 50))
+
+
+def test_an_application_that_has_waited_all_along_is_charged_nothing() -> None:
+    """It has neither a start nor an end where others have a start; a trace without any start says nothing of that."""
+    waits = job("waits", "root.lab.x", 0.0, 4, 50.0)
+    (period,) = statement(header(), [waits, ran("root.prod", 0.0, 100.0, 0)], "day")
+    assert period.accounts["root.lab.x"].had == 0
+    assert assumed_of([waits, ran("root.prod", 0.0, 100.0, 0)]) == [
+        "applications without a start and an end (1) held nothing"
+    ]
+    unsaid = ran("root.prod", 0.0, 100.0, 0).model_copy(update={"started_s": None})
+    (period,) = statement(header(), [waits, unsaid], "day")
+    assert period.accounts["root.lab.x"].had == pytest.approx(4 * 1024 * 50 + 1024 * 100)
+
+
+def test_what_a_statement_assumes_of_applications_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ended, known = spark_app("old", 100.0, count=3), spark_app("known", 100.0, count=3, held_mb=768.0)
+    assert assumed_of([known, ran("root.lab.x", 0.0, 9.0, 1)]) == []
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text(trace_text(header(), [ended, known, spark_app("open", None, count=3, held_mb=768.0)]))
+    with pytest.raises(SystemExit):
+        main(["usage", str(trace)])
+    said = re.sub(r"\s+", " ", " ".join(capsys.readouterr()))
+    assert "over time (1) had `executors.count` all the time" in said
+    assert "without an end (1) ran until the last of the others ended, and had by then all" in said
+    with pytest.raises(SystemExit):
+        main(["usage", str(trace), "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert len(found["assumed"]) == 2
+    assert found["periods"][0]["queues"]["root.prod"]["had_mb_s"] == (3 * 512 + 768 + 768 + 3 * 1024) * 100
 
 
 def test_a_due_is_of_what_was_there_then() -> None:
@@ -201,6 +265,43 @@ def contended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     runs = yarnfair.replay(path, ["fair"], out=folder / "run", processes=1)
     assert len(runs) == 1
     return folder / "run" / "fair"
+
+
+def test_executors_of_a_simulated_run_are_charged_what_it_counted(tmp_path: Path) -> None:
+    """In the statement of its directory, and in what each policy would have paid back."""
+    dynamic = DynamicSpec(min=0, max=12, initial=0, idle_s=5.0)
+    executors = ExecutorsLine(count=12, memory_mb=1000, vcores=1, dynamic=dynamic)
+    short = job("shape", "root.a", 0.0, 12, 10.0).stages[0]
+    stages = [short, short.model_copy(update={"name": "long", "tasks_s": [120.0], "after": ["all"]})]
+    jobs = [
+        job(f"{queue}-{at}", f"root.{queue}", at_s, 1, 1.0).model_copy(
+            update={"kind": "spark", "executors": executors, "stages": stages}
+        )
+        for queue, at_s in (("a", 0.0), ("b", 150.0))
+        for at in range(2)
+    ]
+    cluster = Header(
+        nodes=[NodeLine(count=2, memory_mb=4096, vcores=8)],
+        queues={"root.a": QueueLine(), "root.b": QueueLine()},
+        max_am_share=-1.0,
+    )
+    path = tmp_path / "load.jsonl"
+    path.write_text(trace_text(cluster, jobs))
+    yarnfair.replay(path, ["fair"], out=tmp_path / "run", processes=1)
+    folder = tmp_path / "run" / "fair"
+    counted = pd.read_parquet(folder / "jobs.parquet")
+    trace = played_trace(folder, None, tmp_path / "trace.jsonl")
+    assert assumed_of(trace.jobs) == []
+    had = {name: account.had for name, account in statement(trace.header, trace.jobs, "day")[0].accounts.items()}
+    sums = {f"root.{name}": counted[counted["queue"].str.endswith(name)]["memory_mb_s"].sum() for name in "ab"}
+    assert had == pytest.approx(sums, rel=1e-4)
+    # Most of the time one executor of the twelve is there.
+    lived_s = (counted["finished_s"] - counted["started_s"]).sum()
+    assert sum(had.values()) < 5 * 1024 * lived_s
+    found = payback(trace, tmp_path / "played", "day", processes=1)
+    # The recording is of this scheduler: its simulation says the same.
+    assert found.as_it_is == pytest.approx(dict(found.recorded), rel=1e-4)
+    assert sum(found.recorded.values()) > 0
 
 
 def test_long_term_fairness_pays_back_what_was_lent(contended: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -541,6 +541,25 @@ def test_a_folder_without_a_log_is_refused(tmp_path: Path) -> None:
         any_trace(tmp_path, cluster, tmp_path / "trace.jsonl")
 
 
+def test_what_executors_held_is_counted_from_their_grants_to_their_removals(tmp_path: Path) -> None:
+    """Executors of 2,432 MB, granted 4 s before they registered: the shortest time from a request to that."""
+    line = logged(tmp_path, two_stages(removed=[("1", 50.0)]))
+    assert line.executors is not None
+    # From 2 and 3 s on, to 50 s and to the application's end.
+    assert line.executors.held_mb == pytest.approx(2432 * (48 + 97) / 100, abs=0.001)
+    # Without an end: to the last time of which the log tells.
+    unended = logged(tmp_path, two_stages(removed=[("1", 50.0)], end_s=None))
+    assert unended.executors is not None
+    assert unended.executors.held_mb == pytest.approx(2432 * (48 + 47) / 50, abs=0.001)
+    # One executor's coming is not in the log.
+    lacking = logged(tmp_path, two_stages(executors=[("2", 7.0)]))
+    assert lacking.executors is not None
+    assert lacking.executors.held_mb is None
+    # The trace keeps it, and a trace without it is read.
+    for one in (line, lacking):
+        assert JobLine.model_validate_json(one.model_dump_json(exclude_none=True)) == one
+
+
 def test_a_log_with_dynamic_allocation_is_played_with_it() -> None:
     line = only(PLAIN)
     job = line.spec()

@@ -18,7 +18,7 @@ from harness.experiments.resolve import LoadedExperiment
 from harness.experiments.simulated import texts
 from harness.experiments.spec import DEFAULT_SCHEDULER
 from harness.jobs.replay import durations_ms, stages_in_order
-from harness.traces.recorded import Header, JobLine, NodeLine, QueueLine, job_line
+from harness.traces.recorded import Header, JobLine, NodeLine, QueueLine, job_line, mean_held_mb
 from harness.traces.recording import NODE_HEARTBEAT, UPDATE, scheduler_properties, whole_property
 from harness.traces.spec import DelaysSpec
 
@@ -147,11 +147,21 @@ def run_jobs(jobs: Sequence[JobRun], seed: int, lag_s: float = 0.0) -> list[JobL
                 replace(spec, submit_s=max(job.submitted_s, 0.0), am_start_s=am_start_s),
                 [chain.from_iterable(times[stage.name]) for stage in spec.stages],
                 None if spec.kind == "spark" else [chain.from_iterable(starts[stage.name]) for stage in spec.stages],
+                held_mb=_held_mb(job) if spec.kind == "spark" else None,
                 started_s=_seconds(job.started_s),
                 finished_s=_seconds(job.finished_s) if job.ended else None,
             )
         )
     return lines
+
+
+def _held_mb(job: JobRun) -> float | None:
+    """What a Spark application's executors held on average, by what the ResourceManager counted until its end."""
+    status = job.status
+    if status is None or not status.final or not status.launched_ms:
+        return None
+    lived_s = (status.finished_ms - status.launched_ms) / 1000.0
+    return mean_held_mb(status.memory_seconds, job.spec.am.memory_mb, lived_s)
 
 
 def _seconds(value: float) -> float | None:

@@ -499,6 +499,7 @@ def _made(found: _Log, kept: _Kept, tasks: int, records: int) -> tuple[TimedJob,
             least=least,
             wait_s=min(wait_s, LONGEST_S),
             dynamic=DynamicSpec.of(dynamic) if dynamic is not None else None,
+            held_mb=_held_mb(found, kept, sizes.executor.memory_mb, started_ms, until_ms),
         )
         line = JobLine(
             job=name,
@@ -554,6 +555,22 @@ def _most_at_once(found: _Log) -> int:
         now += by
         most = max(most, now)
     return most
+
+
+def _held_mb(found: _Log, kept: _Kept, memory_mb: int, started_ms: int, until_ms: int) -> float | None:
+    """What the executors held on average from the application's start to its end, or to the last time in its log.
+
+    None where a task ran in an executor of which the log does not say when it came.
+    """
+    if until_ms <= started_ms or any(task.executor not in found.executors for task, _ in kept):
+        return None
+    # A container is held from its grant on, before the executor in it registers.
+    start_ms = round(1000 * (_start_s(found) or 0.0))
+    held_ms = sum(
+        max(min(found.removed_ms.get(name, until_ms), until_ms) - max(at - start_ms, started_ms), 0)
+        for name, (at, _) in found.executors.items()
+    )
+    return round(memory_mb * held_ms / (until_ms - started_ms), 3)
 
 
 def _start_s(found: _Log) -> float | None:

@@ -253,6 +253,8 @@ def test_a_spark_driver_and_its_executors_have_their_own_overheads() -> None:
     assert line.am_start_s == 5.0
     assert line.executors is not None
     assert line.executors.start_s == pytest.approx(4.0 - 0.5)
+    # 26 executor-seconds in the 19 s of its life.
+    assert line.executors.held_mb == pytest.approx(1000 * 26 / 19, abs=0.001)
     assert line.spec().executor_start_s == line.executors.start_s
     assert line.am_end_s == 0
     # One that had done with fewer than it asked for.
