@@ -357,6 +357,18 @@ def test_what_is_outside_of_the_span_is_of_no_account(
     assert set(reading.account.left_out) == {NOT_WANTED}
 
 
+def test_what_never_ran_outside_of_the_span_is_not_missing(tmp_path: Path) -> None:
+    line = "{0} {1} 0 {2} 1 -1 -1 1 -1 -1 1 1 1 -1 1 -1 -1 -1"
+    swf, table = put(
+        tmp_path,
+        log__swf="\n".join((line.format(1, 0, 0), line.format(2, 1000, 10))),
+        jobs__csv="submit_s,tasks,task_s\n0,0,5\n1000,1,10\n",
+    )
+    for kind, path in (("swf", swf), ("csv", table)):
+        reading = kinds()[kind].read_files([path], Assumptions(from_s=500.0))
+        assert (len(reading.jobs), set(reading.account.left_out)) == (1, {NOT_WANTED}), kind
+
+
 def test_instances_that_are_not_listed_or_have_no_task_are_counted(tmp_path: Path) -> None:
     tasks = [
         "M1,3,j_1,1,Terminated,100,130,100,0.5",
@@ -496,10 +508,12 @@ def test_a_compressed_file_of_hadoops_own_is_the_same_trace(tmp_path: Path, name
     assert found.jobs
 
 
-@pytest.mark.parametrize("name", ["Rumen", "SLS", "job history", "job history, binary", "Philly"])
+@pytest.mark.parametrize("name", ["Rumen", "SLS", "job history", "job history, binary", "Philly", "CSV"])
 def test_a_compressed_file_that_is_cut_is_read_up_to_there_in_any_format(tmp_path: Path, name: str) -> None:
     if name == "Philly":
         content = samples.philly_log(*(samples.philly_job(at) for at in range(400))).encode()
+    elif name == "CSV":
+        content = ("submit_s,tasks,task_s\n" + "".join(f"{at},1,{at + 1}\n" for at in range(4000))).encode()
     else:
         content = hadoops_own(name)
     packed = gzip.compress(content, 1)

@@ -56,23 +56,6 @@ def plain_head(path: Path, most: int) -> bytes:
     return found or head
 
 
-def read_plain(path: Path, most: int) -> bytes:
-    """All of a user's file, unpacked. Raises OSError, also for more than ``most`` bytes."""
-    with open_whole(path) as raw:
-        codec = codec_of(raw.peek(8))
-    if codec is None:
-        return read_whole(path, most)
-    parts: list[bytes] = []
-    size = 0
-    with open_plain(path) as stream:
-        while part := stream.read(_CHUNK):
-            parts.append(part)
-            size += len(part)
-            if size > most:
-                raise OSError(errno.EFBIG, f"larger than {most:,} bytes when unpacked")
-    return b"".join(parts)
-
-
 @dataclass(frozen=True, slots=True)
 class PlainBytes:
     """What can be read of a file, unpacked.

@@ -32,7 +32,7 @@ from harness.traces.formats.base import (
     missing_queues,
     queue_path,
 )
-from harness.traces.formats.compressed import read_plain
+from harness.traces.formats.compressed import readable_bytes
 from harness.traces.formats.tables import files_in
 from harness.traces.recorded import JobLine, StageLine
 from harness.traces.spec import MasterSpec
@@ -93,10 +93,12 @@ class JobsCsv:
         collector = Collector()
         missing = _Missing()
         ignored: dict[str, None] = {}
+        broken: list[str] = []
         files = files_in(paths)
         for at, path in enumerate(files, 1):
             # Rows without a name are numbered; those of a second file not as those of the first.
-            ignored |= dict.fromkeys(self._read_one(path, assumed, collector, missing, f"{at}-" if at > 1 else ""))
+            prefix = f"{at}-" if at > 1 else ""
+            ignored |= dict.fromkeys(self._read_one(path, assumed, collector, missing, prefix, broken))
         memory_mb = assumed.memory_mb or int(OPTIONAL["memory_mb"])
         sentences = [
             f"{what} ({count:,} jobs)"
@@ -108,15 +110,20 @@ class JobsCsv:
         ]
         if ignored:
             sentences.append(f"columns that are not read: {', '.join([*ignored][:10])}")
-        unknown = missing_queues(missing.queues, len(collector.jobs))
+        unknown = [*missing_queues(missing.queues, len(collector.jobs)), *broken]
         return collector.finish(self.name, assumed=sentences, unknown=unknown)
 
     def _read_one(
-        self, path: Path, assumed: Assumptions, collector: Collector, missing: _Missing, prefix: str
+        self, path: Path, assumed: Assumptions, collector: Collector, missing: _Missing, prefix: str, broken: list[str]
     ) -> list[str]:
         """Read one table; the names of the columns that are not read."""
         with reading(path, "check the path, or split the file"):
-            text = read_plain(path, MAX_BYTES).decode("utf-8").removeprefix("\ufeff")
+            read = readable_bytes(path, MAX_BYTES)
+            text = read.text().removeprefix("\ufeff")
+        if read.broken:
+            # The beginning of a line that is cut is no row.
+            text = text[: text.rfind("\n") + 1]
+            broken.append(collector.rest_unread(path, text.count("\n"), read.broken))
         columns = _columns(text)
         if lacking := [name for name in REQUIRED if name not in columns]:
             raise InputError(
@@ -233,6 +240,8 @@ def _timed(
 ) -> TimedJob | str:
     """A row as a job, or why it is left out. Raises BadRecord."""
     submit_s = _number(fields, "submit_s", None, most=LONGEST_S * 1000)
+    if not assumed.includes(submit_s):
+        return NOT_WANTED
     tasks = _whole(fields, "tasks", None, most=MOST_TASKS)
     task_s = _number(fields, "task_s", None, most=LONGEST_S)
     finished_s = _number(fields, "finished_s", -1.0, most=LONGEST_S * 1000)
@@ -240,8 +249,6 @@ def _timed(
         raise BadRecord("finished_s is before submit_s")
     if not tasks:
         raise BadRecord("no tasks")
-    if not assumed.includes(submit_s):
-        return NOT_WANTED
     collector.expect(tasks, where)
     try:
         line = JobLine(

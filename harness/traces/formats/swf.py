@@ -126,7 +126,7 @@ class Swf:
                 collector.count(Totals(records=1, jobs=1))
                 try:
                     job = _job_of(line)
-                    reason = _never_ran(job) or ("" if assumed.includes(job.submit_s) else NOT_WANTED)
+                    reason = _never_ran(job) if assumed.includes(job.submit_s) else NOT_WANTED
                     if not reason:
                         collector.expect(_checked(job), where)
                     made = None if reason else _timed(job, _names_of(comments), assumed)
