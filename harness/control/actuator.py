@@ -14,13 +14,13 @@ contains them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from harness.base.errors import InputError
 from harness.control.lease import Lease, Memory, lease_of
-from harness.control.values import Nonsense, Values, depart, remember_written
+from harness.control.values import IsManaged, Nonsense, Values, depart, remember_written
 from harness.model.plan import ResourceName
 from harness.yarn.files import ConfigStore
 
@@ -181,7 +181,7 @@ class BaseActuator(ABC):
         except (InputError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise Nonsense(error) from None
         if not lives:
-            self._hold_against(announced, self._stands())
+            self._hold_against(announced, *self._stands_and_managed())
         for name, kept in announced.items():
             setattr(self, _FIELDS.get(name, name), kept)
         self.generation = max(self.generation, generation_of(document.get("generation")))
@@ -189,7 +189,9 @@ class BaseActuator(ABC):
         self._refusals = None
         self._look_anew()
 
-    def _hold_against(self, announced: Mapping[str, dict[str, Any]], stands: Mapping[str, Values]) -> None:
+    def _hold_against(
+        self, announced: Mapping[str, dict[str, Any]], stands: Mapping[str, Values], is_managed: IsManaged
+    ) -> None:
         """Remove from an announced document what the present configuration contradicts.
 
         A present value that the document does not list as managed, nor as written earlier (an older copy of the file
@@ -201,7 +203,7 @@ class BaseActuator(ABC):
         for path in managed.keys() & stands.keys():
             for attribute, values in list(managed[path].items()):
                 value = stands[path].get(attribute)
-                if self._is_managed(attribute, value, values):
+                if is_managed(attribute, value, values):
                     continue
                 if value is not None and value in written.get(self._written_as(path, attribute), []):
                     values.append(value)
@@ -212,9 +214,9 @@ class BaseActuator(ABC):
             if self.SHARE not in managed.get(path, {}):
                 baseline[path][self.SHARE] = stands[path][self.SHARE]
 
-    def _is_managed(self, attribute: str, value: Any, values: Collection[Any]) -> bool:
-        """Whether a present value of an attribute is one of the managed ``values``."""
-        return value in values
+    def _stands_and_managed(self) -> tuple[dict[str, Values], IsManaged]:
+        """Return the present values, and how one of them is recognised as managed, both of one reading."""
+        return self._stands(), lambda _, value, values: value in values
 
     @property
     @abstractmethod
@@ -517,7 +519,8 @@ class BaseActuator(ABC):
         same holds for computed limits, over the whole document. Raises what reading raises.
         """
         announced = {name: self._part(name) for name in (*self.PARTS, *_KEPT)}
-        stands, self._from_copy = self._stands(), True
+        stands, is_managed = self._stands_and_managed()
+        self._from_copy = True
         self._hold_computed(stands)
         shares = {path: stands[path][self.SHARE] for path in self.managed.keys() & stands.keys()}
         not_his = {path.rpartition(".")[0] for path, share in shares.items() if not self._by_hand(share)}
@@ -531,7 +534,7 @@ class BaseActuator(ABC):
         for attribute in self.ATTRIBUTES:
             if attribute != self.SHARE:
                 self._hold_limits(attribute, stands)
-        self._hold_against(announced, stands)
+        self._hold_against(announced, stands, is_managed)
         self.managed = {path: kept for path, kept in self.managed.items() if kept}
         self._refusals = None
         self._look_anew()

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from harness.base.errors import InputError
 from harness.control.actuator import BaseActuator, Drift, Prepared
 from harness.control.gate import refused, unlike
-from harness.control.values import Values
+from harness.control.values import IsManaged, Values
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Attributes, ResourceName
 from harness.model.queues import ROOT, cluster_parts
 from harness.model.resources import Resource
@@ -153,13 +153,18 @@ class CapacityActuator(BaseActuator):
             found.append(Drift(path, CAPACITY, f"{text}: {shown} is kept"))
         return found
 
-    def _is_managed(self, attribute: str, value: Any, values: Collection[Any]) -> bool:
-        """Whether a present value is managed, in whatever notation: `read` keeps what else it says."""
-        if value in values or attribute != CAPACITY or value is None:
-            return value in values
-        moved = moved_resources(self.store.read().values)
-        now = read_capacity(value, "the present")
-        return any(_same_share(now, other, moved) for other in values)
+    def _stands_and_managed(self) -> tuple[dict[str, Values], IsManaged]:
+        """Return the present values, and that a capacity is managed in whatever notation: `read` keeps what it adds."""
+        configuration = self.store.read()
+        moved = moved_resources(configuration.values)
+
+        def is_managed(attribute: str, value: Any, values: Collection[Any]) -> bool:
+            if value in values or attribute != CAPACITY or value is None:
+                return value in values
+            now = read_capacity(value, "the present")
+            return any(_same_share(now, other, moved) for other in values)
+
+        return self._present(configuration), is_managed
 
     def counted_resource(self) -> ResourceName:
         """Return ``dominant`` under any calculator but Hadoop's default one, which counts memory alone."""
@@ -455,8 +460,10 @@ class CapacityActuator(BaseActuator):
         return found
 
     def _stands(self) -> dict[str, Values]:
-        now = self.store.read()
-        return _present_values(queue_tree(now.values, source=self.store.name), now)
+        return self._present(self.store.read())
+
+    def _present(self, configuration: Configuration) -> dict[str, Values]:
+        return _present_values(queue_tree(configuration.values, source=self.store.name), configuration)
 
     def _look_anew(self) -> None:
         self._now = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from harness.base.errors import InputError
@@ -15,6 +15,8 @@ from harness.yarn.fair.edit import Attribute
 ATTRIBUTES: tuple[Attribute, ...] = ("weight", "min_resources", "max_resources", "scheduling_policy")
 #: Attribute -> value as stored in JSON; None: not in the file.
 Values = dict[str, Any]
+#: Whether a present value of an attribute is one of the values that are known to be the controller's.
+IsManaged = Callable[[str, Any, Collection[Any]], bool]
 
 
 def values_of(settings: QueueSettings | None) -> Values:

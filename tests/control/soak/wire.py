@@ -303,10 +303,6 @@ class Wire:
                 return rm.nodes(), {}
             case "conf" if "name" in params:
                 return rm.property(params["name"]), {}
-            case "nodes":
-                return {"nodes": None}, {}
-            case "conf" if "name" in params:
-                return {}, {}
             case "apps":
                 begin = params.get("finishedTimeBegin")
                 states = [state for state in params.get("states", "").split(",") if state]
