@@ -9,17 +9,15 @@ from __future__ import annotations
 from html import escape
 
 from harness.report.gallery.panels import Panel, Values, bars
-from harness.report.svg import COLOURS, HEIGHT, WIDTH, BarChart, bar_chart
+from harness.report.svg import COLOURS, DARK_COLOURS, HEIGHT, WIDTH, BarChart, bar_chart
 
 _LEGEND_ROW = 17
-#: What stands for each of COLOURS on a dark ground, as on the pages (templates/pages.css.j2).
-_DARK = ("#58aef0", "#f08a50", "#3fc094", "#d884d8", "#d3b24a", "#b8b8b8", "#f0709a", "#52b9d0")
 _STYLE = (
     "text{font-family:sans-serif;fill:#1b1f24}.t{font-size:12px}.l{font-size:12.5px}.b{font-size:10.5px}"
     ".g{stroke:#e3e6ea;fill:none}.a{stroke:#1b1f24;fill:none}.v{stroke:#5b636d;stroke-dasharray:1.5 3;fill:none}"
     ".p{fill:#fff}@media (prefers-color-scheme:dark){.p{fill:#12161b}text{fill:#e6e9ee}.g{stroke:#2a3038}"
     ".a{stroke:#e6e9ee}.v{stroke:#8b95a1}"
-    + "".join(f"[fill='{light}']{{fill:{dark}}}" for light, dark in zip(COLOURS, _DARK, strict=True))
+    + "".join(f"[fill='{light}']{{fill:{dark}}}" for light, dark in zip(COLOURS, DARK_COLOURS, strict=True))
     + "}"
 )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -175,7 +174,7 @@ def convert(
 
     `replay`, `assess`, `plan` and `usage` take it. What the files do not say is assumed, stated, and can be set.
     """
-    from harness.base.outputs import check_output, write_output_by
+    from harness.base.outputs import check_output, write_output
     from harness.predict.converting import Nodes, check_target, converted
     from harness.traces.accounting import account_lines, account_of
     from harness.traces.formats import Assumptions
@@ -200,11 +199,7 @@ def convert(
     with tempfile.TemporaryDirectory(prefix="yarnfair-") as folder:
         made = Path(folder) / "trace.jsonl"
         trace = converted(kind, files, made, assumed=assumed, cluster=cluster, nodes=given)
-
-        def copy(temporary: Path) -> None:
-            shutil.copyfile(made, temporary)
-
-        write_output_by(out, copy)
+        write_output(out, made.read_bytes())
     tasks = sum(len(stage.tasks_s) for job in trace.jobs for stage in job.stages)
     document = {
         **account_of(trace.header, trace.jobs),

@@ -15,8 +15,9 @@ from typing import Any
 
 from harness.base.errors import InputError
 from harness.predict.replay import write_experiment
-from harness.predict.usage import By, owed_at_end, paid_back_in_all, statement
-from harness.traces.recorded import JobLine, Trace, mean_held_mb
+from harness.predict.simulated_run import simulated_jobs
+from harness.predict.usage import By, gb_hours, owed_at_end, paid_back_in_all, statement
+from harness.traces.recorded import JobLine, Trace
 
 #: Long-term fairness as the controller of a running cluster has it.
 LONG_TERM = "ltrf@outside"
@@ -73,7 +74,7 @@ class Payback:
             f"  {'queue':<28}{''.join(f'{head:>11}' for head in heads)}",
         ]
         for queue in self.owed:
-            cells = "".join(f"{round(value / 1024 / 3600, 1) + 0.0:>11,.1f}" for value in self.figures(queue))
+            cells = "".join(f"{gb_hours(value):>11,.1f}" for value in self.figures(queue))
             lines.append(f"  {queue.removeprefix('root.'):<28}{cells}")
         return lines
 
@@ -122,27 +123,21 @@ def payback(trace: Trace, folder: Path, by: By = "month", *, processes: int | No
 
 def _as_played(jobs: tuple[JobLine, ...], run: Path) -> list[JobLine]:
     """The applications with the times at which a simulated run had them, and what their executors held in it."""
-    from harness.report.reading import needed_table
-
-    table = needed_table(run / "jobs.parquet")
-    columns = (table[f"{name}_s"].to_numpy(float) for name in ("submitted", "started", "finished", "memory_mb"))
-    times = dict(zip(table["job"].astype(str), zip(*columns, strict=True), strict=True))
-    found = []
+    played, found = simulated_jobs(run), []
     for job in jobs:
-        came, began, finished, counted_mb_s = times.get(job.job, (math.nan,) * 4)
-        if math.isnan(came) or math.isnan(began):
+        ran = played.get(job.job)
+        if ran is None or math.isnan(ran.submitted_s) or math.isnan(ran.started_s):
             continue  # it never held a container
         executors = job.executors
         if executors is not None:
-            held_mb = mean_held_mb(counted_mb_s, job.am.memory_mb, finished - began)
-            executors = executors.model_copy(update={"held_mb": held_mb})
+            executors = executors.model_copy(update={"held_mb": ran.mean_held_mb(job.am.memory_mb)})
         found.append(
             job.model_copy(
                 update={
                     "executors": executors,
-                    "submit_s": came,
-                    "started_s": began,
-                    "finished_s": None if math.isnan(finished) else finished,
+                    "submit_s": ran.submitted_s,
+                    "started_s": ran.started_s,
+                    "finished_s": None if math.isnan(ran.finished_s) else ran.finished_s,
                 }
             )
         )

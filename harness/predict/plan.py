@@ -27,7 +27,7 @@ from harness.predict.replay import sample_for, time_limit_s, write_experiment
 from harness.predict.verdict import MOST_ERROR, NOTICEABLE, Band, Replayed, reproduction_error
 from harness.sim.scheduler_file import Place, SchedulerFile
 from harness.traces.accounting import account_lines
-from harness.traces.nodes import shown_by
+from harness.traces.nodes import node_lines, shown_by
 from harness.traces.recorded import Header, JobLine, NodeLine, Trace, put_trace, with_used
 
 if TYPE_CHECKING:
@@ -137,17 +137,16 @@ def _with_nodes_for_good(header: Header, change: int) -> list[NodeLine]:
     """Add nodes that are there all the time, or take away some of those. Raises CallError."""
     if not any(line.was_memory_mb for line in header.changes or ()):
         return with_nodes(header.nodes, change)
-    changing = [one for one, count in header.presences() if one.join_s == 0 and (one.steps or one.leave_s is not None)]
     stays = [
         NodeLine(count=count, memory_mb=one.size[0], vcores=one.size[1])
         for one, count in header.presences()
-        if one.join_s == 0 and one not in changing
+        if one.join_s == 0 and not one.steps and one.leave_s is None
     ]
     if not stays:
         what = "no node is there all the time, so that none can be added or taken away"
         raise CallError(what, where="--nodes", hint="leave --nodes out")
     left = shown_by(with_nodes(stays, change)) + (shown_by(header.nodes) - shown_by(stays))
-    return [NodeLine(count=count, memory_mb=mb, vcores=vcores) for (mb, vcores), count in sorted(left.items())]
+    return node_lines(left)
 
 
 _SUBMIT_KEYS = ("queue", "tasks", "task_s", "memory_mb", "vcores", "user", "at_s", "like")

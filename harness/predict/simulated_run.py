@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +25,32 @@ from harness.traces.nodes import NodeEvent
 from harness.traces.recorded import JobLine, NodeChangeLine, NodeLine, Trace, job_line, mean_held_mb, put_trace
 
 
-def trace_of_run(folder: Path, into: Path) -> Trace:
-    """The trace of a simulated run, written to ``into``. Raises InputError for a run that has none."""
+@dataclass(frozen=True, slots=True)
+class SimulatedJob:
+    """When a simulated run had a job, in seconds, and what its containers held in all; NaN: it did not come so far."""
+
+    submitted_s: float
+    started_s: float
+    finished_s: float
+    memory_mb_s: float
+
+    def mean_held_mb(self, master_mb: int) -> float | None:
+        """What its executors held on average (`harness.traces.recorded.mean_held_mb`)."""
+        return mean_held_mb(self.memory_mb_s, master_mb, self.finished_s - self.started_s)
+
+
+def simulated_jobs(folder: Path) -> dict[str, SimulatedJob]:
+    """The jobs of a simulated run by their ids. Raises InputError for a run that does not have them."""
     from harness.report.reading import needed_table
 
+    table = needed_table(folder / "jobs.parquet")
+    columns = (table[field.name].to_numpy(float).tolist() for field in fields(SimulatedJob))
+    rows = (SimulatedJob(*row) for row in zip(*columns, strict=True))
+    return dict(zip(table["job"].astype(str), rows, strict=True))
+
+
+def trace_of_run(folder: Path, into: Path) -> Trace:
+    """The trace of a simulated run, written to ``into``. Raises InputError for a run that has none."""
     run = read_json(folder / "run.json")
     where = str(folder / "run.json")
     try:
@@ -56,24 +78,22 @@ def trace_of_run(folder: Path, into: Path) -> Trace:
             "capacity": {key: str(value) for key, value in spec.capacity.items()} if scheduler == "capacity" else None,
         }
     )
-    table = needed_table(folder / "jobs.parquet")
-    columns = (table[f"{name}_s"].to_numpy(float) for name in ("submitted", "started", "finished", "memory_mb"))
-    times = dict(zip(table["job"].astype(str), zip(*columns, strict=True), strict=True))
+    played = simulated_jobs(folder)
     jobs: list[JobLine] = []
     for job in jobs_of(experiment, seed)[0]:
-        came, began, ended, counted_mb_s = times.get(job.id, (math.nan,) * 4)
-        if math.isnan(came):
+        ran = played.get(job.id)
+        if ran is None or math.isnan(ran.submitted_s):
             continue  # the run was cut off before
         if job.kind == "service":
             raise InputError("a run with services, which no trace can hold", where=where, hint="give a run of jobs")
         drawn = dict(zip((stage.name for stage in stages_in_order(job)), durations_ms(job, seed), strict=True))
         jobs.append(
             job_line(
-                replace(job, submit_s=float(came)),
+                replace(job, submit_s=ran.submitted_s),
                 [[ms / 1000.0 for attempts in drawn[stage.name] for ms, _ in attempts] for stage in job.stages],
-                held_mb=mean_held_mb(counted_mb_s, job.am.memory_mb, ended - began) if job.executors else None,
-                started_s=_known(began),
-                finished_s=_known(ended),
+                held_mb=ran.mean_held_mb(job.am.memory_mb) if job.executors else None,
+                started_s=_known(ran.started_s),
+                finished_s=_known(ran.finished_s),
             )
         )
     return put_trace(into, header, jobs)

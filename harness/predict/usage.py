@@ -321,6 +321,11 @@ def rows_of(periods: Sequence[Period]) -> list[dict[str, Any]]:
     return rows
 
 
+def gb_hours(mb_s: float) -> float:
+    """MB-seconds as GB-hours with one digit, never a negative zero."""
+    return round(mb_s / 1024 / 3600, 1) + 0.0
+
+
 def lines_of(periods: Sequence[Period]) -> list[str]:
     """A table for a person, GB-hours."""
     lines = []
@@ -329,10 +334,10 @@ def lines_of(periods: Sequence[Period]) -> list[str]:
         lines.append(f"  {'queue':<28}{'due':>11}{'had':>11}{'lent':>11}{'borrowed':>11}{'paid back':>11}{'owed':>11}")
         for leaf, account in period.accounts.items():
             figures = "".join(
-                f"{round(value / 1024 / 3600, 1) + 0.0:>11,.1f}"
+                f"{gb_hours(value):>11,.1f}"
                 for value in (account.due, account.had, account.lent, account.borrowed, account.paid_back, account.owed)
             )
             lines.append(f"  {leaf.removeprefix('root.'):<28}{figures}")
             for lender, value in sorted(account.from_.items(), key=lambda one: -one[1])[:3]:
-                lines.append(f"    borrowed of {lender.removeprefix('root.')}: {value / 1024 / 3600:,.1f}")
+                lines.append(f"    borrowed of {lender.removeprefix('root.')}: {gb_hours(value):,.1f}")
     return lines

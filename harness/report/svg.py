@@ -21,6 +21,8 @@ WIDTH, HEIGHT = 420, 252
 LEFT, RIGHT, TOP, BOTTOM = 64, 10, 10, 42
 #: Dark enough on white for text contrast (4.5 : 1 or more); told apart by the common kinds of colour blindness.
 COLOURS = ("#0060a8", "#b8430a", "#04704f", "#8b2a8b", "#7a5c00", "#444444", "#a31545", "#0b6a80")
+#: What stands for each of them on a dark ground.
+DARK_COLOURS = ("#58aef0", "#f08a50", "#3fc094", "#d884d8", "#d3b24a", "#b8b8b8", "#f0709a", "#52b9d0")
 #: About the width of a letter of a tick's text.
 _LETTER = 6.0
 DASHES = ("", "7 3", "2 2.5", "9 3 2 3", "4 2", "12 3", "1.5 1.5", "6 2 2 2 2 2")

@@ -10,6 +10,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from harness.model.data import templates
+from harness.report.svg import COLOURS, DARK_COLOURS
 
 #: A name is broken after these signs; a piece without any, after so many characters.
 _PIECES = re.compile(r"[^@,=/_ ]{1,14}[@,=/_ ]*|[@,=/_ ]+")
@@ -34,8 +35,9 @@ def content_hash(text: str) -> str:
 
 
 def page_templates() -> jinja2.Environment:
-    """The project's templates, with the filters ``breakable`` and ``two_lines``."""
+    """The project's templates, with the filters ``breakable`` and ``two_lines``, and the charts' colours."""
     environment = templates()
+    environment.globals["colours"], environment.globals["dark_colours"] = COLOURS, DARK_COLOURS
     environment.filters["breakable"] = breakable
     environment.filters["two_lines"] = two_lines
     return environment

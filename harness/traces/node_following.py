@@ -13,7 +13,7 @@ from typing import Any, Self
 from harness.traces.nodes import NodeChangeLine, NodeEvent, NodeLine, Nodes, nodes_by_size, shown_by
 from harness.yarn.answers import NodeStatus
 
-#: States of nodes that are asked for: by default the ResourceManager leaves out those that are gone.
+#: Node states to ask the ResourceManager for: unless asked, it leaves out nodes that are gone.
 ALL_STATES = (
     "NEW",
     "RUNNING",

@@ -7,7 +7,7 @@ have names. Pure: no I/O.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
@@ -53,9 +53,9 @@ class NodeChangeLine(Line):
     vcores: int | None = Field(default=None, ge=1, le=2**20)
     """Of these: its vcores from then on."""
     was_memory_mb: int | None = Field(default=None, ge=1, le=2**40)
-    """In the first line about a node that was there from the beginning: its memory before."""
+    """Its memory before the change: in the first line about a node that was there from the beginning."""
     was_vcores: int | None = Field(default=None, ge=1, le=2**20)
-    """In that line: its vcores before."""
+    """Its vcores before the change, in the same line."""
 
     @model_validator(mode="after")
     def _sized(self) -> Self:
@@ -105,7 +105,7 @@ class Presence:
         return next((step.size for step in reversed(self.steps) if step.size is not None), self.size)
 
 
-#: Names of nodes that nobody has named: of changes whose time is estimated.
+#: Prefix of the ids given to nodes that the trace does not name; the times of their changes are estimated.
 _UNNAMED = "unnamed-"
 
 
@@ -237,7 +237,12 @@ def _size_after(line: NodeChangeLine, now: Presence) -> tuple[int, int] | None:
 
 def nodes_by_size(sizes: Iterable[tuple[int, int]]) -> list[NodeLine]:
     """Nodes by their sizes, each of them (MiB, vcores)."""
-    return [NodeLine(count=n, memory_mb=mb, vcores=vcores) for (mb, vcores), n in sorted(Counter(sizes).items())]
+    return node_lines(Counter(sizes))
+
+
+def node_lines(counts: Mapping[tuple[int, int], int]) -> list[NodeLine]:
+    """Nodes of so many of each size (MiB, vcores), the smallest first; sizes of which there are none are left out."""
+    return [NodeLine(count=n, memory_mb=mb, vcores=vcores) for (mb, vcores), n in sorted(counts.items()) if n]
 
 
 def shown_by(nodes: Iterable[NodeLine]) -> Counter[tuple[int, int]]:

@@ -159,7 +159,7 @@ class Assumptions:
         return [one.name for one in fields(self) if getattr(self, one.name) is not None]
 
     def master(self) -> MasterSpec:
-        """The master of each job."""
+        """Return the size of a job's master: what the user has set, else nothing."""
         memory_mb = self.am_memory_mb or 0
         vcores = self.am_vcores if self.am_vcores is not None else int(memory_mb > 0)
         return MasterSpec(memory_mb=memory_mb, vcores=vcores)

@@ -31,6 +31,11 @@ def codec_of(head: bytes) -> str | None:
     return next((codec for magic, codec in MAGICS.items() if head.startswith(magic)), None)
 
 
+def unpacked(raw: BinaryIO, codec: str) -> BinaryIO:
+    """A stream of the contents of a compressed one, which it closes with itself; `read_part` reads it."""
+    return cast(BinaryIO, pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), codec))
+
+
 @contextlib.contextmanager
 def open_plain(path: Path) -> Iterator[BinaryIO]:
     """A user's file to be read, unpacked. Raises OSError, also later, where the compressed stream is damaged."""
@@ -39,8 +44,8 @@ def open_plain(path: Path) -> Iterator[BinaryIO]:
         if codec is None:
             yield raw
         else:
-            with pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), codec) as stream:
-                yield cast(BinaryIO, stream)
+            with unpacked(raw, codec) as stream:
+                yield stream
 
 
 def plain_head(path: Path, most: int) -> bytes:
@@ -85,7 +90,7 @@ def readable_bytes(path: Path, most: int) -> PlainBytes:
     found = bytearray()
     with open_plain(path) as stream:
         while True:
-            part, broken = _next(stream)
+            part, broken = read_part(stream)
             found += part
             if len(found) > most:
                 raise OSError(errno.EFBIG, f"larger than {most:,} bytes when unpacked")
@@ -95,10 +100,10 @@ def readable_bytes(path: Path, most: int) -> PlainBytes:
                 return PlainBytes(bytes(found), broken)
 
 
-def _next(stream: BinaryIO) -> tuple[bytes, str]:
-    """The next bytes of a stream, and why no more can be read; no bytes and no reason: the end."""
+def read_part(stream: BinaryIO, most: int = _CHUNK) -> tuple[bytes, str]:
+    """About ``most`` bytes of a stream, and why no more can be read; no bytes and no reason: the end."""
     found = bytearray()
-    while len(found) < _CHUNK:
+    while len(found) < most:
         try:
             part = stream.read(_SMALL)
         except OSError as error:
@@ -110,7 +115,7 @@ def _next(stream: BinaryIO) -> tuple[bytes, str]:
 
 
 class PlainLines:
-    """The lines of a file, unpacked, one after another: memory holds one of them.
+    """The lines of a file, unpacked, one after another. Memory holds those of about 1 MiB, or one longer line.
 
     Attributes
     ----------
@@ -131,7 +136,7 @@ class PlainLines:
             rest = b""
             with open_plain(self.path) as stream:
                 while True:
-                    part, broken = _next(stream)
+                    part, broken = read_part(stream)
                     if not part and not broken:
                         break
                     *lines, rest = (rest + part).split(b"\n")

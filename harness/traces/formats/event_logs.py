@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+import pyarrow as pa
+
 from harness.base.errors import InputError
 from harness.base.files import open_whole
-from harness.traces.formats.compressed import codec_of
+from harness.traces.formats.compressed import codec_of, read_part, unpacked
 
 #: How a log begins that one of Java's own formats packs.
 LZ4, SNAPPY = b"LZ4Block", b"\x82SNAPPY\x00"
@@ -186,20 +188,18 @@ def _unpacked(stream: BinaryIO, head: bytes) -> Iterator[bytes]:
 
 
 def _of_arrow(stream: BinaryIO, codec: str) -> Iterator[bytes]:
-    import pyarrow as pa
-
-    packed = pa.CompressedInputStream(stream, codec)
-    try:
-        # Small pieces: what a piece that meets damage had unpacked before is lost with it.
-        while piece := packed.read(1 << 12):
+    packed = unpacked(stream, codec)
+    while True:
+        piece, broken = read_part(packed, _PIECE)
+        if piece:
             yield piece
-    except OSError as error:
-        raise Damaged(str(error)[:80]) from None
+        if broken:
+            raise Damaged(broken)
+        if not piece:
+            return
 
 
 def _of_lz4(stream: BinaryIO) -> Iterator[bytes]:
-    import pyarrow as pa
-
     codec = pa.Codec("lz4_raw")
     while header := stream.read(_LZ4_HEADER):
         if len(header) < _LZ4_HEADER or not header.startswith(LZ4):
@@ -218,8 +218,6 @@ def _of_lz4(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def _of_snappy(stream: BinaryIO) -> Iterator[bytes]:
-    import pyarrow as pa
-
     codec = pa.Codec("snappy")
     while True:
         size = stream.read(4)
@@ -260,10 +258,7 @@ def _snappy_length(block: bytes) -> int:
     raise Damaged("a block's size that its codec does not write")
 
 
-def _decoded(codec: object, block: bytes, plain_n: int) -> bytes:
-    import pyarrow as pa
-
-    assert isinstance(codec, pa.Codec)
+def _decoded(codec: pa.Codec, block: bytes, plain_n: int) -> bytes:
     try:
         return bytes(codec.decompress(block, decompressed_size=plain_n, asbytes=True))
     except (OSError, ValueError) as error:

@@ -9,6 +9,7 @@ import csv
 import json
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,6 +36,7 @@ from harness.traces.formats.base import (
 )
 from harness.traces.formats.compressed import PlainLines, plain_head
 from harness.traces.mapreduce import MAP_PRIORITY
+from harness.traces.nodes import node_lines
 from harness.traces.recorded import Detail, JobLine, NodeLine, StageLine
 from harness.yarn.capacity.convert import DOMINANT
 
@@ -96,7 +98,7 @@ class Row:
     problem: str = ""
 
 
-class TableReader:
+class TableReader(ABC):
     """What readers of tables have in common: how a file is recognised, and reading one file with nothing set."""
 
     layout: Sequence[Table]
@@ -109,9 +111,9 @@ class TableReader:
         """Read one file, or the files of a folder."""
         return self.read_files([path])
 
+    @abstractmethod
     def read_files(self, paths: Sequence[Path], assumed: Assumptions = NOTHING_SET) -> Reading:
         """Read the files of one trace; bad records are left out and counted."""
-        raise NotImplementedError
 
 
 def column_name(name: str) -> str:
@@ -519,8 +521,6 @@ def joined_sentence(joined: Sequence[str]) -> list[str]:
 def checked_nodes(sizes: Mapping[tuple[int, int], int]) -> list[NodeLine]:
     """Nodes by size, each (MiB, vcores) with how many there are; none where one of them cannot be."""
     try:
-        return [
-            NodeLine(count=count, memory_mb=mb, vcores=vcores) for (mb, vcores), count in sorted(sizes.items()) if count
-        ]
+        return node_lines(sizes)
     except ValidationError:
         return []
