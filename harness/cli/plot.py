@@ -106,7 +106,7 @@ def _list(found: Figures, as_json: bool) -> None:
 
 
 def _list_papers(as_json: bool) -> None:
-    """The papers' figures, and what makes the runs or the record that each is drawn from."""
+    """List the papers' figures, each with the command that makes its runs or its record."""
     from harness.report.gallery import PANELS, command_of
 
     wide = max(len(name) for name in PANELS)

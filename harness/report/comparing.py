@@ -98,8 +98,9 @@ class Versus:
     reference: str
     title: str
     words: str
-    #: Of how many metrics the contender is better, worse; those that change most.
+    #: How many metrics are better, worse, unclear and equal.
     counts: Mapping[str, int]
+    #: The metrics that change most, in words.
     most: Mapping[str, Sequence[str]]
     axis: Axis
     parts: Sequence[Part]

@@ -1,4 +1,4 @@
-"""Heat maps: where an experiment varies two settings, its figures over both of them, as means over seeds.
+"""Heat maps of an experiment's figures over two settings that it varies, as means over seeds.
 
 Which runs belong together is decided as for charts over one setting (`sweeps`). A third setting that varies makes a
 map for each of its values.
@@ -134,7 +134,7 @@ def _group(own: Together, across: str, down: str, others: Sequence[str]) -> Grou
 
 
 def _means(grids: Sequence[_Grid]) -> str:
-    """Of how many seeds, and runs where these are more, a cell is the mean."""
+    """Say over how many seeds a cell is the mean, and over how many runs where these are more."""
     cells = [runs for grid in grids[:MOST_MAPS] for runs in grid.cells.values()]
     counts, seeds = [len(runs) for runs in cells], [len({run.seed for run in runs}) for runs in cells]
     if max(counts) == 1:

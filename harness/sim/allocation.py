@@ -1,8 +1,8 @@
-"""Spark's dynamic allocation, compiled: how many executors a driver asks for, and which it gives back.
+"""Spark's dynamic allocation, compiled: how many executors a driver asks for, and which ones it releases.
 
-As Spark 4.0 has it: ``ExecutorAllocationManager`` (``schedule``, ``addExecutors``, ``decrementExecutors``,
-``removeExecutors``) sets the target and picks idle executors, ``YarnAllocator.updateResourceRequests`` asks for what is
-missing, or cancels what is too much.
+As in Spark 4.0: ``ExecutorAllocationManager`` (``schedule``, ``addExecutors``, ``decrementExecutors``,
+``removeExecutors``) sets the target and picks idle executors, ``YarnAllocator.updateResourceRequests`` requests
+what is missing, or cancels requests.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What Spark's dynamic allocation knows of an application, compiled: its target, idle executors, when it looks next.
+"""State of Spark's dynamic allocation, compiled: an application's target, its idle executors, and the next look.
 
 ``ExecutorAllocationManager`` looks every 100 ms, ``ExecutorMonitor`` counts how long an executor has been without a
 task (Spark 4.0). Here it looks only when something may have changed, at the moments at which Spark would. What it then
@@ -17,16 +17,18 @@ from harness.sim.world import NEVER
 #: So often Spark's manager looks, and so soon its allocator asks YARN again after it has asked for more.
 LOOKS_MS, ASKS_AGAIN_MS = 100, 200
 
-#: An executor (RUN.up): granted or starting; takes tasks; its container is given back at the next heartbeat.
+#: States of an executor (RUN.up): its container is granted and it starts; it takes tasks; it is to be released at the
+#: master's next heartbeat.
 STARTING, UP, GOING = 0, 1, 2
 
-#: What an executor keeps of its tasks (RUN.keeps), and a stage's tasks leave (STAGE.leaves).
+#: Bits of what tasks leave in their executor: shuffle files, cached blocks (of an executor RUN.keeps, of a stage
+#: STAGE.leaves).
 SHUFFLED, CACHED = 1, 2
 
 
 @kernel
 def set_target(W: Any, j: int, target: int) -> Any:
-    """Begin anew with so many executors wanted and none there."""
+    """Reset the state of an application: `target` executors are wanted, and none is there."""
     d = W.dyn[j]
     d.target = target
     d.to_add = 1
@@ -40,7 +42,7 @@ def set_target(W: Any, j: int, target: int) -> Any:
 
 @kernel
 def look_at(W: Any, j: int, at: int) -> Any:
-    """Have the manager look at the first of its moments from `at` on."""
+    """Schedule the manager's first look at or after `at`; it looks every 100 ms."""
     d = W.dyn[j]
     at = d.zero_ms + (max(at - d.zero_ms, 0) + LOOKS_MS - 1) // LOOKS_MS * LOOKS_MS
     if at < d.next_ms:
@@ -50,9 +52,10 @@ def look_at(W: Any, j: int, at: int) -> Any:
 
 @kernel
 def hears(W: Any, j: int, now: int) -> Any:
-    """When the allocator next asks YARN, and learns what was granted and what has ended, from `now` on.
+    """Return when, from `now` on, the allocator next asks YARN and so learns what was granted and what has ended.
 
-    After a new target at once, then after 200 ms, 400 ms, ... up to its heartbeat (``ApplicationMaster``).
+    It asks at once after a new target, then after 200 ms, 400 ms and so on, up to the master's heartbeat interval
+    (``ApplicationMaster``).
     """
     at = max(W.dyn[j].asked_ms, W.jobs[j].am0_ms)
     step, most = ASKS_AGAIN_MS, W.g[0].am_hb_ms
@@ -66,7 +69,7 @@ def hears(W: Any, j: int, now: int) -> Any:
 
 @kernel
 def wake_allocator(W: Any, j: int, now: int) -> Any:
-    """The allocator acts when it next hears of YARN."""
+    """Schedule the allocator's next exchange with YARN."""
     at = hears(W, j, now)
     job = W.jobs[j]
     if job.act_ms != at:

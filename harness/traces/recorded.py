@@ -282,7 +282,7 @@ class ExecutorsLine(Line):
     wait_s: Seconds = 0.0
     """At the latest it begins so long after it has asked for them."""
     dynamic: DynamicSpec | None = None
-    """Their number follows the tasks, by Spark's dynamic allocation; `count` is then how many there were at most."""
+    """Spark's dynamic allocation: their number follows the tasks, and `count` is the most that there were at once."""
     held_mb: float | None = Field(default=None, ge=0, le=2**60, allow_inf_nan=False)
     """What all of them held on average, MB, from the application's start to its end (or as far as the original goes);
     for accounts, not replayed."""
@@ -641,7 +641,7 @@ class _Cluster:
         self._changes.append(line)
 
     def shown(self, header: Header) -> None:
-        """A later first line, of a recorder that did not record changes of nodes, or could not."""
+        """Take a later first line: of a recorder that does not record changes of nodes, or could not."""
         found = self._nodes.become(shown_by(header.nodes), self.ended_s)
         self._changes += found
         self._estimated += bool(found)

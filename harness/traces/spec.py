@@ -159,9 +159,9 @@ class DynamicSpec(Strict):
     min: int = Field(default=0, ge=0, le=2**31 - 1)
     """`spark.dynamicAllocation.minExecutors`."""
     max: int | None = Field(default=None, ge=1, le=2**31 - 1)
-    """`maxExecutors`; none: no bound."""
+    """`spark.dynamicAllocation.maxExecutors`; without it there is no limit."""
     initial: int | None = Field(default=None, ge=0, le=2**31 - 1)
-    """`initialExecutors`; none: `min`."""
+    """`spark.dynamicAllocation.initialExecutors`; without it, `min`."""
     ratio: float = Field(default=1.0, gt=0, le=1, allow_inf_nan=False)
     """`executorAllocationRatio`."""
     backlog_s: Positive = 1.0

@@ -97,7 +97,7 @@ def test_idle_executors_are_given_back_unless_something_keeps_them(
     assert result.tasks is not None
     stage = np.asarray(result.tasks["stage"])
     ended = float(np.asarray(result.tasks["end_ms"])[stage == 0].max()) / 1000.0
-    # The first came some seconds before the last: they have been idle for longer.
+    # The executors that came first have been idle for some seconds more than the last ones.
     assert executors_at(result, ended + 4.0) == 10, "none has been idle for so long"
     assert executors_at(result, ended + 50.0) == kept
     first = float(np.asarray(result.tasks["start_ms"])[stage == 1].min()) / 1000.0

@@ -301,7 +301,7 @@ class Process:
         )
 
     def _open_observer(self, client: RmClient, context: ObserverContext) -> RmPoller:
-        """The product's observer; the wire is told when its look begins and ends."""
+        """Return the product's poller of the RM; the simulated network is told while this process polls."""
         poller, wire = open_rm_poller(client, context), self.world.wire
         look = poller.look
 

@@ -192,7 +192,8 @@ def read_limits(reading: Reading, node: Node) -> None:
                 )
             if not any_amount(maximum) and any_amount(minimum) and any_amount(above):
                 maximum = dict(above)
-                # The maximum of the queue above, of which it is told already that its own capacity exceeds it.
+                # The queue inherits its parent's maximum. Where that is below the parent's own capacity, the parent was
+                # refused already.
                 told = _greater(reading, parent.minimum.get(label, {}), above)
         if _greater(reading, minimum, maximum) and not told:
             reading.refuse(

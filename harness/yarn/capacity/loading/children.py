@@ -162,7 +162,7 @@ def _refuse_sum(
     reading: Reading, node: Node, children: list[Node], label: str, what: str, hint: str, when: When
 ) -> None:
     if label and any(found.code == "YF137" and f".{label}." in found.key for found in reading.refusals):
-        # A template's label that its queue has not is the cause.
+        # The template has a setting for a label that the queue does not have; that was refused already.
         return
     key = f"{node.path}.queues"
     if label:
