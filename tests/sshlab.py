@@ -15,18 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from studies.real_faults.server import configuration
+from tests.ports import held_port
 
 
 def keygen(path: Path) -> Path:
     """An ed25519 key without a passphrase."""
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True)
     return path
-
-
-def free_port(address: str) -> int:
-    with socket.socket() as probe:
-        probe.bind((address, 0))
-        return int(probe.getsockname()[1])
 
 
 @dataclass
@@ -103,7 +98,7 @@ class Lab:
         (folder / "opt").mkdir(parents=True)
         address = f"127.0.1.{number}"
         host_key = keygen(folder / "host")
-        server = Server(folder, address, free_port(address))
+        server = Server(folder, address, held_port(address))
         shutil.copy(f"{self.key}.pub", folder / "authorized")
         text = configuration(address, server.port, host_key, folder / "authorized", folder, f"{folder}/pid")
         (folder / "sshd_config").write_text(text)

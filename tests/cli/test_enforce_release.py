@@ -18,7 +18,7 @@ from harness.model.plan import Attributes
 from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.capacity.source import FileSource
 from harness.yarn.files import LocalStore
-from tests.sshlab import free_port
+from tests.ports import held_port
 
 FILE = b"""<?xml version="1.0"?>
 <allocations>
@@ -35,7 +35,7 @@ class Site:
         self.folder, self.file, self.config = folder, folder / "etc" / "fair-scheduler.xml", folder / "enforce.yaml"
         self.file.parent.mkdir()
         self.file.write_bytes(FILE)
-        self.rest = rest = f"http://127.0.0.1:{free_port('127.0.0.1')}"
+        self.rest = rest = f"http://127.0.0.1:{held_port()}"
         self.config.write_text(
             f"policy: ltrf\nallocation_file: {self.file}\nledger: {folder}/ledger.db\n"
             f"rms: [{{rest: '{rest}'}}]\nhttp: {{connect_timeout_s: 1}}\n{more}"

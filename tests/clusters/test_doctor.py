@@ -27,6 +27,7 @@ from harness.yarn.answers import cluster_info, nodes
 from harness.yarn.errors import Unreachable
 from harness.yarn.files import ConfigStore, LocalStore
 from harness.yarn.rmclient import RmAddress
+from tests.ports import held_port
 from tests.yarn.fake_server import FakeServer, http
 
 RECORDED = Path(__file__).parents[1] / "yarn" / "recorded"
@@ -350,9 +351,7 @@ def test_a_standby_is_told_as_one_and_the_active_rm_is_examined() -> None:
 
 
 def test_no_rm() -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        (found,) = problems(doctor.examine_rm(f"http://127.0.0.1:{probe.getsockname()[1]}"))
+    (found,) = problems(doctor.examine_rm(f"http://127.0.0.1:{held_port()}"))
     assert found.check == "rm"
 
 

@@ -32,6 +32,7 @@ from harness.yarn.files import TEMPORARY, acl_of, left_by
 from harness.yarn.sftp import SftpStore
 from tests import sshlab
 from tests.patience import at_most
+from tests.ports import held_port
 
 pytestmark = [pytest.mark.sshd, pytest.mark.xdist_group("sshd")]
 
@@ -308,7 +309,7 @@ def test_a_host_that_nobody_knows(one: Host, tmp_path: Path) -> None:
 
 
 def test_a_refused_connection(one: Host) -> None:
-    nobody = changed(one, port=sshlab.free_port("127.0.1.1"))
+    nobody = changed(one, port=held_port("127.0.1.1"))
     with pytest.raises((Unreachable, Refused), match="no connection"), Remote(nobody) as remote:
         remote.run("true")
 

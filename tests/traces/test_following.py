@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +25,7 @@ from harness.traces.recording import job_of
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import RmAddress, RmClient
+from tests.ports import held_port
 
 
 def app(number: int, start: int = 1000, **more: Any) -> Seen:
@@ -149,12 +149,6 @@ def jobs(count: int, every_s: float = 5.0) -> list[JobSpec]:
     ]
 
 
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
-
-
 class World:
     """A clock, and a ResourceManager that comes and goes on the same ports."""
 
@@ -162,7 +156,7 @@ class World:
         self.now = 1.7e9
         self.file = folder / "fair-scheduler.xml"
         self.file.write_text(ALLOCATIONS)
-        self.ports = [free_port() for _ in range(3)]
+        self.ports = [held_port() for _ in range(3)]
         self.cluster: LiveCluster | None = None
 
     @contextlib.contextmanager
@@ -192,7 +186,7 @@ class World:
     def client(self) -> RmClient:
         rest, admin, client = self.ports
         address = RmAddress.of(f"http://127.0.0.1:{rest}", admin=f"127.0.0.1:{admin}", client=f"127.0.0.1:{client}")
-        return RmClient([address], HttpOptions(attempts=1, deadline_s=5.0))
+        return RmClient([address], HttpOptions(attempts=1, deadline_s=300.0, read_timeout_s=300.0))
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds

@@ -26,6 +26,7 @@ from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import NotEffective, RmAddress, RmClient
 from harness.yarn.rpc import RpcAddress
 from tests.patience import at_most
+from tests.ports import held_port
 from tests.yarn.fake_server import FakeServer, Reply
 
 QUEUE_INFO = bytes.fromhex((Path(__file__).parent / "recorded" / "queue-info.hex").read_text())
@@ -160,10 +161,8 @@ def test_a_silent_server_costs_no_more_than_the_time_limit(servers: Any) -> None
 
 
 def test_nobody_there() -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    for address in (RpcAddress("127.0.0.1", port), RpcAddress("no-such-host.invalid", 8033), RpcAddress("\udc80", 1)):
+    nobody = RpcAddress("127.0.0.1", held_port())
+    for address in (nobody, RpcAddress("no-such-host.invalid", 8033), RpcAddress("\udc80", 1)):
         with pytest.raises(Unreachable) as caught:
             refresh_queues(address, user="alice", timeout_s=5)
         assert "\n" not in caught.value.line()

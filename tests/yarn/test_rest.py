@@ -18,6 +18,7 @@ from harness.yarn.http import HttpOptions, base_url
 from harness.yarn.jmx import queue_containers
 from harness.yarn.rest import LocalFile, RestClient, Submission
 from tests.patience import at_most
+from tests.ports import held_port
 from tests.yarn.fake_server import FakeServer, Reply, dripping, http
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -46,9 +47,7 @@ def client(*bases: str, options: HttpOptions = QUICK, sleeps: list[float] | None
 
 
 def unused() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{probe.getsockname()[1]}"
+    return f"http://127.0.0.1:{held_port()}"
 
 
 def close_at_once(connection: socket.socket, request: bytes) -> None:
