@@ -101,7 +101,8 @@ def run_variant(
         stepped(progress.time_s, progress.jobs_done)
         if pace.due():
             with pace:
-                _write(experiment, directory, progress.so_far(), alone_s, arrived)
+                so_far, _ = _write(experiment, directory, progress.so_far(), alone_s, arrived)
+                directory.write_summary(so_far)
         if time.perf_counter() - noted >= NOTE_EVERY_S:
             noted = time.perf_counter()
             directory.progress(time_s=progress.time_s, jobs_done=progress.jobs_done)
@@ -132,15 +133,13 @@ def _write(
     alone_s: Mapping[str, float],
     arrived: Mapping[str, float],
 ) -> tuple[dict[str, Any], pd.DataFrame]:
-    """The tables and the summary of a result, of the whole run or of a run so far; summary and table of jobs."""
+    """Write the tables of a result, of the whole run or of a run so far; returns its summary and table of jobs."""
     put_arrivals(result, arrived)
     table = jobs_table(result, alone_s)
     directory.write_table("jobs.parquet", table)
     directory.write_table("allocations.parquet", allocations_table(result))
     directory.write_lines("decisions.jsonl", result.decisions)
-    summary = summarise(result, table, list(experiment.leaves))
-    directory.write_summary(summary)
-    return summary, table
+    return summarise(result, table, list(experiment.leaves)), table
 
 
 def _verdict(experiment: LoadedExperiment, result: SimResult) -> tuple[int, str | None]:

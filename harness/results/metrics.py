@@ -75,9 +75,19 @@ def until(time_s: ArrayLike, end_s: float) -> int:
 
 
 def percentile(values: ArrayLike, percent: float) -> float | None:
-    """Percentile with linear interpolation between the closest ranks; None without values."""
-    found = np.asarray(values, dtype=np.float64)
-    return float(np.percentile(found, percent)) if len(found) else None
+    """Percentile with linear interpolation between the closest ranks; None without values.
+
+    `numpy.percentile` to the last bit, without the tenth of a millisecond that it takes for a few values.
+    """
+    found = np.sort(np.asarray(values, dtype=np.float64))
+    if len(found) == 0:
+        return None
+    if math.isnan(found[-1]):  # NaNs are sorted to the end
+        return math.nan
+    rank = (len(found) - 1) * (percent / 100.0)
+    below = min(int(rank), len(found) - 1)
+    low, high, part = float(found[below]), float(found[min(below + 1, len(found) - 1)]), rank - below
+    return low + (high - low) * part if part < 0.5 else high - (high - low) * (1.0 - part)
 
 
 def mean(values: ArrayLike) -> float | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from harness.base.errors import InputError
 from harness.results.bound import last_unavoidable_s, least_loss
@@ -66,17 +68,17 @@ def allocations_table(result: SimResult) -> pd.DataFrame:
     """One row a sample and queue, parents included (columns: docs/how-results-are-computed.md)."""
     samples = result.samples
     times, queues = len(samples.time_s), len(samples.queues)
-    names = np.array(samples.queues, dtype=object)
+    names = np.tile(np.arange(queues), times)
 
     def flat(values: Any, kind: type) -> Any:
-        return np.asarray(values).reshape(times * queues).astype(kind)
+        return np.asarray(values).reshape(times * queues).astype(kind, copy=False)
 
     share_mb = np.outer(samples.capacity_mb, samples.share_fraction)
     further = {} if samples.quantum_s is None else {"quantum_s": flat(samples.quantum_s, np.float64)}
     return pd.DataFrame(
         {
             "time_s": np.repeat(np.asarray(samples.time_s, dtype=np.float64), queues),
-            "queue": pd.Categorical(np.tile(names, times), categories=list(samples.queues)),
+            "queue": pd.Categorical.from_codes(names, categories=pd.Index(samples.queues)),
             "allocated_mb": flat(samples.allocated_mb, np.int64),
             "allocated_vcores": flat(samples.allocated_vcores, np.int64),
             "demand_mb": flat(samples.demand_mb, np.int64),
@@ -90,7 +92,8 @@ def allocations_table(result: SimResult) -> pd.DataFrame:
             **({} if samples.due_flat is None else {"due_by_leaf_weights_mb_s": flat(samples.due_flat, np.float64)}),
             "running": flat(samples.running, np.int64),
             **further,
-        }
+        },
+        copy=False,
     )
 
 
@@ -114,6 +117,7 @@ def summarise(result: SimResult, jobs: pd.DataFrame, queues: list[str]) -> dict[
     least = least_loss(samples.due[:count][:, at], total)
     curves = Curves(samples, at, count)
     whole, of_queues = measures(curves, queues)
+    jobs_of = _jobs_by_queue(jobs, queues)
     summary: dict[str, Any] = {
         "makespan_s": end_s,
         **_sharing(time_s, rho),
@@ -124,7 +128,7 @@ def summarise(result: SimResult, jobs: pd.DataFrame, queues: list[str]) -> dict[
         **whole,
         "queues": {
             queue: {
-                **_jobs_of(jobs, queue),
+                **jobs_of[i],
                 "resource_seconds": float(samples.accumulated[count - 1, column[queue]]) if count else 0.0,
                 "fairness_degree": float(rho[-1, i]) if count else 1.0,
                 **({} if flat is None or not count else {"fairness_degree_by_leaf_weights": float(flat[-1, i])}),
@@ -192,20 +196,39 @@ def _utilisation(result: SimResult, count: int) -> dict[str, float]:
     return shares
 
 
-def _jobs_of(jobs: pd.DataFrame, queue: str) -> dict[str, Any]:
-    own = jobs[jobs["queue"] == queue]
-    ended = own[own["finished_s"].notna() & ~own["failed"]]
-    slowdowns = ended["slowdown"].dropna().to_numpy()
-    whole = len(ended) > 0 and len(ended) + int(own["failed"].sum()) == len(own)
+def _jobs_by_queue(jobs: pd.DataFrame, queues: Sequence[str]) -> list[dict[str, Any]]:
+    """What the summary has of each queue's jobs, in the order of ``queues``.
+
+    The table is sorted by queue once: to look for each queue's rows takes as long as all queues times all jobs.
+    """
+    number = {queue: at for at, queue in enumerate(queues)}
+    of = np.array([number.get(queue, -1) for queue in jobs["queue"]], dtype=np.int64)
+    order = np.argsort(of, kind="stable")
+    bounds = np.searchsorted(of[order], np.arange(len(queues) + 1)).tolist()
+    names = ("submitted_s", "finished_s", "completion_s", "slowdown")
+    columns = {name: jobs[name].to_numpy(dtype=np.float64)[order] for name in names}
+    failed = jobs["failed"].to_numpy(dtype=bool)[order]
+    return [
+        _jobs_of({name: column[begin:end] for name, column in columns.items()}, failed[begin:end])
+        for begin, end in itertools.pairwise(bounds)
+    ]
+
+
+def _jobs_of(own: Mapping[str, Floats], failed: NDArray[np.bool_]) -> dict[str, Any]:
+    """What the summary has of one queue's jobs, given as columns."""
+    ended = ~np.isnan(own["finished_s"]) & ~failed
+    jobs, count, lost = len(failed), int(np.count_nonzero(ended)), int(np.count_nonzero(failed))
+    completion, slowdowns = own["completion_s"][ended], own["slowdown"][ended]
+    whole = count > 0 and count + lost == jobs
     return {
-        "jobs": len(own),
-        "ended": len(ended),
-        "failed": int(own["failed"].sum()),
-        "mean_completion_s": mean(ended["completion_s"].to_numpy()),
-        "p95_completion_s": percentile(ended["completion_s"].to_numpy(), 95),
-        "mean_slowdown": mean(slowdowns),
+        "jobs": jobs,
+        "ended": count,
+        "failed": lost,
+        "mean_completion_s": mean(completion),
+        "p95_completion_s": percentile(completion, 95),
+        "mean_slowdown": mean(slowdowns[~np.isnan(slowdowns)]),
         # From the first submission to the last end: how long the whole workload took; not known of one that was cut.
-        "workload_s": float(ended["finished_s"].max() - own["submitted_s"].min()) if whole else None,
+        "workload_s": float(own["finished_s"][ended].max() - own["submitted_s"].min()) if whole else None,
     }
 
 

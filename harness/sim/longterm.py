@@ -102,12 +102,15 @@ def long_term_arrays(
 
 def shares_of(tree: QueueTree, entitlements: Mapping[str, float]) -> dict[str, float]:
     """S_i / R of every queue, level by level: its parent's, times its weight over its siblings' (all of them)."""
+    siblings: dict[str, float] = {}  # by their parent's path, in the order of the tree
+    for queue in tree:
+        if queue.parent is not None:
+            siblings[queue.parent] = siblings.get(queue.parent, 0.0) + float(entitlements.get(queue.path, 1.0))
     share = {"root": 1.0}
     for queue in tree:
-        if queue.parent is None:
-            continue
-        siblings = sum(float(entitlements.get(q.path, 1.0)) for q in tree.children(queue.parent))
-        share[queue.path] = share[queue.parent] * float(entitlements.get(queue.path, 1.0)) / siblings
+        if queue.parent is not None:
+            own = float(entitlements.get(queue.path, 1.0))
+            share[queue.path] = share[queue.parent] * own / siblings[queue.parent]
     return share
 
 

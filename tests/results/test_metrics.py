@@ -79,6 +79,15 @@ def test_means_and_percentiles() -> None:
     assert percentile([], 95) is None
 
 
+def test_a_percentile_is_that_of_numpy_to_the_last_bit() -> None:
+    random = np.random.default_rng(1)
+    for _ in range(500):
+        values = random.normal(size=random.integers(1, 30)) * 10.0 ** random.integers(-3, 6)
+        percent = float(random.choice([0, 5, 50, 95, 99, 100, random.uniform(0, 100)]))
+        assert percentile(values, percent) == float(np.percentile(values, percent))
+    assert math.isnan(percentile([1.0, math.nan], 50) or 0.0)
+
+
 @pytest.mark.parametrize(
     ("duration", "seconds"),
     [

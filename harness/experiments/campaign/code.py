@@ -95,19 +95,35 @@ def source_hash(source: bytes, name: str = "<source>") -> str:
 def _without_docstrings(tree: ast.Module) -> ast.Module:
     """Remove all docstrings and positions.
 
-    The compiler's own removal of docstrings leaves an instruction that does nothing in their place.
+    The compiler's own removal of docstrings leaves an instruction that does nothing in their place; so do some
+    statements that stand on a line of their own; and from Python 3.13 on a class's code stores the line on which it
+    begins.
     """
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) or not node.body:
-            continue
-        first = node.body[0]
-        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
-            node.body[0:1] = [] if len(node.body) > 1 else [ast.copy_location(ast.Pass(), first)]
-    # From Python 3.13 on a class's code stores the line on which it begins.
-    for node in ast.walk(tree):
-        if "lineno" in node._attributes:
-            vars(node).update(lineno=1, end_lineno=1, col_offset=0, end_col_offset=0)
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        # Not by `ast.walk`, which takes three times as long: this is half of what hashing the package takes.
+        fields = vars(node)
+        for value in fields.values():
+            if isinstance(value, ast.AST):
+                waiting.append(value)
+            elif isinstance(value, list):
+                waiting += [item for item in value if isinstance(item, ast.AST)]
+        if "lineno" in fields:
+            fields.update(_NOWHERE)
+        if isinstance(node, _WITH_DOCSTRING) and node.body:
+            first, body = node.body[0], node.body
+            if (
+                isinstance(first, ast.Expr)
+                and isinstance(first.value, ast.Constant)
+                and isinstance(first.value.value, str)
+            ):
+                body[0:1] = [] if len(body) > 1 else [ast.Pass(**_NOWHERE)]
     return tree
+
+
+_WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+_NOWHERE = {"lineno": 1, "end_lineno": 1, "col_offset": 0, "end_col_offset": 0}
 
 
 def _parts(code: CodeType) -> Iterator[str]:
