@@ -298,7 +298,7 @@ def _release(config: EnforceConfig, rms: tuple[str, ...], log: Log) -> int:
 
 def _release_trial(config: EnforceConfig, rms: tuple[str, ...], as_json: bool) -> int:
     """What `--release` would write; touches nothing, and needs no RM where there is a file."""
-    from harness.control.giveback import adopt
+    from harness.control.giveback import adopt, adopt_latest
 
     with ExitStack() as stack:
         _, store, actuator, lease = _kept(config, rms, _copied(config, stack), stack)
@@ -306,6 +306,7 @@ def _release_trial(config: EnforceConfig, rms: tuple[str, ...], as_json: bool) -
         if lease is not None:
             holder = lease.other_holder()
             adopt(actuator, store, lease)
+        adopt_latest(actuator, store)
         actuator.read()
         prepared = actuator.original()
     if holder:

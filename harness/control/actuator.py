@@ -106,10 +106,10 @@ class BaseActuator(ABC):
     #: Number of documents prepared for this store. Of two ledgers, or a ledger and a lease, the one with the higher
     #: generation has the later values.
     generation: int = 0
+    #: Whether the ledger was found to be an older copy, so that values are missing that a controller has written since.
+    from_copy: bool = False
     #: Number of reads that found the document changed by somebody else.
     edits: int = field(default=0, init=False)
-    #: Whether the ledger was found to be an older copy, so that values are missing that a controller has written since.
-    _from_copy: bool = field(default=False, init=False)
     #: Reasons why a ResourceManager would refuse the administrator's own document; None: not checked since the last
     #: read.
     _refusals: tuple[str, ...] | None = field(default=None, init=False)
@@ -136,7 +136,7 @@ class BaseActuator(ABC):
     @classmethod
     def document_names(cls) -> tuple[str, ...]:
         """Return the keys of `document`."""
-        return (*cls.PARTS, *_KEPT, "generation")
+        return (*cls.PARTS, *_KEPT, "generation", "from_copy")
 
     @classmethod
     def restored(cls, store: Any, document: Callable[[str], Any]) -> Self:
@@ -144,6 +144,7 @@ class BaseActuator(ABC):
         kept: dict[str, Any] = {name: document(name) or {} for name in (*cls.PARTS, *_KEPT)}
         actuator = cls(store, **{_FIELDS.get(name, name): part for name, part in kept.items()})
         actuator.generation = generation_of(document("generation"))
+        actuator.from_copy = document("from_copy") is True
         return actuator
 
     def reopened(self, document: Callable[[str], Any]) -> Self:
@@ -164,6 +165,9 @@ class BaseActuator(ABC):
                 depart(self.returned, path, kept)
         for name in self.PARTS:
             self._part(name).clear()
+        self.from_copy = False
+        # A copy of the ledger of before is then older than what the lock file has, though nothing was prepared since.
+        self.generation += 1
         self._refusals = None
         self._look_anew()
 
@@ -185,6 +189,7 @@ class BaseActuator(ABC):
         for name, kept in announced.items():
             setattr(self, _FIELDS.get(name, name), kept)
         self.generation = max(self.generation, generation_of(document.get("generation")))
+        self.from_copy |= document.get("from_copy") is True
         self.managed = {path: kept for path, kept in self.managed.items() if kept}
         self._refusals = None
         self._look_anew()
@@ -335,7 +340,7 @@ class BaseActuator(ABC):
                 # ledger such a limit may be unknown, but for its figures.
                 old = value is not None and (
                     value in self.written.get(self._written_as(path, attribute), [])
-                    or (self._from_copy and not share and not self._limit_by_hand(attribute, value))
+                    or (self.from_copy and not share and not self._limit_by_hand(attribute, value))
                 )
                 if not before and (adopted or not (share or words_lost or old)):
                     known[attribute] = value
@@ -365,9 +370,7 @@ class BaseActuator(ABC):
     def _taken(self, stands: Mapping[str, Values]) -> set[str]:
         """Return the queues whose managed share was replaced by an administrator, as far as the values show.
 
-        A share that a controller is known to have written comes from an older copy of the document. If any sibling has
-        an unknown share that looks computed, another controller has written the whole group, unless their sum is none
-        that a controller writes.
+        A share that a controller is known to have written comes from an older copy of the document.
         """
         groups: dict[str, dict[str, Any]] = {}
         for path, managed in self.managed.items():
@@ -375,16 +378,16 @@ class BaseActuator(ABC):
                 share = stands[path][self.SHARE]
                 if share not in managed[self.SHARE] and share not in self.written.get(path, []):
                     groups.setdefault(path.rpartition(".")[0], {})[path] = share
-        return {
-            path
-            for parent, changed in groups.items()
-            if all(self._by_hand(share) for share in changed.values()) or self._has_persons_sum(parent, stands)
-            for path in changed
-        }
+        persons = self._changed_by_hand(groups, stands)
+        return {path for parent, changed in groups.items() if parent in persons for path in changed}
 
-    def _has_persons_sum(self, parent: str, stands: Mapping[str, Values]) -> bool:
-        """Whether the shares of a parent's children have a sum that no controller writes, so that a person did."""
-        return False
+    def _changed_by_hand(self, groups: Mapping[str, Mapping[str, Any]], stands: Mapping[str, Values]) -> set[str]:
+        """Return the parents of the sibling groups whose unknown shares a person has written.
+
+        If any of them looks computed, another controller has written all of the group. ``groups``: parent -> queue ->
+        unknown share.
+        """
+        return {parent for parent, changed in groups.items() if all(self._by_hand(share) for share in changed.values())}
 
     @abstractmethod
     def _by_hand(self, share: Any) -> bool:
@@ -520,7 +523,7 @@ class BaseActuator(ABC):
         """
         announced = {name: self._part(name) for name in (*self.PARTS, *_KEPT)}
         stands, is_managed = self._stands_and_managed()
-        self._from_copy = True
+        self.from_copy = True
         self._hold_computed(stands)
         shares = {path: stands[path][self.SHARE] for path in self.managed.keys() & stands.keys()}
         not_his = {path.rpartition(".")[0] for path, share in shares.items() if not self._by_hand(share)}

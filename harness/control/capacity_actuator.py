@@ -173,6 +173,11 @@ class CapacityActuator(BaseActuator):
     def _by_hand(self, share: Any) -> bool:
         return share is None or is_by_hand(share)
 
+    def _changed_by_hand(self, groups: Mapping[str, Mapping[str, Any]], stands: Mapping[str, Values]) -> set[str]:
+        """Like `BaseActuator._changed_by_hand`; a sum that no controller writes is a person's, whatever its parts."""
+        summed = {parent for parent in groups if self._has_persons_sum(parent, stands)}
+        return BaseActuator._changed_by_hand(self, groups, stands) | summed
+
     def _has_persons_sum(self, parent: str, stands: Mapping[str, Values]) -> bool:
         """Whether children have another amount of memory in all than the administrator's, or than their parent has now.
 

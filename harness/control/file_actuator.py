@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -25,7 +25,7 @@ from harness.control.values import (
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Attributes, ResourceName
 from harness.model.queues import ROOT, AllocationFile, QueuePolicy
 from harness.model.resources import Resource
-from harness.policies.weights import grid_weight
+from harness.policies.weights import GRID_MIN, LEVEL_SUM, WEIGHT_BITS, grid_weight
 from harness.yarn.capacity.traps import Trap, fair_traps
 from harness.yarn.fair.edit import Attribute, Change, Edited, close_empty, edit_parsed
 from harness.yarn.fair.grow import NewQueue, add_queues, remove_queues
@@ -42,6 +42,9 @@ from harness.yarn.validation import check_document
 IDLE_S = 60.0
 #: When the ResourceManager reads the file without being told.
 LOADED_BY_POLL = "when the ResourceManager looks at the file next (10 to 20 s)"
+#: Siblings whose weights sum to `LEVEL_SUM` are an administrator's where those that he has changed are multiples of
+#: this. Of more siblings than `_FEW` a controller never gives only round weights to all.
+_ROUND_PART, _FEW = 50.0, 10
 #: Key of `FileActuator.texts`, beside the attributes.
 OPENED = "element"
 
@@ -383,6 +386,23 @@ class FileActuator(BaseActuator):
         few = float32(float(f"{share:.5g}")) == share
         return float32(float(f"{share:.3g}")) == share or (few and grid_weight(share) != share)
 
+    def _changed_by_hand(self, groups: Mapping[str, Mapping[str, Any]], stands: Mapping[str, Values]) -> set[str]:
+        """Like `BaseActuator._changed_by_hand`, for weights, of which every fourth computed one is round.
+
+        Another controller writes all groups of a file, so that one weight that looks computed stands for all.
+        """
+        shares = {path: share for changed in groups.values() for path, share in changed.items()}
+        if not all(self._by_hand(share) for share in shares.values()):
+            return set()
+        found = set()
+        for parent, changed in groups.items():
+            new = [entitlement(share) for share in changed.values()]
+            others = [path for path in stands if path.rpartition(".")[0] == parent and path not in changed]
+            stays = [entitlement(stands[path]["weight"]) for path in others]
+            if all(weight % _ROUND_PART == 0 for weight in new) or not _sum_to_level(new, stays):
+                found.add(parent)
+        return found
+
     def _limit_by_hand(self, attribute: str, value: Any) -> bool:
         # A person writes whole hundreds of MiB, or quarters of a GiB; a controller writes a fraction of the cluster.
         return not isinstance(value, list) or any(value[0] % step == 0 for step in (100, 256))
@@ -470,6 +490,20 @@ class FileActuator(BaseActuator):
 
     def _back(self, attribute: str, value: Any) -> Any:
         return finite(value) if attribute == "weight" and value is not None else value
+
+
+def _sum_to_level(new: Sequence[float], others: Sequence[float]) -> bool:
+    """Whether some ``new`` weights of siblings, and some ``others``, sum to what a controller gives those that wait."""
+    if len(new) + len(others) > _FEW:
+        return False
+    # What rounding to the grid, and raising to its smallest weight, make of the sum at most.
+    slack = LEVEL_SUM / (1 << WEIGHT_BITS) + (len(new) + len(others)) * GRID_MIN
+    without, sums = {0.0}, set[float]()
+    for weight in others:
+        without |= {whole + weight for whole in without}
+    for weight in [weight for weight in new if weight > slack]:
+        sums |= {whole + weight for whole in without | sums}
+    return any(abs(whole - LEVEL_SUM) <= slack for whole in sums)
 
 
 def _present_values(file: AllocationFile, names: Collection[str] | None = None) -> dict[str, Values]:

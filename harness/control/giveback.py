@@ -8,6 +8,7 @@ values in force.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -89,6 +90,8 @@ def release(
     signed = lease is not None and _noted(notes, "lease", lease.hold)
     if lease is not None:
         adopt(actuator, store, lease)
+    if text := adopt_latest(actuator, store):
+        notes.append(("backup", text))
     for attempt in range(_ATTEMPTS):
         actuator.read()
         prepared = actuator.original()
@@ -236,6 +239,36 @@ def adopt(actuator: Actuator[ClientT], store: LedgerStore, lease: Lease) -> str:
             if not actuator.baseline:
                 raise
     return ""
+
+
+def adopt_latest(actuator: Actuator[ClientT], store: LedgerStore) -> str:
+    """Bring the state of a ledger that is an older copy up to date, as far as no lease has done that (`adopt`).
+
+    Whose the values in the configuration are is taken from the lock file beside the ledger. If that does not have it,
+    the configuration is compared with the copy's values (`Actuator.hold_against_file`). Returns what was done, for a
+    person ('': the ledger is no copy). Raises what reading the configuration raises; then nothing is changed.
+    """
+    before, seen = actuator.generation, store.seen_generation
+    if before >= seen:
+        return ""
+    copy = f"the ledger is an older copy (generation {before} of {seen})"
+    if (latest := store.latest_ownership()) is not None:
+        with contextlib.suppress(Nonsense):
+            actuator.adopt(latest)
+            return (
+                f"{copy}: whose the values in the file are was taken from the lock file beside it, and what was "
+                "counted since the copy, from what the ResourceManager still retains"
+            )
+    actuator.hold_against_file()
+    actuator.read()
+    actuator.generation = seen
+    text = (
+        f"{copy}, and neither a lease nor its lock file tells whose the values in the file are: round ones are taken "
+        "for the administrator's, the others as the copy knows them"
+    )
+    if unknown := actuator.unknown_shares():
+        text += f"; name these in `queues` if they are not yours: {', '.join(unknown[:5])}"
+    return text
 
 
 def clear(actuator: Actuator[ClientT], lease: Lease | None) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from harness.base.errors import YarnfairError
 from harness.control.core import ControlCore
-from harness.control.giveback import NotReleased, adopt, clear, release
+from harness.control.giveback import NotReleased, adopt, adopt_latest, clear, release
 from harness.control.guards import GuardWatch
 from harness.control.interfaces import Actuator
 from harness.control.lease import RENEW_PART, HeldByAnother, Lease
@@ -258,28 +258,13 @@ class Tenure(Generic[ClientT]):
             self._informed |= bool(lease.announced)
 
     def _check_copy(self) -> None:
-        """Detect a ledger that is an older copy and whose later state no lease has.
-
-        The file is then compared with the remembered values (`hold_against_file`).
-        """
+        """Detect a ledger that is an older copy and whose later state no lease has (`adopt_latest`)."""
         if self._copy_checked:
             return
-        before, seen = self.actuator.generation, self.store.seen_generation
-        if before < seen:
-            with self._alarmed("file"):
-                self.actuator.hold_against_file()
-                self.actuator.read()
-                self.actuator.generation = seen
-                text = (
-                    f"the ledger is an older copy (generation {before} of {seen}), and no lease tells whose the values "
-                    "in the file are: round ones are taken for the administrator's, the others as the copy knows them"
-                )
-                if unknown := self.actuator.unknown_shares():
-                    text += f"; name these in `queues` if they are not yours: {', '.join(unknown[:5])}"
+        with self._alarmed("file"):
+            if text := adopt_latest(self.actuator, self.store):
                 self._alarm("backup", text)
-                self._copy_checked = True
-            return
-        self._copy_checked = True
+            self._copy_checked = True
 
     # --- guards ---
 

@@ -69,6 +69,13 @@ _KEEP_DOCUMENT = (
 _text = json.JSONEncoder(ensure_ascii=False).encode
 
 
+#: Documents that say whose the values in the scheduler's configuration are (`harness.control.actuator`).
+OWNERSHIP = (
+    *("baseline", "ours", "named", "texts", "departed", "written", "returned"),
+    *("generation", "from_copy"),
+)
+
+
 class StoreFull(InputError):
     """The ledger could not be written (disk full, permission lost); the file keeps its last state.
 
@@ -93,7 +100,9 @@ class LedgerStore:
                 self._prepare()
                 #: The highest ``generation`` that this ledger has stored, according to its lock file. A ledger whose
                 #: document has a lower one is an older copy.
-                self.seen_generation = self._seen_generation()
+                self.seen_generation = self._read_lock()[0]
+                #: What the lock file has, as far as this process wrote it.
+                self._locked = b""
             except BaseException:
                 self._db.close()
                 raise
@@ -193,12 +202,13 @@ class LedgerStore:
         Raises StoreFull if that fails; nothing was stored then, and the caller may try again later.
         """
         self._check_there()
+        texts = {name: _text(content) for name, content in (documents or {}).items()}
         try:
             with self._db:
                 self._db.execute("BEGIN IMMEDIATE")
                 if accounts is not None:
                     self._keep(accounts)
-                self._db.executemany(_KEEP_DOCUMENT, [(name, _text(kept)) for name, kept in (documents or {}).items()])
+                self._db.executemany(_KEEP_DOCUMENT, list(texts.items()))
                 if decision is not None:
                     added = self._db.execute(
                         "INSERT INTO decisions (time_s, content) VALUES (?, ?)",
@@ -214,25 +224,49 @@ class LedgerStore:
             accounts.saved()
         generation = (documents or {}).get("generation")
         if isinstance(generation, int):
-            self._see_generation(generation)
+            self._write_lock(generation, texts)
 
-    def _seen_generation(self) -> int:
+    def latest_ownership(self) -> dict[str, Any] | None:
+        """Return the documents of `OWNERSHIP` that belong to `seen_generation`, which a copy of the ledger lacks.
+
+        None if the lock file does not have them: an earlier version of this program wrote it, or only part of it
+        reached the disk.
+        """
+        generation, text = self._read_lock()
         try:
-            known = json.loads(os.pread(self._lock, 4096, 0) or b"{}")
-            return int(known["generation"]) if known.get("identity") == self.identity else 0
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return 0
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+        right = isinstance(found, dict) and found.get("generation") == generation == self.seen_generation
+        return found if right else None
 
-    def _see_generation(self, generation: int) -> None:
-        """Record a generation in the lock file, which is not replaced when a copy of the ledger is restored."""
-        if generation <= self.seen_generation:
+    def _read_lock(self) -> tuple[int, bytes]:
+        """Return the generation that the lock file has of this ledger (0: none), and the text of its documents."""
+        try:
+            data = os.pread(self._lock, os.fstat(self._lock).st_size, 0)
+            first, _, rest = data.partition(b"\n")
+            known = json.loads(first or b"{}")
+            if known["identity"] == self.identity:
+                return int(known["generation"]), rest.partition(b"\n")[0]
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            pass
+        return 0, b""
+
+    def _write_lock(self, generation: int, texts: Mapping[str, str]) -> None:
+        """Write the generation and the ownership to the lock file; it stays when a copy of the ledger is restored."""
+        if generation < self.seen_generation:
             return
         self.seen_generation = generation
-        said = json.dumps({"identity": self.identity, "generation": generation}).encode()
-        # If the lock file cannot be written, the lease beside the scheduler's file has the generation.
+        first = json.dumps({"identity": self.identity, "generation": generation})
+        rest = ", ".join(f"{json.dumps(name)}: {text}" for name, text in texts.items() if name in OWNERSHIP)
+        data = f"{first}\n{{{rest}}}\n".encode()
+        if data == self._locked:
+            return
+        # If the lock file cannot be written, the lease beside the scheduler's file has the same.
         with contextlib.suppress(OSError):
-            os.pwrite(self._lock, said + b"\n", 0)
-            os.ftruncate(self._lock, len(said) + 1)
+            os.pwrite(self._lock, data, 0)
+            os.ftruncate(self._lock, len(data))
+            self._locked = data
 
     def _check_there(self) -> None:
         """Raise StoreFull if the open file is no longer the one at the path."""
@@ -281,15 +315,20 @@ def _account(row: Sequence[Any]) -> AppAccount:
 
 
 def copy_ledger(source: Path, target: Path) -> None:
-    """Copy a ledger consistently while somebody else may be writing it. Raises InputError."""
+    """Copy a ledger consistently while somebody else may be writing it, and what its lock file has.
+
+    Raises InputError.
+    """
     with _reader(source) as db, _errors(source), contextlib.closing(sqlite3.connect(target)) as copy:
         db.backup(copy)
+    with contextlib.suppress(OSError):
+        _lock_file(target).write_bytes(_lock_file(source).read_bytes())
 
 
 def is_in_use(path: Path) -> bool:
     """Whether a controller is using a ledger, as far as its lock can be read."""
     try:
-        handle = os.open(path.with_name(path.name + ".lock"), os.O_RDONLY | os.O_CLOEXEC)
+        handle = os.open(_lock_file(path), os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return False
     try:
@@ -421,11 +460,16 @@ def _connect(path: Path, *, keeps: bool = False) -> sqlite3.Connection:
         return sqlite3.connect(path, isolation_level=None, timeout=10.0, check_same_thread=False)
 
 
+def _lock_file(path: Path) -> Path:
+    """Return the file beside a ledger that is locked while a controller uses it."""
+    return path.with_name(path.name + ".lock")
+
+
 def _lock(path: Path) -> int:
     """Take an exclusive lock on a file beside the ledger; the system releases it when the process ends in any way."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        handle = os.open(_lock_file(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         if _disk_fails(error):

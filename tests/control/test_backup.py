@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from harness.control.capacity_actuator import CapacityActuator
 from harness.control.file_actuator import FileActuator
+from harness.control.giveback import release
+from harness.control.settings import ControlSettings
 from harness.control.values import is_round
-from harness.ledger.store import LedgerStore
+from harness.ledger.store import OWNERSHIP, LedgerStore
 from harness.model.plan import Attributes
 from harness.model.resources import Resource
 from harness.yarn.fair.parse import parse_allocations
@@ -164,6 +167,99 @@ def test_a_copy_of_a_time_after_a_release_knows_whose_the_shares_are(tmp_path: P
     assert rm.place.data == FILE
 
 
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_a_copy_of_before_a_policy_knows_which_scheduling_policies_are_the_administrators(
+    tmp_path: Path, goes_on: bool
+) -> None:
+    """`drf` is as much a person's word as a controller's; the lock file beside the ledger knows whose it is."""
+    rooted = FILE.replace(b"<allocations>", b'<allocations><queue name="root">').replace(b"</alloc", b"</queue></alloc")
+    rm = rm_with_load(rooted)
+    rm.start("x", 4096)
+    how: dict[str, Any] = {"lease_s": 0.0, "sets": {"resource": "dominant"}}
+    work(rm, tmp_path, ticks=2, lease_s=0.0, policy="fair")
+    restore = copied(tmp_path)
+    work(rm, tmp_path, ticks=2, policy="ltrf", **how)
+    assert rm.place.data.count(b"<schedulingPolicy>drf<") == 3
+    restore()
+    if goes_on:
+        (report,) = work(rm, tmp_path, ticks=1, policy="ltrf", **how)
+        (alarm,) = [alarm for alarm in report.alarms if alarm.kind == "backup"]
+        assert "from the lock file beside it" in alarm.text
+        work(rm, tmp_path, ticks=1, stop=True, policy="ltrf", **how)
+    else:
+        with LedgerStore(tmp_path / "ledger.db") as store:
+            actuator = FileActuator.restored(rm.place, store.document)
+            done = release(actuator, store, None, lambda: None, ControlSettings())
+        assert [kind for kind, _ in done.notes] == ["backup"]
+    assert rm.place.data == rooted
+
+
+def test_a_copy_of_just_before_a_release_is_one(tmp_path: Path) -> None:
+    """Nothing was prepared between them but the release itself."""
+    rm = rm_with_load()
+    rm.start("x", 4096)
+    work(rm, tmp_path, lease_s=0.0)
+    restore = copied(tmp_path)
+    with LedgerStore(tmp_path / "ledger.db") as store:
+        release(FileActuator.restored(rm.place, store.document), store, None, lambda: None, ControlSettings())
+    assert rm.place.data == FILE
+    restore()
+    (report,) = work(rm, tmp_path, ticks=1, lease_s=0.0)
+    assert "backup" in kinds(report)
+    assert "foreign" not in kinds(report), "the administrator's own file is nobody's edit"
+
+
+@pytest.mark.parametrize("damage", ["cut", "of an earlier version", "another generation"])
+def test_a_lock_file_without_the_ownership_leaves_the_comparison_with_the_copy(tmp_path: Path, damage: str) -> None:
+    """And that the ledger was a copy is known after a restart, too."""
+    rm = rm_with_load()
+    rm.start("x", 4096)
+    how = {"lease_s": 0.0, "sets": {"horizon_s": "20000"}}
+    work(rm, tmp_path, ticks=1, **how)
+    restore = copied(tmp_path)
+    work(rm, tmp_path, ticks=5, **how)
+    lock = tmp_path / "ledger.db.lock"
+    first, rest = lock.read_bytes().splitlines()
+    known = json.loads(first)
+    damaged = {
+        "cut": lock.read_bytes()[:-20],
+        "of an earlier version": first + b"\n",
+        "another generation": json.dumps({**known, "generation": known["generation"] + 1}).encode() + b"\n" + rest,
+    }
+    restore()
+    lock.write_bytes(damaged[damage])
+    (report,) = work(rm, tmp_path, ticks=1, **how)
+    (alarm,) = [alarm for alarm in report.alarms if alarm.kind == "backup"]
+    assert "neither a lease nor its lock file" in alarm.text
+    assert {q: report.snapshot.queues[q].weight for q in ("root.a", "root.b")} == {"root.a": 1.0, "root.b": 1.0}
+    with LedgerStore(tmp_path / "ledger.db") as store:
+        assert FileActuator.restored(rm.place, store.document).from_copy
+    work(rm, tmp_path, ticks=1, stop=True, **how)
+    assert rm.place.data == FILE
+    with LedgerStore(tmp_path / "ledger.db") as store:
+        assert not FileActuator.restored(rm.place, store.document).from_copy
+
+
+def test_all_that_says_whose_the_values_are_is_in_the_lock_file() -> None:
+    assert {*FileActuator.document_names(), *CapacityActuator.document_names()} == {*OWNERSHIP}
+
+
+def test_a_computed_limit_that_comes_back_after_a_copy_and_a_restart_is_no_administrators() -> None:
+    """What was found out of the copy was forgotten by the next start."""
+    place = MemoryPlace(THREE)
+    again = copy_of_minima(place, minima(10923, 10923, 10922))
+    whole = place.data
+    place.data = whole.replace(b"10923 mb", b"8192 mb", 1)
+    again.hold_against_file()
+    again.read()
+    kept = json.loads(json.dumps(again.document()))
+    again = FileActuator.restored(place, kept.get)
+    place.data = whole
+    again.read()
+    again.write(again.original())
+    assert place.data == THREE
+
+
 def test_a_ledger_that_goes_on_is_no_copy(tmp_path: Path) -> None:
     rm = rm_with_load()
     rm.start("x", 4096)
@@ -173,7 +269,7 @@ def test_a_ledger_that_goes_on_is_no_copy(tmp_path: Path) -> None:
     # A new ledger at the same path is none of the old one's copies.
     (tmp_path / "ledger.db").unlink()
     assert "backup" not in kinds(work(rm, tmp_path, ticks=1)[0])
-    assert json.loads((tmp_path / "ledger.db.lock").read_text())["generation"] >= 1
+    assert json.loads((tmp_path / "ledger.db.lock").read_text().splitlines()[0])["generation"] >= 1
 
 
 @pytest.mark.parametrize("when", ["last", "earlier"])

@@ -142,6 +142,36 @@ def test_weights_of_an_older_copy_or_of_another_controller_are_nobodys_entitleme
     assert own.configured_weights() == {"root.a": 4.0, "root.b": 1.0, "root.g": 2.0}
 
 
+@pytest.mark.parametrize("weights", [(635.0, 365.0, 250.0), (1000.0, 543.0, 250.0), (7.0, 381.75, 250.0)])
+def test_round_weights_that_another_controller_wrote_are_no_entitlement(weights: tuple[float, float, float]) -> None:
+    """Of what it gives to siblings every fourth weight is a whole number (soak, seed 55): the sum shows it."""
+    own, place = actuator()
+    put(own, weights={"root.a": 500.5, "root.b": 249.25, "root.g": 250.0})
+    texts = [b"<weight>%g<" % weight for weight in weights]
+    place.data = place.data.replace(b"<weight>500.5<", texts[0]).replace(b"<weight>249.25<", texts[1])
+    found = own.read()
+    assert {(edit.queue, edit.taken) for edit in found} == {("root.a", False), ("root.b", False)}
+    assert own.configured_weights() == {"root.a": 3.0, "root.b": 1.0, "root.g": 2.0}
+
+
+def test_round_parts_of_a_thousand_are_an_administrators() -> None:
+    own, place = actuator()
+    put(own, weights={"root.a": 500.5, "root.b": 249.25, "root.g": 250.0})
+    place.data = place.data.replace(b"<weight>500.5<", b"<weight>650<").replace(b"<weight>249.25<", b"<weight>100<")
+    assert all(edit.taken for edit in own.read())
+    assert own.configured_weights() == {"root.a": 650.0, "root.b": 100.0, "root.g": 2.0}
+
+
+def test_a_small_weight_beside_a_controllers_is_an_administrators() -> None:
+    """Those that wait have what a controller gives them, with it and without it (soak, seed 1000004)."""
+    own, place = actuator()
+    put(own, weights={"root.a": 969.5, "root.b": 2.625, "root.g": 30.4609375})
+    place.data = place.data.replace(b"<weight>2.625<", b"<weight>0.5<")
+    (edit,) = own.read()
+    assert edit.taken
+    assert own.configured_weights()["root.b"] == 0.5
+
+
 def of_an_older_ledger(added: bytes) -> tuple[FileActuator, MemoryPlace]:
     """A controller whose ledger is older than its last write, after which somebody has added a queue."""
     own, place = actuator()
