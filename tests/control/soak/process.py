@@ -224,6 +224,7 @@ class Process:
                 source = self.folder / "deleted.db"
             if source.exists():
                 shutil.copyfile(source, new / f"ledger.db{part}")
+        self._copy_lock_file(new)
         wal = new / "ledger.db-wal"
         if self.disk.power and wal.exists():
             synced = connection is None or connection.execute("PRAGMA synchronous").fetchone()[0] >= 2
@@ -233,6 +234,14 @@ class Process:
                 wal.write_bytes(data + self.disk.rng.randbytes(self.disk.rng.randrange(5000)))
             else:
                 wal.write_bytes(data[: self.disk.rng.randrange(len(data) + 1)])
+
+    def _copy_lock_file(self, new: Path) -> None:
+        """What it has of the ledger is not synced: a loss of power may cut it anywhere."""
+        lock = self.folder / "ledger.db.lock"
+        if lock.exists():
+            data, rng = lock.read_bytes(), random.Random(f"{self.world.seed} {self.name} {self.deaths} lock")
+            cut = self.disk.power and rng.random() < 0.5
+            (new / lock.name).write_bytes(data[: rng.randrange(len(data) + 1)] if cut else data)
 
     # --- its life ---
 
@@ -378,9 +387,10 @@ class Process:
             shutil.copyfile(source, copy / source.name)
         return Backup(copy, frozenset(self.world.active.forgotten))
 
-    def restore_ledger(self, copy: Backup) -> None:
-        """Somebody puts an older copy in place of its ledger, as a backup holds it: the database alone."""
-        for part in ("", "-wal", "-shm"):
+    def restore_ledger(self, copy: Backup, *, whole: bool = False) -> None:
+        """Somebody puts an older copy in place of its ledger, as a backup holds it: the database alone, or the
+        ``whole`` folder with the lock file."""
+        for part in ("", "-wal", "-shm", *([".lock"] if whole else [])):
             here, there = self.folder / f"ledger.db{part}", copy.folder / f"ledger.db{part}"
             here.unlink(missing_ok=True)
             if there.exists():

@@ -304,26 +304,20 @@ def _ledger_restored(world: World, rng: random.Random) -> End:
         return False
     if process.deleted_s is not None:
         return False  # there is nothing to copy
-    if world.plan.fourth and world.plan.capacity == "weight":
-        return False  # a round weight that was written since (half of a round sum) cannot be told from a person's
     copy, deaths = process.backed_up(), process.deaths
-
-    def named() -> frozenset[str]:
-        return frozenset(getattr(process.controller.actuator, "named", ()))
-
-    before = named()
+    after_s, whole = world.periods(rng, 2, 20), rng.random() < 0.5
 
     def restore() -> None:
         if process.deaths != deaths or not process.running:
             return
-        if not world.plan.settings.lease_s and not named() <= before:
-            return  # a queue that a controller has named since cannot be told from one that the administrator added
         if process.ticking:
             world.agenda.after(0.5, restore)
             return
         process.end("hold")
-        process.restore_ledger(copy)
+        # Without its lock file only the lease can tell that it is a copy.
+        told = world.lease_path.exists() and world.agenda.now_s >= world.lease_lost_until_s
+        process.restore_ledger(copy, whole=whole and told)
         world.checks.restored(process)
         process.begin()
 
-    return world.periods(rng, 2, 20), restore
+    return after_s, restore
