@@ -174,6 +174,7 @@ def _lines(found: Checked, only: Only) -> list[str]:
 
 def _verdict(found: Checked, recorded: Path | None, require_judged: bool) -> None:
     """Raises what the exit code is to be. How much was judged stands on standard error, in its last line."""
+    from harness.results.check import NO_RUN
     from harness.results.judged import failures, judged
 
     if found.invalid:
@@ -192,7 +193,10 @@ def _verdict(found: Checked, recorded: Path | None, require_judged: bool) -> Non
             where=where,
             hint="mend the cause, record a new baseline, or accept it with --acknowledge",
         )
-    if require_judged and any(one.verdict == "not judged" for one in found.held):
+    left = [one for one in found.held if one.verdict == "not judged"]
+    if require_judged and left:
         hint = "record more runs (five show a spread), record with `baseline --margin`, or choose with --metrics"
+        if any(one.key == NO_RUN for one in left):
+            hint = "give the runs that the warnings above name, or record a new baseline with them, or without them"
         raise InputError(judged(found), where=where, hint=hint)
     say(f"{where}: {judged(found)}")

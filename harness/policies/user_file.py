@@ -14,6 +14,8 @@ from harness.base.errors import InputError, YarnfairError
 
 #: The files that were imported here: as Python names them (absolute) -> as the user does.
 _IMPORTED: dict[str, str] = {}
+#: The modules that such files imported from beside them, by their folder.
+_BESIDE: dict[str, set[str]] = {}
 
 
 def from_user_file(path: Path, attribute: str, *, what: str, hint: str) -> Any:
@@ -28,7 +30,8 @@ def from_user_file(path: Path, attribute: str, *, what: str, hint: str) -> Any:
     # Dataclasses look their module up by name while they are made.
     sys.modules[module_name] = module
     try:
-        spec.loader.exec_module(module)
+        with _modules_beside(path.resolve().parent):
+            spec.loader.exec_module(module)
     except Exception as error:  # whatever a user's file raises is the user's mistake to see, not a traceback of ours
         del sys.modules[module_name]
         raise InputError(f"does not import: {type(error).__name__}: {error}", where=str(path)) from error
@@ -36,6 +39,34 @@ def from_user_file(path: Path, attribute: str, *, what: str, hint: str) -> Any:
     if not hasattr(module, attribute):
         raise InputError(f"has no {what} {attribute}", where=str(path))
     return getattr(module, attribute)
+
+
+@contextmanager
+def _modules_beside(folder: Path) -> Iterator[None]:
+    """While a file of this folder is imported, and after it: modules beside the file can be imported by their names.
+
+    Python's own and installed modules come first. Two folders may each have a module of the same name: each file gets
+    its own at the top of the file (an import within a function finds that of the last file).
+    """
+    for other, names in _BESIDE.items():
+        if other != str(folder):
+            for name in names:
+                sys.modules.pop(name, None)
+            if other in sys.path:
+                sys.path.remove(other)
+    own = _BESIDE.setdefault(str(folder), set())
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+    importlib.invalidate_caches()
+    known = set(sys.modules)
+    try:
+        yield
+    finally:
+        for name in set(sys.modules) - known:
+            file = getattr(sys.modules[name], "__file__", None)
+            parts = name.split(".")
+            if file is not None and Path(file).parent in (folder.joinpath(*parts[:-1]), folder.joinpath(*parts)):
+                own.add(name)
 
 
 def defined_at(cls: type, method: str) -> str:

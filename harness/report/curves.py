@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +70,13 @@ def over_seeds(curves: Sequence[Curve], *, after_end: float | None = None) -> Cu
     rows = np.array([np.interp(x, curve.x, curve.y, right=after_end) for curve in curves])
     mean, half = means_and_half_widths_95(rows)
     return Curve(x, mean, mean - half, mean + half)
+
+
+def within(curve: Curve, *, low: float = -math.inf, high: float = math.inf) -> Curve:
+    """The curve with its interval cut at bounds that its quantity cannot leave."""
+    if curve.low is None or curve.high is None:
+        return curve
+    return replace(curve, low=np.clip(curve.low, low, high), high=np.clip(curve.high, low, high))
 
 
 def thin(curve: Curve, *, tolerance: float) -> Curve:

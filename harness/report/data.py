@@ -26,7 +26,6 @@ from harness.results.metrics import fairness_degree
 from harness.results.phases import Phases, read_phases
 from harness.results.runs import RunRecord, decision_lines, find_runs, kind_of, read_run, without_seed
 
-#: In which order the runs of a folder are shown.
 #: The first lines of decisions.jsonl are shown; this many.
 SHOWN_DECISIONS = 12
 #: Size limit of the cache of tables (`KeptTables`). A table that was evicted is read again when it is needed.
@@ -308,13 +307,18 @@ def _state(record: RunRecord) -> str:
 
 
 def _tree(series: Mapping[str, Series], summary: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Parents without root, and the leaves worth showing: the summary's, or those that ask for something.
+    """Parents without root, and the leaves worth showing (the summary's, or those that ask), in the summary's order.
 
     A leaf that nobody uses (``root.default``) gets no curve.
     """
     queues = [queue for queue in series if queue != "root"]
-    parents = tuple(q for q in queues if any(other.startswith(q + ".") for other in queues))
     named = summary.get("queues", {})
+    places = {str(queue): k for k, queue in enumerate(named)}
+    # The table over time has them by name, the summary as the experiment has them: one order for charts and tables.
+    queues.sort(
+        key=lambda queue: min((k for q, k in places.items() if f"{q}.".startswith(f"{queue}.")), default=len(places))
+    )
+    parents = tuple(q for q in queues if any(other.startswith(q + ".") for other in queues))
     leaves = [q for q in queues if q not in parents]
     used = [q for q in leaves if q in named or (series[q].demand_mb > 0).any()]
     return parents, tuple(used or leaves)
@@ -398,15 +402,29 @@ def read_table(path: Path, needed: Sequence[str]) -> pd.DataFrame | None:
 
 
 def load_runs(paths: Sequence[Path]) -> list[Run]:
-    """Reads run directories, each once; a folder (of runs, a campaign's) stands for those in it. Labels are unique."""
+    """Reads run directories, each once; a folder (of runs, a campaign's) stands for those in it. Labels are unique.
+
+    Their order does not depend on the order of the paths.
+    """
     directories: list[Path] = []
     for path in paths:
         directories += find_runs(path) if path.is_dir() else [path]
     unique = {directory.resolve(): directory for directory in reversed(directories)}
     known: dict[str, object] = {}
-    runs = [load_run(directory, known) for directory in reversed(unique.values())]
-    if len(paths) == 1:  # a folder has no order of its own: the papers', from what is known to what is new
-        runs.sort(key=lambda run: (_rank(run), _natural(run.label)))
+    # However they were given, the same runs make the same page: experiment by experiment, in each the policies from
+    # what is known to what is new.
+    runs = sorted(
+        (load_run(directory, known) for directory in reversed(unique.values())),
+        key=lambda run: (
+            _natural(run.experiment),
+            run.backend != "sim",
+            run.backend,
+            run.hash,
+            _rank(run),
+            _natural(run.label),
+            str(run.path),
+        ),
+    )
     return [replace(run, label=_unique(run, runs)) for run in runs]
 
 

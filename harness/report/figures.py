@@ -16,10 +16,10 @@ import numpy as np
 
 from harness.base.stats import half_width_95
 from harness.report.charts import Chart
-from harness.report.curves import Curve, Floats, bucket_means, over_seeds, steps
+from harness.report.curves import Curve, Floats, bucket_means, over_seeds, steps, within
 from harness.report.data import Run, Series, short
-from harness.report.svg import BarChart, Line, LineChart, needed_y_range
-from harness.report.variants import Variant
+from harness.report.svg import COLOURS, BarChart, Line, LineChart, needed_y_range
+from harness.report.variants import Variant, grouped
 from harness.results.metrics import sharing_benefit_and_loss
 
 #: A curve of a noisy quantity shows means over at most this many spans of time.
@@ -56,11 +56,13 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Styles:
-    """Numbers of colours and dashes, the same for a queue in every chart of the page."""
+    """Numbers of colours and dashes, the same for a queue or a variant in every chart of the page."""
 
     queues: Mapping[str, int]
     #: The leaves that are drawn.
     drawn: frozenset[str]
+    #: By the variants' names.
+    variants: Mapping[str, int]
 
     @staticmethod
     def of(runs: Sequence[Run]) -> Styles:
@@ -71,7 +73,7 @@ class Styles:
         first = [q for q in leaves if q in drawn]
         for queue in [*first, *(q for run in runs for q in run.parents), *leaves]:
             names.setdefault(queue, len(names))
-        return Styles(names, drawn)
+        return Styles(names, drawn, variant_styles(runs))
 
     def leaves(self, variant: Variant) -> list[str]:
         """The leaves of a variant that are drawn."""
@@ -81,6 +83,38 @@ class Styles:
         """The legend of these queues, in the order of their numbers."""
         wanted = set(queues)
         return Legend([(short(queue), style) for queue, style in self.queues.items() if queue in wanted])
+
+
+#: The numbers of the policies that most pages have, so that a policy looks the same beside whichever others.
+_POLICY_STYLES = {
+    ("static", "inside"): 0,
+    ("fair", "inside"): 1,
+    ("ltrf", "inside"): 2,
+    ("ltrf", "outside"): 3,
+    ("hltrf", "inside"): 4,
+    ("naive-hltrf", "inside"): 5,
+    ("hltrf", "outside"): 6,
+    ("capacity", "inside"): 7,
+}
+
+
+def variant_styles(runs: Sequence[Run]) -> dict[str, int]:
+    """A number for each variant, by its name: its policy's own, or where that is taken the lowest that is free."""
+    first = {variant.name: variant.first for variant in grouped(runs)}
+    # With settings of its own a variant leaves the policy's number to the one without.
+    plain = sorted(first, key=lambda name: bool(first[name].settings) or name != first[name].label)
+    wanted = {name: _POLICY_STYLES.get((first[name].policy, first[name].mode)) for name in plain}
+    found: dict[str, int] = {}
+    for name, number in wanted.items():
+        if number is not None and number not in found.values():
+            found[name] = number
+    # Numbers of policies that are not here come last: these may stand beside the same variants on another page.
+    spare = [k for k in range(len(COLOURS)) if k not in _POLICY_STYLES.values()] + [*range(len(COLOURS) - 1, -1, -1)]
+    for name in first:
+        if name not in found:
+            free = [k for k in spare if k not in found.values()]
+            found[name] = free[0] if free else len(found)
+    return found
 
 
 def furthest(runs: Sequence[Run], leaves: Sequence[str]) -> frozenset[str]:
@@ -199,18 +233,18 @@ def fairness_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]:
 
     even = ((0.0, "static partition"),)
     degrees = _charts(variants, styles, "fairness degree \u03c1", degree, levels=((1.0, "static partition"),))
-    both_of = [(k, one.name, both) for k, one in enumerate(variants) if (both := _benefit_and_loss(one)) is not None]
-    both_names = [("sharing benefit \u03a8", 2), ("sharing loss \u03a9", 1)]
-    each = [
-        LineChart(
-            label,
-            "time (s)",
-            "\u03a8 and \u03a9",
-            [Line(name, curve, style) for (name, style), curve in zip(both_names, both, strict=True)],
-            levels=even,
-        )
-        for _, label, both in both_of
+    both_of = [
+        (styles.variants[one.name], one.name, both) for one in variants if (both := _benefit_and_loss(one)) is not None
     ]
+    both_names = [("sharing benefit \u03a8", 2), ("sharing loss \u03a9", 1)]
+    # The loss is smaller by far than the benefit: in one axis with it, it would be a line at zero.
+    losses, benefits = (
+        [
+            LineChart(label, "time (s)", name, [Line(name, both[which], style)], levels=even)
+            for _, label, both in both_of
+        ]
+        for which, (name, style) in ((1, both_names[1]), (0, both_names[0]))
+    )
     overlays = [
         LineChart(
             both_names[which][0],
@@ -232,13 +266,21 @@ def fairness_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]:
             shared(degrees, y_range=late_range(degrees, (0.0, 1.0))),
         ),
         Group(
-            "benefit-loss",
-            "Sharing benefit and sharing loss",
-            "Sums over the queues of what their fairness degrees exceed 1 by (benefit, LTYARN eq. 4) and fall short of "
-            "it by (loss, eq. 5); Figs. 7a, 7c. A good policy first brings the loss to zero, then raises the benefit. "
-            "Early values beyond the axis are drawn at its border.",
-            Legend(both_names),
-            shared(each, y_range=late_range(each, (0.0,))),
+            "loss",
+            "Sharing loss",
+            "The sum over the queues of what their fairness degrees fall short of 1 by (LTYARN eq. 5; Figs. 7a, 7c): "
+            "at 0 no queue is behind. A good policy first brings it to 0. Early values beyond the axis are drawn at "
+            "its border.",
+            Legend([]),
+            shared(losses, y_range=late_range(losses, (0.0,))),
+        ),
+        Group(
+            "benefit",
+            "Sharing benefit",
+            "The sum over the queues of what their fairness degrees exceed 1 by (LTYARN eq. 4; Figs. 7a, 7c). Early "
+            "values beyond the axis are drawn at its border.",
+            Legend([]),
+            shared(benefits, y_range=late_range(benefits, (0.0,))),
         ),
         Group(
             "policies",
@@ -256,7 +298,9 @@ def _benefit_and_loss(variant: Variant) -> tuple[Curve, Curve] | None:
     if len(found) < len(variant.runs):
         return None
     benefits, losses = ([_sampled(both[which]) for both in found] for which in (0, 1))
-    return over_seeds(benefits), over_seeds(losses)
+    benefit, loss = over_seeds(benefits), over_seeds(losses)
+    # No benefit is below 0, and no loss above it: nor is an interval's end, which Student's t puts there.
+    return within(benefit, low=0.0), within(loss, high=0.0)
 
 
 def benefit_and_loss(run: Run) -> tuple[Curve, Curve] | None:
@@ -484,7 +528,7 @@ def speedup_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]:
         hidden = {short(leaf) for one in variants for leaf in one.leaves if leaf not in styles.drawn}
         queues = [q for q in dict.fromkeys(queue for k in able for queue in found[k]) if q not in hidden]
         if queues:
-            shown |= {k: variants[k].name for k in able}
+            shown |= {styles.variants[variants[k].name]: variants[k].name for k in able}
             several = max(len(variants[k].runs) for k in able) > 1
             each = [[found[k].get(queue) for k in able] for queue in queues]
             charts.append(
@@ -495,7 +539,7 @@ def speedup_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]:
                     [variants[k].name for k in able],
                     [[fmean(own) if own else None for own in row] for row in each],
                     ((1.0, "static partition"),),
-                    styles=able,
+                    styles=[styles.variants[variants[k].name] for k in able],
                     half_widths=[[half_width_95(own) if own else None for own in row] for row in each if several],
                 )
             )
@@ -506,7 +550,7 @@ def speedup_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]:
             "Time under static partitioning over time under the policy (Fig. 8, which does not say of which time): the "
             "mean completion time of a queue's jobs, and its whole workload from first submission to last end. Of "
             "several seeds: their mean, and the 95 % interval of it.",
-            Legend([(name, k) for k, name in sorted(shown.items())]),
+            Legend([(name, k) for k, name in shown.items()]),
             charts,
         )
     ]

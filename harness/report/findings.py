@@ -11,8 +11,10 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Literal
 
+from harness.base.stats import half_width_95
 from harness.report.data import Run, short
 from harness.results.metrics import LOSS_THRESHOLD
 
@@ -47,6 +49,35 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Figure:
+    """A number that a case is judged by, or that explains it.
+
+    ``scale``, ``unit`` and ``signed``: how it is written. ``against``: the same of the run that it is held against,
+    whose variant is ``of``. ``together``: what the figures of the queues are, which stand together.
+    """
+
+    name: str
+    value: float
+    unit: str = ""
+    digits: int = 0
+    scale: float = 1.0
+    against: float | None = None
+    of: str = ""
+    signed: bool = False
+    together: str = ""
+
+    def mean(self, values: Sequence[float], *, signed: bool = False) -> str:
+        """The mean of values of this figure, with half of its 95 % interval and the unit."""
+        mean, half = fmean(values), half_width_95(values)
+        text = self._written(mean, "+" if signed or self.signed else "")
+        text += f" \u00b1 {self._written(half, '')}" if half > 0 else ""
+        return f"{text}\u00a0{self.unit}" if self.unit else text
+
+    def _written(self, value: float, sign: str) -> str:
+        return f"{value * self.scale:{sign},.{self.digits}f}".replace(",", "\u202f").replace("-", "\u2212")
+
+
+@dataclass(frozen=True, slots=True)
 class OfVariant:
     """One case that a claim is held against, and the variant that it is of: its seeds are counted together."""
 
@@ -56,6 +87,8 @@ class OfVariant:
     text: str
     #: "": of the runs together.
     variant: str = ""
+    #: The numbers in the text, of which several seeds have means and intervals.
+    figures: tuple[Figure, ...] = ()
 
 
 #: A case, or without a variant only whether it holds, and by which figures.
@@ -83,6 +116,22 @@ def _signed(value: float, digits: int = 3) -> str:
 
 def _per_cent(ratio: float) -> str:
     return f"{(ratio - 1) * 100:+.1f} %".replace("-", "\u2212")
+
+
+def _gains(ratios: Mapping[str, float], together: str) -> tuple[Figure, ...]:
+    """Speed-ups as figures: how much faster each queue is."""
+    return tuple(
+        Figure(queue, ratio - 1, "%", 1, 100.0, signed=True, together=together) for queue, ratio in ratios.items()
+    )
+
+
+def _mean_loss(run: Run) -> tuple[Figure, ...]:
+    """The mean loss, and when the last one was (0: there was none)."""
+    return (
+        Figure("mean loss", run.number("sharing_loss"), "", 3),
+        Figure("last loss at", run.number("last_loss_s"), "s"),
+        Figure("makespan", run.number("makespan_s"), "s"),
+    )
 
 
 def _faster(ratios: Mapping[str, float]) -> str:
@@ -115,19 +164,46 @@ def verdict(holds: Sequence[bool]) -> Verdict:
 
 
 def evidence_of(cases: Sequence[OfVariant]) -> tuple[str, ...]:
-    """The figures of the cases, variant by variant; before them in how many runs of each variant the claim holds.
+    """The figures of the cases, variant by variant: of several seeds one line, in how many runs the claim holds first.
 
-    A sweep with several seeds has hundreds of cases: what is read first is a line a variant.
+    The line has each figure's mean with half of its 95 % interval over the seeds. A figure that is held against another
+    run's has the mean of the seeds' own differences with the interval of that: where it holds 0, the seeds do not tell.
     """
     by_variant: dict[str, list[OfVariant]] = {}
     for case in cases:
         by_variant.setdefault(case.variant, []).append(case)
-    counts = []
+    said: list[str] = []
+    single: list[str] = []
     for variant, own in by_variant.items():
         judged = [case.holds for case in own if case.holds is not None]
         if variant and len(judged) > 1:
-            counts.append(f"{variant}: holds in {sum(judged)} of {len(judged)} runs")
-    return (*counts, *(case.text for own in by_variant.values() for case in own if case.text))
+            named: dict[str, dict[str, list[Figure]]] = {}
+            for figure in (figure for case in own for figure in case.figures):
+                named.setdefault(figure.together, {}).setdefault(figure.name, []).append(figure)
+            parts = [f"{variant}: holds in {sum(judged)} of {len(judged)} runs"]
+            for together, found in named.items():
+                each = [_over_seeds(figures) for figures in found.values()]
+                parts += [f"{together}: {', '.join(each)}"] if together else each
+            said.append("; ".join(parts))
+        else:
+            single += [case.text for case in own if case.text]
+    return (*said, *single)
+
+
+def _over_seeds(figures: Sequence[Figure]) -> str:
+    """One figure of several runs of a variant."""
+    first = figures[0]
+    text = f"{first.name} {first.mean([one.value for one in figures])}"
+    against = [one.against for one in figures if one.against is not None]
+    if len(against) < len(figures):
+        return text
+    text += f" against {first.mean(against)} of {first.of}"
+    each = [one.value - other for one, other in zip(figures, against, strict=True)]
+    half = half_width_95(each)
+    if not half:
+        return text
+    clear = "" if abs(fmean(each)) > half else ", not told from chance"
+    return f"{text}, a difference of {first.mean(each, signed=True)}{clear}"
 
 
 def finding(title: str, source: str, claim: str, rule: str) -> Callable[[Cases], Rule]:
@@ -164,6 +240,13 @@ def static_is_neutral(runs: Sequence[Run]) -> Iterator[Case]:
             all(abs(degree - 1) <= STATIC_TOLERANCE for degree in degrees.values()),
             f"{run.label}: fairness degrees at the end {listed}; {mean} (sums over the queues)",
             run.variant_without_seed(),
+            (
+                *(
+                    Figure(queue, degree, "", 3, together="fairness degrees at the end")
+                    for queue, degree in degrees.items()
+                ),
+                Figure("mean loss", run.number("sharing_loss"), "", 3),
+            ),
         )
 
 
@@ -171,7 +254,8 @@ def static_is_neutral(runs: Sequence[Run]) -> Iterator[Case]:
     "Memoryless fairness keeps losing",
     "LTYARN section 7.4, Fig. 7a",
     "The sharing loss is there constantly until all the workloads complete, about \u22120.5 on average.",
-    f"the last loss (Omega below \u22120.01) comes after {WHOLE_RUN:.0%} of the makespan (its size is not judged)",
+    f"the last loss (Omega below \u22120.01) comes after {WHOLE_RUN * 100:.0f} % of the makespan (its size is not "
+    "judged)",
 )
 def memoryless_keeps_losing(runs: Sequence[Run]) -> Iterator[Case]:
     """Fig. 7a: the memoryless fair scheduler loses until all workloads complete, about -0.5 on average."""
@@ -183,14 +267,19 @@ def memoryless_keeps_losing(runs: Sequence[Run]) -> Iterator[Case]:
         )
         if worst is not None:
             text += f"; the lowest fairness degree at the end is {worst[1]:.3f} ({worst[0]})"
-        yield OfVariant(last >= WHOLE_RUN * makespan, text, run.variant_without_seed())
+        lowest = (Figure("the lowest fairness degree at the end", worst[1], "", 3),) if worst is not None else ()
+        yield OfVariant(last >= WHOLE_RUN * makespan, text, run.variant_without_seed(), (*_mean_loss(run), *lowest))
         contended = run.contention()
         if contended is not None:
             yield OfVariant(
                 None,
-                f"{run.label}: all queues together ask for more than the cluster has during {contended[0]:.0%} of the "
-                f"time, two or more of them for more than their own shares during {contended[1]:.0%}",
+                f"{run.label}: all queues together ask for more than the cluster has during {contended[0] * 100:.0f} % "
+                f"of the time, two or more of them for more than their own shares during {contended[1] * 100:.0f} %",
                 run.variant_without_seed(),
+                (
+                    Figure("time in which the queues ask for more than the cluster has", contended[0], "%", 0, 100.0),
+                    Figure("time in which two or more ask for more than their shares", contended[1], "%", 0, 100.0),
+                ),
             )
 
 
@@ -198,7 +287,7 @@ def memoryless_keeps_losing(runs: Sequence[Run]) -> Iterator[Case]:
     "Long-term fairness stops losing after a start-up phase",
     "LTYARN section 7.4, Fig. 7c",
     "There is no more sharing loss after 650 seconds; what comes before is unavoidable waiting at the start.",
-    f"the last loss (Omega below \u22120.01) comes before {WHOLE_RUN:.0%} of the makespan",
+    f"the last loss (Omega below \u22120.01) comes before {WHOLE_RUN * 100:.0f} % of the makespan",
 )
 def long_term_stops_losing(runs: Sequence[Run]) -> Iterator[Case]:
     """Fig. 7c: under LTRF there is no sharing loss after the start-up phase (650 s)."""
@@ -209,14 +298,14 @@ def long_term_stops_losing(runs: Sequence[Run]) -> Iterator[Case]:
         tail = f"({by_then} the paper's 650 s)" if ended else "(it lasts through the run)"
         mean = _signed(run.number("sharing_loss"))
         text = f"{run.label}: mean loss {mean}, {_last_loss(run)} of {_seconds(makespan)} {tail}"
-        yield OfVariant(ended, text, run.variant_without_seed())
+        yield OfVariant(ended, text, run.variant_without_seed(), _mean_loss(run))
 
 
 @finding(
     "Long-term fairness loses less than memoryless fairness",
     "LTYARN section 7.4",
     "LTYARN has a much better result than HFS.",
-    f"the integral of |Omega| over time is smaller by over {SAME:.0%}, run against run of the same experiment, "
+    f"the integral of |Omega| over time is smaller by over {SAME * 100:.0f} %, run against run of the same experiment, "
     "backend and seed",
 )
 def long_term_loses_less(runs: Sequence[Run]) -> Iterator[Case]:
@@ -225,7 +314,9 @@ def long_term_loses_less(runs: Sequence[Run]) -> Iterator[Case]:
         of_fair, own = (one.number("sharing_loss_integral") for one in (reference, run))
         ratio = f" ({own / of_fair:.2f} of it)" if of_fair > 0 else ""
         text = f"{run.label}: loss integral {own:.1f} s against {of_fair:.1f} s of {reference.label}{ratio}"
-        yield OfVariant(own < of_fair * (1 - SAME), text, run.variant_without_seed())
+        of = reference.variant_without_seed()
+        figures = (Figure("loss integral", own, "s", 1, against=of_fair, of=of),)
+        yield OfVariant(own < of_fair * (1 - SAME), text, run.variant_without_seed(), figures)
 
 
 @finding(
@@ -244,10 +335,13 @@ def sharing_is_faster(runs: Sequence[Run]) -> Iterator[Case]:
         slower = [queue for queue, value in speedups.items() if value < AS_FAST]
         tail = f"; slower than static: {', '.join(slower)}" if slower else ""
         variant = run.variant_without_seed()
-        yield OfVariant(not slower, f"{run.label}: {_faster(speedups)}{tail}", variant)
+        yield OfVariant(
+            not slower, f"{run.label}: {_faster(speedups)}{tail}", variant, _gains(speedups, "faster than static")
+        )
         whole = run.speedups("workload_speedup_over_static")
         if whole:
-            yield OfVariant(None, f"{run.label}, whole workloads (not judged): {_faster(whole)}", variant)
+            text = f"{run.label}, whole workloads (not judged): {_faster(whole)}"
+            yield OfVariant(None, text, variant, _gains(whole, "whole workloads (not judged)"))
 
 
 @finding(
@@ -265,7 +359,9 @@ def neither_is_always_faster(runs: Sequence[Run]) -> Iterator[Case]:
             ratios = {queue: ours[queue] / theirs[queue] for queue in ours if theirs.get(queue)}
             mixed = any(r > 1 for r in ratios.values()) and any(r < 1 for r in ratios.values())
             text = f"{ltrf.label} against {fair.label}: {_faster(ratios)}"
-            yield OfVariant(mixed, text, ltrf.variant_without_seed())
+            yield OfVariant(
+                mixed, text, ltrf.variant_without_seed(), _gains(ratios, f"faster than {fair.variant_without_seed()}")
+            )
 
 
 @finding(
@@ -287,6 +383,7 @@ def outside_costs(runs: Sequence[Run]) -> Iterator[Case]:
             f"{outside.label}: loss integral {own:.1f} s, {own / reference:.2f} of {inside.label}'s "
             f"({reference:.1f} s); {_last_loss(outside)} against {_last_loss(inside)}",
             outside.variant_without_seed(),
+            (Figure("loss integral", own, "s", 1, against=reference, of=inside.variant_without_seed()),),
         )
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.report.curves import Curve, bucket_means
+from harness.report.curves import Curve, bucket_means, within
 from harness.report.data import Run, Series, short
-from harness.report.figures import BUCKETS, Group, Legend, Styles, allocation_charts, averaging, mean_width
+from harness.report.figures import BUCKETS, Group, Legend, Styles, allocation_charts, averaging, mean_width, shared
 from harness.report.findings import starved_s
 from harness.report.svg import Line, LineChart
 from harness.report.variants import Variant
 
 #: Curves of several policies in one chart cross each other all the time: fewer, longer means.
 COARSE = 60
+#: The most charts of running tasks on a page.
+MOST_SMALL = 40
 #: What is shown before a time of starvation, and at least after it, in seconds.
 AROUND_S = 100.0
 
@@ -30,10 +32,8 @@ def hierarchy_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]
     return [Group("groups", "Allocation of the groups", text + averaging(mean_width(trees)), legend, charts)]
 
 
-def _chart(
-    variants: Sequence[Variant], leaf: str, buckets: int, window: tuple[float, float]
-) -> tuple[LineChart, float]:
-    """A leaf's running tasks under each policy within a span of time, and the width of the means in seconds."""
+def _running(variant: Variant, leaf: str, buckets: int, window: tuple[float, float]) -> tuple[Curve | None, float]:
+    """A leaf's running tasks under a policy within a span of time, and the width of the means in seconds."""
     widths = [0.0]
 
     def running(_: Run, series: Series) -> Curve | None:
@@ -44,44 +44,58 @@ def _chart(
         widths.append(width)
         return curve
 
-    curves = [one.course(leaf, running, after_end=0.0) for one in variants]
-    lines = [
-        Line(one.name, curve, k)
-        for k, (one, curve) in enumerate(zip(variants, curves, strict=True))
-        if curve is not None
-    ]
-    return LineChart(short(leaf), "time (s)", "running tasks", lines, x_range=window), max(widths)
+    curve = variant.course(leaf, running, after_end=0.0)
+    return None if curve is None else within(curve, low=0.0), max(widths)
 
 
 def running_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]:
-    """Running tasks of each leaf under each policy (Figs. 10c, 11b): one chart a queue, one curve a policy."""
+    """Running tasks of each leaf under each policy (Figs. 10c, 11b): small multiples, a row of them a queue."""
     leaves = list(dict.fromkeys(leaf for one in variants for leaf in styles.leaves(one)))
+    # So many that a page of many queues and policies stays a page.
+    shown = leaves[: max(1, MOST_SMALL // max(len(variants), 1))]
     end = max((one.end_s() for one in variants), default=1.0)
-    drawn = [_chart(variants, leaf, COARSE, (0.0, end)) for leaf in leaves]
-    charts = [chart for chart, _ in drawn if chart.lines]
-    width = max((own for _, own in drawn), default=0.0)
+    charts: list[LineChart] = []
+    width = 0.0
+    for leaf in shown:
+        own = []
+        for one in variants:
+            curve, wide = _running(one, leaf, COARSE, (0.0, end))
+            width = max(width, wide)
+            if curve is not None:
+                title = short(leaf) if len(variants) == 1 else f"{short(leaf)}, {one.name}"
+                line = Line(short(leaf), curve, styles.queues[leaf])
+                own.append(LineChart(title, "time (s)", "running tasks", [line], x_range=(0.0, end)))
+        charts += shared(own)
     text = "Containers that run tasks, application masters not counted (the quantity of Figs. 10c and 11b)."
-    legend = Legend([(one.name, k) for k, one in enumerate(variants)])
+    if len(variants) > 1:
+        text += " The charts of a queue have the same axes."
+    if len(shown) < len(leaves):
+        text += f" The first {len(shown)} of {len(leaves)} queues; allocations.parquet of each run has all."
     return [
-        *starvation_groups(variants),
-        Group("running", "Running tasks of each queue", text + averaging(width), legend, charts),
+        *starvation_groups(variants, styles),
+        Group("running", "Running tasks of each queue", text + averaging(width), Legend([]), charts),
     ]
 
 
-def starvation_groups(variants: Sequence[Variant]) -> list[Group]:
+def starvation_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]:
     """Fig. 10c: running tasks of the queue that the naive policy starves, while it does, under each policy.
 
     Of several seeds the first: each starves at times of its own.
     """
-    alone = [Variant(one.first.label, [one.first]) for one in variants]
-    for run in (one.first for one in alone):
+    alone = [(one.name, Variant(one.first.label, [one.first])) for one in variants]
+    for run in (one.first for _, one in alone):
         spans = {leaf: run.starvation[short(leaf)] for leaf in run.leaves}
         leaf = max(spans, key=lambda name: spans[name][0], default=None)
         if run.policy != "naive-hltrf" or leaf is None or spans[leaf][0] < starved_s(run):
             continue
         _, start, end = spans[leaf]
         window = (max(0.0, start - AROUND_S), end + max(AROUND_S, end - start))
-        chart, width = _chart(alone, leaf, BUCKETS, window)
+        lines, width = [], 0.0
+        for name, one in alone:
+            curve, wide = _running(one, leaf, BUCKETS, window)
+            width = max(width, wide)
+            lines += [Line(one.name, curve, styles.variants[name])] if curve is not None else []
+        chart = LineChart(short(leaf), "time (s)", "running tasks", lines, x_range=window)
         text = (
             f"Fig. 10c: {short(leaf)} asks and runs no task from {start:.0f} s to {end:.0f} s under {run.label}; "
             "the same time under the others."

@@ -173,8 +173,8 @@ def sources_of(runs: Sequence[Run]) -> tuple[tuple[str, str], ...]:
         (
             "Mean benefit and loss, loss integral, last loss, utilisation, completion times, speed-ups",
             f"summary.json of each run directory. Means over time, integral and last loss are computed from the samples"
-            f"{every}; completion times come from {' or '.join(jobs)}. How is written in "
-            "docs/how-results-are-computed.md.",
+            f"{every}; completion times come from {' or '.join(jobs)}. The formulas are on "
+            'the page "How results are computed" of yarnfair\'s documentation.',
         ),
         (
             "Curves",
@@ -205,6 +205,7 @@ def render_page(runs: Sequence[Run], findings: Sequence[Finding], content: Conte
         title=title,
         lead=lead,
         single=len(runs) == 1,
+        seeds=any(len(variant.runs) > 1 for variant in grouped(runs)),
         contents=contents,
         warnings=_warnings(runs),
         drawn=content.drawn,

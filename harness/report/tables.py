@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -13,6 +14,7 @@ from harness.report.data import SHOWN_DECISIONS, Run, short
 from harness.report.variants import Variant, grouped, interval_text, range_text
 from harness.results.catalogue import Key
 from harness.results.comparison import Measure
+from harness.results.metric import Metric
 from harness.results.phases import FILE, span
 from harness.results.summary import open_jobs
 
@@ -36,6 +38,8 @@ class Table:
     rows: Sequence[Sequence[str]]
     note: str = ""
     numeric: bool = True
+    #: The cells (row, column) whose figure is the best among the policies; the page prints them bold.
+    best: frozenset[tuple[int, int]] = frozenset()
 
 
 def figure_text(value: float | None, digits: int = 0) -> str:
@@ -54,13 +58,54 @@ def figure_text(value: float | None, digits: int = 0) -> str:
 _MOST_COLUMNS = 12
 
 
-def by_queue(caption: str, queues: Sequence[str], unit: str, rows: Sequence[Sequence[str]], note: str = "") -> Table:
-    """A figure of each queue under each policy, from rows of (policy, a cell a queue): queues across, many down."""
+def by_queue(
+    caption: str,
+    queues: Sequence[str],
+    unit: str,
+    rows: Sequence[Sequence[str]],
+    note: str = "",
+    best: Iterable[tuple[int, int]] = (),
+) -> Table:
+    """A figure of each queue under each policy, from rows of (policy, a cell a queue): queues across, many down.
+
+    ``best``: cells of these rows (row, column).
+    """
     names = [short(queue) for queue in queues]
     if len(names) <= _MOST_COLUMNS:
-        return Table(caption, [Head("policy"), *(Head(name, unit) for name in names)], rows, note)
+        heads = [Head("policy"), *(Head(name, unit) for name in names)]
+        return Table(caption, heads, rows, note, best=frozenset(best))
     heads = [Head("queue"), *(Head(row[0], unit) for row in rows)]
-    return Table(caption, heads, [[name, *(row[at] for row in rows)] for at, name in enumerate(names, 1)], note)
+    turned = [[name, *(row[at] for row in rows)] for at, name in enumerate(names, 1)]
+    return Table(caption, heads, turned, note, best=frozenset((at - 1, row + 1) for row, at in best))
+
+
+def best_cells(
+    variants: Sequence[Variant], columns: Sequence[tuple[Metric, Callable[[Run], float | None]]]
+) -> Iterator[tuple[int, int]]:
+    """The cells (row, column) of a table with a row a variant and these columns after it, whose mean is the best.
+
+    Only what ran the same experiment on the same backend is compared. Means that differ by less than matters in the
+    metric's unit are equally good; where all are, none is marked.
+    """
+    loads: dict[tuple[object, object], list[int]] = {}
+    for row, one in enumerate(variants):
+        loads.setdefault((one.first.hash, one.first.backend), []).append(row)
+    for own, (at, (metric, value_of)) in itertools.product(loads.values(), enumerate(columns, 1)):
+        means = {row: mean for row in own if (mean := _mean(variants[row], value_of)) is not None}
+        if metric.better == "neither" or len(means) < 2:
+            continue
+        lowest, highest = min(means.values()), max(means.values())
+        best = highest if metric.better == "higher" else lowest
+        near = max(metric.matters, 0.5 * 10.0**-metric.digits)
+        if highest - lowest > near:
+            yield from ((row, at) for row, mean in means.items() if abs(mean - best) <= near)
+
+
+def _mean(variant: Variant, value_of: Callable[[Run], float | None]) -> float | None:
+    """The mean of a figure over the seeds; None where a seed has none."""
+    values = [value_of(run) for run in variant.runs]
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known and len(known) == len(values) else None
 
 
 def _per_queue(
@@ -70,10 +115,12 @@ def _per_queue(
     unit: str,
     cell: Callable[[Variant, str], str],
     note: str = "",
+    best: Iterable[tuple[int, int]] = (),
 ) -> list[Table]:
     """`by_queue` of a cell of each variant and queue; no table where none has a figure."""
     rows = [[variant.name, *(cell(variant, queue) for queue in queues)] for variant in variants]
-    return [by_queue(caption, queues, unit, rows, note)] if any(c != ABSENT for row in rows for c in row[1:]) else []
+    known = any(c != ABSENT for row in rows for c in row[1:])
+    return [by_queue(caption, queues, unit, rows, note, best)] if known else []
 
 
 def banded(text: str, between: tuple[float, float] | None, digits: int = 0, scale: float = 1.0) -> str:
@@ -98,13 +145,25 @@ def _cell(variant: Variant, one: Measure) -> str:
     return banded(mean_of(variant, lambda run: one.of(run.summary), one.digits), found, one.digits, one.scale)
 
 
+def _queues(variants: Sequence[Variant]) -> list[str]:
+    """The queues of these runs' summaries, in the order that every table has."""
+    return list(dict.fromkeys(queue for one in variants for run in one.runs for queue in run.summary_queues()))
+
+
 def _of_queues(variants: Sequence[Variant], measure: Measure) -> list[Table]:
     """A measure of each queue under each policy."""
-    queues = list(dict.fromkeys(queue for one in variants for run in one.runs for queue in run.summary_queues()))
+    queues = _queues(variants)
     each = {queue: replace(measure, name=queue) for queue in queues}
+    best = best_cells(variants, [(one.metric, partial(_measured, one)) for one in each.values()])
     return _per_queue(
-        measure.title, variants, queues, measure.unit, lambda one, queue: _cell(one, each[queue]), measure.note
+        measure.title, variants, queues, measure.unit, lambda one, queue: _cell(one, each[queue]), measure.note, best
     )
+
+
+def _measured(measure: Measure, run: Run) -> float | None:
+    # In the metric's own unit, which says what matters.
+    value = measure.of(run.summary)
+    return None if value is None else value / measure.scale
 
 
 def means_said(variants: Sequence[Variant]) -> str:
@@ -142,7 +201,7 @@ _UTILISATION = Measure("utilisation", "%", 1, "utilisation.*", 100.0)
 _JOBS, _FAILED = Measure("Jobs", "", 0, "queues.*.jobs"), Measure("Failed jobs", "", 0, "queues.*.failed", rare=True)
 _COUNTS = (_JOBS.key, _FAILED.key)
 _DEGREE = "1 is what the queue's own partition would have given."
-_SLOWDOWN = "See docs/how-results-are-computed.md for what it is relative to."
+_SLOWDOWN = "Completion time over what the job would take alone on the empty cluster, with tasks of expected length."
 _SPEED_UP = "Mean completion under static over that here."
 _WORKLOAD = "From the first submission of a queue to the end of its last job."
 _BY_QUEUE = (
@@ -166,11 +225,13 @@ def comparison_tables(runs: Sequence[Run]) -> list[Table]:
     heads = [Head("policy"), *(Head(one.title, one.unit) for one in (*_OVERALL, *used))]
     rows = [[one.name, *(_cell(one, measure) for measure in (*_OVERALL, *used))] for one in variants]
     caption = "The whole run" if len(summaries) == 1 else "Each policy over the whole run"
+    best = frozenset(best_cells(variants, [(one.metric, partial(_measured, one)) for one in (*_OVERALL, *used)]))
+    bold = "In all tables the best of a column is bold. " if best else ""
     note = (
-        f"{means_said(variants)}Benefit and loss are means over time, the integral is of the loss' size; the last "
-        "loss is the last time with a loss beyond 0.01 (0: there was none)."
+        f"{means_said(variants)}{bold}Benefit and loss are means over time, the integral is of the loss' size; the "
+        "last loss is the last time with a loss beyond 0.01 (0: there was none)."
     )
-    tables = [Table(caption, heads, rows, note)]
+    tables = [Table(caption, heads, rows, note, best=best)]
     counts = [run.of_queues("jobs") for one in variants for run in one.runs]
     for measure in (*_BY_QUEUE, _JOBS, _FAILED):
         if measure.each(summaries):
@@ -187,7 +248,7 @@ def _open_table(variants: Sequence[Variant]) -> list[Table]:
         own = (run.summary.get("queues") or {}).get(queue)
         return None if own is None else open_jobs(own)
 
-    queues = list(dict.fromkeys(queue for one in variants for run in one.runs for queue in run.summary_queues()))
+    queues = _queues(variants)
     if not any(left(run, queue) for one in variants for run in one.runs for queue in queues):
         return []
     note = (
@@ -216,7 +277,11 @@ _SHOWN = frozenset(
 
 def _further_tables(variants: Sequence[Variant]) -> list[Table]:
     """Whatever else the summaries hold: what a policy family measures besides (harness.results.catalogue)."""
-    keys = sorted({key for one in variants for run in one.runs for key in run.values}, key=lambda key: key.order())
+    places = {queue: k for k, queue in enumerate(_queues(variants))}
+    keys = sorted(
+        {key for one in variants for run in one.runs for key in run.values},
+        key=lambda key: (key.order()[:2], places.get(key.queue or "", len(places)), key.order()),
+    )
     new = [key for key in keys if key.key not in _SHOWN and key.key.partition(".")[0] not in _SHOWN]
     tables = []
     whole = [key for key in new if key.queue is None]
@@ -224,7 +289,9 @@ def _further_tables(variants: Sequence[Variant]) -> list[Table]:
     if whole:
         heads = [Head(key.title(), key.metric.unit) for key in whole]
         rows = [[one.name, *(_further(one, key) for key in whole)] for one in variants]
-        tables.append(Table("Further figures of the whole run", [Head("policy"), *heads], rows, f"From {origin}."))
+        best = frozenset(best_cells(variants, [(key.metric, partial(_value, key)) for key in whole]))
+        head = [Head("policy"), *heads]
+        tables.append(Table("Further figures of the whole run", head, rows, f"From {origin}.", best=best))
     for name in dict.fromkeys(key.key for key in new if key.queue is not None):
         of_queues = [key for key in new if key.key == name]
         metric = of_queues[0].metric
@@ -232,8 +299,13 @@ def _further_tables(variants: Sequence[Variant]) -> list[Table]:
         better = "" if metric.better == "neither" else f", {metric.better} is better"
         caption = metric.title[:1].upper() + metric.title[1:]
         queues = [key.queue or "" for key in of_queues]
-        tables.append(by_queue(caption, queues, metric.unit, rows, f"From {origin}{better}."))
+        cells = best_cells(variants, [(key.metric, partial(_value, key)) for key in of_queues])
+        tables.append(by_queue(caption, queues, metric.unit, rows, f"From {origin}{better}.", cells))
     return tables
+
+
+def _value(key: Key, run: Run) -> float | None:
+    return run.values.get(key)
 
 
 def _file(variants: Sequence[Variant]) -> str:
@@ -260,10 +332,19 @@ def decision_tables(runs: Sequence[Run]) -> list[Table]:
         note += f"{run.path.name}/decisions.jsonl."
         if made.unreadable:
             note += f" {made.unreadable} line(s) could not be read."
-        rows = [[_when(entry), _what(entry), _why(entry, run.counted_resource)] for entry in made.first]
+        places = {queue: k for k, queue in enumerate([*run.parents, *run.leaves])}
+        first = [{name: _ordered(value, places) for name, value in entry.items()} for entry in made.first]
+        rows = [[_when(entry), _what(entry), _why(entry, run.counted_resource)] for entry in first]
         heads = [Head("time (s)"), Head("decision"), Head("why")]
         tables.append(Table(f"Decisions of the controller: {run.label}", heads, rows, note, numeric=False))
     return tables
+
+
+def _ordered(value: Any, places: Mapping[str, int]) -> Any:
+    """A value of each queue, in the order of the page's tables; anything else as it is."""
+    if not isinstance(value, Mapping) or not any(queue in places for queue in value):
+        return value
+    return dict(sorted(value.items(), key=lambda item: places.get(item[0], len(places))))
 
 
 def _when(entry: Mapping[str, Any]) -> str:

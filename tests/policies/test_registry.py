@@ -107,6 +107,17 @@ def test_user_policy_from_a_file(tmp_path: Path) -> None:
         make_policy(f"{path}:Reverse", {"other": "2"})
 
 
+def test_a_policy_gets_the_modules_that_lie_beside_its_own_file(tmp_path: Path) -> None:
+    """By a plain import, wherever the command was called; two folders may each have one of the same name."""
+    body = "import helper\nfrom harness.policies.static import Static\nclass P(Static):\n    found = helper.FOUND\n"
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "helper.py").write_text(f"FOUND = {name!r}\n")
+        (tmp_path / name / "policy.py").write_text(body)
+    found = [vars(policy_class(f"{tmp_path / name}/policy.py:P"))["found"] for name in ("a", "b", "a")]
+    assert found == ["a", "b", "a"]
+
+
 @pytest.mark.parametrize(
     ("body", "attribute", "message"),
     [

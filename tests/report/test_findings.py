@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from harness.base.stats import half_width_95
 from harness.report.data import load_runs
 from harness.report.findings import Finding, find
 
@@ -35,7 +36,7 @@ def test_the_evidence_carries_the_figures(three_policies: list[Path]) -> None:
     assert "\u22120.600" in losing
     assert "0.600 (tpch)" in losing
     # By construction every queue always asks for twice its share.
-    assert "during 100% of the time" in contended
+    assert "during 100 % of the time" in contended
     outside = findings["Weights written from outside lose no more than the policy inside the scheduler"].evidence
     assert len(outside) == 1
     assert "0.90 of ltrf's (20.0 s)" in outside[0]
@@ -108,7 +109,7 @@ def test_a_naive_hierarchy_that_starves_nobody_is_said_so(write_run: Callable[..
 
 
 def test_the_evidence_of_a_sweep_is_grouped_by_variant(write_run: Callable[..., Path]) -> None:
-    """Before the figures a line a variant says in how many of its runs the claim holds."""
+    """A variant with several seeds has one line: in how many runs the claim holds, means, and whether it is chance."""
     runs = []
     for seed, losses in ((1, (10.0, 90.0)), (2, (200.0, 80.0))):
         runs.append(write_run(f"fair,seed={seed}", "fair", seed=seed, summary={"sharing_loss_integral": 100.0}))
@@ -119,7 +120,12 @@ def test_the_evidence_of_a_sweep_is_grouped_by_variant(write_run: Callable[..., 
             runs.append(write_run(name, "ltrf", settings=settings, seed=seed, summary=summary))
     less = found(runs)["Long-term fairness loses less than memoryless fairness"]
     assert less.verdict == "holds in part"
-    assert less.evidence[:2] == ("ltrf,half_life=60: holds in 1 of 2 runs", "ltrf,half_life=600: holds in 2 of 2 runs")
-    assert [line.partition(": ")[0] for line in less.evidence[2:]] == [
-        f"ltrf,half_life={half_life},seed={seed}" for half_life in (60, 600) for seed in (1, 2)
-    ]
+    mean, half = (f"{value:,.1f}".replace(",", "\u202f") for value in (105.0, half_width_95([10.0, 200.0])))
+    other = f"{half_width_95([90.0, 80.0]):.1f}"
+    of_fair = "against 100.0\u00a0s of fair, a difference of"
+    assert less.evidence == (
+        f"ltrf,half_life=60: holds in 1 of 2 runs; loss integral {mean} \u00b1 {half}\u00a0s {of_fair} +5.0 \u00b1 "
+        f"{half}\u00a0s, not told from chance",
+        f"ltrf,half_life=600: holds in 2 of 2 runs; loss integral 85.0 \u00b1 {other}\u00a0s {of_fair} \u221215.0 "
+        f"\u00b1 {other}\u00a0s, not told from chance",
+    )

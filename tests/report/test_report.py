@@ -106,7 +106,7 @@ def test_the_page_has_the_papers_plots_and_tables(three_policies: list[Path], tm
     render_report(three_policies, page)
     seen = outline(page)
     text = " ".join(seen.text)
-    for ident in ("findings", "comparison", "fairness-degree", "benefit-loss", "policies", "demand", "allocation"):
+    for ident in ("findings", "comparison", "fairness-degree", "loss", "benefit", "policies", "demand", "allocation"):
         assert ident in seen.ids, ident
     for ident in ("accumulated", "detail", "running", "weights", "speed-up", "runs", "sources"):
         assert ident in seen.ids, ident
@@ -182,8 +182,8 @@ def test_an_unfinished_run_is_shown_as_such_and_says_nothing(
 ) -> None:
     unfinished = write_run("ltrf", "ltrf", seed=2, exit=None)
     report = render_report([*three_policies, unfinished], tmp_path / "report.html")
-    assert [run.label for run in report.runs][-1] == "ltrf, seed 2"
-    assert "unfinished" in report.runs[-1].state
+    (shown,) = [run for run in report.runs if run.label == "ltrf, seed 2"]
+    assert "unfinished" in shown.state
     assert not [line for finding in report.findings for line in finding.evidence if "seed 2" in line]
     text = " ".join(outline(tmp_path / "report.html").text)
     assert "ltrf, seed 2 (ltrf-2): unfinished" in text
@@ -282,9 +282,11 @@ def test_several_seeds_are_summed_up_and_their_mean_is_drawn(write_run: Callable
     assert "Courses over time are means over 3 seeds" in html
     assert f"30.0 \u00b1 {half_width_95([10.0, 20.0, 60.0]):.1f}" in html
     (less,) = [f for f in report.findings if f.title == "Long-term fairness loses less than memoryless fairness"]
-    assert less.evidence[0] == "ltrf: holds in 3 of 3 runs"
-    assert len(less.evidence) == 4, "seed against seed"
-    assert all("(0.25 of it)" in line for line in less.evidence[1:])
+    (line,) = less.evidence
+    assert line.startswith("ltrf: holds in 3 of 3 runs; loss integral 30.0")
+    half = half_width_95([30.0, 60.0, 180.0])
+    assert f"a difference of \u221290.0 \u00b1 {half:.1f}" in line, "seed against seed"
+    assert "A difference is the mean of the seeds' own differences" in " ".join(html.split())
 
 
 def test_runs_of_two_backends_have_their_names_and_are_not_compared(
@@ -493,8 +495,8 @@ def test_a_page_about_many_runs_stays_small_and_keeps_few_tables_in_memory(
     first = report.runs[0]
     assert float(first.series["root.facebook"].time_s[-1]) == 4.0
     (finding,) = (f for f in report.findings if f.title == "Memoryless fairness keeps losing")
-    assert finding.evidence[0] == f"fair: holds in 0 of {count} runs"
-    assert len(finding.evidence) == 1 + 2 * count
+    (line,) = finding.evidence
+    assert line.startswith(f"fair: holds in 0 of {count} runs; mean loss")
 
 
 def test_a_table_that_was_written_anew_is_read_anew(write_run: Callable[..., Path]) -> None:

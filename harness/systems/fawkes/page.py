@@ -44,7 +44,8 @@ SOURCES: tuple[tuple[str, str], ...] = (
     ("Everything else", "summary.json, jobs.parquet and allocations.parquet of each run directory; virtual seconds."),
     (
         "The simulator",
-        "docs/reference/fawkes.md says what it models, and what of times and sizes is the paper's, fitted or assumed.",
+        "The reference page on FAWKES of yarnfair's documentation says what it models, and what of times and sizes is "
+        "the paper's, fitted or assumed.",
     ),
 )
 

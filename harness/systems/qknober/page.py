@@ -39,7 +39,7 @@ SOURCES: tuple[tuple[str, str], ...] = (
     (
         "The load",
         "SYNTHETIC, of the shape of Google's 2011 trace, unless the experiment names the trace itself. "
-        "docs/reference/vectors.md lists what it assumes.",
+        "The reference page on vectors of yarnfair's documentation lists what it assumes.",
     ),
     ("Curves", "allocations.parquet of each run directory, a sample every sample_s of virtual time."),
 )

@@ -22,7 +22,7 @@ POOLS_SOURCES: tuple[tuple[str, str], ...] = (
         f"{PAPER}, section 4: core nodes for the whole period, accelerators by the started hour. Prices, cores and "
         "computing units are those of the instance types in the experiment.",
     ),
-    ("Times", "Work of all queries over the computing units of the nodes; docs/reference/progress-share.md."),
+    ("Times", "Work of all queries over the computing units of the nodes."),
 )
 
 

@@ -1,0 +1,114 @@
+"""One order and one colour: the same runs give the same page, however given; queues and policies look as elsewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.report import render_report
+from harness.report.data import load_runs
+from harness.report.figures import Styles, fairness_groups, speedup_groups
+from harness.report.hierarchy import running_groups
+from harness.report.tables import comparison_tables, wait_tables
+from harness.report.variants import drawn_variants, variants_of
+
+Write = Callable[..., Path]
+
+
+def test_runs_in_any_order_and_their_folder_give_the_same_page(three_policies: list[Path], tmp_path: Path) -> None:
+    given = (three_policies, [*reversed(three_policies)], sorted(three_policies), [three_policies[0].parent])
+    pages = [render_report(runs, tmp_path / "page.html").path.read_bytes() for runs in given]
+    assert pages == [pages[0]] * 4
+
+
+def test_a_policy_has_one_colour_whichever_others_stand_beside_it(write_run: Write) -> None:
+    paths = {name: write_run(name, name) for name in ("static", "fair", "ltrf")}
+    paths["short"] = write_run("ltrf,t_wait=5", "ltrf", settings={"t_wait": 5})
+    paths["outside"] = write_run("ltrf@outside", "ltrf", mode="outside")
+    of_all = Styles.of(load_runs([*paths.values()])).variants
+    assert len(set(of_all.values())) == 5
+    for names in (["ltrf"], ["outside", "ltrf"], ["static", "ltrf"], ["fair", "outside"]):
+        own = Styles.of(load_runs([paths[name] for name in names])).variants
+        assert own == {name: of_all[name] for name in own}
+
+
+def test_the_bars_and_the_curves_of_a_policy_have_its_colour(three_policies: list[Path]) -> None:
+    variants, _ = drawn_variants(load_runs(three_policies))
+    styles = Styles.of([run for one in variants for run in one.runs])
+    groups = [*fairness_groups(variants, styles), *speedup_groups(variants, styles)]
+    policies = [group for group in groups if group.ident in ("policies", "speed-up")]
+    assert len(policies) == 2
+    for group in policies:
+        assert dict(group.legend.names) == styles.variants
+    bars = next(group.charts[0] for group in policies if group.ident == "speed-up")
+    assert list(bars.shown) == [*styles.variants.values()]
+
+
+def test_queues_stand_in_the_summary_s_order_in_tables_and_charts(write_run: Write) -> None:
+    (run,) = load_runs([write_run("fair", "fair")])
+    wanted = run.summary_queues()
+    assert [*run.leaves] == wanted
+    turned = write_run("turned", "fair", seed=2)
+    summary = json.loads((turned / "summary.json").read_text())
+    summary["queues"] = dict(reversed(summary["queues"].items()))
+    (turned / "summary.json").write_text(json.dumps(summary))
+    (run,) = load_runs([turned])
+    assert [*run.leaves] == wanted[::-1]
+    names = [queue.removeprefix("root.") for queue in wanted[::-1]]
+    for table in [*comparison_tables([run]), *wait_tables([run])]:
+        if table.heads[1].text in names:
+            assert [head.text for head in table.heads[1:]] == names, table.caption
+
+
+def test_the_best_of_a_column_is_marked_where_there_is_one(write_run: Write) -> None:
+    paths = [
+        write_run("fair", "fair", summary={"sharing_loss_integral": 40.0, "makespan_s": 100.0}),
+        write_run("ltrf", "ltrf", summary={"sharing_loss_integral": 10.0, "makespan_s": 100.0}),
+    ]
+    table = comparison_tables(load_runs(paths))[0]
+    at = [head.text for head in table.heads].index("loss integral")
+    assert {row for row, column in table.best if column == at} == {1}
+    equal = [head.text for head in table.heads].index("makespan")
+    assert not [cell for cell in table.best if cell[1] == equal], "the same under both"
+    assert "the best of a column is bold" in table.note
+    # Another load is no competitor.
+    other = write_run("alone", "drf", digest="another", summary={"sharing_loss_integral": 1.0, "makespan_s": 1.0})
+    table = comparison_tables(load_runs([*paths, other]))[0]
+    names = [row[0] for row in table.rows]
+    assert {names[row] for row, column in table.best if column == at} == {"ltrf"}
+
+
+def test_running_tasks_are_small_multiples_with_axes_a_queue(three_policies: list[Path]) -> None:
+    variants, _ = drawn_variants(load_runs(three_policies))
+    styles = Styles.of([run for one in variants for run in one.runs])
+    (group,) = running_groups(variants, styles)
+    assert len(group.charts) == len(variants) * len(styles.leaves(variants[0]))
+    for chart in group.charts:
+        assert len(chart.lines) == 1, "a curve a chart"
+    by_queue: dict[str, set[object]] = {}
+    for chart in group.charts:
+        by_queue.setdefault(chart.title.partition(",")[0], set()).add((chart.x_range, chart.y_range))
+    assert all(len(axes) == 1 for axes in by_queue.values())
+
+
+def test_the_loss_has_an_axis_of_its_own(three_policies: list[Path]) -> None:
+    variants = variants_of(load_runs(three_policies))
+    groups = {group.ident: group for group in fairness_groups(variants, Styles.of([one.first for one in variants]))}
+    for chart in groups["loss"].charts:
+        (line,) = chart.lines
+        assert line.name.startswith("sharing loss")
+    assert {chart.y_range for chart in groups["loss"].charts}.isdisjoint(
+        {chart.y_range for chart in groups["benefit"].charts}
+    )
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_no_page_sends_its_reader_to_a_path_of_the_repository(
+    count: int, three_policies: list[Path], tmp_path: Path
+) -> None:
+    page = render_report(three_policies[:count], tmp_path / "page.html").path.read_text()
+    assert not re.findall(r"docs/\S*", page)
