@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import operator
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -175,8 +176,8 @@ def run(
     imports yarnfair and not the script.
     """
     one = experiment if isinstance(experiment, Experiment) else Experiment(experiment)
-    named = [named_policy(policy) for policy in policies]
-    asked = Selection(named, {key: str(value) for key, value in (settings or {}).items()}, tuple(seeds))
+    named = named_policies(policies)
+    asked = Selection(named, {key: str(value) for key, value in (settings or {}).items()}, checked_seeds(seeds))
     variants = one._kind.variants(one._loaded, asked)
     one._kind.check(one._loaded, variants, "sim", None)
     folder = output_folder(one._loaded, None if out is None else Path(out))
@@ -235,7 +236,7 @@ def simulate(
     """
     one = experiment if isinstance(experiment, Experiment) else Experiment(experiment)
     given = {key: str(value) for key, value in (settings or {}).items()}
-    asked = Selection([named_policy(policy)], given, () if seed is None else (seed,))
+    asked = Selection([named_policy(policy)], given, () if seed is None else checked_seeds([seed]))
     variants = one._kind.variants(one._loaded, asked)
     if len(variants) != 1:
         names = ", ".join(variant.name for variant in variants)
@@ -276,6 +277,31 @@ def _yaml(document: Mapping[str, Any]) -> str:
         what, *given = error.args
         kind = type(given[0]).__name__ if given else "value"
         raise InputError(f"{what}: a {kind}", where="experiment", hint="give text, numbers, lists, mappings") from error
+
+
+def checked_seeds(seeds: Sequence[int]) -> tuple[int, ...]:
+    """Return the seeds of a call.
+
+    Raises
+    ------
+    CallError
+        For anything but whole numbers from 0: a text would be taken letter by letter.
+    """
+    given: object = seeds
+    listed = given if isinstance(given, Iterable) and not isinstance(given, str | bytes) else [given]
+    found = []
+    for seed in listed:
+        if isinstance(seed, bool) or not hasattr(seed, "__index__") or not 0 <= operator.index(seed) < 2**63:
+            raise CallError(
+                f"no seed: {seed!r}"[:80], where="seeds", hint="give whole numbers: range(1, 11), or [1, 2, 3]"
+            )
+        found.append(operator.index(seed))
+    return tuple(found)
+
+
+def named_policies(policies: Sequence[str | type[Policy]]) -> list[Any]:
+    """Return the names of the policies of a call, in which one may stand alone."""
+    return [named_policy(one) for one in ([policies] if isinstance(policies, str | type) else policies)]
 
 
 def named_policy(policy: Any) -> Any:

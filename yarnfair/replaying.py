@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness.base.errors import CallError
 from harness.policies.base import Policy
-from yarnfair.experiments import Experiment, named_policy, run
+from yarnfair.experiments import Experiment, checked_seeds, named_policies, run
 from yarnfair.results import Runs
 
 
@@ -55,7 +55,8 @@ def replay(
     from harness.predict.replay import write_experiment
     from harness.results.folders import Contents, claimed, files_identity, free_folder
 
-    named = [named_policy(policy) for policy in policies]
+    named = named_policies(policies)
+    wanted = checked_seeds(seeds)
     for policy in named:
         if not isinstance(policy, str):
             raise CallError(
@@ -73,4 +74,4 @@ def replay(
         experiment = Experiment(write_experiment(found, folder, schedulers=(kind,), policies=named))
     # Beside the Capacity Scheduler the file has the call's policies already.
     chosen = named if kind == "fair" else ()
-    return run(experiment, chosen, seeds=seeds, out=folder, processes=processes, contents=contents)
+    return run(experiment, chosen, seeds=wanted, out=folder, processes=processes, contents=contents)

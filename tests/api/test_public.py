@@ -298,3 +298,17 @@ def test_a_notebook_counts_the_runs_below_the_cell(tmp_path: Path, monkeypatch: 
     kernel.__dict__.clear()
     yarnfair.run(SMALL, ["fair"], seeds=[3], out=tmp_path / "other")
     assert len(shown) == 3
+
+
+@pytest.mark.parametrize("seeds", ["1-3", ["1"], [1.5], [True], [-1], 0.5])
+def test_seeds_are_numbers_and_no_text_is_taken_letter_by_letter(seeds: Any, tmp_path: Path) -> None:
+    with pytest.raises(yarnfair.CallError, match="no seed") as found:
+        yarnfair.run(SMALL, ["fair"], seeds=seeds, out=tmp_path / "out")
+    assert "range(1, 11)" in str(found.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_one_policy_and_numpy_s_seeds_may_be_given_as_they_are(tmp_path: Path) -> None:
+    runs = yarnfair.run(SMALL, "fair", seeds=list(np.arange(2, 4)), out=tmp_path / "out")
+    assert runs.runs["seed"].tolist() == [2, 3]
+    assert set(runs.runs["policy"]) == {"fair"}
