@@ -36,9 +36,9 @@ def usage(
 ) -> None:
     """A statement of TRACE (of `yarnfair record`, a run directory, or of others) by queue, user and period.
 
-    An application's use is spread evenly over its life. At every moment queues above their due part of the cluster
-    borrow; the others lend in proportion to what they leave unused. What is lent is what is borrowed. What a queue has
-    lent more than it has borrowed since the beginning is owed to it.
+    What YARN counted of an application is spread evenly over its life. At every moment queues above their due part of
+    the cluster borrow; the others lend in proportion to what they leave unused. What is lent is what is borrowed. What
+    a queue has lent more than it has borrowed since the beginning is owed to it.
     """
     from harness.base.outputs import write_output, write_output_by
     from harness.predict.foreign import played_trace

@@ -2,7 +2,7 @@
 
 The recorded load is simulated under the cluster's own scheduler as it is, and under long-term fairness from outside
 (``ltrf@outside``). Both give the same statement as the recording, with the times at which the simulated applications
-ran; of Spark's executors with what the simulated ResourceManager counted.
+ran and what the simulated ResourceManager counted of them.
 """
 
 from __future__ import annotations
@@ -122,22 +122,19 @@ def payback(trace: Trace, folder: Path, by: By = "month", *, processes: int | No
 
 
 def _as_played(jobs: tuple[JobLine, ...], run: Path) -> list[JobLine]:
-    """The applications with the times at which a simulated run had them, and what their executors held in it."""
+    """The applications with the times at which a simulated run had them, and what their containers held in it."""
     played, found = simulated_jobs(run), []
     for job in jobs:
         ran = played.get(job.job)
         if ran is None or math.isnan(ran.submitted_s) or math.isnan(ran.started_s):
             continue  # it never held a container
-        executors = job.executors
-        if executors is not None:
-            executors = executors.model_copy(update={"held_mb": ran.mean_held_mb(job.am.memory_mb)})
         found.append(
             job.model_copy(
                 update={
-                    "executors": executors,
                     "submit_s": ran.submitted_s,
                     "started_s": ran.started_s,
                     "finished_s": None if math.isnan(ran.finished_s) else ran.finished_s,
+                    "counted_mb_s": ran.memory_mb_s,
                 }
             )
         )

@@ -94,6 +94,7 @@ def trace_of_run(folder: Path, into: Path) -> Trace:
                 held_mb=ran.mean_held_mb(job.am.memory_mb) if job.executors else None,
                 started_s=_known(ran.started_s),
                 finished_s=_known(ran.finished_s),
+                counted_mb_s=round(ran.memory_mb_s, 3),
             )
         )
     return put_trace(into, header, jobs)

@@ -1,7 +1,7 @@
 """A statement of a recorded cluster: what each queue and user had, lent and borrowed, period by period. Pure.
 
-What an application held is spread evenly over the time from its start to its end: a trace says what it held in all, not
-when. Dues are each leaf's part of what the cluster had at every moment, level by level, as the scheduler has it.
+What an application held, as YARN counted it where it was recorded, is spread evenly over the time from its start to its
+end: a trace says what it held in all, not when. Dues are each leaf's part of what the cluster had at every moment, level by level, as the scheduler has it.
 
 The rule of loans: at every moment queues above their due borrow, and queues below theirs lend what the borrowers hold.
 Each lender lends in proportion to what it leaves unused, and of each loan every borrower has its part of all that is
@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 from harness.base.errors import InputError
 from harness.model.queues import cluster_parts
-from harness.traces.accounting import last_end_s, lived_s, work_of
+from harness.traces.accounting import held_by, last_end_s
 from harness.traces.nodes import capacity_steps
 from harness.traces.recorded import Header, JobLine
 
@@ -67,19 +67,6 @@ class Period:
             self.accounts[leaf].owed = balance
 
 
-def held_by(job: JobLine, end_s: float | None = None) -> float:
-    """MB-seconds of an application's containers, its master's among them.
-
-    ``end_s``: when one without an end is taken to have ended; None: as it began.
-    """
-    held = (
-        math.fsum(stage.memory_mb * math.fsum(stage.held_s()) for stage in job.stages)
-        if job.executors is None
-        else work_of(job, end_s)
-    )
-    return held + job.am.memory_mb * lived_s(job, end_s)
-
-
 def _never_started(jobs: Sequence[JobLine]) -> set[str]:
     """Applications without a start and an end, of a trace that says when others started: they have waited all along."""
     if all(job.started_s is None for job in jobs):
@@ -91,8 +78,11 @@ def assumed_of(jobs: Sequence[JobLine]) -> list[str]:
     """What a statement assumes of its applications besides what the trace itself does, one sentence each."""
     waited = _never_started(jobs)
     ran = [job for job in jobs if job.job not in waited]
-    whole = sum(job.executors is not None and job.executors.held_mb is None for job in ran)
-    unended = [job for job in ran if job.finished_s is None]
+    counted = [job for job in ran if job.counted_mb_s is not None]
+    planned = [job for job in ran if job.counted_mb_s is None]
+    whole = sum(job.executors is not None and job.executors.held_mb is None for job in planned)
+    unended = [job for job in planned if job.finished_s is None]
+    running = sum(job.finished_s is None for job in counted)
     found = []
     if waited:
         found.append(f"applications without a start and an end ({len(waited):,}) held nothing")
@@ -100,6 +90,11 @@ def assumed_of(jobs: Sequence[JobLine]) -> list[str]:
         found.append(
             f"Spark applications of which the trace does not say how many executors they had over time ({whole:,}) had "
             "`executors.count` all the time, which with dynamic allocation is more than they had"
+        )
+    if running:
+        found.append(
+            f"applications without an end that YARN counted ({running:,}) ran until the last of the others ended, and had "
+            "by then what was counted of them"
         )
     if unended:
         spark = any(job.executors is not None for job in unended)

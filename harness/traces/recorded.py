@@ -329,6 +329,9 @@ class JobLine(Line):
     """For comparing; not replayed."""
     finished_s: Seconds | None = None
     """For comparing; not replayed."""
+    counted_mb_s: float | None = Field(default=None, ge=0, le=2**60, allow_inf_nan=False)
+    """MB-seconds that YARN counted of all its containers (`memorySeconds`), from each one's grant to its end; for
+    accounts, not replayed."""
 
     @model_validator(mode="after")
     def _runnable(self) -> Self:

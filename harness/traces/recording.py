@@ -328,6 +328,7 @@ def _job_of(app: App, history: History | None, zero_ms: int) -> JobLine:
         "submit_s": max(app.started_ms - zero_ms, 0) / 1000.0,
         "started_s": max(app.launched_ms - zero_ms, 0) / 1000.0,
         "finished_s": max(app.finished_ms - zero_ms, 0) / 1000.0 if app.finished_ms else None,
+        "counted_mb_s": app.memory_seconds,
     }
     if app.final_status == _KILLED and app.finished_ms:
         common["lifetime_s"] = max(app.finished_ms - app.started_ms, 0) / 1000.0

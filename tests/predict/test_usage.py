@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -17,9 +18,10 @@ from harness.base.errors import InputError
 from harness.cli import main
 from harness.predict.foreign import played_trace
 from harness.predict.payback import payback
-from harness.predict.usage import By, assumed_of, held_by, owed_at_end, statement
-from harness.traces.accounting import Shape, work_of
+from harness.predict.usage import By, assumed_of, document_of, owed_at_end, statement
+from harness.traces.accounting import Shape, held_by, work_of
 from harness.traces.recorded import ExecutorsLine, Header, JobLine, NodeChangeLine, NodeLine, QueueLine, trace_text
+from harness.traces.recording import Seen, job_of
 from harness.traces.spec import DynamicSpec
 from tests.browser import chromium
 from tests.predict.loads import job
@@ -162,6 +164,37 @@ def test_executors_are_held_from_the_submission_where_no_start_is_known() -> Non
     assert held_by(spark) == (3 * 2048 + 1024) * 100.0
 
 
+def test_what_yarn_counted_is_charged_to_the_megabyte_second() -> None:
+    """An application's tasks are cut from whole seconds of vcores: they are not what was counted of it."""
+    app = Seen(
+        id="application_1_0001",
+        user="u",
+        name="sleep",
+        queue="root.prod",
+        type="YARN",
+        started_ms=0,
+        launched_ms=1581,
+        finished_ms=6401,
+        elapsed_ms=6401,
+        memory_seconds=2973,
+        vcore_seconds=5,
+        final=True,
+    )
+    line = job_of(app, None, 0)
+    (period,) = statement(header(), [line], "day")
+    assert document_of([period])[0]["queues"]["root.prod"]["had_mb_s"] == 2973
+    # Still running: what was counted so far.
+    running = job_of(replace(app, final=False, finished_ms=0), None, 0)
+    (period,) = statement(header(), [running, ran("root.lab.x", 0.0, 100.0, 0)], "day")
+    assert period.accounts["root.prod"].had == pytest.approx(2973)
+    assert assumed_of([running]) == [
+        "applications without an end that YARN counted (1) ran until the last of the others ended, and had by then "
+        "what was counted of them"
+    ]
+    # A load that is known by sums alone is not known by task, however small its tasks are.
+    assert Shape.of([line]).known == 0.0
+
+
 def spark_app(name: str, until_s: float | None, *, count: int = 1, held_mb: float | None = None) -> JobLine:
     """A Spark application in root.prod from the beginning on, with executors of 512 MB and a master of 1 GB."""
     executors = ExecutorsLine(count=count, memory_mb=512, vcores=1, held_mb=held_mb)
@@ -188,10 +221,10 @@ def test_an_application_without_an_end_is_charged_until_the_last_of_the_others_e
     (period,) = statement(header(), [running, tasks, ran("root.lab.x", 50.0, 100.0, 0)], "day")
     assert period.accounts["root.prod"].had == pytest.approx((768 + 1024) * 100)
     assert period.accounts["root.lab.y"].had == pytest.approx(2 * 1024 * 10 + 1024 * 80)
-    # So does the part of the work of which the shape is known.
+    # So does the part of what was held of which the shape is known.
     assert work_of(running, 100.0) == 768 * 100
     sums = ran("root.lab.x", 50.0, 100.0, 1).model_copy(update={"detail": "integrals"})
-    assert Shape.of([running, sums]).known == pytest.approx(768 * 100 / (768 * 100 + 1024 * 50))
+    assert Shape.of([running, sums]).known == pytest.approx(1792 / (1792 + 1024))
 
 
 def test_an_application_that_has_waited_all_along_is_charged_nothing() -> None:

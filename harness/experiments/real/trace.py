@@ -150,6 +150,7 @@ def run_jobs(jobs: Sequence[JobRun], seed: int, lag_s: float = 0.0) -> list[JobL
                 held_mb=_held_mb(job) if spec.kind == "spark" else None,
                 started_s=_seconds(job.started_s),
                 finished_s=_seconds(job.finished_s) if job.ended else None,
+                counted_mb_s=job.status.memory_seconds if job.status is not None and job.status.final else None,
             )
         )
     return lines
