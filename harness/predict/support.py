@@ -307,6 +307,12 @@ _PLAN_CAPACITY = _works(
 )
 _PLAN_MODES = _works("tests/predict/test_plan.py::test_the_same_shares_in_another_mode_change_nothing")
 _ON_VERSIONS = _works(f"{_VERSIONS}test_the_capacity_scheduler")
+_READ_CAPACITY = _works("tests/cluster/test_live_readings.py::test_on_the_capacity_scheduler")
+_READ_FAIR = _works("tests/cluster/test_live_readings.py::test_on_the_fair_scheduler")
+_READ_SECURE = _works(
+    "tests/cluster/test_live_secure_loads.py::test_containers_are_accounted_and_an_experiment_runs_with_a_keytab"
+)
+_READ_PAIR = _works("tests/cluster/test_live_pair.py::test_the_controller_follows_a_failover")
 #: The verbs that read a recorded trace and never contact a ResourceManager.
 _OFFLINE: dict[Verb, Cell] = {"usage": _USAGE, "whatif": _WHATIF, "plan": _PLAN}
 _ONE_PARTITION = _counted(
@@ -403,6 +409,15 @@ FEATURES: tuple[Feature, ...] = (
         example=_capacity({f"{PREFIX}legacy-queue-mode.enabled": "false"}),
         traps=("queue-mode",),
         uncovered="the new queue mode",
+        shown={
+            "record": _READ_CAPACITY,
+            "assess": replace(
+                _READ_CAPACITY,
+                word="counted but not steered",
+                why="played with the capacities in effect, those of memory: other resources may have others",
+            ),
+            "usage": _READ_CAPACITY,
+        },
     ),
     Feature(
         key="fair-preemption",
@@ -417,6 +432,7 @@ FEATURES: tuple[Feature, ...] = (
                 f"{_OWN}test_a_fair_schedulers_file_is_played_with_its_preemption", "of a scheduler's file"
             ),
             "plan": _works(f"{_OWN}test_a_fair_schedulers_file_is_played_with_its_preemption"),
+            "usage": _READ_FAIR,
         },
     ),
     Feature(
@@ -439,6 +455,7 @@ FEATURES: tuple[Feature, ...] = (
         traps=("asynchronous",),
         uncovered="asynchronous scheduling",
         played_without=True,
+        shown={"record": _READ_CAPACITY, "usage": _READ_CAPACITY},
     ),
     Feature(
         key="multi-node",
@@ -449,6 +466,7 @@ FEATURES: tuple[Feature, ...] = (
         traps=("multi-node",),
         uncovered="multi-node placement",
         played_without=True,
+        shown={"record": _READ_CAPACITY, "usage": _READ_CAPACITY},
     ),
     Feature(
         key="continuous",
@@ -459,6 +477,7 @@ FEATURES: tuple[Feature, ...] = (
         ),
         example=replace(FAIR_BASE, site={**_SITE, "yarn.scheduler.fair.continuous-scheduling-enabled": "true"}),
         played_without=True,
+        shown={"record": _READ_FAIR, "usage": _READ_FAIR},
     ),
     Feature(
         key="node-labels",
@@ -496,6 +515,7 @@ FEATURES: tuple[Feature, ...] = (
         ),
         traps=("refresh-deadlock",),
         uncovered="auto-created queues",
+        shown={"record": _READ_CAPACITY, "assess": _READ_CAPACITY, "usage": _READ_CAPACITY},
     ),
     Feature(
         key="auto-created-v2",
@@ -504,13 +524,19 @@ FEATURES: tuple[Feature, ...] = (
         has=_creating_v2,
         example=_capacity({**_each("1w", "1w"), f"{PREFIX}root.b.auto-queue-creation-v2.enabled": "true"}),
         traps=("auto-created",),
-        shown=dict.fromkeys(
-            ("whatif", "plan"),
-            _works(
-                "tests/experiments/test_scheduler_file.py::test_queues_that_applications_create_have_their_templates",
-                "the queues that the load creates are there from the beginning",
+        shown={
+            "record": _READ_CAPACITY,
+            "assess": _READ_CAPACITY,
+            "usage": _READ_CAPACITY,
+            **dict.fromkeys(
+                ("whatif", "plan"),
+                _works(
+                    "tests/experiments/test_scheduler_file.py::"
+                    "test_queues_that_applications_create_have_their_templates",
+                    "the queues that the load creates are there from the beginning",
+                ),
             ),
-        ),
+        },
     ),
     Feature(
         key="fair-ad-hoc",
@@ -522,6 +548,9 @@ FEATURES: tuple[Feature, ...] = (
         ),
         example=FAIR_BASE,
         shown={
+            "record": _READ_FAIR,
+            "assess": _READ_FAIR,
+            "usage": _READ_FAIR,
             "whatif": _works(
                 "tests/experiments/test_scheduler_file.py::"
                 "test_applications_come_where_the_rules_of_an_allocation_file_place_them"
@@ -588,6 +617,8 @@ FEATURES: tuple[Feature, ...] = (
         example=replace(FAIR_BASE, site={**_SITE, "hadoop.security.authentication": "kerberos"}),
         shown={
             **_OFFLINE,
+            "record": _READ_SECURE,
+            "assess": _READ_SECURE,
             "enforce": _works(
                 "tests/cluster/test_live_secure.py::test_enforce_goes_on_over_tickets_that_end_and_a_kdc_that_is_down",
             ),
@@ -601,12 +632,14 @@ FEATURES: tuple[Feature, ...] = (
         example=replace(FAIR_BASE, site={**_SITE, "yarn.resourcemanager.ha.enabled": "true"}),
         shown={
             **_OFFLINE,
+            "record": _READ_PAIR,
+            "assess": _READ_PAIR,
             "enforce": _works("tests/cluster/test_live_pair.py::test_the_controller_follows_a_failover"),
         },
     ),
-    _store("file", record=_ON_VERSIONS),
-    _store("memory", record=_ON_VERSIONS),
-    _store("leveldb"),
+    _store("file", record=_ON_VERSIONS, assess=_ON_VERSIONS),
+    _store("memory", record=_ON_VERSIONS, assess=_ON_VERSIONS),
+    _store("leveldb", record=_READ_CAPACITY, assess=_READ_CAPACITY),
     replace(
         _store("zk"),
         title="configuration in the store zk, `store.max-logs` 0",
@@ -621,7 +654,7 @@ FEATURES: tuple[Feature, ...] = (
         title="configuration in the store zk with its log (the default)",
         has=_zk_log,
     ),
-    _store("fs"),
+    _store("fs", record=_READ_CAPACITY, assess=_READ_CAPACITY),
     Feature(
         key="hadoop-3.3-fair",
         group="Hadoop",
@@ -629,7 +662,11 @@ FEATURES: tuple[Feature, ...] = (
         has=lambda cluster: cluster.scheduler == "fair" and cluster.hadoop < (3, 4),
         example=replace(FAIR_BASE, hadoop=(3, 3)),
         traps=("read-back",),
-        shown={**_OFFLINE, "record": _works(f"{_VERSIONS}test_the_fair_scheduler")},
+        shown={
+            **_OFFLINE,
+            "record": _works(f"{_VERSIONS}test_the_fair_scheduler"),
+            "assess": _works(f"{_VERSIONS}test_the_fair_scheduler"),
+        },
     ),
     Feature(
         key="hadoop-3.3-capacity",
@@ -642,7 +679,7 @@ FEATURES: tuple[Feature, ...] = (
             # Before 3.4 a factor of -1 refuses every application.
             values={name: "1000" if name.endswith("-factor") else text for name, text in _BASE.items()},
         ),
-        shown={**_OFFLINE, "record": _ON_VERSIONS, "enforce": _ON_VERSIONS},
+        shown={**_OFFLINE, "record": _ON_VERSIONS, "assess": _ON_VERSIONS, "enforce": _ON_VERSIONS},
     ),
     Feature(
         key="hadoop-3.4",
@@ -650,7 +687,7 @@ FEATURES: tuple[Feature, ...] = (
         title="Hadoop 3.4",
         has=_release((3, 4), (3, 5)),
         example=CAPACITY_BASE,
-        shown={**_OFFLINE, "record": _ON_VERSIONS, "enforce": _ON_VERSIONS},
+        shown={**_OFFLINE, "record": _ON_VERSIONS, "assess": _ON_VERSIONS, "enforce": _ON_VERSIONS},
     ),
     Feature(
         key="hadoop-3.5",
@@ -661,6 +698,7 @@ FEATURES: tuple[Feature, ...] = (
         shown={
             **_OFFLINE,
             "record": _ON_VERSIONS,
+            "assess": _ON_VERSIONS,
             "enforce": replace(_ON_VERSIONS, why="asynchronous scheduling, its default, is a row of its own"),
         },
     ),

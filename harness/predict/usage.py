@@ -1,7 +1,8 @@
 """A statement of a recorded cluster: what each queue and user had, lent and borrowed, period by period. Pure.
 
 What an application held, as YARN counted it where it was recorded, is spread evenly over the time from its start to its
-end: a trace says what it held in all, not when. Dues are each leaf's part of what the cluster had at every moment, level by level, as the scheduler has it.
+end: a trace says what it held in all, not when. Dues are each leaf's part of what the cluster had at every moment,
+level by level, as the scheduler has it.
 
 The rule of loans: at every moment queues above their due borrow, and queues below theirs lend what the borrowers hold.
 Each lender lends in proportion to what it leaves unused, and of each loan every borrower has its part of all that is
@@ -93,8 +94,8 @@ def assumed_of(jobs: Sequence[JobLine]) -> list[str]:
         )
     if running:
         found.append(
-            f"applications without an end that YARN counted ({running:,}) ran until the last of the others ended, and had "
-            "by then what was counted of them"
+            f"applications without an end that YARN counted ({running:,}) ran until the last of the others ended, and "
+            "had by then what was counted of them"
         )
     if unended:
         spark = any(job.executors is not None for job in unended)

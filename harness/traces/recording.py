@@ -36,7 +36,7 @@ from harness.yarn.answers import AppStatus, NodeStatus
 from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.errors import BadAnswer, Refused
 from harness.yarn.plausible import Sifted, clock_was_set, sift
-from harness.yarn.queue_answers import CAPACITY, SchedulerStatus, steady_weights, with_created
+from harness.yarn.queue_answers import CAPACITY, SchedulerStatus, comparable_settings, steady_weights, with_created
 from harness.yarn.rmclient import RmClient
 
 #: A master holds its container for a little longer than it lives: so much more is no task of its own, seconds and part.
@@ -185,7 +185,7 @@ def rm_header(
     listed = nodes_of(client.rest.nodes()) if nodes is None else list(nodes)
     on_capacity = status.type == CAPACITY
     if entitlements is None and on_capacity:
-        entitlements = {path: queue.setting for path, queue in status.queues.items() if queue.setting is not None}
+        entitlements = comparable_settings(status)
     elif entitlements is not None:
         # A configuration has parts of the cluster: queues that the scheduler created by itself share their parent's.
         entitlements = with_created(entitlements, status)

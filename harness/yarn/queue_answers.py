@@ -51,6 +51,8 @@ class QueueStatus:
     setting: float | None = None  # Capacity Scheduler only
     priority: int = 0  # Capacity Scheduler only
     maximum_capacity: float | None = None  # Capacity Scheduler only, percent of the parent; None: not shown
+    weighted: bool = False  # Capacity Scheduler only: `setting` is a weight
+    capacity_percent: float = 0.0  # Capacity Scheduler only: the capacity in effect, percent of the parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +271,27 @@ def _capacity_queue(fields: Fields, parent: str | None) -> QueueStatus:
         setting=setting,
         priority=int(fields.number("queuePriority", 0.0)),
         maximum_capacity=fields.number("maxCapacity") if "maxCapacity" in fields and not absolute else None,
+        weighted=weight >= 0 and not absolute,
+        capacity_percent=fields.number("capacity", 0.0),
     )
+
+
+def comparable_settings(status: SchedulerStatus) -> dict[str, float]:
+    """Return what a Capacity Scheduler's queues are entitled to, in figures that can be compared among siblings.
+
+    They are the capacities as they are configured (`QueueStatus.setting`). In the flexible queue mode
+    (``legacy-queue-mode.enabled=false``, Hadoop 3.4) one sibling may have a weight and another a percentage or an
+    amount; then they are the capacities in effect, in percent of the parent. These are of memory where a queue's
+    resources have different capacities.
+    """
+    kinds: dict[str | None, set[bool]] = {}
+    for queue in status.queues.values():
+        kinds.setdefault(queue.parent, set()).add(queue.weighted)
+    return {
+        path: queue.capacity_percent if len(kinds[queue.parent]) > 1 else queue.setting
+        for path, queue in status.queues.items()
+        if queue.setting is not None
+    }
 
 
 def steady_weights(status: SchedulerStatus) -> dict[str, float]:
@@ -296,7 +318,7 @@ def with_created(entitlements: Mapping[str, float], status: SchedulerStatus) -> 
     """
     if status.type != CAPACITY:
         return dict(entitlements)
-    found = dict(entitlements)
+    found, comparable = dict(entitlements), comparable_settings(status)
     children: dict[str, list[QueueStatus]] = {}
     for queue in status.queues.values():
         if queue.parent is not None:
@@ -305,7 +327,7 @@ def with_created(entitlements: Mapping[str, float], status: SchedulerStatus) -> 
         created = [queue for queue in children.get(parent, ()) if queue.path not in entitlements]
         if not created:
             continue
-        own = {queue.path: queue.setting or 0.0 for queue in children[parent]}
+        own = {queue.path: comparable.get(queue.path, 0.0) for queue in children[parent]}
         if not any(own.values()):
             own = dict.fromkeys(own, 1.0)
         named = [path for path in own if path in entitlements and own[path] > 0]

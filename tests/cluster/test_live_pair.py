@@ -15,6 +15,7 @@ from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import RmClient
 from studies.pair import Pair, recovery, start_pair
 from tests.cluster.enforcing import ALLOCATIONS, QUEUES, FileGuard, Load, Service, until
+from tests.cluster.readings import read_only
 
 pytestmark = [pytest.mark.live, pytest.mark.java, pytest.mark.xdist_group("live-pair")]
 
@@ -105,3 +106,6 @@ def test_the_controller_follows_a_failover(tmp_path: Path) -> None:
         assert sum(memory for memory, _ in truth.values()) > 8 * 256 * 60
         for queue, (memory_mb_s, _) in truth.items():
             assert consumed[queue][0] == pytest.approx(memory_mb_s, rel=0.03, abs=2 * 512)
+        # What the first one counted before it died is in a recording, too, whichever of them is named.
+        (tmp_path / "readings").mkdir()
+        read_only(client, ["--rm", second.rest], tmp_path / "readings")

@@ -20,6 +20,7 @@ from harness.yarn.rest import Submission
 from harness.yarn.rmclient import RmClient
 from studies.pair import recovery
 from tests.cluster.enforcing import Service, until
+from tests.cluster.readings import read_only
 from tests.cluster.secure_rm import ALLOCATIONS, SecureRm, secure_rm
 from tests.cluster.test_live_capacity import FILE, MENDED, P
 
@@ -101,6 +102,7 @@ def test_containers_are_accounted_and_an_experiment_runs_with_a_keytab(tmp_path:
             assert {client.rest.app(one).user for one in ids} == {"ctl"}
             stopped(enforce, client)
         assert rm.file.read_text() == ALLOCATIONS
+        read_only(client, rm.access("ctl"), tmp_path)
         (tmp_path / "secure.yaml").write_text(EXPERIMENT)
         given = ["--allocations", str(rm.file), "--shared", str(tmp_path / "shared"), "--out", str(tmp_path / "out")]
         command = [

@@ -19,6 +19,7 @@ from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.rmclient import RmClient
 from tests.cluster import test_live_capacity as capacity
 from tests.cluster.enforcing import until
+from tests.cluster.readings import read_only
 from tests.cluster.test_live_capacity import MENDED, P, Rm
 
 pytestmark = [pytest.mark.live, pytest.mark.java, pytest.mark.long, pytest.mark.xdist_group("live-versions")]
@@ -104,7 +105,10 @@ def guaranteed(rm: Rm) -> dict[str, int]:
 
 
 def settles(rm: Rm, more: dict[str, object], busy: str = "root.b") -> None:
-    """Under load in root.b (submitted to as `busy`), root.a is given more than it had; a release gives all back."""
+    """Under load in root.b (submitted to as `busy`), root.a is given more than it had; a release gives all back.
+
+    What was used is then recorded, stated and assessed.
+    """
     before = guaranteed(rm)
     with rm.controller(**more) as controller:
         first = controller.tick()
@@ -122,6 +126,8 @@ def settles(rm: Rm, more: dict[str, object], busy: str = "root.b") -> None:
     until(lambda: guaranteed(rm) == pytest.approx(before, abs=1), "all is as it was", timeout_s=30)
     for identity in ids:
         rm.client.rest.kill(identity)
+    until(lambda: all(rm.client.rest.app(identity).final for identity in ids), "all have ended")
+    read_only(rm.client, ["--rm", rm.client.rest.http.current], rm.folder)
 
 
 @pytest.mark.parametrize("release", VERSIONS, indirect=True)
