@@ -123,7 +123,7 @@ def frame(view: View) -> RenderableType:
 
     table = Table(box=None, padding=(0, 1, 0, 0), width=_WIDTH, header_style="bold")
     table.add_column("queue", no_wrap=True, overflow="ellipsis", ratio=1)
-    for name in ("due", "has", "wants", "accum.", "deficit", "weight", "changed"):
+    for name in ("due %", "has %", "wants %", "accum.", "deficit", "weight %", "changed"):
         table.add_column(name, justify="right", no_wrap=True)
     part = parts({path: row.weight or 0.0 for path, row in view.queues.items()})
     for row in view.queues.values():
@@ -159,12 +159,12 @@ def _cells(view: View, row: QueueRow, part: float) -> list[str]:
         changed = f"{arrow}{seconds(max(view.time_s - row.changed_s, 0.0))}"
     return [
         name,
-        f"{100 * row.share:.1f}%",
-        f"{100 * row.allocated_mb / capacity:.1f}%",
-        f"{100 * row.demand_mb / capacity:.0f}%",
+        f"{100 * row.share:.1f}",
+        f"{100 * row.allocated_mb / capacity:.1f}",
+        f"{100 * row.demand_mb / capacity:,.0f}",
         "" if row.accumulated is None else _short(row.accumulated / scale),
         "" if row.deficit is None else _short(row.deficit / scale),
-        "" if row.weight is None else f"{100 * part:.1f}%",
+        "" if row.weight is None else f"{100 * part:.1f}",
         changed,
     ]
 

@@ -235,8 +235,8 @@ def test_the_command_explains_a_run(tmp_path: Path, capsys: pytest.CaptureFixtur
     code, out, _ = run(capsys, "top", "--run", folder, "--once")
     assert code == 0
     assert max(len(line) for line in out.splitlines()) <= 80
-    assert re.search(r"^G +50\.0% ", out, re.MULTILINE)
-    assert re.search(r"^  A +37\.5% ", out, re.MULTILINE)
+    assert re.search(r"^G +50\.0 ", out, re.MULTILINE)
+    assert re.search(r"^  A +37\.5 ", out, re.MULTILINE)
     code, out, _ = run(capsys, "top", "--run", folder, "--json")
     assert set(json.loads(out)["queues"]) == set(from_run(Path(folder)).queues)
 
