@@ -19,6 +19,11 @@ from harness.yarn.fair.values import Spot
 
 _ACLS = ("acl_submit_applications", "acl_administer_queue")
 _DEFAULT_MAX = {"mb": 8192.0, "vcores": 4.0}
+#: How the names of templates' settings begin, below their queue -> what enables the template.
+_TEMPLATES = {
+    "auto-queue-creation-v2": "auto-queue-creation-v2",
+    "leaf-queue-template": "auto-create-child-queue",
+}
 
 
 class _Places(Protocol):
@@ -327,14 +332,11 @@ class _Traps:
     # ---- queues that applications create
 
     def idle_templates(self) -> None:
+        of_queues = self._templates()
         for node in self.nodes:
             told: set[str] = set()
-            for key in self.reading.settings.own:
-                rest = key.removeprefix(f"{node.path}.")
-                way = "auto-queue-creation-v2" if rest.startswith("auto-queue-creation-v2.") else ""
-                way = "auto-create-child-queue" if rest.startswith("leaf-queue-template.") else way
-                template = rest.removeprefix("auto-queue-creation-v2.").partition(".")[0].endswith("template")
-                if rest == key or not way or not template or way in told:
+            for key, way in of_queues.get(node.path, ()):
+                if way in told:
                     continue
                 if not self.reading.settings.flag(f"{node.path}.{way}.enabled"):
                     told.add(way)
@@ -345,6 +347,19 @@ class _Traps:
                         f"its template has no effect: applications create no queues below it ({way}.enabled)",
                         f"set {node.path}.{way}.enabled to true, or remove the template",
                     )
+
+    def _templates(self) -> dict[str, list[tuple[str, str]]]:
+        """Queue path -> the settings of its templates in the order of the file, and what must be enabled for each."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        for key in self.reading.settings.own:
+            for begin, way in _TEMPLATES.items():
+                at = key.find(f".{begin}.")
+                while at > 0:
+                    rest = key[at + 1 :]
+                    if rest.removeprefix("auto-queue-creation-v2.").partition(".")[0].endswith("template"):
+                        found.setdefault(key[:at], []).append((key, way))
+                    at = key.find(f".{begin}.", at + 1)
+        return found
 
     def never_created(self) -> None:
         if not self.reading.legacy:

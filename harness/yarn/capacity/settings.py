@@ -42,7 +42,7 @@ class Settings:
 
     def raw(self, key: str) -> str | None:
         """A property's text as written; None where it is not set."""
-        return self.values.get(key if key.startswith("yarn.") else PREFIX + key)
+        return self.values.get(key) if key.startswith("yarn.") else self.own.get(key)
 
     def get(self, key: str, default: str | None = None) -> str | None:
         """A property's text with references to other properties replaced (``Configuration.get``)."""
@@ -51,6 +51,8 @@ class Settings:
 
     def substitute(self, text: str) -> str:
         """The text with ``${name}`` replaced. Raises Unknown where a name is none of the configuration's."""
+        if "${" not in text:
+            return text
         for _ in range(_MOST_SUBSTITUTIONS):
             found = _VARIABLE.search(text)
             if found is None:
@@ -83,6 +85,8 @@ class Settings:
 
     def flag(self, key: str, default: bool = False) -> bool:
         """``Configuration.getBoolean``: any other text than true and false is the default."""
+        if self.raw(key) is None:  # nearly always
+            return default
         try:
             text = (self.trimmed(key) or "").lower()
         except ValueError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -339,7 +340,7 @@ class _Check(Check):
             names = [trim(name) for name in text.split(",")]
             if self._listed_otherwise(spot, path, names):
                 continue
-            for name in dict.fromkeys(names):
+            for name, times in Counter(names).items():
                 if not name and text.strip(",").strip() and "" in text.split(","):
                     spot.report("YF215", "an empty name in its list of queues", "remove the comma")
                 elif not name:
@@ -347,14 +348,16 @@ class _Check(Check):
                 elif "." in name:
                     what = f"child {name[:60]!r} has a dot"
                     spot.report("YF215", what, "name each child once, without its parent")
-                elif names.count(name) > 1:
+                elif times > 1:
                     spot.report("YF215", f"child {name[:60]!r} appears twice", "name each child once")
 
     def _listed_otherwise(self, spot: Spot, path: str, names: list[str]) -> bool:
         """Report a list of full paths, or one with other separators than commas, whose queues have settings."""
         parts = [part.removeprefix(f"{path}.") for name in names for part in re.split(r"[\s;|]+", name) if part]
+        if parts == names:
+            return False  # as it should be: nearly every list, so that the settings are looked through for few
         known = {key.removeprefix(f"{path}.").partition(".")[0] for key in map(self._short, self.values)}
-        if parts == names or not all(part in known for part in parts):
+        if not all(part in known for part in parts):
             return False
         listing = ((f"{PREFIX}{path}.queues", ",".join(parts)),)
         what = f"its list of queues {self.text(f'{path}.queues')[:60]!r} is not the children's own names between commas"
