@@ -15,6 +15,7 @@ from typing import Any, Literal
 from harness.base.errors import InputError
 from harness.experiments.scheduler_file import left_out
 from harness.model.queues import SchedulerName
+from harness.sim.capacity.preempt_conf import INTRA_QUEUE
 from harness.traces.recording import scheduler_properties
 from harness.yarn.answers import HADOOP
 from harness.yarn.capacity.convert import render_properties
@@ -442,7 +443,29 @@ FEATURES: tuple[Feature, ...] = (
         has=_preempts,
         example=_capacity(site={f"{_MONITOR}.enable": "true"}),
         traps=("preemption",),
-        played_without=True,
+        shown={
+            "record": _works(f"{_OWN}test_a_recording_has_the_settings_of_preemption"),
+            "assess": _works(f"{_OWN}test_a_recording_is_played_with_its_preemption"),
+            "whatif": _works(f"{_OWN}test_a_capacity_schedulers_file_is_played_with_its_preemption"),
+            "plan": _works(f"{_OWN}test_a_capacity_schedulers_file_is_played_with_its_preemption"),
+        },
+    ),
+    Feature(
+        key="capacity-preemption-inside",
+        group="preemption",
+        title="the Capacity Scheduler's preemption inside queues (`intra-queue-preemption.enabled`)",
+        has=lambda cluster: _preempts(cluster) and cluster.on(INTRA_QUEUE),
+        example=_capacity(site={f"{_MONITOR}.enable": "true", INTRA_QUEUE: "true"}),
+        traps=("preemption",),
+        uncovered="preemption inside queues",
+        shown={
+            "record": _works(f"{_OWN}test_a_recording_has_the_settings_of_preemption"),
+            "assess": Cell(
+                "refused",
+                "preemption inside queues: not covered by the simulator",
+                f"{_OWN}test_a_recording_with_preemption_inside_queues_is_refused",
+            ),
+        },
     ),
     Feature(
         key="asynchronous",

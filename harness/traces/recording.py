@@ -33,6 +33,7 @@ from harness.traces.recorded import (
 )
 from harness.traces.spec import DelaysSpec, MasterSpec
 from harness.yarn.answers import AppStatus, NodeStatus
+from harness.yarn.capacity.monitors import ENABLE
 from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.errors import BadAnswer, Refused
 from harness.yarn.plausible import Sifted, clock_was_set, sift
@@ -65,6 +66,8 @@ _OF_SCHEDULER = (
     "yarn.scheduler.fair.am.preemption",
     "yarn.resource-types.",
 )
+#: And those of its monitors, where they run.
+_OF_MONITOR = ("yarn.resourcemanager.scheduler.monitor.", "yarn.resourcemanager.monitor.capacity.preemption.")
 
 
 #: What an application's final status is where somebody killed it, or its master was told to kill its job.
@@ -207,7 +210,7 @@ def rm_header(
         max_am_share=-1.0 if on_capacity else am_share_of(status),
         conf=scheduler_properties(properties),
         scheduler="capacity" if on_capacity else "fair",
-        capacity={**client.rest.capacity_limits(), **_calculator(properties)} if on_capacity else None,
+        capacity={**_limits(client, properties), **_calculator(properties)} if on_capacity else None,
         delays=DelaysSpec(
             node_heartbeat_ms=whole_property(properties, NODE_HEARTBEAT),
             end_heartbeat_ms=HADOOPS_DELAYS.end_heartbeat_ms if by_tasks else None,
@@ -249,7 +252,21 @@ def _properties(client: RmClient) -> dict[str, str]:
 
 def scheduler_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """Those by which the scheduler decides."""
-    return {name: properties[name] for name in sorted(properties) if name.startswith(_OF_SCHEDULER)}
+    names = _OF_SCHEDULER + (_OF_MONITOR if _monitored(properties) else ())
+    return {name: properties[name] for name in sorted(properties) if name.startswith(names)}
+
+
+def _monitored(properties: Mapping[str, str]) -> bool:
+    """Whether the Capacity Scheduler's monitors run, preemption among them."""
+    return properties.get(ENABLE, "").strip().lower() == "true"
+
+
+def _limits(client: RmClient, properties: Mapping[str, str]) -> dict[str, str]:
+    """The limits of a Capacity Scheduler's queues; without preemption all are shown as closed to it."""
+    found = client.rest.capacity_limits()
+    if _monitored(properties):
+        return found
+    return {key: text for key, text in found.items() if not key.endswith(".disable_preemption")}
 
 
 def _calculator(properties: Mapping[str, str]) -> dict[str, str]:

@@ -178,9 +178,9 @@ def _capacity_cluster(root: Fields, where: str) -> Resource:
 def capacity_limits(document: Any, where: str) -> dict[str, str]:
     """Return the limits of queues in a Capacity Scheduler's ``/scheduler``, as settings without their prefix.
 
-    These are maximum capacities, limits of users, applications and AMs, ordering policies, and priorities; capacities
-    themselves are `QueueStatus.setting`. A queue with absolute resources shows its effective maximum, which is no
-    setting.
+    These are maximum capacities, limits of users, applications and AMs, ordering policies, priorities, and whether
+    preemption takes nothing from a leaf (from none while it is off); capacities themselves are `QueueStatus.setting`. A
+    queue with absolute resources shows its effective maximum, which is no setting.
     """
     found: dict[str, str] = {}
     waiting = [(Fields(document, where, "answer").object("scheduler").object("schedulerInfo"), "")]
@@ -210,6 +210,8 @@ def capacity_limits(document: Any, where: str) -> dict[str, str]:
         ):
             found[f"{path}.{key}"] = _number_text(fields.number(name, default))
         found[f"{path}.maximum-applications"] = str(fields.integer("maxApplications"))
+        if fields.flag("preemptionDisabled", False):
+            found[f"{path}.disable_preemption"] = "true"
     return found
 
 

@@ -50,6 +50,8 @@ FEATURES = {
     "hashes": "a cluster timestamp and odd ports, for the orders of hash tables",
     "parallel": "few parallel applications: by default, of queues, parents and users; some end before it is their turn",
     "largest": "maximum-allocation of some queues: starvation is by it; lowered (refused) and raised by changes",
+    "preemption": "the preemption policy runs every 3 s",
+    "preemptmore": "with what it does besides: for reservations, beyond guarantees, conservatively",
 }
 #: Features that most random scripts have, and the chance of each of the others.
 COMMON = frozenset(
@@ -278,6 +280,36 @@ class _Maker:
         add(end * r.uniform(0.5, 0.8), 2, reconfigure={f"{leaf}.{key}mb": str(self.big)})
         return p
 
+    def preemption(self, add, end):
+        """The policy's rounds and settings, which may change; drawn apart, so that the rest stays as it is."""
+        r, key = random.Random(self.a.seed), "yarn.resourcemanager.monitor.capacity.preemption."
+        for t in range(0, end, 3000):
+            add(t, 7, preempt=True)
+        p = {"yarn.resourcemanager.scheduler.monitor.enable": "true"}
+        p[f"{key}max_wait_before_kill"] = r.choice(("0", "5000", "15000"))
+        p[f"{key}total_preemption_per_round"] = r.choice(("0.05", "0.1", "0.3", "1.0"))
+        p[f"{key}natural_termination_factor"] = r.choice(("0.2", "0.5", "1.0"))
+        p[f"{key}max_ignored_over_capacity"] = r.choice(("0.0", "0.1", "0.3"))
+        if r.random() < 0.1:
+            p[f"{key}observe_only"] = "true"
+        for q in self.queues:
+            if r.random() < 0.15:
+                p[f"{q['path']}.disable_preemption"] = r.choice(("true", "true", "false"))
+        if self.has("preemptmore"):
+            for name, chance in (
+                ("select_based_on_reserved_containers", 0.6),
+                ("additional_res_balance_based_on_reserved_containers", 0.4),
+                ("preemption-to-balance-queue-after-satisfied.enabled", 0.5),
+                ("conservative-drf", 0.3),
+            ):
+                if r.random() < chance:
+                    p[key + name] = "true"
+            p[f"{key}preemption-to-balance-queue-after-satisfied.max-wait-before-kill"] = "20000"
+        if self.has("reconfigure"):
+            leaf = r.choice(self.leaves)["path"]
+            add(end * 0.5, 2, reconfigure={f"{leaf}.disable_preemption": "true", f"{key}max_wait_before_kill": "4000"})
+        return p
+
     def fixed(self):
         """Properties that stay."""
         r, p = self.r, {}
@@ -429,6 +461,8 @@ class _Maker:
             if {f"{kid['path']}.state" for kid in self.root["kids"][1:]} <= {stopped, q}:
                 # A queue that is stopped may go, and the tree does not change here.
                 ev = [x for x in ev if x[3].get("reconfigure") != {"root.queues": "a0"}]
+        if self.has("preemption"):
+            first |= self.preemption(add, end)
         ev.sort(key=lambda x: x[:3])
         ev = [x[3] for x in ev if x[0] < end]
         now = dict(first)

@@ -80,6 +80,9 @@ RECORDED_CAPACITY: dict[str, tuple[int, str]] = {
         "weights,deep,parallel,priorities,am,amlimit,userlimits,maxapps,restart,reconfigure,loss,release",
     ),
     "largest": (5008, "weights,drf,deep,largest,am,bigasks,reservations,orderingfair,multi,release"),
+    "preemption": (5012, "percent,deep,am,amlimit,bigasks,reservations,release,reconfigure,preemption,restart,hashes"),
+    "preemption_drf": (5032, "absolute,drf,deep,am,preemption,loss,priorities,restart,maxcap,release"),
+    "preemption_more": (5021, "weights,drf,am,userlimits,orderingfair,reservations,bigasks,preemption,preemptmore"),
 }
 
 RECORDED_FIFO: dict[str, tuple[int, str]] = {

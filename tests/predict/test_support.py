@@ -13,7 +13,7 @@ import pytest
 
 from harness.base.errors import InputError
 from harness.cli import COMMANDS, main
-from harness.experiments.resolve import jobs_of, variants_of
+from harness.experiments.resolve import LoadedExperiment, jobs_of, variants_of
 from harness.experiments.scheduler_file import read_scheduler_file
 from harness.experiments.simulated import setup_of
 from harness.model.queues import NEVER_MS
@@ -31,6 +31,9 @@ from harness.predict.support import (
     rows,
 )
 from harness.predict.usage import statement
+from harness.sim.capacity.api import Scheduler
+from harness.sim.capacity.preempt_conf import PREEMPTION_PREFIX
+from harness.sim.simulate import Simulation
 from harness.traces.recorded import Header, NodeLine, QueueLine
 from harness.traces.recording import nodes_of, rm_header
 from harness.yarn import answers
@@ -45,6 +48,7 @@ from tests.predict.loads import job
 from tests.predict.test_entitlements import replayed
 from tests.yarn.fake_server import FakeServer
 
+MONITOR = "yarn.resourcemanager.scheduler.monitor.enable"
 FILE = "<allocations><queue name='a'/><queue name='b'/></allocations>"
 TIMED = "<defaultFairSharePreemptionTimeout>5</defaultFairSharePreemptionTimeout>"
 REPO = Path(__file__).resolve().parents[2]
@@ -195,6 +199,66 @@ def test_a_fair_schedulers_file_is_played_with_its_preemption(tmp_path: Path) ->
     found = read_scheduler_file(tmp_path / "fair.xml", conf={"yarn.scheduler.fair.preemption": "true"})
     assert found.allocations.default_fair_share_preemption_timeout_ms == 5000
     assert found.conf["yarn.scheduler.fair.preemption"] == "true"
+
+
+def preempting(key: str = "capacity-preemption") -> Header:
+    """What a recording of a cluster with preemption has in its first line; nothing is taken from root.b."""
+    rm = rm_of(BY_KEY[key].example)
+    rm.rest.capacity_limits = lambda: {"root.b.disable_preemption": "true", "root.b.user-limit-factor": "-1"}
+    return rm_header(rm, None, [])  # type: ignore[arg-type]
+
+
+def test_a_recording_has_the_settings_of_preemption() -> None:
+    header = preempting("capacity-preemption-inside")
+    assert header.conf[MONITOR] == "true"
+    assert header.conf[f"{PREEMPTION_PREFIX}intra-queue-preemption.enabled"] == "true"
+    assert (header.capacity or {})["root.b.disable_preemption"] == "true"
+    # Where it is off all leaves are shown as closed to it: that is no setting of theirs.
+    plain = rm_of(CAPACITY_BASE)
+    plain.rest.properties = lambda **_: {MONITOR: "false", f"{PREEMPTION_PREFIX}monitoring_interval": "3000"}
+    plain.rest.capacity_limits = lambda: {"root.b.disable_preemption": "true", "root.b.user-limit-factor": "-1"}
+    header = rm_header(plain, None, [])  # type: ignore[arg-type]
+    assert (header.conf, header.capacity) == ({}, {"root.b.user-limit-factor": "-1"})
+
+
+def played(loaded: LoadedExperiment) -> Simulation:
+    return Simulation(setup_of(loaded, variants_of(loaded)[0], jobs_of(loaded, 1)[0]))
+
+
+def test_a_recording_is_played_with_its_preemption(tmp_path: Path) -> None:
+    scheduler = played(replayed(tmp_path, preempting())).scheduler
+    assert scheduler.S.g[0]["preemption"] == 1
+    closed = {path: bool(scheduler.S.p[slot]["disabled"]) for path, slot in scheduler.queue_slots.items()}
+    assert closed == {"root": False, "root.a": False, "root.b": True}
+
+
+def test_a_recording_with_preemption_inside_queues_is_refused(tmp_path: Path) -> None:
+    loaded = replayed(tmp_path, preempting("capacity-preemption-inside"))
+    with pytest.raises(InputError, match=BY_KEY["capacity-preemption-inside"].cell("assess").why):
+        played(loaded)
+
+
+def test_a_capacity_schedulers_file_is_played_with_its_preemption(tmp_path: Path) -> None:
+    """The settings of the policy may stand in yarn-site.xml or in the file, whose word counts."""
+    wait = f"{PREEMPTION_PREFIX}max_wait_before_kill"
+    values = {name.removeprefix(PREFIX): text for name, text in CAPACITY_BASE.values.items()}
+    values["root.b.disable_preemption"] = "true"
+    own = f"<property><name>{wait}</name><value>4000</value></property></configuration>"
+    file = tmp_path / "capacity-scheduler.xml"
+    file.write_text(render_properties(values).replace("</configuration>", own))
+    found = read_scheduler_file(file, conf={MONITOR: "true", wait: "9000"})
+    assert (found.conf, found.ignored) == ({MONITOR: "true", wait: "4000"}, ())
+    scheduler = Scheduler(found.conf, found.capacity, [])
+    assert (scheduler.S.g[0]["preemption"], scheduler.S.g[0]["wait_ms"]) == (1, 4000)
+    assert scheduler.S.p[scheduler.queue_slots["root.b"]]["disabled"] == 1
+    off = read_scheduler_file(file, conf={MONITOR: "false"})
+    assert off.ignored == (f"{PREFIX}root.b.disable_preemption",)
+    assert Scheduler(off.conf, off.capacity, []).S.g[0]["preemption"] == 0
+    inside = {MONITOR: "true", f"{PREEMPTION_PREFIX}intra-queue-preemption.enabled": "true"}
+    with pytest.raises(InputError, match="preemption inside queues"):
+        read_scheduler_file(file, conf=inside)
+    dropped = read_scheduler_file(file, conf=inside, drop=True)
+    assert Scheduler(dropped.conf, dropped.capacity, []).S.g[0]["preemption"] == 1
 
 
 def shown_nodes() -> list[NodeStatus]:

@@ -268,6 +268,7 @@ def test_a_capacity_schedulers_limits_as_settings() -> None:
         "root.a.user-limit-factor": "-1",
         "root.a.maximum-am-resource-percent": "0.3",
         "root.a.maximum-applications": "2500",
+        "root.a.disable_preemption": "true",
         "root.a.max-parallel-apps": "7",
     }
     assert found["root.ordering-policy"] == "utilization"

@@ -5,6 +5,7 @@ Not fast and not called per event, but for `grow` and `reconfigure`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -16,6 +17,8 @@ from harness.sim.capacity import state as st
 from harness.sim.capacity.capacities import configured, refresh
 from harness.sim.capacity.conf import CapacityConf, QueueConf, read_conf
 from harness.sim.capacity.nodes import refresh_room
+from harness.sim.capacity.preempt import REGIONS
+from harness.sim.capacity.preempt_conf import queues_disabled, read_preemption
 from harness.sim.conf import Conf
 from harness.sim.enforcer import let_all_run
 from harness.sim.pools import DriverOptions, NodeLike, SchedulerBase, zeros
@@ -60,12 +63,14 @@ class Scheduler(SchedulerBase):
         self.steering: Steering | None = None
         self._users: dict[tuple[int, str], int] = {}
         self._persons: dict[str, int] = {}
+        self._preempts = False
         self.user_names: list[str] = []
         g = zeros(1, st.G)
         self._set_sizes(g[0], Conf(conf), 1)
         #: The scheduler's largest container: no queue's may be larger.
         self._largest = int(g[0]["conf_max_mb"]), int(g[0]["conf_max_vcores"])
         tree = read_conf(self.settings, largest=self._largest)
+        self.site = dict(conf)
         #: What Hadoop reads once, at its start.
         self._for_good = {
             key: self.settings.get(key, "")
@@ -91,6 +96,7 @@ class Scheduler(SchedulerBase):
             g=g,
             n=self._node_table(st.N),
             order=np.array(sorted(range(len(depth)), key=depth.__getitem__), np.int64),
+            p=zeros(len(depth), st.P),
             leaves=np.array([self.queue_slots[q.path] for q in tree.queues() if not q.children], np.int64),
         )
         self._extend((apps, containers, 2 * apps, max(2 * len(self._nodes), 16)))
@@ -98,6 +104,8 @@ class Scheduler(SchedulerBase):
         self._new_queues(tree)
         self._configure(tree)
         self._size_work()
+        if self.S.g[0]["preemption"]:
+            self.ready_to_preempt()
         refresh(self.S, 0)
 
     # ---- settings
@@ -161,7 +169,39 @@ class Scheduler(SchedulerBase):
             s.u[slot]["max_apps"] = self.parallel.of(name)
         numbers = [queue.parallel for queue in tree.queues()] + [self.parallel.default, *self.parallel.own.values()]
         g["limited"] |= min(numbers) < JAVA_INT_MAX
+        self._set_preemption()
         configured(s)
+
+    def _set_preemption(self) -> None:
+        """What the configuration says of preemption, and the order in which leaves are taken from."""
+        found, g = read_preemption(self.site, self.settings), self.S.g[0]
+        g["preemption"] = g["kill_n"] = found.runs and not self.mutations & st.MUT_PREEMPT
+        if g["armed_ms"] == 0:
+            g["armed_ms"] = found.interval_ms
+        g["interval_ms"], g["wait_ms"], g["balance_wait_ms"] = found.interval_ms, found.wait_ms, found.balance_wait_ms
+        g["per_round"], g["ignored"], g["natural"] = found.per_round, found.ignored, found.natural
+        g["observe"], g["conservative"], g["balance"] = found.observe, found.conservative, found.balance
+        g["by_reservations"], g["with_reserved"] = found.by_reservations, found.with_reserved
+        disabled = queues_disabled(self.settings, self.queue_paths, found.monitors)
+        for path, slot in self.queue_slots.items():
+            self.S.p[slot]["disabled"] = disabled[path] and not self.mutations & st.MUT_PREEMPTABLE
+        own_names = Counter(path.rpartition(".")[2] for path in self.queue_paths)
+        for path, slot in self.queue_slots.items():
+            name = path.rpartition(".")[2]
+            self.S.p[slot]["nameless"] = own_names[name] > 1 or name == "root"
+        taken = [self.queue_slots[path] for path in self._leaves_by_hash("root")]
+        self.S = self.S._replace(takes=np.array(taken, np.int64))
+
+    def _leaves_by_hash(self, path: str) -> list[str]:
+        """ProportionalCapacityPreemptionPolicy.getLeafQueueNames: a HashSet of its children's."""
+        if path not in self.children:
+            return [path]
+        return hash_set_order([leaf for child in self.children[path] for leaf in self._leaves_by_hash(child)])
+
+    def ready_to_preempt(self) -> None:
+        """Make the arrays that only preemption needs."""
+        self._preempts = True
+        self._size_work()
 
     def _set_queue(self, q: Any, queue: QueueConf) -> None:
         off = self.mutations
@@ -281,3 +321,10 @@ class Scheduler(SchedulerBase):
         size = 4096 + 4 * max(len(s.a), len(s.c), len(s.n), len(s.u), len(s.q))
         if len(s.work) < size:
             self.S = s._replace(work=np.zeros(size, np.int64))
+        if self._preempts:
+            self._lengthen("m", len(s.c))
+            size = REGIONS * (len(s.c) + len(s.n) + len(s.a) + len(s.q) + 4 * len(s.u))
+            if len(s.pw) < size:
+                self.S = self.S._replace(pw=np.zeros(size, np.int64))
+            if len(s.cost) < len(s.n):
+                self.S = self.S._replace(cost=np.zeros(len(s.n)))

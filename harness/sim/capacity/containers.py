@@ -120,6 +120,7 @@ def reserve(s: S, i: int, r: int, ni: int, now: int) -> None:
         h = _take_held(s.h, s.g[0])
         e = s.h[h]
         e.app, e.priority, e.alloc_id, e.n, e.cap, e.head, e.tail = i, ask.priority, ask.alloc_id, 0, 16, -1, -1
+        e.seq = s.g[0].serial
         _into_held(s.h, x, h)
     e = s.h[h]
     e.again = 0
@@ -191,6 +192,8 @@ def drop_reservations(s: S, i: int, now: int) -> None:
 def freed(s: S, c: int) -> None:
     """A container is complete: its application, queues and user use less."""
     x = s.c[c]
+    if s.g[0].by_reservations == 1:
+        s.m[c].q = s.a[x.app].q
     s.a[x.app].used_mb -= x.mb
     s.a[x.app].used_vcores -= x.vcores
     mark_stale(s, x.app)

@@ -1,7 +1,8 @@
 """Decision scripts for the Capacity Scheduler: the key ``capacity`` in place of ``allocations``.
 
 ``capacity`` holds the properties of capacity-scheduler.xml (their prefix may be left out) or its XML; smallest and
-largest allocation are ``conf``'s. Preemption is not covered.
+largest allocation are ``conf``'s. The preemption policy runs in
+the events ``preempt`` alone, never by itself.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 
 from harness.base.errors import InputError
 from harness.sim.capacity import apps as cs_apps
+from harness.sim.capacity import preempt
 from harness.sim.capacity import state as st
 from harness.sim.capacity.api import Scheduler
 from harness.sim.capacity.conf import properties
@@ -20,6 +22,7 @@ from harness.sim.decide import App, Decider, resources
 from harness.sim.pools import DriverOptions
 from harness.sim.script import Event
 
+_OPS = {st.MARKED: "mark", st.KILLED: "kill", st.RESERVATION_KILLED: "KILL_RESERVED_CONTAINER"}
 _STATES = {st.DRAINING: "DRAINING", st.STOPPED: "STOPPED"}
 
 
@@ -74,6 +77,12 @@ class CapacityDecider(Decider):
         return {"queue": self._queue_of(entry)}
 
     def _other(self, entry: Any, name: str) -> None:
+        if entry["kind"] == st.VICTIM:
+            who: dict[str, Any] = {"cid": int(entry["cid"])}
+            if entry["c"] >= 0:
+                who = {"app": name, "n": int(entry["n"]), "node": self.nodes[entry["node"]].name}
+            self.out["preempted"].append(self._record(op=_OPS[int(entry["why"])], **who))
+            return
         record = self._record(
             app=name,
             attempt=int(entry["attempt"]),
@@ -125,7 +134,9 @@ class CapacityDecider(Decider):
             self._on_shares(event)
 
     def _on_preempt(self, event: Event) -> None:
-        raise InputError("preemption is not covered", where=event.where, hint="leave it out")
+        self.sched.ready_to_preempt()
+        if self._call(preempt.edit, self.now) == st.FAILED:
+            self._error(event, "YarnRuntimeException: This shouldn't happen, cannot find TempQueuePerPartition")
 
     def _on_check(self, event: Event) -> None:
         # Hadoop overbooks a node where an ask was resized while a reservation for it stood.

@@ -12,6 +12,7 @@ from harness.base.errors import InputError
 from harness.model.plan import WEIGHT_MIN, Attributes
 from harness.model.queues import ROOT, AllocationFile, QueueSettings, cluster_parts
 from harness.sim.capacity.conf import uncovered
+from harness.sim.capacity.preempt_conf import PREEMPTION_PREFIX, runs_by_itself, uncovered_preemption
 from harness.sim.capacity.tree import capacity_settings, settings_with, steering_of
 from harness.sim.scheduler_file import Dropped, SchedulerFile
 from harness.yarn.capacity.convert import render_properties
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from harness.sim.setup import SimSetup
 
 _MADE_BY_APPLICATIONS = re.compile(r"(.+)\.auto-queue-creation-v2\.(.+)")
-#: What has no effect in the simulator, whatever it says, and takes no decision there: nobody is refused.
+#: What has no effect in the simulator, whatever it says: nobody is refused, and nothing preempted where that is off.
 _ACL = re.compile(r"root(\..+)?\.acl_.*")
 _PREEMPTION = re.compile(r"root(\..+)?\.(disable_preemption|intra-queue-preemption\.disable_preemption)|intra-queue-.*")
 
@@ -65,12 +66,18 @@ class CapacityFile(SchedulerFile):
         for name in values:
             if name.startswith(PREFIX) and values[name]:
                 settings[name.removeprefix(PREFIX)] = (resolver.get(name) or "").strip()
+        preempts = runs_by_itself(conf)
         ignored = tuple(
             PREFIX + name
             for name, text in settings.items()
-            if (_ACL.fullmatch(name) and text != "*") or _PREEMPTION.fullmatch(name)
+            if (_ACL.fullmatch(name) and text != "*") or (_PREEMPTION.fullmatch(name) and not preempts)
         )
+        # The policy's own settings may stand in either file; what stands in this one counts.
+        site = {**conf, **{name: text for name, text in values.items() if name.startswith(PREEMPTION_PREFIX) and text}}
         left = []
+        for name, what in uncovered_preemption(site, settings):
+            left.append(Dropped(name if name in site else PREFIX + name, "true", what))
+            (site if name in site else settings)[name] = "false"
         for one in uncovered(settings):
             if one.key.endswith("auto-queue-creation-v2.enabled"):
                 # The queues that the load's applications create are made from the beginning.
@@ -94,7 +101,7 @@ class CapacityFile(SchedulerFile):
             text=render_properties(settings),
             allocations=names,
             capacity=settings,
-            conf=dict(conf),
+            conf=site,
             ignored=ignored,
             creates=bool(_creating(settings)),
         )

@@ -28,6 +28,7 @@ def joined(s: S, ni: int) -> None:
     """A node has come, in its partition, too."""
     g = s.g[0]
     g.label_mb, g.label_vcores = g.cluster_mb, g.cluster_vcores
+    g.nodes_peak = max(g.nodes_peak, g.n_nodes)
 
 
 @kernel

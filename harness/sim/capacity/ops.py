@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.sim.capacity import apps, assign, containers, nodes, parallel, resources, users
+from harness.sim.capacity import apps, assign, containers, nodes, parallel, preempt, resources, users
 from harness.sim.ops import SchedulerOps
 
 OPS = SchedulerOps(
@@ -35,4 +35,6 @@ OPS = SchedulerOps(
     headroom=users.headroom,
     tells_headroom=nodes.tells_headroom,
     show_headroom=users.show_headroom,
+    next_kill_ms=preempt.next_round_ms,
+    run_kills=preempt.run_rounds,
 )

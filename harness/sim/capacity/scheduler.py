@@ -15,6 +15,7 @@ from harness.sim.capacity.entry import look_at, run_at
 from harness.sim.capacity.file import CapacityFile
 from harness.sim.capacity.nodes import refresh_room
 from harness.sim.capacity.ops import OPS
+from harness.sim.capacity.preempt import run_rounds
 from harness.sim.capacity.served import ServedCapacityScheduler
 from harness.sim.capacity.state import S
 from harness.sim.capacity.tree import capacity_settings, settings_with, steering_of
@@ -94,6 +95,7 @@ CAPACITY = SimulatedScheduler(
         CompiledKernel(refresh, ("state", "int"), from_python=True),
         CompiledKernel(configured, ("state",), from_python=True),
         CompiledKernel(refresh_room, ("state", "int"), from_python=True),
+        CompiledKernel(run_rounds, ("state", "int")),
     ),
     make=make,
     put_in_force=put_in_force,

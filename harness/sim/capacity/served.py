@@ -222,7 +222,7 @@ class ServedCapacityScheduler(ServedScheduler):
             "usedAMResource": resource(int(q["am_mb"]), int(q["am_vcores"])),
             "userAMResourceLimit": limit,
             "users": {},
-            "preemptionDisabled": True,
+            "preemptionDisabled": bool(scheduler.S.p[slot]["disabled"]),
             "intraQueuePreemptionDisabled": True,
             "defaultPriority": 0,
             "isAutoCreatedLeafQueue": False,

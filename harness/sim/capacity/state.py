@@ -16,7 +16,9 @@ from harness.sim.longterm_state import XG, X
 from harness.sim.state import LOG, N_FIELDS, C, R
 from harness.sim.state import MUT_HASHORDER as MUT_HASHORDER
 from harness.sim.state import NEED_ROOM as NEED_ROOM
+from harness.sim.state import PREEMPTED as PREEMPTED
 from harness.sim.state import REJECTED as REJECTED
+from harness.sim.state import VICTIM as VICTIM
 
 #: A kind of log record beside the Fair Scheduler's: an application may get containers from now on.
 ACTIVATED = 7
@@ -55,19 +57,36 @@ MUT_STALE = 1 << 24
 MUT_USERSUM = 1 << 25
 MUT_PARALLEL = 1 << 26
 MUT_LARGEST = 1 << 27
+MUT_PREEMPT = 1 << 28
+MUT_NATURAL = 1 << 29
+MUT_PERROUND = 1 << 30
+MUT_IGNORED = 1 << 31
+MUT_PREEMPTABLE = 1 << 32
+MUT_AMLAST = 1 << 33
+
+#: A round of preemption has ended with an exception.
+FAILED = -5
+# What preemption does to a container or a reservation (LOG.why of a record of the kind VICTIM).
+MARKED, KILLED, RESERVATION_KILLED = 1, 2, 3
 
 #: Globals (one record). ``cluster_*``: sum of the nodes as the scheduler has it, ``label_*`` as the partition has it
 #: (less by a lost node while its containers are being dropped). ``p_*``: the proposal that is to be committed:
 #: application, ask, reserve or allocate, the node whose reservation is given up; ``h_*``: a leaf's headroom;
 #: ``limited``: a number of parallel applications is limited, or was; ``n_asked``, ``least_ask_*``: as in
-#: ``harness.sim.state``.
+#: ``harness.sim.state``. Of preemption: ``preemption``: whether the policy runs by itself, next at ``round_ms``
+#: (``kill_n`` is 1 then), ``armed_ms`` later again, and after that each ``interval_ms``; ``wait_ms`` to
+#: ``conservative``, ``ignored`` to ``per_round``: its settings (`preempt_conf.PreemptionConf`); ``forgotten_ms``: what
+#: was marked before is forgotten; ``round``: the round's number; ``allowed_*``: what it may still take from the
+#: cluster; ``nodes_peak``: the most nodes at once.
 G = record(
     "n_queues n_leaves system_apps queue_apps n_nodes cluster_mb cluster_vcores label_mb label_vcores min_mb "
     "min_vcores conf_max_mb conf_max_vcores node_max_mb node_max_vcores node_max_known max_by_nodes drf look "
     "off_max multi con_max max_priority mutations launch manual_acquire cleanup_heartbeats cluster_ts free_app "
     "free_c free_r free_h n_free_app n_free_c n_free_r n_free_h serial next_app_id node_seq req_seq n_log n_running "
     "p_app p_ask p_reserve p_give h_mb h_vcores alloc_mb alloc_vcores last_c last_mb last_vcores hooks kill_n "
-    "preemption n_held_back limited n_asked least_ask_mb least_ask_vcores"
+    "preemption n_held_back limited n_asked least_ask_mb least_ask_vcores interval_ms armed_ms round_ms wait_ms "
+    "balance_wait_ms observe balance by_reservations with_reserved conservative forgotten_ms round allowed_mb "
+    "allowed_vcores nodes_peak ignored:d natural:d per_round:f"
 )
 
 #: Queues. ``conf_*``/``confmax_*``: configured absolute capacities; ``eff_*``/``effmax_*``: effective ones; ``used_*``
@@ -108,8 +127,9 @@ A = record(
     "more_vc:d"
 )
 
-#: Reservations of an application under one key: their number, re-reservations, the nodes in order of time.
-H = record("app:i priority alloc_id n cap again head:i tail:i next:i")
+#: Reservations of an application under one key: their number, re-reservations, the nodes in order of time; ``seq``:
+#: keys in order of time.
+H = record("app:i n:i priority alloc_id cap:i again:i head:i tail:i next:i seq:i")
 
 #: A user in a leaf. ``in_map``: the leaf knows the user; ``on``: 1 active, 2 not; ``n_listed``: applications with asks;
 #: ``person``: the user's first record in any leaf: it has those that run or are held back in all of them;
@@ -125,6 +145,21 @@ N = record(N_FIELDS + " res_h:i res_next:i")
 
 #: Frames of the way down the tree: a parent, the limit handed to it, headroom blocked by children, children put aside.
 F = record("q:i lim_mb lim_vcores blocked_mb blocked_vcores limited aside")
+
+#: A queue as preemption sees it in one round. ``disabled``: nothing is taken from it; ``nameless``: its own
+#: name is not enough to find it, because others have it, too; ``pending_*``: what it may still
+#: get, ``unreserved_*``: less what is reserved; ``ideal_*``: what it should have; ``fixed_*``: what is above its
+#: guarantee and cannot be taken, ``loose_*``: and can; ``excess_*``: what it has too much; ``obtain_*``: what is taken
+#: now; ``norm_*``: its part of what is still to be distributed.
+P = record(
+    "disabled:i nameless:i obtains:i pending_mb pending_vcores unreserved_mb unreserved_vcores ideal_mb ideal_vcores "
+    "fixed_mb fixed_vcores loose_mb loose_vcores excess_mb excess_vcores obtain_mb obtain_vcores norm_mb:d "
+    "norm_vcores:d"
+)
+
+#: Containers that preemption has chosen, by slot: of which ``serial``; since when one is marked (-1: it is not); in
+#: which round it was last chosen; ``q``: the leaf of one that is complete.
+M = record("serial since round q:i", lines=False)
 
 
 class _Fields(NamedTuple):
@@ -143,6 +178,11 @@ class _Fields(NamedTuple):
     tree: Annotated[np.ndarray, np.int64, 1]  # queue slots, each parent's tournament
     leaves: Annotated[np.ndarray, np.int64, 1]  # queue slots of the leaves
     work: Annotated[np.ndarray, np.int64, 1]  # scratch
+    p: Annotated[np.ndarray, P, 1]
+    m: Annotated[np.ndarray, M, 1]
+    takes: Annotated[np.ndarray, np.int64, 1]  # queue slots of the leaves, in the order in which preemption takes
+    pw: Annotated[np.ndarray, np.int64, 1]  # scratch of preemption
+    cost: Annotated[np.ndarray, np.float64, 1]  # of each node with a reservation: what room for it costs
     x: Annotated[np.ndarray, X, 1]  # long-term figures of each queue, as beside the Fair Scheduler (longterm_state)
     xg: Annotated[np.ndarray, XG, 1]
     win: Annotated[np.ndarray, np.float64, 2]

@@ -19,8 +19,8 @@ from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.capacity.queues import queue_tree
 from harness.yarn.capacity.steering import Steering
 
-#: Nothing here decides who gets what in the simulator: access, placement, what preemption may take; root's weight.
-_WITHOUT_EFFECT = re.compile(r".*\.(disable_preemption|acl_.*)|mapping-rule-.*|queue-mappings-.*|root\.capacity")
+#: Nothing here decides who gets what in the simulator: access, placement; root's weight.
+_WITHOUT_EFFECT = re.compile(r".*\.acl_.*|mapping-rule-.*|queue-mappings-.*|root\.capacity")
 
 
 def capacity_settings(allocations: AllocationFile, nodes: Iterable[NodeSpec]) -> dict[str, str]:

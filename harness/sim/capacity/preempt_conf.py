@@ -1,0 +1,121 @@
+"""The settings of the preemption policy, as Hadoop reads them from yarn-site.xml and capacity-scheduler.xml."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.base.errors import InputError
+from harness.sim.conf import Conf
+from harness.yarn.capacity.monitors import ENABLE, POLICIES, PREEMPTION
+from harness.yarn.fair.javanum import parse_double
+
+PREEMPTION_PREFIX = "yarn.resourcemanager.monitor.capacity.preemption."
+_LONG_MAX = 2**63 - 1
+#: The switches of selectors that are not covered: by itself, and of each queue.
+INTRA_QUEUE = f"{PREEMPTION_PREFIX}intra-queue-preemption.enabled"
+_BY_PRIORITY = "ordering-policy.priority-utilization.underutilized-preemption.enabled"
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptionConf:
+    """The policy's settings; times in milliseconds.
+
+    Parameters
+    ----------
+    monitors : ``yarn.resourcemanager.scheduler.monitor.enable``: without it no queue can be preempted from.
+    runs : the policy is among the monitor's: it runs by itself.
+    interval_ms, wait_ms : ``monitoring_interval``, ``max_wait_before_kill``.
+    per_round : ``total_preemption_per_round``, a part of the cluster.
+    ignored, natural : ``max_ignored_over_capacity``, ``natural_termination_factor``.
+    observe : ``observe_only``.
+    by_reservations, with_reserved : ``select_based_on_reserved_containers``,
+        ``additional_res_balance_based_on_reserved_containers``.
+    balance, balance_wait_ms : ``preemption-to-balance-queue-after-satisfied.*``.
+    conservative : ``conservative-drf``.
+    """
+
+    monitors: bool
+    runs: bool
+    interval_ms: int
+    wait_ms: int
+    per_round: float
+    ignored: float
+    natural: float
+    observe: bool
+    by_reservations: bool
+    with_reserved: bool
+    balance: bool
+    balance_wait_ms: int
+    conservative: bool
+
+
+def runs_by_itself(site: Mapping[str, Any]) -> bool:
+    """Whether the ResourceManager's monitor, which yarn-site.xml sets up, runs the policy."""
+    names = str(site.get(POLICIES, PREEMPTION)).split(",")
+    return Conf(site).flag(ENABLE, False) and PREEMPTION in [name.strip() for name in names]
+
+
+def uncovered_preemption(site: Mapping[str, Any], capacity: Mapping[str, str]) -> list[tuple[str, str]]:
+    """What of preemption is switched on and not covered: (property, what it is); nothing where preemption is off."""
+    if not runs_by_itself(site):
+        return []
+    conf = Conf({**site, **capacity})
+    found = [(name, "preemption for queues of higher priority") for name in capacity if name.endswith(_BY_PRIORITY)]
+    return [pair for pair in [(INTRA_QUEUE, "preemption inside queues"), *found] if conf.flag(pair[0], False)]
+
+
+def read_preemption(site: Mapping[str, Any], capacity: Mapping[str, str]) -> PreemptionConf:
+    """Read them from yarn-site.xml and capacity-scheduler.xml (without its prefix), whose word counts.
+
+    Raises InputError for what Hadoop would not start with, and for what is not covered.
+    """
+    values = {**site, **capacity}
+    conf = Conf(values)
+    runs = runs_by_itself(site)
+    for name, what in uncovered_preemption(site, capacity):
+        raise InputError(f"{what}: not covered by the simulator", where=name, hint="set it to false, or leave it out")
+    interval = conf.integer(f"{PREEMPTION_PREFIX}monitoring_interval", 3000, _LONG_MAX)
+    if runs and interval <= 0:
+        raise InputError(
+            f"{interval} ms is no interval",
+            where=f"{PREEMPTION_PREFIX}monitoring_interval",
+            hint="write milliseconds above 0",
+        )
+    balance = f"{PREEMPTION_PREFIX}preemption-to-balance-queue-after-satisfied."
+    return PreemptionConf(
+        monitors=conf.flag(ENABLE, False),
+        runs=runs,
+        interval_ms=interval,
+        wait_ms=conf.integer(f"{PREEMPTION_PREFIX}max_wait_before_kill", 15_000, _LONG_MAX),
+        per_round=conf.real(f"{PREEMPTION_PREFIX}total_preemption_per_round", 0.1),
+        ignored=_double(values, f"{PREEMPTION_PREFIX}max_ignored_over_capacity", 0.1),
+        natural=_double(values, f"{PREEMPTION_PREFIX}natural_termination_factor", 0.2),
+        observe=conf.flag(f"{PREEMPTION_PREFIX}observe_only", False),
+        by_reservations=conf.flag(f"{PREEMPTION_PREFIX}select_based_on_reserved_containers", False),
+        with_reserved=conf.flag(f"{PREEMPTION_PREFIX}additional_res_balance_based_on_reserved_containers", False),
+        balance=conf.flag(f"{balance}enabled", False),
+        balance_wait_ms=conf.integer(f"{balance}max-wait-before-kill", 300_000, _LONG_MAX),
+        conservative=conf.flag(f"{PREEMPTION_PREFIX}conservative-drf", False),
+    )
+
+
+def queues_disabled(values: Mapping[str, str], paths: list[str], monitors: bool) -> dict[str, bool]:
+    """Whether nothing may be preempted from each queue (CSQueuePreemptionSettings); parents stand before children."""
+    conf = Conf(values)
+    found: dict[str, bool] = {}
+    for path in paths:
+        above = found.get(path.rpartition(".")[0], not monitors)
+        found[path] = not monitors or conf.flag(f"{path}.disable_preemption", above)
+    return found
+
+
+def _double(values: Mapping[str, Any], name: str, default: float) -> float:
+    text = values.get(name)
+    if text is None:
+        return default
+    try:
+        return parse_double(str(text).strip())
+    except ValueError:
+        raise InputError(f"{text!r} is not a number", where=name, hint="write a decimal number") from None
