@@ -393,7 +393,7 @@ def naive_hierarchy_starves(runs: Sequence[Run]) -> Finding | None:
     if not naive:
         return None
     worst: list[tuple[str, float, float]] = []
-    evidence = []
+    cases: list[OfVariant] = []
     for run in naive:
         spans = run.starvation
         queue = max(spans, key=lambda name: spans[name][0], default=None)
@@ -402,7 +402,8 @@ def naive_hierarchy_starves(runs: Sequence[Run]) -> Finding | None:
         length, start, end = spans[queue]
         worst.append((queue, length, starved_s(run)))
         when = f"(from {_seconds(start)} to {_seconds(end)})"
-        evidence.append(f"{run.label}: {queue} asks and runs no task for {_seconds(length)} {when}")
+        text = f"{run.label}: {queue} asks and runs no task for {_seconds(length)} {when}"
+        cases.append(_longest(run, length, text, holds=length >= starved_s(run)))
     if not worst:
         return None
     starved = {queue for queue, length, least in worst if length >= least}
@@ -413,10 +414,11 @@ def naive_hierarchy_starves(runs: Sequence[Run]) -> Finding | None:
             queue = max(spans, key=lambda name: spans[name][0])
             least = starved_s(run)
             mended.append(spans[queue][0] < least)
-            evidence.append(
+            text = (
                 f"{run.label}: at longest {queue} asks and runs no task for {_seconds(spans[queue][0])} "
                 f"(starved from {_seconds(least)} on)"
             )
+            cases.append(_longest(run, spans[queue][0], text, holds=mended[-1]))
     return Finding(
         "The naive hierarchy starves a queue, H-LTRF does not",
         "LTYARN section 7.6, Figs. 10a to 10c",
@@ -427,8 +429,14 @@ def naive_hierarchy_starves(runs: Sequence[Run]) -> Finding | None:
         f"{_seconds(worst[0][2])}; the paper's case: 680 s). H-LTRF is judged by the queues that starve under the "
         "naive approach",
         verdict(mended) if starved and mended else "holds in part" if starved else "does not hold",
-        tuple(evidence),
+        evidence_of(cases),
     )
+
+
+def _longest(run: Run, length_s: float, text: str, *, holds: bool) -> OfVariant:
+    """One run's longest time in which a queue asks and runs no task."""
+    figure = Figure("the longest time in which a queue asks and runs no task", length_s, "s")
+    return OfVariant(holds, text, run.variant_without_seed(), (figure,))
 
 
 def shorter_waits_give_more_tasks(runs: Sequence[Run]) -> Finding | None:

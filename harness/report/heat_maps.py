@@ -24,6 +24,9 @@ MOST_MAPS = 8
 #: An integer may be so large that no float holds it.
 _GREATEST = 1e300
 
+#: The value of a setting that a run was not given, where others of its policy were.
+DEFAULT = "default"
+
 #: A value of a setting: numbers are in their order, words after them.
 Value = float | str
 #: The values of the settings of the row and of the column of a cell.
@@ -77,11 +80,9 @@ def _settings(run: Run) -> dict[str, Value]:
 
 def _values(runs: Sequence[Run]) -> dict[str, list[Value]]:
     """Of each setting its values among the runs: numbers in their order, then words."""
-    found: dict[str, set[Value]] = {}
-    for run in runs:
-        for name, value in _settings(run).items():
-            found.setdefault(name, set()).add(value)
-    return {name: _sorted(values) for name, values in found.items()}
+    each = [_settings(run) for run in runs]
+    names = dict.fromkeys(name for settings in each for name in settings)
+    return {name: _sorted({settings.get(name, DEFAULT) for settings in each}) for name in names}
 
 
 def _sorted(values: set[Value]) -> list[Value]:
@@ -98,9 +99,8 @@ def _grids(runs: Sequence[Run], across: str, down: str, others: Sequence[str]) -
     found: dict[str, dict[Place, list[Run]]] = {}
     for run in runs:
         values = _settings(run)
-        if across in values and down in values:
-            rest = ", ".join(f"{label_of(name)} {_word(values[name])}" for name in others if name in values)
-            found.setdefault(rest, {}).setdefault((values[down], values[across]), []).append(run)
+        rest = ", ".join(f"{label_of(name)} {_word(values.get(name, DEFAULT))}" for name in others)
+        found.setdefault(rest, {}).setdefault((values.get(down, DEFAULT), values.get(across, DEFAULT)), []).append(run)
     grids = []
     for rest, cells in found.items():
         rows, columns = ({place[k] for place in cells} for k in (0, 1))

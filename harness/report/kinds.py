@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from harness.base.errors import InputError
 from harness.report.data import Run
 from harness.report.findings import Finding, find
-from harness.report.page import Content, yarn_content
+from harness.report.heat_maps import heat_map_groups
+from harness.report.page import Content, part_of, yarn_content
 from harness.results.kinds import KINDS, load
 
 
@@ -30,8 +32,12 @@ def kind_of(runs: Sequence[Run]) -> Any:
 def content_of(runs: Sequence[Run]) -> Content:
     """What the page of these runs holds. InputError as `kind_of`, or for damaged tables."""
     kind = kind_of(runs)
-    content: Content = yarn_content(runs) if kind is None else kind.content(runs)
-    return content
+    if kind is None:
+        return yarn_content(runs)
+    content: Content = kind.content(runs)
+    # A kind draws its own figures over one setting; over two that vary together the maps are the same for all kinds.
+    over_two = part_of("settings", "Over the settings", heat_map_groups(runs))
+    return replace(content, parts=[*content.parts, over_two]) if over_two.groups else content
 
 
 def findings_of(runs: Sequence[Run]) -> list[Finding]:

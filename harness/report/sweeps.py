@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from harness.report.data import Run
 from harness.report.figures import Group, Legend
 from harness.report.svg import Line, LineChart
 from harness.report.variants import range_text
+from harness.results.catalogue import Key
 
 #: An experiment's name and hash, and a backend.
 Place = tuple[str, str, str]
@@ -31,6 +33,8 @@ LABELS: Mapping[str, str] = {
 }
 #: A setting with fewer values than this makes no curve.
 FEWEST_VALUES = 3
+#: Figures of another kind of runs that are drawn over two settings.
+MOST_MEASURES = 4
 #: Curves in one chart.
 MOST_CURVES = 8
 
@@ -153,7 +157,36 @@ def belonging_together(runs: Sequence[Run]) -> Iterator[Together]:
     """The runs that count, by policy, experiment and backend, in their order."""
     counted = [run for run in runs if run.counts]
     places = {_place(run) for run in counted}
-    measures = (
+    measures = _of_kind(counted) if any(run.kind is not None for run in counted) else _of_yarn(counted)
+    for policy, place in dict.fromkeys((_policy(run), _place(run)) for run in counted):
+        chosen = [run for run in counted if (_policy(run), _place(run)) == (policy, place)]
+        yield Together(policy, _told_apart(place, places), chosen, measures)
+
+
+def _of_kind(runs: Sequence[Run]) -> Sequence[Measure]:
+    """Of runs of another kind: the figures of the whole run that have a better side, and differ between the runs."""
+    found: dict[Key, set[float]] = {}
+    for run in runs:
+        for key, value in run.values.items():
+            if key.queue is None and key.metric.better != "neither":
+                found.setdefault(key, set()).add(value)
+    differing = sorted((key for key, values in found.items() if len(values) > 1), key=lambda key: key.order())
+    return [
+        Measure(
+            key.title(),
+            f"{key.title()} ({key.metric.unit})" if key.metric.unit else key.title(),
+            partial(_value, key),
+        )
+        for key in differing[:MOST_MEASURES]
+    ]
+
+
+def _value(key: Key, run: Run) -> float | None:
+    return run.values.get(key)
+
+
+def _of_yarn(counted: Sequence[Run]) -> Sequence[Measure]:
+    return (
         Measure("loss integral", "loss integral (s)", lambda run: run.figure("sharing_loss_integral")),
         Measure(
             "loss integral against inside",
@@ -164,9 +197,6 @@ def belonging_together(runs: Sequence[Run]) -> Iterator[Together]:
         Measure("last loss", "last loss (s)", lambda run: run.figure("last_loss_s")),
         Measure("longest wait of any queue", "longest wait (s)", longest_wait),
     )
-    for policy, place in dict.fromkeys((_policy(run), _place(run)) for run in counted):
-        chosen = [run for run in counted if (_policy(run), _place(run)) == (policy, place)]
-        yield Together(policy, _told_apart(place, places), chosen, measures)
 
 
 def _policy(run: Run) -> str:

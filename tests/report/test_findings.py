@@ -10,6 +10,7 @@ import pandas as pd
 from harness.base.stats import half_width_95
 from harness.report.data import load_runs
 from harness.report.findings import Finding, find
+from tests.report.conftest import TREE_LEAVES
 
 
 def found(paths: Sequence[Path]) -> dict[str, Finding]:
@@ -128,4 +129,19 @@ def test_the_evidence_of_a_sweep_is_grouped_by_variant(write_run: Callable[..., 
         f"{half}\u00a0s, not told from chance",
         f"ltrf,half_life=600: holds in 2 of 2 runs; loss integral 85.0 \u00b1 {other}\u00a0s {of_fair} \u221215.0 "
         f"\u00b1 {other}\u00a0s, not told from chance",
+    )
+
+
+def test_a_hierarchy_with_several_seeds_has_a_line_a_policy(write_run: Callable[..., Path]) -> None:
+    paths = []
+    for seed in (1, 2):
+        late = {"leaves": TREE_LEAVES, "held": (1.5, 0.5, 1.0, 1.0), "seed": seed}
+        paths.append(write_run(f"naive-hltrf,seed={seed}", "naive-hltrf", since_s=(0, 300 * seed, 0, 0), **late))
+        paths.append(write_run(f"hltrf,seed={seed}", "hltrf", since_s=(0, 10, 0, 0), **late))
+    evidence = found(paths)["The naive hierarchy starves a queue, H-LTRF does not"].evidence
+    half = f"{half_width_95([300.0, 600.0]):,.0f}".replace(",", "\u202f")
+    longest = "the longest time in which a queue asks and runs no task"
+    assert evidence == (
+        f"naive-hltrf: holds in 2 of 2 runs; {longest} 450 \u00b1 {half}\u00a0s",
+        f"hltrf: holds in 2 of 2 runs; {longest} 10\u00a0s",
     )

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import yarnfair
 from harness.base.stats import half_width_95
 from harness.report import render_report
 from harness.report.charts import drawing
@@ -140,3 +141,29 @@ def test_the_text_of_every_cell_can_be_read() -> None:
         text = 1.0 if k / 100 >= WHITE_TEXT_FROM else 0.0
         assert (max(text, ground) + 0.05) / (min(text, ground) + 0.05) >= 4.5, k
     assert colour_of(0.0) == "#" + "".join(f"{part:02x}" for part in PALEST)
+
+
+def test_a_setting_that_some_runs_leave_out_is_at_its_default_there(write_run: Write) -> None:
+    paths = []
+    for horizon in (20, 80, 640):
+        for settings in ({"horizon_s": horizon}, {"horizon_s": horizon, "reserve_s": 5}):
+            name = ",".join(f"{key}={value}" for key, value in settings.items())
+            paths.append(write_run(f"ltrf,{name}", "ltrf", settings=settings, summary={"sharing_loss_integral": 1.0}))
+    (group,) = heat_map_groups(load_runs(paths))
+    assert first_map(group).rows == ["5", "default"]
+
+
+def test_runs_of_another_kind_have_maps_of_their_own_figures(tmp_path: Path) -> None:
+    """Two settings that vary together in an experiment of QKnober's paper: its figures over both, on its page."""
+    varied = {"policy": "tetris", "vary": {"f": [0, 0.2, 0.6], "remaining": [0, 1]}}
+    load = {"users": 2, "machines": 6, "hours": 0.5, "load": 1.2, "seed": [1]}
+    yarnfair.run({"kind": "vectors", "experiment": "vec", **load, "policies": ["drf", varied]}, out=tmp_path / "runs")
+    (group,) = (one for name, one in figures_of([tmp_path / "runs"]).groups.items() if name.startswith("map-"))
+    assert group.title == "tetris@vectors over f and remaining"
+    assert first_map(group).columns == ["0", "0.2", "0.6"]
+    assert first_map(group).rows == ["1", "default"]
+    assert {chart.title for chart in group.charts} >= {"makespan"}
+    assert (
+        'id="map-tetris-vectors-f-remaining"'
+        in render_report([tmp_path / "runs"], tmp_path / "page.html").path.read_text()
+    )
