@@ -29,15 +29,24 @@ def two_lines(text: object) -> Markup:
     return Markup('<span class="whole">{}</span> <span class="whole">({}</span>').format(figure, band)
 
 
+def with_code(text: object) -> Markup:
+    """Words in which commands stand between backticks, as on a terminal."""
+    words = str(text).split("`")
+    return Markup("").join(
+        Markup("<code>{}</code>").format(word) if k % 2 else escape(word) for k, word in enumerate(words)
+    )
+
+
 def content_hash(text: str) -> str:
     """How a page's policy names a script or style that it allows."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 def page_templates() -> jinja2.Environment:
-    """The project's templates, with the filters ``breakable`` and ``two_lines``, and the charts' colours."""
+    """The project's templates, with the filters of this module, and the charts' colours."""
     environment = templates()
     environment.globals["colours"], environment.globals["dark_colours"] = COLOURS, DARK_COLOURS
     environment.filters["breakable"] = breakable
     environment.filters["two_lines"] = two_lines
+    environment.filters["with_code"] = with_code
     return environment

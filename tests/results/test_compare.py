@@ -148,8 +148,10 @@ def test_a_verdict_says_what_is_missing_for_one(
     assert "1 is not tested: take more seeds (`--seed 1-12`)." in out
     pool(write, "old", 1.0, count=3)
     pool(write, "new", 1.5, count=3)
-    out = " ".join(call(capsys, "compare", tmp_path / "old", tmp_path / "new")[1].split())
+    html = tmp_path / "page.html"
+    out = " ".join(call(capsys, "compare", tmp_path / "old", tmp_path / "new", "--html", html)[1].split())
     assert "1 differs in too few runs to tell: take more seeds" in out
+    assert "take more seeds (<code>--seed 1-12</code>)" in html.read_text(), "no backticks of a terminal on a page"
 
 
 def test_enough_runs_are_not_asked_for_again(write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
