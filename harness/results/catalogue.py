@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from harness.base.extensions import extensions, load
@@ -142,6 +142,7 @@ def metric_of(key: str) -> Metric:
     return Metric(key, title, unit, "neither", 3, deterministic=not wall)
 
 
+@lru_cache(maxsize=100_000)
 def rank(key: str) -> tuple[int, str]:
     """A sort key: the catalogue's order, then what it lacks by name."""
     ranks = _ranks()

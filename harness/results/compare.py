@@ -86,7 +86,7 @@ def _values(runs: Iterable[RunRecord], key: Key) -> list[float]:
 
 def _pairs(reference: Group, group: Group, key: Key) -> list[tuple[float, float]] | None:
     """Values of the same seed and repeat; None when the groups do not pair (every run of both has to)."""
-    ours, theirs = reference.seeds(), group.seeds()
+    ours, theirs = reference.seeds, group.seeds
     if ours is None or theirs is None or set(ours) != set(theirs):
         return None
     found = [

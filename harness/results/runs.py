@@ -243,6 +243,7 @@ class Group:
     label: str
     runs: Sequence[RunRecord]
 
+    @cached_property
     def seeds(self) -> dict[tuple[int, int], RunRecord] | None:
         """Runs by seed and repeat; None when a run has no seed or two have the same."""
         found = {(run.seed, run.repeat): run for run in self.runs if run.seed is not None}

@@ -180,3 +180,24 @@ def test_all_metrics_together_err_as_seldom_as_said() -> None:
         rows = np.exp(rng.standard_t(3, size=(8, 6)) @ mixed * 0.3)
         wrong += bool((together(rows[:4], rows[4:]) <= 0.05).any())
     assert 10 < wrong < 58
+
+
+def test_intervals_are_those_of_scipys_bootstrap_to_the_last_bit() -> None:
+    random = np.random.default_rng(7)
+    for count, other in ((2, 3), (3, 12), (12, 2), (13, 30), (50, 7)):
+        for digits in (None, 1, 0):  # with ties, and with few values at all
+            a, b = random.normal(size=count), random.normal(1.0, size=other)
+            a, b = (a, b) if digits is None else (np.round(a, digits), np.round(b, digits))
+            told = {"n_resamples": 4000, "confidence_level": 0.95, "method": "percentile"}
+            paired = scipy.stats.bootstrap(
+                (a,), np.median, rng=np.random.default_rng(20_161), **told
+            ).confidence_interval
+            assert interval_paired(a) == (paired.low, paired.high)
+            apart = scipy.stats.bootstrap(
+                (a, b),
+                lambda x, y, axis: np.median(y, axis=axis) - np.median(x, axis=axis),
+                rng=np.random.default_rng(20_161),
+                **told,
+            ).confidence_interval
+            assert interval_unpaired(a, b) == (apart.low, apart.high)
+    assert interval_paired([2.0, 2.0, 2.0]) == (2.0, 2.0)
