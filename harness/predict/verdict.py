@@ -316,7 +316,7 @@ def judge(evidence: Evidence) -> Verdict:
     if evidence.unknown:
         why = "; ".join(evidence.unknown)
         return said("unsure", why, "Missing: what the trace does not say; add it, or record the cluster.", early=True)
-    if ended < LEAST_ENDED <= evidence.recorded:
+    if ended < LEAST_ENDED <= evidence.recorded or (evidence.recorded and not ended):
         # A longer recording of a trace without ends would have none either.
         why = f"{ended or 'none'} of {evidence.recorded} applications {'have' if ended > 1 else 'has'} an end"
         missing = f"Missing: when they ended (finished_s in the trace), of at least {LEAST_ENDED}."

@@ -143,6 +143,7 @@ def shorter(by: float) -> Played:
         ({"unknown": ["the trace names no queue"], "jobs": {"root.a": 1}}, "unsure", "names no queue"),
         ({"jobs": {"root.a": 4}, "recorded": 60}, "unsure", "4 of 60 applications have an end"),
         ({"jobs": {"root.a": 4}, "recorded": 9, "left_out": "left out"}, "unsure", "too short a time"),
+        ({"jobs": {}, "recorded": 4}, "unsure", "none of 4 applications has an end"),
         ({"left_out": "left out: 3 jobs", "present": shorter(0.5)}, "unsure", "too much of what ran"),
         ({"present": replace(PRESENT, outcomes=[replace(PRESENT.outcomes[0], unfinished="cut after 9 s")])}, "unsure",
          "cut after 9 s"),
