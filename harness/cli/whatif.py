@@ -45,7 +45,7 @@ def whatif(
     with tempfile.TemporaryDirectory(prefix="yarnfair-") as folder:
         notes: list[str] = []
         loaded = _load(what, cluster, Path(folder), notes)
-        what_if = WhatIf(on_scheduler_file(loaded, on_file), notes=notes)
+        what_if = WhatIf(on_scheduler_file(loaded, on_file))
         say_if_it_compiles((what_if.experiment.spec.scheduler,))
         try:
             if export is not None:
@@ -73,7 +73,6 @@ def whatif(
 
 def _load(what: str, cluster: Path | None, folder: Path, notes: list[str]) -> LoadedExperiment:
     """The experiment, or that which plays the trace; ``notes`` gets what a reader has to know of the trace."""
-    """An experiment, or a trace as one."""
     from harness.experiments.resolve import load_experiment
     from harness.predict.foreign import played_trace
     from harness.predict.replay import write_experiment

@@ -26,6 +26,7 @@ from harness.model.queues import cluster_parts
 from harness.policies.registry import OBJECTS, stock_scheduler
 from harness.report.reading import needed_table
 from harness.sim.interfaces import simulated
+from harness.traces.accounting import account_lines
 from harness.traces.recorded import Header, QueueLine, Trace
 from harness.yarn.capacity.loading.queue import PARENT_POLICIES
 
@@ -186,7 +187,14 @@ def experiment_text(
     delays = header.delays.model_dump(exclude_none=True)
     document = {
         "experiment": name,
-        "about": f"Replay of {trace_path}" + (f" ({header.source[:300]})" if header.source else ""),
+        # What a reader of any answer from it has to know, so that pages say it, too.
+        "about": " ".join(
+            f"{what[0].upper()}{what[1:].removesuffix('.')}."
+            for what in (
+                f"Replay of {trace_path}" + (f" ({header.source[:300]})" if header.source else ""),
+                *account_lines(header, trace.jobs),
+            )
+        ),
         "cluster": {"nodes": node_groups(header)},
         "conf": dict(header.conf),
         "max_am_share": header.max_am_share,

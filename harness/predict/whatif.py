@@ -151,15 +151,12 @@ class _Run:
 
 
 class WhatIf:
-    """One experiment, computed anew as asked. Methods may be called from any thread.
+    """One experiment, computed anew as asked. Methods may be called from any thread."""
 
-    ``notes``: of a trace, for how much of its work the shape is known, and what it lacks and assumes.
-    """
-
-    def __init__(self, experiment: LoadedExperiment, *, phases: int = PHASES, notes: Sequence[str] = ()) -> None:
+    def __init__(self, experiment: LoadedExperiment, *, phases: int = PHASES) -> None:
         if experiment.spec.slots is not None:
             raise InputError("slots are MRv1's", where=experiment.name, hint="give an experiment of containers")
-        self.experiment, self.phases, self.notes = experiment, phases, list(notes)
+        self.experiment, self.phases = experiment, phases
         jobs, count = jobs_of(experiment, experiment.spec.seeds[0])
         if count is None:
             raise InputError(
@@ -186,9 +183,9 @@ class WhatIf:
         """What can be dragged."""
         return {
             "name": self.experiment.name,
-            "about": " ".join(self.experiment.spec.about.split())[:500],
+            # Of a trace also what it lacks and assumes.
+            "about": " ".join(self.experiment.spec.about.split())[:3000],
             "jobs": len(self.jobs),
-            "notes": self.notes,
             "queues": {path: weight for path, weight in self.experiment.weights.items() if path != "root"},
             "leaves": list(self.experiment.leaves),
             "policies": offered(self.experiment),

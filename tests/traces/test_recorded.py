@@ -22,6 +22,7 @@ from harness.jobs.workloads.base import Scale
 from harness.model.jobs import JobSpec
 from harness.predict.replay import against, left_out, migration, migration_lines, policy_uses, write_experiment
 from harness.sim.capacity.tree import capacity_settings
+from harness.traces.accounting import Shape
 from harness.traces.recorded import (
     Header,
     NodeLine,
@@ -151,6 +152,19 @@ def test_a_replay_without_a_policy_compares_what_is_with_what_could_be(
     assert not stop.value.code
     runs = json.loads(capsys.readouterr().out)["runs"]
     assert [run["variant"] for run in runs] == ["fair", "ltrf@outside"]
+
+
+def test_a_replays_page_says_for_how_much_of_the_work_the_shape_is_known(trace: Path, tmp_path: Path) -> None:
+    first, *lines = trace.read_text().splitlines()
+    half = [json.dumps(json.loads(line) | {"detail": "integrals"}) if n % 2 else line for n, line in enumerate(lines)]
+    given, out = tmp_path / "half.jsonl", tmp_path / "out"
+    given.write_text("\n".join([first, *half]) + "\n")
+    with pytest.raises(SystemExit) as ended:
+        main(["replay", str(given), "--policy", "fair", "--phases", "0", "--jobs", "1", "--out", str(out)])
+    assert not ended.value.code
+    said = Shape.of(read_trace(given).jobs).line()
+    assert "are known only by sums" in said
+    assert said.removeprefix("of ") in (out / "report.html").read_text()
 
 
 def retrying(**more: Any) -> dict[str, Any]:
