@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -125,6 +126,7 @@ def summarise(result: SimResult, jobs: pd.DataFrame, queues: list[str]) -> dict[
         "least_loss_integral": integral(time_s, least),
         "last_unavoidable_loss_s": last_unavoidable_s(time_s, least),
         "utilisation": _utilisation(result, count),
+        **({} if result.preempted is None else {"preempted": asdict(result.preempted)}),
         **whole,
         "queues": {
             queue: {

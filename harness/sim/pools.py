@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numba.core import config as numba_config
@@ -12,6 +12,9 @@ from numba.core import config as numba_config
 from harness.base.errors import InputError
 from harness.sim import arrays
 from harness.yarn.fair.javanum import string_hash
+
+if TYPE_CHECKING:
+    from harness.sim.setup import Preempted
 
 S = TypeVar("S", bound=Any)
 
@@ -165,6 +168,10 @@ class SchedulerBase:
 
     def largest_of(self, path: str) -> tuple[int, int] | None:
         """A queue's largest container, (MB, vcores), above which Hadoop's AMS refuses asks; None: the scheduler's."""
+        return None
+
+    def preempted(self) -> Preempted | None:
+        """What preemption has killed so far; None: it is off, or the scheduler does not count that."""
         return None
 
     def order_queues(self) -> None:

@@ -207,6 +207,15 @@ class Samples:
     quantum_s: NDArray[np.float64] | None = None  # Q, NaN until a queue's first application; None without a quantum
 
 
+@dataclass(frozen=True, slots=True)
+class Preempted:
+    """What preemption has killed: the containers' number, and what they had held until then."""
+
+    containers: int
+    memory_mb_s: float
+    vcore_s: float
+
+
 @dataclass(slots=True)
 class SimResult:
     """What one run gave. Times in seconds of virtual time; resources in MiB·s and vcore·s.
@@ -247,6 +256,8 @@ class SimResult:
     stuck: str = ""
     #: Why a policy's own keys were asked for in Python to the end, in words ('': they were not, or seldom).
     keys_in_python: str = ""
+    #: What the scheduler's preemption has killed; None where it is off, and of schedulers that do not count it.
+    preempted: Preempted | None = None
 
 
 #: Called with a `Progress` now and then.

@@ -494,6 +494,7 @@ class Simulation:
             decisions=self.decisions,
             script=None if self.calls is None else self.calls.script,
             masters=None if self.calls is None else self.calls.masters,
+            preempted=self.scheduler.preempted(),
         )
 
 

@@ -22,6 +22,7 @@ from harness.sim.capacity.preempt_conf import queues_disabled, read_preemption
 from harness.sim.conf import Conf
 from harness.sim.enforcer import let_all_run
 from harness.sim.pools import DriverOptions, NodeLike, SchedulerBase, zeros
+from harness.sim.setup import Preempted
 from harness.yarn.capacity.steering import Steering
 from harness.yarn.fair.javanum import hash_set_order, string_hash
 
@@ -286,6 +287,13 @@ class Scheduler(SchedulerBase):
         slot = self.queue_slots.get(path)
         found = self._largest if slot is None else self._largest_in(slot)
         return None if found == self._largest else found
+
+    def preempted(self) -> Preempted | None:
+        """What preemption has killed so far; None: it is off."""
+        g = self.S.g[0]
+        if not g["preemption"]:
+            return None
+        return Preempted(int(g["killed_n"]), int(g["killed_mb_ms"]) / 1000.0, int(g["killed_vcore_ms"]) / 1000.0)
 
     def _largest_in(self, slot: int) -> tuple[int, int]:
         return int(self.S.q[slot]["largest_mb"]), int(self.S.q[slot]["largest_vcores"])

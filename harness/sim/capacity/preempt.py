@@ -592,6 +592,10 @@ def edit(s: S, now: int) -> int:
     for at in range(killed, killed + kills):
         c = w[at]
         if s.c[c].live == 1:
+            held_ms = now - s.c[c].start_ms
+            g.killed_n += 1
+            g.killed_mb_ms += held_ms * s.c[c].mb
+            g.killed_vcore_ms += held_ms * s.c[c].vcores
             complete(s, c, PREEMPTED, now, True)
         elif s.c[c].acquired == 0 and s.a[s.c[c].app].alive == 1 and s.a[s.c[c].app].id == s.c[c].app_id:
             # Gone already, and its ask given back then; Hadoop gives it back once more, to the current attempt.

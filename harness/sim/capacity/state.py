@@ -77,7 +77,8 @@ MARKED, KILLED, RESERVATION_KILLED = 1, 2, 3
 #: (``kill_n`` is 1 then), ``armed_ms`` later again, and after that each ``interval_ms``; ``wait_ms`` to
 #: ``conservative``, ``ignored`` to ``per_round``: its settings (`preempt_conf.PreemptionConf`); ``forgotten_ms``: what
 #: was marked before is forgotten; ``round``: the round's number; ``allowed_*``: what it may still take from the
-#: cluster; ``nodes_peak``: the most nodes at once.
+#: cluster; ``killed_*``: what it has killed so far, by how long the containers had been held; ``nodes_peak``: the most
+#: nodes at once.
 G = record(
     "n_queues n_leaves system_apps queue_apps n_nodes cluster_mb cluster_vcores label_mb label_vcores min_mb "
     "min_vcores conf_max_mb conf_max_vcores node_max_mb node_max_vcores node_max_known max_by_nodes drf look "
@@ -86,7 +87,7 @@ G = record(
     "p_app p_ask p_reserve p_give h_mb h_vcores alloc_mb alloc_vcores last_c last_mb last_vcores hooks kill_n "
     "preemption n_held_back limited n_asked least_ask_mb least_ask_vcores interval_ms armed_ms round_ms wait_ms "
     "balance_wait_ms observe balance by_reservations with_reserved conservative forgotten_ms round allowed_mb "
-    "allowed_vcores nodes_peak ignored:d natural:d per_round:f"
+    "allowed_vcores nodes_peak killed_n killed_mb_ms killed_vcore_ms ignored:d natural:d per_round:f"
 )
 
 #: Queues. ``conf_*``/``confmax_*``: configured absolute capacities; ``eff_*``/``effmax_*``: effective ones; ``used_*``

@@ -55,6 +55,13 @@ def test_a_queue_below_its_guarantee_gets_it_by_kills() -> None:
     assert len(dead) > 5
     assert set(np.asarray(preempts.tasks["job"])[dead].tolist()) == {0}, "only a is above its guarantee"
     assert preempts.jobs["finished_s"][1] < waits.jobs["finished_s"][1]
+    assert waits.preempted is None
+    assert preempts.preempted is not None
+    assert preempts.preempted.containers == len(dead)
+    tasks = preempts.tasks
+    held_s = (np.asarray(tasks["end_ms"])[dead] - np.asarray(tasks["granted_ms"])[dead]).sum() / 1000
+    assert preempts.preempted.vcore_s == pytest.approx(held_s)
+    assert preempts.preempted.memory_mb_s == pytest.approx(1024 * held_s)
     # What was killed is done again, and a's master lives on.
     assert preempts.finished
     assert preempts.failed_jobs == 0
