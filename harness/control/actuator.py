@@ -80,7 +80,12 @@ def generation_of(value: Any) -> int:
 
 def _stays(value: Any, own: Any) -> str:
     """Describe a value that a controller wrote once, beside which the administrator's own stays in effect."""
-    return f"{value}, which a controller wrote; it stays {own} as before (to change it, name it in `queues`)"
+    return f"{value}, which a controller wrote; {_kept_as(own)} (to change it, name it in `queues`)"
+
+
+def _kept_as(own: Any) -> str:
+    """Describe which of the administrator's values counts."""
+    return "yours stays unset as before" if own is None else f"yours stays {own} as before"
 
 
 @dataclass(slots=True)
@@ -333,8 +338,15 @@ class BaseActuator(ABC):
                 share = attribute == self.SHARE
                 adopted = share and path in taken
                 text = "what it was before the controller" if before else "nothing" if value is None else str(value)
-                if share and not (before or adopted) and value in self.written.get(path, []):
-                    text = _stays(value, known.get(attribute))
+                if share and not (before or adopted) and value is not None:
+                    own = known.get(attribute)
+                    if value in self.written.get(path, []):
+                        text = _stays(value, own)
+                    elif not words_lost:
+                        text = (
+                            f"{value}, which looks like a share that a controller computed, or was written with such "
+                            f"ones; {_kept_as(own)} (to change it, write a round share, or name it in `queues`)"
+                        )
                 found.append(Drift(path, attribute, text, taken=adopted and not before))
                 # An older copy of the document brings back a limit that a controller wrote. After an older copy of the
                 # ledger such a limit may be unknown, but for its figures.

@@ -328,7 +328,12 @@ def test_an_odd_amount_of_memory_is_a_persons_where_the_siblings_sum_is_no_contr
     actuator = begun(path, file, {"root.a": 3.0, "root.b": 1.0})
     edit(path, "[memory=12288,vcores=8]", "[memory=9999,vcores=8]")
     edit(path, "[memory=4096,vcores=8]", "[memory=6385,vcores=8]")
-    assert not any(one.taken for one in actuator.read())
+    found = actuator.read()
+    assert not any(one.taken for one in found)
+    # It cannot be told: the alarm says what became of it, and what would be taken.
+    for one in found:
+        assert "yours stays [memory=8192,vcores=8] as before" in one.text
+        assert "write a round share, or name it in `queues`" in one.text
     assert actuator.configured_weights() == pytest.approx({"root.a": 50.0, "root.b": 50.0})
 
 
