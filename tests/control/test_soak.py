@@ -57,6 +57,14 @@ def test_absolute_resources_and_queues_that_are_made_violate_nothing() -> None:
     assert done >= schedule.OF_FOURTH, sorted(schedule.OF_FOURTH - done)
 
 
+def test_resource_managers_that_begin_anew_beside_late_nodes_violate_nothing() -> None:
+    """The fifth regime, which has nothing but that."""
+    histories = [world.live(regime.FIFTH + at) for at in range(3)]
+    assert violated(histories) == []
+    done = {kind for one in histories for kind in one.faults}
+    assert {"rm-restarts", "somebody-looks"} <= done <= schedule.OF_RECOVERIES
+
+
 def test_a_moved_queue_is_below_another_parent_with_what_it_had() -> None:
     before = b"""<allocations>
   <queue name="q0">

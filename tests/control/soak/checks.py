@@ -43,6 +43,8 @@ class Checks:
         self.root_dropped = False
         self._lease_until_s = -1.0
         self._signs: dict[str, float] = {}
+        #: Who signed the lease last.
+        self._lease_owner = ""
         self._reported: dict[tuple[str, str], float] = {}
         self._counted: dict[tuple[str, str], float] = {}
         self._counted_s: dict[tuple[str, str], float] = {}
@@ -172,8 +174,11 @@ class Checks:
         except ValueError:
             self._signs.pop(process.name, None)
             return
-        if said.get("owner"):
-            self._ticks.signs(process)
+        owner = said.get("owner")
+        before, self._lease_owner = self._lease_owner, owner or ""
+        if owner:
+            # Whose own name stands there may go on, though it does not know yet that it is the holder.
+            self._ticks.signs(process, takes=before != owner)
             self._signs[process.name] = self.world.agenda.now_s
         else:
             self._signs.pop(process.name, None)

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.control.soak.installed import HANGS_S
-from tests.control.soak.regime import FOURTH, SECOND
+from tests.control.soak.regime import FIFTH, FOURTH, SECOND
 from tests.planting import ROOT, Planted, read
 
 HERE = Path(__file__).resolve().parent
@@ -38,14 +38,17 @@ BEGIN, END = "<!-- planted: begin -->\n", "<!-- planted: end -->\n"
 
 @dataclass(frozen=True, kw_only=True)
 class Bug(Planted):
-    """``reverses``: the commit that mended it, if this repository had it. ``second``, ``fourth``: seeds of that regime
-    find it (tests.control.soak.regime). ``also``: more texts to replace, each with its ``file``, ``old`` and ``new``.
+    """``reverses``: the commit that mended it, if this repository had it. ``second``, ``fourth``, ``fifth``: seeds of
+    that regime find it (tests.control.soak.regime). ``begin``: the search begins with this seed, which found it in this
+    repository. ``also``: more texts to replace, each with its ``file``, ``old`` and ``new``.
     """
 
     what: str
     reverses: str = ""
     second: bool = False
     fourth: bool = False
+    fifth: bool = False
+    begin: int | None = None
     also: tuple[Mapping[str, str], ...] = ()
 
     def plant(self, root: Path) -> None:
@@ -80,7 +83,7 @@ def look_for(bug: Bug, budget_s: float = BUDGET_S) -> Search:
         bug.plant(Path(copy))
         # Who only waits is ended by the soak itself (`installed.watched`).
         most_s = budget_s + 2 * HANGS_S
-        begin = FOURTH if bug.fourth else SECOND if bug.second else 0
+        begin = FIFTH if bug.fifth else FOURTH if bug.fourth else SECOND if bug.second else bug.begin or 0
         seeds = f"{begin}:{begin + SECOND}"
         command = [sys.executable, "-m", "tests.control.soak", "--seeds", seeds, "--first", "--json"]
         ended = subprocess.run(
@@ -135,10 +138,11 @@ def keep(search: Search, budget_s: float, now: str) -> None:
 
 def table(results: Mapping[str, Mapping[str, Any]]) -> str:
     """The record as the page shows it."""
-    what = {bug.name: bug.what for bug in bugs()}
+    what, begins = {bug.name: bug.what for bug in bugs()}, {bug.name: bug.begin for bug in bugs()}
     lines = ["| bug | what it does | found by seed | CPU seconds |", "|---|---|---|---|"]
     for name, one in results.items():
         seed = one["seed"] if one["seed"] is not None else "it hangs" if one["found"] else "not found"
+        seed = f"{seed}, the first one" if begins[name] is not None and begins[name] == one["seed"] else seed
         lines.append(f"| {name} | {what[name]} | {seed} | {one['seconds']:g} |")
     found = sum(one["found"] for one in results.values())
     return f"{found} of {len(what)} were found; {len(results)} were looked for.\n\n" + "\n".join(lines) + "\n"

@@ -73,6 +73,8 @@ class Plan:
     third: bool = False
     #: Whether it is of the fourth, which has all of the third.
     fourth: bool = False
+    #: Whether it is of the fifth, which has nothing of the second to fourth.
+    fifth: bool = False
     #: Whether one parent auto-creates its queues.
     creates: bool = False
 
@@ -387,9 +389,12 @@ class Process:
             shutil.copyfile(source, copy / source.name)
         return Backup(copy, frozenset(self.world.active.forgotten))
 
-    def restore_ledger(self, copy: Backup, *, whole: bool = False) -> None:
+    def restore_ledger(self, copy: Backup, *, whole: bool = False, cut: bool = False) -> None:
         """Somebody puts an older copy in place of its ledger, as a backup holds it: the database alone, or the
-        ``whole`` folder with the lock file."""
+        ``whole`` folder with the lock file. ``cut``: that has lost, or never had, all but its first line."""
+        lock = self.folder / "ledger.db.lock"
+        if cut and lock.exists():
+            lock.write_bytes(lock.read_bytes().partition(b"\n")[0] + b"\n")
         for part in ("", "-wal", "-shm", *([".lock"] if whole else [])):
             here, there = self.folder / f"ledger.db{part}", copy.folder / f"ledger.db{part}"
             here.unlink(missing_ok=True)

@@ -40,6 +40,8 @@ OF_SECOND: set[str] = set()
 OF_THIRD: set[str] = set()
 #: Those of the fourth, which need a parent with auto-created queues.
 OF_FOURTH: set[str] = set()
+#: All of the fifth: an RM begins anew, and whatever makes a difference to what it shows of those that it recovers.
+OF_RECOVERIES = {"rm-restarts", "rm-fails-over", "somebody-looks", "controller-restarts", "burst", "rm-store-slow"}
 _OF_CALLS = {"refresh-dropped", "refresh-late", "refresh-twice", "answer-lost", "answer-lost-after"}
 
 
@@ -92,6 +94,8 @@ def drawn(rng: random.Random, spans: list[tuple[float, float]], plan: Plan) -> l
     if plan.creates:
         kinds += sorted(OF_FOURTH)
     apart = rng.choice((3.0, 6.0, 12.0))
+    if plan.fifth:
+        kinds, apart = sorted(OF_RECOVERIES - no), 9.0
     found = []
     for begin, end in spans:
         at = begin + rng.expovariate(1 / apart)

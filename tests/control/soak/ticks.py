@@ -48,10 +48,13 @@ class Ticks:
         if process is self.world.processes[0] and process.controller.holds and process.settings.mode != "shadow":
             self._edited.setdefault(process.name, 2)
 
-    def signs(self, process: Process) -> None:
-        """A controller writes its lease: only a holder that sees and can write says so."""
+    def signs(self, process: Process, *, takes: bool) -> None:
+        """A controller writes its lease, or takes it: only one that sees and can write says so. A shadow signs while it
+        gives back what an earlier run has left."""
         lease_s, now_s = process.settings.lease_s, self.world.agenda.now_s
-        if not process.ticking or not process.controller.holds or process.controller._tick.snapshot is not None:
+        if not process.ticking or process.controller._tick.snapshot is not None:
+            return
+        if process.settings.mode == "shadow" or not (takes or process.controller.holds):
             return
         blind_s = process.begun_s - self._good_s.get(process.name, now_s)
         if blind_s > lease_s * 0.36 + 1.0:

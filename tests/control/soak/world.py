@@ -61,11 +61,13 @@ class World:
     def __init__(self, seed: int, root: Path, schedule: Sequence[Fault] | None = None) -> None:
         self.seed, self.root = seed, root
         self.plan = plan = Plan.drawn(random.Random(f"{seed} plan")).of_scheduler(random.Random(f"{seed} scheduler"))
-        if seed >= regime.SECOND:
+        if seed >= regime.FIFTH:
+            self.plan = plan = regime.planned_fifth(plan, random.Random(f"{seed} fifth"))
+        if regime.SECOND <= seed < regime.FIFTH:
             self.plan = plan = regime.planned(plan, random.Random(f"{seed} second"))
-        if seed >= regime.THIRD:
+        if regime.THIRD <= seed < regime.FIFTH:
             self.plan = plan = regime.planned_third(plan, random.Random(f"{seed} third"))
-        if seed >= regime.FOURTH:
+        if regime.FOURTH <= seed < regime.FIFTH:
             self.plan = plan = regime.planned_fourth(plan, random.Random(f"{seed} fourth"))
         #: How the administrator's file is read and changed.
         self.words: ModuleType = capacities if plan.capacity else edits
@@ -269,6 +271,8 @@ class World:
             self.somebody_looks(60.0, rng.uniform(0.5, 4.0))
         for node in range(len(cluster.alive)):
             delay_s = rng.choice((0.0, rng.uniform(0.0, 10.0), rng.uniform(0.0, 60.0)))
+            if self.plan.fifth:
+                delay_s = rng.choice((rng.uniform(0.0, 5.0), rng.uniform(20.0, 60.0)))
             self.agenda.after(delay_s, functools.partial(back, node))
             last_s = max(last_s, delay_s)
         return self.agenda.now_s + last_s
