@@ -93,6 +93,17 @@ def test_resized_and_decommissioned_nodes_are_scheduled_as_hadoop_does(scheduler
 
 
 @pytest.mark.java
+def test_a_reservation_computes_no_user_limit(tmp_path: Path) -> None:
+    """Nor does an assignment that its master fetches later: the limit of a user's masters follows another count."""
+    plan = capacity_scripts.random_plan(109)
+    plan.features = (plan.features | {"preemption"}) - {"resize"}
+    [(script, theirs)] = decisions([capacity_scripts.make_script(plan)], tmp_path)
+    assert "manual" in plan.features
+    assert len(theirs["assignments"]) > 1000
+    assert differences(theirs, decider(script).run()) == []
+
+
+@pytest.mark.java
 @pytest.mark.parametrize(
     ("queues", "seed"),
     [(200, 1), (1000, 2), *(pytest.param(300 + 90 * n, n, marks=pytest.mark.long) for n in range(3, 9))],

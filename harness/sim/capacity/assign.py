@@ -364,8 +364,9 @@ def _commit(s: S, ni: int, now: int) -> None:
     else:
         reserve(s, i, r, ni, now)
     charge(s, i, mb, vcores)
-    # Not by the commit itself: the AM that fetches its container at once is told its headroom.
-    if g.limited == 0 or g.manual_acquire == 0:
+    # Not by the commit itself: the AM that fetches its container at once is told its headroom. Of a reservation none
+    # is told.
+    if g.p_reserve == 0 and g.manual_acquire == 0:
         refresh_limit(s, k)
     if g.mutations & MUT_STALE == 0:
         mark_stale(s, i)

@@ -201,10 +201,10 @@ def refresh_limit(s: S, k: int) -> None:
 def show_headroom(s: S, i: int) -> None:
     """CapacityScheduler.allocate tells the AM its headroom, with the user limit.
 
-    That is looked at only where it matters when: a user who is forgotten with an application that was held back makes
-    nobody compute the limit anew.
+    When that is computed has an effect: with it goes how many users have nothing but waiting applications, which the
+    limit of their masters depends on.
     """
-    if s.g[0].limited == 1 and s.a[i].seen == 1:
+    if s.a[i].seen == 1:
         refresh_limit(s, s.a[i].q)
 
 

@@ -88,11 +88,6 @@ def test_a_setting_that_asks_for_nothing_is_let_pass() -> None:
     assert list(more.queues()) == list(read_conf(TWO).queues())
 
 
-def test_preemption_is_refused_by_name() -> None:
-    with pytest.raises(InputError, match="preemption is not covered"):
-        decider({"capacity": TWO, "events": [{"t": 0, "preempt": True}]}).run()
-
-
 def test_queues_that_appear_while_it_runs_are_an_error_of_that_event() -> None:
     change = {"root.queues": "a,b,c", "root.c.capacity": "0"}
     answer = decider({"capacity": TWO, "events": [{"t": 5, "reconfigure": change}]}).run()
