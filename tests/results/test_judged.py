@@ -114,7 +114,7 @@ def test_a_pipeline_from_call_to_exit_code(write: Write, tmp_path: Path, capsys:
     assert code == 0
     assert err.splitlines()[-1].startswith(f"yarnfair: {file}: judged ")
     code, _, err = call(capsys, "check", other, "--baseline", file, "--require-judged")
-    assert (code, "not judged" in err, "--metrics" in err) == (1, True, True)
+    assert (code, "not judged" in err, "give the runs that the warnings above name" in err) == (1, True, True)
     assert call(capsys, "check", other, "--baseline", file)[0] == 0
 
     reports = ("--junit", tmp_path / "j.xml", "--code-quality", tmp_path / "deep" / "q.json", "--github", "--json")
