@@ -448,6 +448,7 @@ FEATURES: tuple[Feature, ...] = (
             "assess": _works(f"{_OWN}test_a_recording_is_played_with_its_preemption"),
             "whatif": _works(f"{_OWN}test_a_capacity_schedulers_file_is_played_with_its_preemption"),
             "plan": _works(f"{_OWN}test_a_capacity_schedulers_file_is_played_with_its_preemption"),
+            "usage": _READ_CAPACITY,
         },
     ),
     Feature(
