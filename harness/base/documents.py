@@ -137,8 +137,9 @@ else:
             yaml.resolver.Resolver.__init__(self)
 
 
-#: Tabs between tokens, question marks and tags within braces, comments that touch the beginning of a block of text.
-_READ_DIFFERENTLY = re.compile(r"[\t?!]|[|>]#")
+#: Tabs between tokens, question marks and tags within braces, byte order marks but for the first character, comments
+#: that touch the beginning of a block of text.
+_READ_DIFFERENTLY = re.compile(r"[\t?!\ufeff]|[|>][0-9+-]*#")
 
 
 def _composed(text: str) -> yaml.Node | None:

@@ -115,6 +115,8 @@ class BaseActuator(ABC):
     from_copy: bool = False
     #: Number of reads that found the document changed by somebody else.
     edits: int = field(default=0, init=False)
+    #: Whether a lease tells this controller what another one writes.
+    leased: bool = field(default=False, init=False)
     #: Reasons why a ResourceManager would refuse the administrator's own document; None: not checked since the last
     #: read.
     _refusals: tuple[str, ...] | None = field(default=None, init=False)
@@ -240,7 +242,9 @@ class BaseActuator(ABC):
 
         None if this actuator has no place for a lease or ``lease_s`` is 0. For ``memory`` see `Lease`.
         """
-        return lease_of(self.beside, identity, lease_s, clock, memory) if lease_s > 0 and self.beside else None
+        found = lease_of(self.beside, identity, lease_s, clock, memory) if lease_s > 0 and self.beside else None
+        self.leased = found is not None
+        return found
 
     def _checked(self, document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         """Return validated copies of the parts of a `document`.

@@ -42,7 +42,8 @@ def setup_of(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobS
         capacity_complete=file is not None,
         max_ratio=spec.actuation.max_ratio,
         task_lengths=spec.actuation.task_lengths,
-        conf=texts(spec.conf),
+        # A Capacity Scheduler's file has settings of preemption, too, and its word counts.
+        conf=texts(spec.conf) if file is None else {**texts(spec.conf), **file.conf},
         delays=Delays(**spec.delays.model_dump(exclude_none=True)),
         mapreduce=MapReduceMaster(**spec.mapreduce.model_dump()),
         faults=TaskFaults(**spec.faults.model_dump()),

@@ -264,9 +264,10 @@ class LedgerStore:
             return
         # If the lock file cannot be written, the lease beside the scheduler's file has the same.
         with contextlib.suppress(OSError):
-            os.pwrite(self._lock, data, 0)
+            whole = os.pwrite(self._lock, data, 0) == len(data)
             os.ftruncate(self._lock, len(data))
-            self._locked = data
+            # Of a part that is missing the next commit writes all anew.
+            self._locked = data if whole else b""
 
     def _check_there(self) -> None:
         """Raise StoreFull if the open file is no longer the one at the path."""

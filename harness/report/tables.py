@@ -84,12 +84,14 @@ def best_cells(
 ) -> Iterator[tuple[int, int]]:
     """The cells (row, column) of a table with a row a variant and these columns after it, whose mean is the best.
 
-    Only what ran the same experiment on the same backend is compared. Means that differ by less than matters in the
-    metric's unit are equally good; where all are, none is marked.
+    Only what ran the same experiment on the same backend to its end is compared. Means that differ by less than matters
+    in the metric's unit are equally good; where all are, none is marked.
     """
     loads: dict[tuple[object, object], list[int]] = {}
     for row, one in enumerate(variants):
-        loads.setdefault((one.first.hash, one.first.backend), []).append(row)
+        # Of a run that was cut the figures are of those jobs alone that had ended.
+        if not any(open_jobs(own) for run in one.runs for own in (run.summary.get("queues") or {}).values()):
+            loads.setdefault((one.first.hash, one.first.backend), []).append(row)
     for own, (at, (metric, value_of)) in itertools.product(loads.values(), enumerate(columns, 1)):
         means = {row: mean for row in own if (mean := _mean(variants[row], value_of)) is not None}
         if metric.better == "neither" or len(means) < 2:

@@ -33,7 +33,7 @@ from harness.traces.recorded import (
 )
 from harness.traces.spec import DelaysSpec, MasterSpec
 from harness.yarn.answers import AppStatus, NodeStatus
-from harness.yarn.capacity.monitors import ENABLE
+from harness.yarn.capacity.monitors import ENABLE, preempts
 from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.errors import BadAnswer, Refused
 from harness.yarn.plausible import Sifted, clock_was_set, sift
@@ -217,7 +217,24 @@ def rm_header(
             am_response_heartbeats=HADOOPS_DELAYS.am_response_heartbeats if by_tasks else None,
             update_ms=whole_property(properties, UPDATE),
         ),
+        assumed=_assumed_of_preemption(status, properties) if on_capacity else [],
     )
+
+
+def _assumed_of_preemption(status: SchedulerStatus, properties: Mapping[str, str]) -> list[str]:
+    """What a replay of a Capacity Scheduler with preemption goes by, in words.
+
+    A ResourceManager shows yarn-site.xml's settings of it in ``/conf``, and of its queues whether anything may be
+    preempted from them. What capacity-scheduler.xml says, whose word counts, it shows nowhere.
+    """
+    if preempts(properties):
+        return [
+            "preemption is as yarn-site.xml and Hadoop's defaults have it: a ResourceManager does not show what "
+            "capacity-scheduler.xml says of it"
+        ]
+    if not properties and any(queue.leaf and queue.preemptable for queue in status.queues.values()):
+        return ["nothing is preempted: preemption is on, but the ResourceManager does not show its settings (/conf)"]
+    return []
 
 
 def am_share_of(status: SchedulerStatus) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from harness.base.sums import left_fold_sum
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
@@ -20,6 +20,8 @@ from harness.yarn.errors import BadAnswer
 #: Deeper than any real queue tree; a hostile answer may nest without limit.
 MAX_QUEUE_DEPTH = 64
 FAIR, CAPACITY = "fairScheduler", "capacityScheduler"
+#: A weight, a percentage of the parent, or MiB of an absolute amount of memory.
+CapacityKind = Literal["weight", "percent", "absolute"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class QueueStatus:
     setting: float | None = None  # Capacity Scheduler only
     priority: int = 0  # Capacity Scheduler only
     maximum_capacity: float | None = None  # Capacity Scheduler only, percent of the parent; None: not shown
-    weighted: bool = False  # Capacity Scheduler only: `setting` is a weight
+    kind: CapacityKind | None = None  # Capacity Scheduler only: what `setting` is
     capacity_percent: float = 0.0  # Capacity Scheduler only: the capacity in effect, percent of the parent
 
 
@@ -273,7 +275,7 @@ def _capacity_queue(fields: Fields, parent: str | None) -> QueueStatus:
         setting=setting,
         priority=int(fields.number("queuePriority", 0.0)),
         maximum_capacity=fields.number("maxCapacity") if "maxCapacity" in fields and not absolute else None,
-        weighted=weight >= 0 and not absolute,
+        kind="absolute" if absolute else "weight" if weight >= 0 else "percent",
         capacity_percent=fields.number("capacity", 0.0),
     )
 
@@ -286,9 +288,9 @@ def comparable_settings(status: SchedulerStatus) -> dict[str, float]:
     amount; then they are the capacities in effect, in percent of the parent. These are of memory where a queue's
     resources have different capacities.
     """
-    kinds: dict[str | None, set[bool]] = {}
+    kinds: dict[str | None, set[CapacityKind | None]] = {}
     for queue in status.queues.values():
-        kinds.setdefault(queue.parent, set()).add(queue.weighted)
+        kinds.setdefault(queue.parent, set()).add(queue.kind)
     return {
         path: queue.capacity_percent if len(kinds[queue.parent]) > 1 else queue.setting
         for path, queue in status.queues.items()

@@ -68,6 +68,8 @@ def test_a_document_is_the_same_whichever_parser_reads_it(monkeypatch: pytest.Mo
     texts += [
         "a: {b: !30, c: 1}",
         "a: |# b",
+        "a: >1+#0\n",
+        "\n\ufeffa: 1",
         "{A: 10,\tB: 1}",
         "{a: 1? 2}",
         "a: [1, 2",

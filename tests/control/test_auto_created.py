@@ -14,7 +14,7 @@ from harness.model.resources import ZERO, Resource
 from harness.report.live import LivePage
 from harness.traces.recording import rm_header
 from harness.yarn.answers import NodeStatus
-from harness.yarn.queue_answers import SchedulerStatus, with_created
+from harness.yarn.queue_answers import CapacityKind, SchedulerStatus, comparable_settings, with_created
 from tests.control.driven import controlled, kinds
 from tests.control.rm_model import CapacityRmModel
 from tests.control.soak import capacities
@@ -70,6 +70,29 @@ def test_a_parent_without_children_keeps_its_entitlement(tmp_path: Path, policy:
     shown = page.document({})
     assert shown["queues"]["root.research"]["leaf"]
     assert "root.research" in shown["history"]["share"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "comparable"),
+    [
+        ((("percent", 50.0, 50.0), ("absolute", 8192.0, 50.0)), (50.0, 50.0)),
+        ((("percent", 50.0, 50.0), ("weight", 1.0, 37.5)), (50.0, 37.5)),
+        ((("weight", 1.0, 37.5), ("weight", 3.0, 62.5)), (1.0, 3.0)),
+        ((("absolute", 4096.0, 25.0), ("absolute", 8192.0, 50.0)), (4096.0, 8192.0)),
+    ],
+)
+def test_what_siblings_are_entitled_to_is_of_one_kind(
+    settings: tuple[tuple[CapacityKind, float, float], ...], comparable: tuple[float, ...]
+) -> None:
+    """In the flexible queue mode each has a capacity of its own kind: then those in effect count."""
+    shown = AutoCreating().shown()
+    one = shown.queues["root.a"]
+    queues = {
+        path: replace(one, path=path, kind=kind, setting=setting, capacity_percent=percent)
+        for path, (kind, setting, percent) in zip(("root.a", "root.b"), settings, strict=True)
+    }
+    found = comparable_settings(replace(shown, queues=queues))
+    assert tuple(found.values()) == comparable
 
 
 def test_children_that_were_made_share_what_their_parent_has() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -238,6 +239,18 @@ def test_a_lock_file_without_the_ownership_leaves_the_comparison_with_the_copy(t
     assert rm.place.data == FILE
     with LedgerStore(tmp_path / "ledger.db") as store:
         assert not FileActuator.restored(rm.place, store.document).from_copy
+
+
+def test_a_lock_file_that_was_written_in_part_is_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = os.pwrite
+    texts = {"generation": 3}
+    with LedgerStore(tmp_path / "ledger.db") as store:
+        monkeypatch.setattr(os, "pwrite", lambda handle, data, at: whole(handle, data[:20], at))
+        store.commit(documents=texts)
+        assert store.latest_ownership() is None
+        monkeypatch.setattr(os, "pwrite", whole)
+        store.commit(documents=texts)
+        assert store.latest_ownership() == texts
 
 
 def test_all_that_says_whose_the_values_are_is_in_the_lock_file() -> None:

@@ -154,6 +154,18 @@ def test_round_weights_that_another_controller_wrote_are_no_entitlement(weights:
     assert own.configured_weights() == {"root.a": 3.0, "root.b": 1.0, "root.g": 2.0}
 
 
+@pytest.mark.parametrize(("first", "second"), [(333, 667), (1000, 7)])
+def test_with_a_lease_round_weights_that_sum_to_a_thousand_are_an_administrators(first: int, second: int) -> None:
+    """Another controller's are known from the lease; people divide a thousand, too."""
+    own, place = actuator()
+    put(own, weights={"root.a": 500.5, "root.b": 249.25, "root.g": 250.0})
+    assert own.lease("me", 30.0, lambda: 0.0) is not None
+    place.data = place.data.replace(b"<weight>500.5<", b"<weight>%d<" % first)
+    place.data = place.data.replace(b"<weight>249.25<", b"<weight>%d<" % second)
+    assert all(edit.taken for edit in own.read())
+    assert own.configured_weights() == {"root.a": float(first), "root.b": float(second), "root.g": 2.0}
+
+
 def test_round_parts_of_a_thousand_are_an_administrators() -> None:
     own, place = actuator()
     put(own, weights={"root.a": 500.5, "root.b": 249.25, "root.g": 250.0})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -344,6 +345,8 @@ def test_a_submission_has_the_shape_of_the_application_that_it_is_like(trace: Pa
     read = read_trace(trace)
     made = submission("like=burst-3,queue=steady,at_s=7,user=eve", read)
     model = next(job for job in read.jobs if job.job == "burst-3")
+    counted = [job.model_copy(update={"counted_mb_s": 5000.0}) for job in read.jobs]
+    assert submission("like=burst-3", replace(read, jobs=tuple(counted))).counted_mb_s is None, "it has not run"
     assert (made.stages, made.am) == (model.stages, model.am)
     assert (made.queue, made.submit_s, made.user, made.finished_s) == ("root.steady", 7.0, "eve", None)
     assert submission("queue=q,tasks=1,task_s=1", read).submit_s == max(job.submit_s for job in read.jobs)

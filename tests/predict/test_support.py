@@ -13,6 +13,7 @@ import pytest
 
 from harness.base.errors import InputError
 from harness.cli import COMMANDS, main
+from harness.experiments.placed import with_scheduler_file
 from harness.experiments.resolve import LoadedExperiment, jobs_of, variants_of
 from harness.experiments.scheduler_file import read_scheduler_file
 from harness.experiments.simulated import setup_of
@@ -213,12 +214,13 @@ def test_a_recording_has_the_settings_of_preemption() -> None:
     assert header.conf[MONITOR] == "true"
     assert header.conf[f"{PREEMPTION_PREFIX}intra-queue-preemption.enabled"] == "true"
     assert (header.capacity or {})["root.b.disable_preemption"] == "true"
+    assert ["capacity-scheduler.xml says" in said for said in header.assumed] == [True]
     # Where it is off all leaves are shown as closed to it: that is no setting of theirs.
     plain = rm_of(CAPACITY_BASE)
     plain.rest.properties = lambda **_: {MONITOR: "false", f"{PREEMPTION_PREFIX}monitoring_interval": "3000"}
     plain.rest.capacity_limits = lambda: {"root.b.disable_preemption": "true", "root.b.user-limit-factor": "-1"}
     header = rm_header(plain, None, [])  # type: ignore[arg-type]
-    assert (header.conf, header.capacity) == ({}, {"root.b.user-limit-factor": "-1"})
+    assert (header.conf, header.capacity, header.assumed) == ({}, {"root.b.user-limit-factor": "-1"}, [])
 
 
 def played(loaded: LoadedExperiment) -> Simulation:
@@ -257,7 +259,18 @@ def test_a_capacity_schedulers_file_is_played_with_its_preemption(tmp_path: Path
     inside = {MONITOR: "true", f"{PREEMPTION_PREFIX}intra-queue-preemption.enabled": "true"}
     with pytest.raises(InputError, match="preemption inside queues"):
         read_scheduler_file(file, conf=inside)
+    # So has a command that plays an experiment, or a trace, on the file.
+    (tmp_path / "trace").mkdir()
+    loaded = replayed(tmp_path / "trace", preempting())
+    on_file, _ = with_scheduler_file(loaded, found)
+    assert played(on_file).scheduler.S.g[0]["wait_ms"] == 4000
+    # A value may name another of the file.
+    own = own.replace("4000", "${mine}").replace("</configuration>", "")
+    own += "<property><name>mine</name><value>5000</value></property></configuration>"
+    file.write_text(render_properties(values).replace("</configuration>", own))
+    assert read_scheduler_file(file, conf={MONITOR: "true"}).conf[wait] == "5000"
     dropped = read_scheduler_file(file, conf=inside, drop=True)
+    assert played(with_scheduler_file(loaded, dropped)[0]).scheduler.S.g[0]["preemption"] == 1
     assert Scheduler(dropped.conf, dropped.capacity, []).S.g[0]["preemption"] == 1
 
 

@@ -183,6 +183,9 @@ class Scheduler(SchedulerBase):
         g["per_round"], g["ignored"], g["natural"] = found.per_round, found.ignored, found.natural
         g["observe"], g["conservative"], g["balance"] = found.observe, found.conservative, found.balance
         g["by_reservations"], g["with_reserved"] = found.by_reservations, found.with_reserved
+        if found.by_reservations:
+            # What it looks at is kept from the first container that ends, before any round of the policy.
+            self.ready_to_preempt()
         disabled = queues_disabled(self.settings, self.queue_paths, found.monitors)
         for path, slot in self.queue_slots.items():
             self.S.p[slot]["disabled"] = disabled[path] and not self.mutations & st.MUT_PREEMPTABLE

@@ -12,10 +12,11 @@ from harness.base.errors import InputError
 from harness.model.plan import WEIGHT_MIN, Attributes
 from harness.model.queues import ROOT, AllocationFile, QueueSettings, cluster_parts
 from harness.sim.capacity.conf import uncovered
-from harness.sim.capacity.preempt_conf import PREEMPTION_PREFIX, runs_by_itself, uncovered_preemption
+from harness.sim.capacity.preempt_conf import PREEMPTION_PREFIX, uncovered_preemption
 from harness.sim.capacity.tree import capacity_settings, settings_with, steering_of
 from harness.sim.scheduler_file import Dropped, SchedulerFile
 from harness.yarn.capacity.convert import render_properties
+from harness.yarn.capacity.monitors import preempts
 from harness.yarn.capacity.properties import PREFIX, parse_configuration
 from harness.yarn.capacity.queues import queue_tree
 from harness.yarn.capacity.settings import Settings
@@ -66,14 +67,15 @@ class CapacityFile(SchedulerFile):
         for name in values:
             if name.startswith(PREFIX) and values[name]:
                 settings[name.removeprefix(PREFIX)] = (resolver.get(name) or "").strip()
-        preempts = runs_by_itself(conf)
+        on = preempts(conf)
         ignored = tuple(
             PREFIX + name
             for name, text in settings.items()
-            if (_ACL.fullmatch(name) and text != "*") or (_PREEMPTION.fullmatch(name) and not preempts)
+            if (_ACL.fullmatch(name) and text != "*") or (_PREEMPTION.fullmatch(name) and not on)
         )
         # The policy's own settings may stand in either file; what stands in this one counts.
-        site = {**conf, **{name: text for name, text in values.items() if name.startswith(PREEMPTION_PREFIX) and text}}
+        own = [name for name, text in values.items() if name.startswith(PREEMPTION_PREFIX) and text]
+        site = {**conf, **{name: (resolver.get(name) or "").strip() for name in own}}
         left = []
         for name, what in uncovered_preemption(site, settings):
             left.append(Dropped(name if name in site else PREFIX + name, "true", what))

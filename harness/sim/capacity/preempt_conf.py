@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.base.errors import InputError
 from harness.sim.conf import Conf
-from harness.yarn.capacity.monitors import ENABLE, POLICIES, PREEMPTION
+from harness.yarn.capacity.monitors import ENABLE, preempts
 from harness.yarn.fair.javanum import parse_double
 
 PREEMPTION_PREFIX = "yarn.resourcemanager.monitor.capacity.preemption."
@@ -16,6 +16,9 @@ _LONG_MAX = 2**63 - 1
 #: The switches of selectors that are not covered: by itself, and of each queue.
 INTRA_QUEUE = f"{PREEMPTION_PREFIX}intra-queue-preemption.enabled"
 _BY_PRIORITY = "ordering-policy.priority-utilization.underutilized-preemption.enabled"
+_BY_PRIORITY_WORDS = "preemption for queues of higher priority"
+#: How its victims are killed, of the scheduler as a whole.
+_LAZY, _LAZY_WORDS = "lazy-preemption-enabled", "lazy preemption"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +54,14 @@ class PreemptionConf:
     conservative: bool
 
 
-def runs_by_itself(site: Mapping[str, Any]) -> bool:
-    """Whether the ResourceManager's monitor, which yarn-site.xml sets up, runs the policy."""
-    names = str(site.get(POLICIES, PREEMPTION)).split(",")
-    return Conf(site).flag(ENABLE, False) and PREEMPTION in [name.strip() for name in names]
-
-
 def uncovered_preemption(site: Mapping[str, Any], capacity: Mapping[str, str]) -> list[tuple[str, str]]:
     """What of preemption is switched on and not covered: (property, what it is); nothing where preemption is off."""
-    if not runs_by_itself(site):
+    if not preempts(site):
         return []
     conf = Conf({**site, **capacity})
-    found = [(name, "preemption for queues of higher priority") for name in capacity if name.endswith(_BY_PRIORITY)]
+    # Hadoop's CapacitySchedulerConfiguration has the properties of yarn-site.xml, too.
+    of_both = [name for name in (*site, *capacity) if name.endswith((_BY_PRIORITY, _LAZY))]
+    found = [(name, _LAZY_WORDS if name.endswith(_LAZY) else _BY_PRIORITY_WORDS) for name in of_both]
     return [pair for pair in [(INTRA_QUEUE, "preemption inside queues"), *found] if conf.flag(pair[0], False)]
 
 
@@ -73,7 +72,7 @@ def read_preemption(site: Mapping[str, Any], capacity: Mapping[str, str]) -> Pre
     """
     values = {**site, **capacity}
     conf = Conf(values)
-    runs = runs_by_itself(site)
+    runs = preempts(site)
     for name, what in uncovered_preemption(site, capacity):
         raise InputError(f"{what}: not covered by the simulator", where=name, hint="set it to false, or leave it out")
     interval = conf.integer(f"{PREEMPTION_PREFIX}monitoring_interval", 3000, _LONG_MAX)

@@ -6,8 +6,9 @@ Scheduler's configuration. With the Fair Scheduler none of them runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from harness.base.errors import nearest
 from harness.yarn.capacity.settings import Settings
@@ -49,6 +50,12 @@ _NUMBERS = {
     "intra-queue-preemption.minimum-threshold": (0.5, "float"),
     "preemption-to-balance-queue-after-satisfied.max-wait-before-kill": (300_000, "long"),
 }
+
+
+def preempts(site: Mapping[str, Any]) -> bool:
+    """Whether the ResourceManager's monitors, which yarn-site.xml sets up, include preemption."""
+    names = [name.strip() for name in str(site.get(POLICIES, PREEMPTION)).split(",")]
+    return str(site.get(ENABLE, "")).strip().lower() == "true" and PREEMPTION in names
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage
 from harness.model.resources import Resource
 from harness.sim.capacity.conf import read_conf
 from harness.sim.setup import SimResult, SimSetup
-from harness.sim.simulate import simulate
+from harness.sim.simulate import Simulation, simulate
+from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.fair.parse import parse_allocations
 
 ON = {"yarn.resourcemanager.scheduler.monitor.enable": "true"}
@@ -109,6 +110,15 @@ def test_a_smaller_part_of_the_cluster_in_each_round_is_slower() -> None:
     assert ends[0] > ends[1] + 10_000
 
 
+@pytest.mark.parametrize("on", [{}, ON], ids=["off", "on"])
+def test_what_is_selected_by_reservations_is_kept_from_the_first_container_on(on: dict[str, str]) -> None:
+    """With preemption off, too, where nothing looks at it."""
+    running = Simulation(setup(conf={**on, f"{KEY}select_based_on_reserved_containers": "true"}))
+    assert len(running.scheduler.S.m) >= len(running.scheduler.S.c) > 0
+    result = simulate(setup(conf={**on, f"{KEY}select_based_on_reserved_containers": "true"}))
+    assert not np.isnan(result.jobs["finished_s"]).any()
+
+
 @pytest.mark.parametrize(
     ("conf", "capacity", "what"),
     [
@@ -118,6 +128,12 @@ def test_a_smaller_part_of_the_cluster_in_each_round_is_slower() -> None:
             {"root.ordering-policy.priority-utilization.underutilized-preemption.enabled": "true"},
             "queues of higher priority",
         ),
+        (
+            {f"{PREFIX}ordering-policy.priority-utilization.underutilized-preemption.enabled": "true"},
+            {},
+            "queues of higher priority",
+        ),
+        ({f"{PREFIX}lazy-preemption-enabled": "true"}, {}, "lazy preemption"),
         ({f"{KEY}monitoring_interval": "0"}, {}, "no interval"),
         ({f"{KEY}total_preemption_per_round": "much"}, {}, "not a number"),
         ({f"{KEY}natural_termination_factor": "half"}, {}, "not a number"),
