@@ -280,7 +280,7 @@ def _yaml(document: Mapping[str, Any]) -> str:
 
 
 def checked_seeds(seeds: Sequence[int]) -> tuple[int, ...]:
-    """Return the seeds of a call.
+    """Return the seeds as a tuple, after checking that they are numbers.
 
     Raises
     ------

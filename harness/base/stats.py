@@ -177,7 +177,10 @@ def together(before: Floats, after: Floats) -> Floats:
 
 @lru_cache(maxsize=2)
 def _resamples(*counts: int) -> tuple[NDArray[np.int64], ...]:
-    """What `scipy.stats.bootstrap` draws for samples of so many values: the same for every metric of a contest."""
+    """Return the resampling indices that `scipy.stats.bootstrap` would draw for samples of these sizes.
+
+    They depend on the sizes alone, so all metrics of a comparison share them.
+    """
     rng = np.random.default_rng(_SEED)
     return tuple(rng.integers(0, count, (RESAMPLES, count)) for count in counts)
 

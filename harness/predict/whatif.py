@@ -151,7 +151,7 @@ class _Run:
 
 
 class WhatIf:
-    """One experiment, computed anew as asked. Methods may be called from any thread."""
+    """An experiment that is simulated with the settings of each request. Methods may be called from any thread."""
 
     def __init__(self, experiment: LoadedExperiment, *, phases: int = PHASES) -> None:
         if experiment.spec.slots is not None:

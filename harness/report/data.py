@@ -411,8 +411,8 @@ def load_runs(paths: Sequence[Path]) -> list[Run]:
         directories += find_runs(path) if path.is_dir() else [path]
     unique = {directory.resolve(): directory for directory in reversed(directories)}
     known: dict[str, object] = {}
-    # However they were given, the same runs make the same page: experiment by experiment, in each the policies from
-    # what is known to what is new.
+    # A fixed order, so that the same runs make the same page in whatever order they were given: by experiment, and
+    # within one the reference policies first.
     runs = sorted(
         (load_run(directory, known) for directory in reversed(unique.values())),
         key=lambda run: (

@@ -126,7 +126,7 @@ def _gains(ratios: Mapping[str, float], together: str) -> tuple[Figure, ...]:
 
 
 def _mean_loss(run: Run) -> tuple[Figure, ...]:
-    """The mean loss, and when the last one was (0: there was none)."""
+    """Return the mean sharing loss, the time of the last one (0 if there was none), and the makespan."""
     return (
         Figure("mean loss", run.number("sharing_loss"), "", 3),
         Figure("last loss at", run.number("last_loss_s"), "s"),

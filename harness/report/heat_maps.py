@@ -134,7 +134,7 @@ def _group(own: Together, across: str, down: str, others: Sequence[str]) -> Grou
 
 
 def _means(grids: Sequence[_Grid]) -> str:
-    """Say over how many seeds a cell is the mean, and over how many runs where these are more."""
+    """Describe how many seeds each cell averages, and how many runs where that is a larger number."""
     cells = [runs for grid in grids[:MOST_MAPS] for runs in grid.cells.values()]
     counts, seeds = [len(runs) for runs in cells], [len({run.seed for run in runs}) for runs in cells]
     if max(counts) == 1:

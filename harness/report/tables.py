@@ -89,7 +89,7 @@ def best_cells(
     """
     loads: dict[tuple[object, object], list[int]] = {}
     for row, one in enumerate(variants):
-        # Of a run that was cut the figures are of those jobs alone that had ended.
+        # Means of a run that reached its time limit cover only the jobs that had ended by then.
         if not any(open_jobs(own) for run in one.runs for own in (run.summary.get("queues") or {}).values()):
             loads.setdefault((one.first.hash, one.first.backend), []).append(row)
     for own, (at, (metric, value_of)) in itertools.product(loads.values(), enumerate(columns, 1)):

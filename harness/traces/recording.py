@@ -33,7 +33,7 @@ from harness.traces.recorded import (
 )
 from harness.traces.spec import DelaysSpec, MasterSpec
 from harness.yarn.answers import AppStatus, NodeStatus
-from harness.yarn.capacity.monitors import ENABLE, preempts
+from harness.yarn.capacity.monitors import monitored, preempts
 from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.errors import BadAnswer, Refused
 from harness.yarn.plausible import Sifted, clock_was_set, sift
@@ -222,7 +222,7 @@ def rm_header(
 
 
 def _assumed_of_preemption(status: SchedulerStatus, properties: Mapping[str, str]) -> list[str]:
-    """What a replay of a Capacity Scheduler with preemption goes by, in words.
+    """Describe which settings of preemption a replay of this Capacity Scheduler uses.
 
     A ResourceManager shows yarn-site.xml's settings of it in ``/conf``, and of its queues whether anything may be
     preempted from them. What capacity-scheduler.xml says, whose word counts, it shows nowhere.
@@ -269,19 +269,14 @@ def _properties(client: RmClient) -> dict[str, str]:
 
 def scheduler_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """Those by which the scheduler decides."""
-    names = _OF_SCHEDULER + (_OF_MONITOR if _monitored(properties) else ())
+    names = _OF_SCHEDULER + (_OF_MONITOR if monitored(properties) else ())
     return {name: properties[name] for name in sorted(properties) if name.startswith(names)}
-
-
-def _monitored(properties: Mapping[str, str]) -> bool:
-    """Whether the Capacity Scheduler's monitors run, preemption among them."""
-    return properties.get(ENABLE, "").strip().lower() == "true"
 
 
 def _limits(client: RmClient, properties: Mapping[str, str]) -> dict[str, str]:
     """The limits of a Capacity Scheduler's queues; without preemption all are shown as closed to it."""
     found = client.rest.capacity_limits()
-    if _monitored(properties):
+    if monitored(properties):
         return found
     return {key: text for key, text in found.items() if not key.endswith(".disable_preemption")}
 

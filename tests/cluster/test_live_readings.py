@@ -59,7 +59,7 @@ CAPACITY: dict[str, tuple[list[str], dict[str, str], dict[str, str]]] = {
         {},
     ),
     "created-managed": (
-        # Whoever names no queue gets one of his own.
+        # An application that names no queue is placed into a queue of its user, which the scheduler creates.
         ["root.a", "default"],
         {
             "queue-mappings": "u:%user:root.b.%user",

@@ -259,12 +259,7 @@ def test_all_that_says_whose_the_values_are_is_in_the_lock_file() -> None:
 
 def test_a_computed_limit_that_comes_back_after_a_copy_and_a_restart_is_no_administrators() -> None:
     """What was found out of the copy was forgotten by the next start."""
-    place = MemoryPlace(THREE)
-    again = copy_of_minima(place, minima(10923, 10923, 10922))
-    whole = place.data
-    place.data = whole.replace(b"10923 mb", b"8192 mb", 1)
-    again.hold_against_file()
-    again.read()
+    place, again, whole = a_computed_limit_away()
     kept = json.loads(json.dumps(again.document()))
     again = FileActuator.restored(place, kept.get)
     place.data = whole
@@ -363,6 +358,17 @@ def copy_of_minima(place: MemoryPlace, *since: Attributes) -> FileActuator:
     return FileActuator.restored(place, copy.get)
 
 
+def a_computed_limit_away() -> tuple[MemoryPlace, FileActuator, bytes]:
+    """A copy of a ledger after it was compared with a file that lacks one computed limit; and the file with all."""
+    place = MemoryPlace(THREE)
+    again = copy_of_minima(place, minima(10923, 10923, 10922))
+    whole = place.data
+    place.data = whole.replace(b"10923 mb", b"8192 mb", 1)
+    again.hold_against_file()
+    again.read()
+    return place, again, whole
+
+
 def test_limits_that_have_nearly_all_changed_since_a_copy_are_no_administrators() -> None:
     """However round they are: a controller's thirds of 32 GiB were (soak, seed 2000213)."""
     place = MemoryPlace(THREE)
@@ -388,12 +394,7 @@ def test_one_round_limit_of_many_that_differs_from_a_copy_is_the_administrators(
 
 def test_a_computed_limit_that_comes_back_after_a_copy_is_no_administrators() -> None:
     """A queue with it was away when the ledger was restored, and is put back into the file."""
-    place = MemoryPlace(THREE)
-    again = copy_of_minima(place, minima(10923, 10923, 10922))
-    whole = place.data
-    place.data = whole.replace(b"10923 mb", b"8192 mb", 1)
-    again.hold_against_file()
-    again.read()
+    place, again, whole = a_computed_limit_away()
     place.data = whole
     again.read()
     again.write(again.original())

@@ -292,7 +292,7 @@ class Scheduler(SchedulerBase):
         return None if found == self._largest else found
 
     def preempted(self) -> Preempted | None:
-        """What preemption has killed so far; None: it is off."""
+        """Return the work that preemption has killed so far; None where preemption is off."""
         g = self.S.g[0]
         if not g["preemption"]:
             return None

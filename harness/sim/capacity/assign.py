@@ -364,8 +364,8 @@ def _commit(s: S, ni: int, now: int) -> None:
     else:
         reserve(s, i, r, ni, now)
     charge(s, i, mb, vcores)
-    # Not by the commit itself: the AM that fetches its container at once is told its headroom. Of a reservation none
-    # is told.
+    # In Hadoop an AM's heartbeat computes the user limit, as part of its headroom, and not the commit. Here an AM that
+    # fetches its container at once does so now; a reservation gives an AM nothing to fetch.
     if g.p_reserve == 0 and g.manual_acquire == 0:
         refresh_limit(s, k)
     if g.mutations & MUT_STALE == 0:

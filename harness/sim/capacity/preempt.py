@@ -247,7 +247,7 @@ def _reservations(s: S, i: int) -> int:
     while h >= 0:
         n_keys += 1
         h = s.h[h].next
-    n, n_keys_seen, h = 0, 0, s.a[i].held_head
+    n, h = 0, s.a[i].held_head
     while h >= 0:
         e = s.h[h]
         folded = (e.alloc_id ^ (e.alloc_id >> 32)) & _MASK
@@ -281,7 +281,6 @@ def _reservations(s: S, i: int) -> int:
             n += 1
             turn += 1
             ni = s.n[ni].res_next
-        n_keys_seen += 1
         h = e.next
     return n
 
@@ -568,7 +567,7 @@ def edit(s: S, now: int) -> int:
         return FAILED if failed else 0
     if failed:
         n = 0
-    # Nothing has changed so far that a repetition would not find again.
+    # Up to here only scratch state has changed: if there is no room, the caller makes some and repeats the round.
     chosen, unfetched = scratch(s, _CHOSEN), 0
     for at in range(chosen, chosen + n):
         if w[at] >= 0 and s.c[w[at]].acquired == 0:
@@ -598,7 +597,8 @@ def edit(s: S, now: int) -> int:
             g.killed_vcore_ms += held_ms * s.c[c].vcores
             complete(s, c, PREEMPTED, now, True)
         elif s.c[c].acquired == 0 and s.a[s.c[c].app].alive == 1 and s.a[s.c[c].app].id == s.c[c].app_id:
-            # Gone already, and its ask given back then; Hadoop gives it back once more, to the current attempt.
+            # The container has ended since it was marked, and its request was restored then. Hadoop restores it a
+            # second time, for the application's current attempt.
             give_back(s, c)
         free_if_gone(s, c)
     return FAILED if failed else kills + w[reservations]
@@ -606,7 +606,7 @@ def edit(s: S, now: int) -> int:
 
 @kernel
 def next_round_ms(s: S) -> int:
-    """When the policy runs next (the largest long: it does not run by itself)."""
+    """Return when the policy runs next, in milliseconds; the largest long where preemption is off."""
     g = s.g[0]
     return g.round_ms if g.preemption == 1 else _LONG_MAX
 

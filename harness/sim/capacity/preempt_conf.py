@@ -13,11 +13,11 @@ from harness.yarn.fair.javanum import parse_double
 
 PREEMPTION_PREFIX = "yarn.resourcemanager.monitor.capacity.preemption."
 _LONG_MAX = 2**63 - 1
-#: The switches of selectors that are not covered: by itself, and of each queue.
+#: Switches of candidate selectors that are not simulated: a property of its own, and the end of a queue's property.
 INTRA_QUEUE = f"{PREEMPTION_PREFIX}intra-queue-preemption.enabled"
 _BY_PRIORITY = "ordering-policy.priority-utilization.underutilized-preemption.enabled"
 _BY_PRIORITY_WORDS = "preemption for queues of higher priority"
-#: How its victims are killed, of the scheduler as a whole.
+#: The scheduler's switch for killing preempted containers only when another one needs their room.
 _LAZY, _LAZY_WORDS = "lazy-preemption-enabled", "lazy preemption"
 
 

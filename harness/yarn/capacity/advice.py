@@ -19,7 +19,7 @@ from harness.yarn.fair.values import Spot
 
 _ACLS = ("acl_submit_applications", "acl_administer_queue")
 _DEFAULT_MAX = {"mb": 8192.0, "vcores": 4.0}
-#: How the names of templates' settings begin, below their queue -> what enables the template.
+#: Prefix of a template's settings, after the queue's path -> the queue's setting that switches the template on.
 _TEMPLATES = {
     "auto-queue-creation-v2": "auto-queue-creation-v2",
     "leaf-queue-template": "auto-create-child-queue",

@@ -52,10 +52,15 @@ _NUMBERS = {
 }
 
 
+def monitored(site: Mapping[str, Any]) -> bool:
+    """Whether the Capacity Scheduler's monitors run, which yarn-site.xml sets up; preemption may be among them."""
+    return str(site.get(ENABLE, "")).strip().lower() == "true"
+
+
 def preempts(site: Mapping[str, Any]) -> bool:
-    """Whether the ResourceManager's monitors, which yarn-site.xml sets up, include preemption."""
+    """Whether the monitors run, and include preemption."""
     names = [name.strip() for name in str(site.get(POLICIES, PREEMPTION)).split(",")]
-    return str(site.get(ENABLE, "")).strip().lower() == "true" and PREEMPTION in names
+    return monitored(site) and PREEMPTION in names
 
 
 @dataclass(frozen=True, slots=True)
