@@ -425,22 +425,12 @@ def _reloaded(
     """
     from harness.base.errors import YarnfairError
     from harness.control.opened import counting_policy
-    from harness.control.wall import Controller
 
     try:
         new = _reread(config, config_file)
-        store = controller.store
         settings = new.control_settings(trust_clock=trusted)
-        policy, _ = counting_policy(new, cluster, controller.actuator, store)
-        made = Controller(
-            settings,
-            controller.client,
-            controller.actuator.reopened(store.document),
-            store,
-            policy,
-            open_observer=controller.open_observer,
-            on_tick=controller.on_tick,
-        )
+        policy, _ = counting_policy(new, cluster, controller.actuator, controller.store)
+        made = controller.remade(settings, policy)
         made.check_entitlements()
     except YarnfairError as error:
         # The refused controller shares the source of the configuration, and has put its own check of the cluster there.

@@ -141,6 +141,10 @@ class CapacityActuator(BaseActuator):
                 continue
             managed[CAPACITY] = [text]
             own_text = self.baseline[path][CAPACITY]
+            if own_text is not None and read_capacity(own_text, path) == now:
+                # His own number, which stood there just now, as somebody has written it since.
+                self.baseline[path][CAPACITY] = text
+                continue
             own = None if own_text is None else read_capacity(own_text, path).amounts
             if own is None or now.amounts is None:
                 continue

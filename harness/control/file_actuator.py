@@ -128,7 +128,31 @@ class FileActuator(BaseActuator):
             found.append(edit)
             if stands[edit.queue][edit.attribute] == self.baseline[edit.queue].get(edit.attribute):
                 self.texts.get(edit.queue, {}).pop(edit.attribute, None)
+        self._take_texts(stands)
         return found
+
+    def _take_texts(self, stands: Mapping[str, Values]) -> None:
+        """Remember the present texts of the administrator's values that are in the file just now.
+
+        A controller writes them in the administrator's own words, so that another text of the same value is a later
+        edit of the administrator's (2.00 instead of 2).
+        """
+        here: dict[str, Values] = {}
+        for path in self.texts.keys() & stands.keys():
+            known = self.baseline.get(path, {})
+            for attribute, text in self.texts[path].items():
+                value = known.get(attribute)
+                if text is None or value is None or stands[path].get(attribute) != value:
+                    continue
+                # A weight that would break a ResourceManager is not written back as it is.
+                if attribute != "weight" or finite(value) == value:
+                    here.setdefault(path, {})[attribute] = value
+        if not here:
+            return
+        edited = edit_parsed(self._data, self._file, self._changes(here.items()), source=self.store.name)
+        for path, was in edited.was.items():
+            for attribute, stood in was.items():
+                self.texts[path][attribute] = stood
 
     def dangers(self) -> tuple[str, ...]:
         """Describe content of the file, as of the last `read`, that may crash a ResourceManager.

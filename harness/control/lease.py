@@ -112,14 +112,16 @@ class Lease:
         #: The release by a guard of the holder (harness.control.released); None: no release.
         self.released: dict[str, Any] | None = None
 
-    def hold(self, *, take: bool = True, informed: bool = True) -> None:
+    def hold(self, *, take: bool = True, waits: bool = False) -> None:
         """Take or renew the lease.
 
         Parameters
         ----------
-        take : whether to take over a lease that another controller no longer renews, or that is vacant.
-        informed : whether the caller knows the administrator's values already. Otherwise it waits while the lease is
-        unreadable, because a live holder will rewrite it with its announcement.
+        take : whether to take over a lease that another controller no longer renews, or that is vacant, and to renew
+        its own after a restart of this object.
+        waits : whether to wait for the lease's duration while the lease is unreadable, or after another holder's was
+        deleted: a live holder will rewrite it with its announcement. Whoever takes it at once lacks the last
+        announcement, and may mistake a controller's weights for the administrator's.
 
         Raises
         ------
@@ -133,17 +135,18 @@ class Lease:
             return
         data, found = self._read()
         holder = found.get("owner", "")
-        unreadable = self._nonsense and bool(data)
-        if unreadable and self._renewed_s is None and not informed and self._still_s(data, now) < self.lease_s:
-            raise HeldByAnother(
-                "the lease cannot be read: another controller may hold it",
-                where=self.store.name,
-                hint=f"wait: a living holder writes it again, else this one takes it after {self.lease_s:g} s",
-            )
+        gone = not data and self._stood is not None
+        lost = gone or (self._nonsense and bool(data))
         if self._renewed_s is None or holder not in ("", self.owner):
             self.goes_on = holder == self.owner
             self._was_silent = self.goes_on and found.get("lost") is True
             self._take_words(found)
+        if lost and waits and self._renewed_s is None and self._still_s(data, now) < self.lease_s:
+            raise HeldByAnother(
+                f"the lease {'is gone' if gone else 'cannot be read'}: another controller may hold it",
+                where=self.store.name,
+                hint=f"wait: a living holder writes it again, else this one takes it after {self.lease_s:g} s",
+            )
         if holder and holder != self.owner and not is_dead(found):
             self._renewed_s = None
             still = self._still_s(data, now)
@@ -157,11 +160,13 @@ class Lease:
                     hint=f"stop it; or wait: {allowed:g} s after its last sign of life it is taken over, "
                     "by the next try where this one ends",
                 )
-        if holder != self.owner and not take:
+        if not take and (holder != self.owner or self._renewed_s is None):
+            whose = "its own" if holder == self.owner else "one that nobody holds"
             raise InputError(
-                "nobody holds the lease, and this controller does not take it: it sees no ResourceManager",
+                f"this controller does not sign the lease, {whose}: for too long it has seen no ResourceManager, or "
+                "could not read or write",
                 where=self.store.name,
-                hint="check the ResourceManager's address",
+                hint="its other alarms say what keeps it",
             )
         if self._renewed_s is None and self.words_lost:
             self.announced, self._silent = {}, True

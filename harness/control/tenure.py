@@ -94,6 +94,10 @@ class Tenure(Generic[ClientT]):
         """Whether decisions are only logged: by configuration, or because a guard has released."""
         return self.settings.mode == "shadow" or bool(self.released)
 
+    def _follow(self, before: Tenure[ClientT]) -> None:
+        """Go on in the place of another controller of this process: since when nothing could be done stays known."""
+        self._good_s = before._good_s
+
     def close(self) -> None:
         """Let another controller take over. What is in force stays in force."""
         if self._lease is not None:
@@ -192,7 +196,7 @@ class Tenure(Generic[ClientT]):
         if self._lease is None:
             return False
         try:
-            self._lease.hold(informed=self._informed)
+            self._lease.hold(waits=not self._informed)
             adopt(self.actuator, self.store, self._lease)
         except YarnfairError:
             return False
@@ -213,7 +217,7 @@ class Tenure(Generic[ClientT]):
             return
         held = self.holds
         try:
-            lease.hold(take=not self._blind(lease), informed=self._informed)
+            lease.hold(take=not self._blind(lease), waits=True)
             if not held:
                 clear(self.actuator, lease)
                 if lease.announced_by not in ("", self.store.identity):
@@ -227,6 +231,9 @@ class Tenure(Generic[ClientT]):
         except YarnfairError as error:
             # No other controller was seen, so the lease is as much its own as before.
             self._alarm("lease", error.line())
+        if held != self.holds:
+            # Whoever held it meanwhile has written: what this one wrote last is not in force any more.
+            self.core.forget_written()
         if not (held and self.holds):
             self._adopt(lease)
         self._words_lost = lease.words_lost and not (held and self.holds)

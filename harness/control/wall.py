@@ -20,7 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Self
 
 from harness.base.errors import YarnfairError
 from harness.base.files import plain
@@ -117,6 +117,7 @@ class Controller(Tenure[ClientT]):
             self.accounts.looked_s = 0.0
         if (state := store.document("ledger")) is not None:
             self.core.resume(state, store.document("consumed") or {})
+        self._clock_given = clock
         self.clock = clock or SteadyClock()
         #: What somebody else wrote, where that is a guard; '': nothing since the last look.
         self._edited = ""
@@ -161,6 +162,21 @@ class Controller(Tenure[ClientT]):
         self._decided_s: float | None = None
 
     # --- public methods ---
+
+    def remade(self, settings: ControlSettings, policy: Policy) -> Self:
+        """Return a controller with other settings that goes on from the same ledger in this one's place."""
+        made = type(self)(
+            settings,
+            self.client,
+            self.actuator.reopened(self.store.document),
+            self.store,
+            policy,
+            open_observer=self.open_observer,
+            on_tick=self.on_tick,
+            clock=self._clock_given,
+        )
+        made._follow(self)
+        return made
 
     def recognise_cluster(self) -> None:
         """Let the actuator check with this controller's observer whose cluster answers, before it reads a store."""

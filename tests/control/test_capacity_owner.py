@@ -173,6 +173,19 @@ def test_the_same_share_in_another_notation_is_no_edit(path: Path, file: str, ol
     assert path.read_text() == file
 
 
+def test_his_own_share_in_another_notation_comes_back_as_he_wrote_it(actuator: CapacityActuator, path: Path) -> None:
+    """The controller had given the share back in between (soak, seed 2000220)."""
+    for a in (2.0, 1.0):
+        actuator.write(actuator.prepare(Attributes(weights={"root.a": a, "root.g": 3.0})))
+    assert path.read_text() == FILE
+    edit(path, ">1.0w<", ">1.00w<")
+    assert actuator.read() == []
+    actuator.write(actuator.prepare(Attributes(weights={"root.a": 2.0, "root.g": 3.0})))
+    assert path.read_text() != FILE
+    actuator.write(actuator.original())
+    assert path.read_text() == FILE.replace(">1.0w<", ">1.00w<")
+
+
 @pytest.mark.parametrize(("has", "most"), [("50", "60"), ("[memory=5000]", "[memory=6000]")])
 def test_a_share_above_a_queues_maximum_is_cut_to_it_and_the_file_loads(path: Path, has: str, most: str) -> None:
     """With the whole share the file would not pass the gate, and no queue would be steered."""

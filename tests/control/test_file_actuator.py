@@ -590,6 +590,20 @@ def test_values_that_the_policy_no_longer_declares_or_wants_as_they_were_are_the
     assert place.data == WRITTEN.replace(b'name="b"/>', b'name="b"><weight>7</weight></queue>')
 
 
+@pytest.mark.parametrize("text", [b"3.00", b"3", b" 3.0 ", b"<!-- as agreed -->3.0"])
+def test_the_same_value_that_an_administrator_writes_in_another_way_comes_back_as_he_wrote_it(text: bytes) -> None:
+    """The controller had given the value back in between, so that it stands there as his own."""
+    own, place = actuator()
+    for weight in (500.0, 3.0):
+        put(own, weights={"root.a": weight, "root.b": 250.0, "root.g": 250.0})
+    assert place.data.count(b"<weight>3.0</weight>") == 1
+    place.data = place.data.replace(b"<weight>3.0</weight>", b"<weight>" + text + b"</weight>")
+    assert own.read() == []
+    put(own, weights={"root.a": 400.0, "root.b": 250.0, "root.g": 350.0})
+    own.write(own.original())
+    assert place.data == FILE.replace(b"<weight>3.0</weight>", b"<weight>" + text + b"</weight>")
+
+
 def test_a_weight_that_hangs_the_scheduler_does_not_come_back() -> None:
     own, place = actuator(FILE.replace(b"3.0", b"NaN"))
     put(own, weights={"root.a": 5.0})

@@ -80,25 +80,48 @@ def test_who_knows_nothing_of_the_file_waits_where_the_lease_cannot_be_read(tmp_
     one.keep({"baseline": {}, "ours": {}})
     one.store.write(b"torn {")
     with pytest.raises(HeldByAnother, match="another controller may hold it; wait"):
-        two.hold(informed=False)
+        two.hold(waits=True)
     time.now = 11.0
     one.hold()
     with pytest.raises(HeldByAnother, match="another controller writes this file"):
-        two.hold(informed=False)
+        two.hold(waits=True)
     assert two.announced_by == "one"
     # Nobody writes it again: it is nobody's.
     one.store.write(b"torn {")
     for time.now in (12.0, 41.0):
         with pytest.raises(HeldByAnother):
-            two.hold(informed=False)
+            two.hold(waits=True)
     time.now = 42.0
-    two.hold(informed=False)
+    two.hold(waits=True)
     assert json.loads(two.store.read())["owner"] == "two"
+
+
+def test_a_spare_waits_where_the_lease_of_the_holder_that_it_saw_is_gone(tmp_path: Path) -> None:
+    """Somebody deletes the lease; a start that has seen no holder takes it at once."""
+    one, two, time = pair(tmp_path)
+    one.hold()
+    with pytest.raises(HeldByAnother):
+        two.hold(waits=True)
+    one.store.remove()
+    with pytest.raises(HeldByAnother, match="the lease is gone: another controller may hold it; wait"):
+        two.hold(waits=True)
+    time.now = 11.0
+    one.hold()
+    with pytest.raises(HeldByAnother, match="another controller writes this file"):
+        two.hold(waits=True)
+    one.store.remove()
+    for time.now in (12.0, 41.0):
+        with pytest.raises(HeldByAnother, match="is gone"):
+            two.hold(waits=True)
+    time.now = 42.0
+    two.hold(waits=True)
+    one.store.remove()
+    Lease(one.store, "three", 30.0, time).hold(waits=True)
 
 
 def test_who_may_not_take_it_does_not(tmp_path: Path) -> None:
     one, two, time = pair(tmp_path)
-    with pytest.raises(InputError, match="nobody holds the lease"):
+    with pytest.raises(InputError, match="does not sign the lease, one that nobody holds"):
         two.hold(take=False)
     one.hold()
     for time.now in (0.0, 100.0):
@@ -107,6 +130,9 @@ def test_who_may_not_take_it_does_not(tmp_path: Path) -> None:
     two.hold()
     time.now = 120.0
     two.hold(take=False)  # it is its own
+    again = Lease(two.store, "two", 30.0, time)
+    with pytest.raises(InputError, match="does not sign the lease, its own"):
+        again.hold(take=False)
 
 
 def test_no_folder_is_told(tmp_path: Path) -> None:

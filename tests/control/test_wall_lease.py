@@ -16,7 +16,7 @@ from harness.control.released import go_on
 from harness.control.rm_poller import open_rm_poller
 from harness.control.settings import ControlSettings
 from harness.control.wall import Controller
-from harness.ledger.store import LedgerStore
+from harness.ledger.store import LedgerStore, StoreFull
 from harness.model.plan import Attributes
 from harness.model.resources import Resource
 from harness.policies import make_policy
@@ -360,6 +360,112 @@ def test_a_holder_that_sees_nothing_gives_no_sign_of_life(tmp_path: Path, clock:
             with suppress(HeldByAnother):
                 spare._lease.hold()  # type: ignore[union-attr]
         assert json.loads(beside.data)["owner"] == spare.store.identity
+
+
+def test_a_holder_whose_disk_is_full_gives_no_sign_of_life_when_its_configuration_is_reloaded(
+    tmp_path: Path, clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reload starts a new controller of the same ledger, which has seen as little as the one before (soak, seed
+    2000132)."""
+    rm, beside = rm_with_load(), MemoryPlace(b"")
+    with leased(rm, tmp_path / "1", beside, clock) as holder:
+        holder.tick()
+        commit = holder.store.commit
+
+        def full(*_: Any, **named: Any) -> None:
+            raise StoreFull("no space left", where="ledger.db")
+
+        monkeypatch.setattr(holder.store, "commit", full)
+        for _ in range(3):
+            clock[0] += 5.0
+            assert "ledger" in kinds(holder.tick())
+        signed = beside.data
+        made = holder.remade(holder.settings, holder.policy)
+        made._lease = Lease(beside, made.store.identity, 30.0, lambda: clock[0])
+        made.holds = False
+        for _ in range(4):
+            clock[0] += 5.0
+            assert {"ledger", "lease"} <= kinds(made.tick())
+            assert beside.data == signed
+            assert not made.holds
+        monkeypatch.setattr(made.store, "commit", commit)
+        for _ in range(2):
+            clock[0] += 5.0
+            made.tick()
+        assert made.holds
+        assert beside.data != signed
+
+
+def test_a_spare_waits_where_the_lease_was_overwritten_while_its_holder_lives(
+    tmp_path: Path, clock: list[float]
+) -> None:
+    """The holder had written a queue that the spare's ledger does not know (soak, seed 182): taken at once, that
+    queue's momentary weight became its entitlement."""
+    rm, beside = rm_with_load(TWO_TO_ONE), MemoryPlace(b"")
+    with leased(rm, tmp_path / "1", beside, clock) as first:
+        with leased(rm, tmp_path / "2", beside, clock) as spare:
+            for _ in range(10):
+                rm.start("x")
+            first.tick()
+            spare.tick()
+        end, queue = b"</allocations>", b'<queue name="c"><weight> 1.0</weight></queue></allocations>'
+        rm.place.data, own = rm.place.data.replace(end, queue), TWO_TO_ONE.replace(end, queue)
+        rm.submit("z", "root.c").pending = 3
+        for _ in range(2):
+            rm.now_s += 60.0
+            clock[0] += 5.0
+            first.tick()
+        assert parse_allocations(rm.place.data).weight("root.c") != 1.0
+        beside.data = b"{"
+        with leased(rm, tmp_path / "2", beside, clock) as again:
+            for _ in range(4):
+                rm.now_s += 5.0
+                clock[0] += 5.0
+                again.tick()
+                assert not again.holds
+                first.tick()
+            first.close()
+            clock[0] += 5.0
+            again.tick()
+            assert again.holds
+            assert again.actuator.configured_weights() == {"root.a": 2.0, "root.b": 1.0, "root.c": 1.0}
+            again.release()
+            assert rm.place.data == own
+
+
+def test_a_holder_that_gets_its_lease_back_does_not_take_its_old_weights_for_those_in_force(
+    tmp_path: Path, clock: list[float]
+) -> None:
+    """The one that held it meanwhile has written others (soak, seed 1000210)."""
+    rm, beside = rm_with_load(TWO_TO_ONE), MemoryPlace(b"")
+    with (
+        leased(rm, tmp_path / "1", beside, clock) as first,
+        leased(rm, tmp_path / "2", beside, clock, verify_every_s=1e6) as second,
+    ):
+        second.tick()
+        wrote = second.actuator.configured_weights()
+        assert second.core.written is not None
+        clock[0] += 31.0
+        first._good_s = clock[0]
+        with suppress(HeldByAnother):
+            first._lease.hold()  # type: ignore[union-attr]
+        clock[0] += 31.0
+        first._good_s = second._good_s = clock[0]
+        first.tick()
+        assert first.holds
+        second.tick()
+        assert not second.holds
+        assert second.core.written is None
+        first.actuator.read()
+        first._lease.keep(first.actuator.document())  # type: ignore[union-attr]
+        first.actuator.write(first.actuator.prepare(Attributes(weights={"root.a": 7.0, "root.b": 1.0})))
+        first._lease.keep(first.actuator.document())  # type: ignore[union-attr]
+        first.close()
+        clock[0] += 5.0
+        second.tick()
+        assert second.holds
+        assert second.actuator.configured_weights() == wrote
+        assert parse_allocations(rm.place.data).weight("root.a") != 7.0
 
 
 def test_a_holder_that_sees_nothing_gives_no_sign_of_life_when_it_is_told_to_go_on(

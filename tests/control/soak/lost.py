@@ -67,6 +67,8 @@ class Lost:
         self._ended: deque[tuple[App, Container]] = deque()
         #: Controller -> when its last look that was taken began.
         self.looked_s: dict[str, float] = {}
+        #: When all nodes were last known to an RM that had begun anew.
+        self.back_s = -math.inf
 
     def any(self) -> bool:
         return bool(self.anywhere or self.under or self.over or self.window)
@@ -112,6 +114,7 @@ class Lost:
 
     def back(self, at_s: float) -> None:
         """An RM is active again, and all nodes are known to it then."""
+        self.back_s = at_s
         if self.window is not None:
             # The window was closed too early by a look in the 3 s after that: its figures may be of before, so that
             # what containers of which nobody knew had used shows only at the next look, and cannot be told from what
@@ -222,9 +225,15 @@ class Lost:
         for app in [world.cluster.by_id[app] for app in apps if app in world.active.forgotten]:
             self.anywhere += app.truth(now_s)[0] + NODE_MB * len(world.cluster.alive) * 10.0
 
-    def restored(self, knew: Mapping[str, tuple[int, int]]) -> None:
+    def restored(self, knew: Mapping[str, tuple[int, int]], made_s: float) -> None:
         """A controller begins with an older copy of its ledger, which had these figures of applications: what they
-        used since, and an RM has forgotten by now, nobody will show again."""
+        used since, and an RM has forgotten by now, nobody will show again. Nor what containers used since the copy was
+        made that had ended before an RM that began anew knew them (seed 1000208)."""
+        for app, container in self._ended:
+            ended_s = container.ended_s or 0.0
+            if made_s - FIGURE_S < ended_s <= self.back_s and app.id not in self.world.active.forgotten:
+                used_s = ended_s - max(container.began_s, made_s - FIGURE_S)
+                self.under[app.queue] = self.under.get(app.queue, 0.0) + container.memory_mb * used_s
         world, now_s = self.world, self.world.agenda.now_s
         for app in [world.cluster.by_id[app] for app in knew if app in world.active.forgotten]:
             missing = app.truth(now_s)[0] - knew[app.id][0]

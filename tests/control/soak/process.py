@@ -41,10 +41,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Backup:
-    """A copy of a ledger, and which applications the RM had forgotten by then."""
+    """A copy of a ledger, which applications the RM had forgotten by then, and when that was."""
 
     folder: Path
     forgotten: frozenset[str]
+    #: When it was made.
+    made_s: float
 
 
 @dataclass(frozen=True)
@@ -273,7 +275,8 @@ class Process:
             return None if account is None else (account.memory_mb_s, account.vcore_s)
 
         if self.restored is not None:
-            world.lost.restored(world.wire.gone_back(self.name, knows, self.restored.forgotten))
+            knew = world.wire.gone_back(self.name, knows, self.restored.forgotten)
+            world.lost.restored(knew, self.restored.made_s)
             self.restored = None
         world.lost.unkept(self.name, world.wire.forgotten(self.name, knows))
         self.turn()
@@ -358,7 +361,7 @@ class Process:
 
     def told_to_go_on(self) -> bool:
         """As `yarnfair enforce --resume`; whether it could be said."""
-        if not self.released or self.ticking or self.ledger_error:
+        if not self.released or self.ticking or self.ledger_error or self.deleted_s is not None:
             return False
         with self.world.acting(self):
             go_on(self.folder / "ledger.db")
@@ -387,7 +390,7 @@ class Process:
         copy = Path(tempfile.mkdtemp(prefix=f"{self.name}-backup-{self.ticks}-", dir=self.world.root))
         for source in self.folder.glob("ledger.db*"):
             shutil.copyfile(source, copy / source.name)
-        return Backup(copy, frozenset(self.world.active.forgotten))
+        return Backup(copy, frozenset(self.world.active.forgotten), self.world.agenda.now_s)
 
     def restore_ledger(self, copy: Backup, *, whole: bool = False, cut: bool = False) -> None:
         """Somebody puts an older copy in place of its ledger, as a backup holds it: the database alone, or the
@@ -418,20 +421,9 @@ class Process:
         number = signal.Signals[f"SIG{name}"]
         self.world.note(f"{self.name} is sent SIG{name}")
         if number == _Signals.RELOAD:
-            before = self.controller
             with self.world.acting(self):
                 policy = make_policy(self.world.plan.policy, dict(self.world.plan.sets))
-                store = self.store
-                actuator = before.actuator.reopened(store.document)
-                self.controller = Controller(
-                    self.settings,
-                    self.client,
-                    actuator,
-                    store,
-                    policy,
-                    open_observer=before.open_observer,
-                    on_tick=before.on_tick,
-                )
+                self.controller = self.controller.remade(self.settings, policy)
         elif number in _Signals.ENDING:
             held = self.controller.holds and self.settings.mode != "shadow"
             words = self.end("release")
