@@ -94,15 +94,24 @@ def _update_resource(s: Any, ni: int, mb: int, vcores: int, now: int) -> None:
 
 @kernel
 def resize_node(s: Any, ni: int, mb: int, vcores: int, now: int) -> int:
-    """A node offers other resources from now on (and is no longer being decommissioned); nothing is killed for it."""
-    node = s.n[ni]
+    """A node offers other resources from now on, and is no longer being decommissioned.
+
+    RMNodeImpl.RecommissionNodeTransition has an overcommit time-out of 0: what a node that was being decommissioned
+    runs beyond its resources is killed, now and at each later heartbeat. Else there is no time-out, and nothing is
+    killed.
+    """
+    g, node = s.g[0], s.n[ni]
     if node.alive == 0:
         return IGNORED
-    if not ops.change_room(s, 2):
+    if not ops.change_room(s, 2 + node.n_c) or g.n_free_r < node.n_c or len(s.work) <= node.n_c:
         return NEED_ROOM
-    if node.draining == 1:
-        node.draining, node.over = 0, 1  # RMNodeImpl.RecommissionNodeTransition has a time-out of 0
+    if mb != node.total_mb or vcores != node.total_vcores:
+        node.over = node.draining
+    recommissioned = node.draining == 1
+    node.draining = 0
     _update_resource(s, ni, mb, vcores, now)
+    if recommissioned and node.over == 1 and ops.overcommitted(s, node.avail_mb, node.avail_vcores):
+        _kill_overcommitted(s, ni, g.serial, g.n_log, now)
     return 0
 
 
@@ -184,7 +193,7 @@ def _heartbeat_room(s: Any, ni: int) -> bool:
         if g.least_ask_vcores > 0 and ops.counts_vcores(s):
             most = min(most, max(free_vcores, 0) // g.least_ask_vcores)
     room = g.n_log + 2 * most + node.n_done + 8 <= len(s.log)
-    if node.draining == 1:
+    if node.draining == 1 or node.over == 1:
         kills = 2 * most + 2 * node.n_done + node.n_c + 8
         room = room and ops.change_room(s, kills) and len(s.work) > node.n_c + most and g.n_free_r >= node.n_c + most
     return g.n_free_c >= most and room and g.n_free_r >= node.n_done and ops.may_reserve(s)
@@ -220,6 +229,8 @@ def heartbeat(s: Any, ni: int, now: int) -> int:
                 free_if_gone(s, c)
             c = after
     before, mark = g.n_log, g.serial
+    # AbstractYarnScheduler.nodeUpdate sends kills to the scheduler itself, which hears of them after this heartbeat.
+    over = node.over == 1 and node.draining == 0 and ops.overcommitted(s, node.avail_mb, node.avail_vcores)
     held_mb, held_vcores = node.total_mb - node.avail_mb, node.total_vcores - node.avail_vcores
     count = ops.attempt_scheduling(s, ni, now)
     if node.draining == 1 and (held_mb != node.total_mb or held_vcores != node.total_vcores):
@@ -228,6 +239,8 @@ def heartbeat(s: Any, ni: int, now: int) -> int:
         node.over = 1
         if ops.overcommitted(s, node.avail_mb, node.avail_vcores):
             _kill_overcommitted(s, ni, mark, before, now)
+    elif over:
+        _kill_overcommitted(s, ni, mark, before, now)
     if g.manual_acquire == 1 or ops.tells_headroom(s):
         for k in range(before, g.n_log):
             if s.log[k].kind == ASSIGNED and g.manual_acquire == 0:

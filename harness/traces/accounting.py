@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from harness.traces.recorded import ExecutorsLine, Header, JobLine, LeftOutLine
-from harness.yarn.capacity.monitors import preempts
 
 #: Above this part of the container time, of the jobs or of the attempts left out, the rest may show another load.
 NEGLIGIBLE = 0.02
@@ -219,8 +218,6 @@ def unsure_because(header: Header, jobs: Iterable[JobLine]) -> list[str]:
         )
     if header.unknown:
         found.append("what the trace does not say may change every figure")
-    if header.changes and header.scheduler == "capacity" and preempts(header.conf):
-        found.append("beside nodes that come, go or change, preemption takes other containers than Hadoop at times")
     return found
 
 

@@ -35,8 +35,7 @@ from harness.predict.usage import statement
 from harness.sim.capacity.api import Scheduler
 from harness.sim.capacity.preempt_conf import PREEMPTION_PREFIX
 from harness.sim.simulate import Simulation
-from harness.traces.accounting import unsure_because
-from harness.traces.recorded import Header, NodeChangeLine, NodeLine, QueueLine
+from harness.traces.recorded import Header, NodeLine, QueueLine
 from harness.traces.recording import nodes_of, rm_header
 from harness.yarn import answers
 from harness.yarn.answers import NodeStatus
@@ -222,15 +221,6 @@ def test_a_recording_has_the_settings_of_preemption() -> None:
     plain.rest.capacity_limits = lambda: {"root.b.disable_preemption": "true", "root.b.user-limit-factor": "-1"}
     header = rm_header(plain, None, [])  # type: ignore[arg-type]
     assert (header.conf, header.capacity, header.assumed) == ({}, {"root.b.user-limit-factor": "-1"}, [])
-
-
-def test_preemption_beside_nodes_that_change_makes_an_answer_unsure() -> None:
-    header = preempting()
-    assert unsure_because(header, []) == []
-    gone = NodeChangeLine(node="n1", at_s=5.0, change="lost", was_memory_mb=1024, was_vcores=1)
-    (why,) = unsure_because(header.model_copy(update={"changes": [gone]}), [])
-    assert "preemption takes other containers" in why
-    assert unsure_because(header.model_copy(update={"changes": [gone], "conf": {}}), []) == []
 
 
 def played(loaded: LoadedExperiment) -> Simulation:

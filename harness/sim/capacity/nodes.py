@@ -9,7 +9,7 @@ What nodes tell is harness.sim.nodes' business.
 from __future__ import annotations
 
 from harness.sim.capacity.capacities import refresh, set_floors
-from harness.sim.capacity.resources import has_room, positive
+from harness.sim.capacity.resources import fits, has_room, positive
 from harness.sim.capacity.state import S
 from harness.sim.kernel import kernel
 
@@ -63,6 +63,12 @@ def counts_vcores(s: S) -> bool:
 
 
 @kernel
+def overcommitted(s: S, mb: int, vcores: int) -> bool:
+    """Whether a node with this much free runs more than it has: where a reservation of a resized ask overbooks it."""
+    return not fits(s, 0, 0, mb, vcores)
+
+
+@kernel
 def may_reserve(s: S) -> bool:
     """Room for one more reservation."""
     return s.g[0].n_free_h >= 1
@@ -78,7 +84,7 @@ def tells_headroom(s: S) -> bool:
 def can_skip(s: S, ni: int) -> bool:
     """Whether a heartbeat of this node would change nothing, so that it may be left out altogether."""
     g, node = s.g[0], s.n[ni]
-    if node.n_launch > 0 or node.n_done > 0 or node.res_app >= 0 or node.draining == 1:
+    if node.n_launch > 0 or node.n_done > 0 or node.res_app >= 0 or node.draining == 1 or node.over == 1:
         return False
     if not has_room(s, node.avail_mb, node.avail_vcores, g.min_mb, g.min_vcores):
         return True

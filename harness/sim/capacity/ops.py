@@ -17,6 +17,7 @@ OPS = SchedulerOps(
     can_skip=nodes.can_skip,
     most_rounds=nodes.most_rounds,
     change_room=nodes.refresh_room,
+    overcommitted=nodes.overcommitted,
     node_joined=nodes.joined,
     node_leaves=nodes.leaves,
     cluster_changed=nodes.changed,

@@ -92,6 +92,8 @@ def overcommitted(s: S, mb: int, vcores: int) -> bool:
 def can_skip(s: S, ni: int) -> bool:
     """Whether a heartbeat of this node now would change nothing, so that it may be left out altogether."""
     node = s.n[ni]
-    if node.n_launch > 0 or node.n_done > 0 or node.res_app >= 0 or node.pre_head >= 0 or node.draining == 1:
+    if node.n_launch > 0 or node.n_done > 0 or node.res_app >= 0 or node.pre_head >= 0:
+        return False
+    if node.draining == 1 or node.over == 1:
         return False
     return s.q[0].n_cand == 0 or view_of(s, node.avail_mb, node.avail_vcores) < 0

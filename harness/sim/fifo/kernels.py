@@ -128,7 +128,7 @@ def attempt(s: S, ni: int, now: int) -> int:
 def can_skip(s: S, ni: int) -> bool:
     """Whether a heartbeat of this node would change nothing, so that it may be left out altogether."""
     g, node = s.g[0], s.n[ni]
-    if node.n_launch > 0 or node.n_done > 0 or node.draining == 1:
+    if node.n_launch > 0 or node.n_done > 0 or node.draining == 1 or node.over == 1:
         return False
     if node.avail_mb < g.min_mb:
         return True

@@ -148,7 +148,7 @@ public final class Oracle {
     public void register(Class<? extends Enum> c, EventHandler e) { }
     void on(Event ev) {
       if (ev instanceof RMNodeResourceUpdateEvent) { central.add(ev); return; }
-      if (ev instanceof ContainerPreemptEvent && draining(((ContainerPreemptEvent) ev).getContainer())) {
+      if (!editing && ev instanceof ContainerPreemptEvent && draining(((ContainerPreemptEvent) ev).getContainer())) {
         central.add(ev);
         return;
       }
@@ -172,7 +172,8 @@ public final class Oracle {
         ObjectNode o = rec().put("op", op);
         if (c != null) o.put("app", c.app.name).put("n", c.n).put("node", c.node);
         else o.put("cid", e.getContainer().getContainerId().getContainerId());
-        preempted.add(o);
+        // A node that was recommissioned kills what it has too much of: not the policy's doing.
+        if (editing) preempted.add(o);
         toScheduler.add(e);
       } else if (ev instanceof SchedulerEvent) toScheduler.add((SchedulerEvent) ev);
     }
@@ -200,6 +201,7 @@ public final class Oracle {
 
   // What the RM sends itself while a node is decommissioned gracefully, in the order in which its dispatcher has it.
   final ArrayDeque<Event> central = new ArrayDeque<>();
+  boolean editing;                       // the preemption policy sends its own, which wait for no heartbeat
   boolean draining(RMContainer c) {
     Nm nm = nodes.get(c.getContainer().getNodeId().getHost());
     return nm != null && nm.draining;
@@ -757,7 +759,8 @@ public final class Oracle {
         preemptor = new ProportionalCapacityPreemptionPolicy();
         preemptor.init(conf, ctx, cs);
       }
-      preemptor.editSchedule();
+      editing = true;
+      try { preemptor.editSchedule(); } finally { editing = false; }
     } else if (e.has("check")) { log(e); check(); }
     else throw new IllegalArgumentException("unknown event " + e);
   }
