@@ -32,6 +32,7 @@ from harness.yarn.capacity.traps import find_traps
 from harness.yarn.capacity.validate import is_configuration
 from harness.yarn.discover import rm_property
 from harness.yarn.errors import BadAnswer, NoActiveRm, Refused, Unreachable
+from harness.yarn.fair.preemption import is_on
 from harness.yarn.files import ConfigStore, LocalStore
 from harness.yarn.holds import holds_of_queue, look
 from harness.yarn.http import HttpOptions
@@ -337,10 +338,11 @@ def _lower(text: str) -> str:
 
 
 def _traps(rest: RestClient, hadoop: tuple[int, int], capacity_file: ConfigStore | None) -> Iterator[Finding]:
-    """What would go wrong when a Capacity Scheduler is steered; nothing of a Fair Scheduler."""
+    """What would go wrong when a scheduler is steered; of a Fair Scheduler what the ResourceManager itself shows."""
     whole = True
     try:
         if rest.scheduler().type != CAPACITY:
+            yield from _fair_preemption(rest)
             return
         if capacity_file is not None:
             values: Mapping[str, str] = parse_configuration(capacity_file.read(), source=capacity_file.name).values
@@ -389,6 +391,18 @@ def _traps(rest: RestClient, hadoop: tuple[int, int], capacity_file: ConfigStore
         yield Finding(trap.name, "problem" if trap.blocking else "note", trap.what, trap.hint)
     if not blocking and whole:
         yield Finding("capacity", "fine", "the Capacity Scheduler can be steered")
+
+
+def _fair_preemption(rest: RestClient) -> Iterator[Finding]:
+    """Preemption of a Fair Scheduler: the switch; its time-outs are in the allocation file, which is not asked for."""
+    with contextlib.suppress(Refused, BadAnswer):
+        if is_on(rest.properties()):
+            yield Finding(
+                "preemption",
+                "note",
+                "preemption is on: where the allocation file has time-outs for it, it follows the weights",
+                "`yarnfair enforce --dry-run` with the allocation file says whether it writes there",
+            )
 
 
 def _skew(date: str | None, before: float, after: float) -> Finding:

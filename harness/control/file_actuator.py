@@ -27,6 +27,7 @@ from harness.model.queues import ROOT, AllocationFile, QueuePolicy
 from harness.model.resources import Resource
 from harness.policies.weights import GRID_MIN, LEVEL_SUM, WEIGHT_BITS, grid_weight
 from harness.yarn.capacity.traps import Trap, fair_traps
+from harness.yarn.errors import BadAnswer, Refused
 from harness.yarn.fair.edit import Attribute, Change, Edited, close_empty, edit_parsed
 from harness.yarn.fair.grow import NewQueue, add_queues, remove_queues
 from harness.yarn.fair.javanum import float32
@@ -83,6 +84,8 @@ class FileActuator(BaseActuator):
     values_name: ClassVar[str] = "weights and limits"
     load_validates: ClassVar[bool] = False
     loaded_otherwise: ClassVar[str] = LOADED_BY_POLL
+    #: Hadoop release and the traps found for it; None: not determined since somebody else changed the file.
+    _trapped: tuple[tuple[int, int], tuple[Trap, ...]] | None = field(default=None, init=False)
     _data: bytes = field(default=b"", init=False)
     _file: AllocationFile = field(default_factory=AllocationFile, init=False)
     _names: frozenset[str] = field(default=frozenset(), init=False)
@@ -104,6 +107,7 @@ class FileActuator(BaseActuator):
         names = frozenset((*file.configured_leaves, *file.configured_parents))
         found: list[Drift] = []
         self._data, self._file, self._names, self._drafted = data, file, names, None
+        self._trapped = None
         self._leaving.clear()
         # Remember that the file once had an element for the root: see `dangers`.
         for gone in sorted(self.baseline.keys() - names - {ROOT}):
@@ -378,8 +382,14 @@ class FileActuator(BaseActuator):
         return {path: self._file.weight(path) for path in self.configured_weights()}
 
     def traps(self, client: RmClient, hadoop: tuple[int, int]) -> tuple[Trap, ...]:
-        """Return the traps of controlling a cluster of this Hadoop release."""
-        return fair_traps(hadoop)
+        """Find the traps of controlling this cluster; the RM is queried only after a new file or release."""
+        if self._trapped is None or self._trapped[0] != hadoop:
+            try:
+                site = client.rest.properties()
+            except (Refused, BadAnswer):
+                site = {}
+            self._trapped = hadoop, fair_traps(hadoop, site, self._file)
+        return self._trapped[1]
 
     def recognise_by(self, recognise: Callable[[], None]) -> None:
         """No-op: the file is the same whichever ResourceManager answers."""

@@ -14,16 +14,20 @@ from typing import Any, Literal
 
 from harness.base.errors import InputError
 from harness.experiments.scheduler_file import left_out
-from harness.model.queues import SchedulerName
+from harness.model.queues import AllocationFile, SchedulerName
 from harness.sim.capacity.preempt_conf import INTRA_QUEUE
 from harness.traces.recording import scheduler_properties
 from harness.yarn.answers import HADOOP
 from harness.yarn.capacity.convert import render_properties
+from harness.yarn.capacity.monitors import ENABLE, POLICIES, QUEUE_MANAGEMENT, runs_monitor
 from harness.yarn.capacity.properties import ASYNCHRONOUS, PREFIX, parse_configuration, shown_properties
 from harness.yarn.capacity.queues import queue_tree
 from harness.yarn.capacity.source import StoreSource
-from harness.yarn.capacity.traps import Trap, fair_traps, find_traps
+from harness.yarn.capacity.traps import Trap, fair_traps, find_traps, preemption_is_on
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
+from harness.yarn.fair.parse import parse_allocations
+from harness.yarn.fair.preemption import ENABLE as FAIR_PREEMPTION
+from harness.yarn.fair.preemption import is_on as fair_preemption_is_on
 from harness.yarn.files import ConfigStore
 from harness.yarn.queue_answers import CAPACITY
 from harness.yarn.releases import asynchronous_by_default
@@ -179,7 +183,8 @@ class Feature:
 def enforce_traps(cluster: Cluster) -> tuple[Trap, ...]:
     """Return what `enforce` says of a cluster before it writes; InputError where it cannot steer its queues at all."""
     if cluster.scheduler == "fair":
-        return fair_traps(cluster.hadoop)
+        file = parse_allocations(cluster.file.encode(), source="FILE") if cluster.file else AllocationFile()
+        return fair_traps(cluster.hadoop, cluster.site, file)
     tree = queue_tree(cluster.values, source="its configuration")
     return find_traps(cluster.values, cluster.site, tree, cluster.hadoop)
 
@@ -194,10 +199,11 @@ _BASE = {
     f"{PREFIX}maximum-am-resource-percent": "1000",
 }
 _SITE = {"yarn.acl.enable": "true", "yarn.admin.acl": "admin"}
-_MONITOR = "yarn.resourcemanager.scheduler.monitor"
-_MANAGING = "QueueManagementDynamicEditPolicy"
 _STORE = "yarn.scheduler.configuration.store.class"
 _FILE = "<allocations><queue name='a'/><queue name='b'/></allocations>"
+_TIMED_FILE = _FILE.replace(
+    "</allocations>", "<defaultFairSharePreemptionTimeout>60</defaultFairSharePreemptionTimeout></allocations>"
+)
 CAPACITY_BASE = Cluster("capacity", _BASE, _SITE)
 FAIR_BASE = Cluster("fair", site=_SITE, file=_FILE)
 
@@ -241,18 +247,12 @@ def _of_mode(kind: str) -> Callable[[Cluster], bool]:
 
 
 def _preempts(cluster: Cluster) -> bool:
-    policies = cluster.site.get(f"{_MONITOR}.policies", "ProportionalCapacityPreemptionPolicy")
-    return (
-        cluster.scheduler == "capacity"
-        and cluster.on(f"{_MONITOR}.enable")
-        and "ProportionalCapacityPreemptionPolicy" in policies
-        and not cluster.on(f"{PREFIX}root.disable_preemption")
-    )
+    return cluster.scheduler == "capacity" and preemption_is_on(cluster.values, cluster.site)
 
 
 def _managed(cluster: Cluster) -> bool:
-    policies = cluster.site.get(f"{_MONITOR}.policies", "")
-    return cluster.on(f"{_MONITOR}.enable") and _MANAGING in policies and _creating_v1(cluster)
+    runs = cluster.on(ENABLE) and runs_monitor({**cluster.values, **cluster.site}, QUEUE_MANAGEMENT)
+    return runs and _creating_v1(cluster)
 
 
 def _creating_v1(cluster: Cluster) -> bool:
@@ -424,8 +424,9 @@ FEATURES: tuple[Feature, ...] = (
         key="fair-preemption",
         group="preemption",
         title="the Fair Scheduler's preemption",
-        has=lambda cluster: cluster.scheduler == "fair" and cluster.on("yarn.scheduler.fair.preemption"),
-        example=replace(FAIR_BASE, site={**_SITE, "yarn.scheduler.fair.preemption": "true"}),
+        has=lambda cluster: cluster.scheduler == "fair" and fair_preemption_is_on(cluster.site),
+        example=replace(FAIR_BASE, site={**_SITE, FAIR_PREEMPTION: "true"}, file=_TIMED_FILE),
+        traps=("preemption",),
         shown={
             "record": _NO_TIMEOUTS,
             "assess": replace(_NO_TIMEOUTS, why="a recording has no time-outs: played as if nothing were preempted"),
@@ -441,7 +442,7 @@ FEATURES: tuple[Feature, ...] = (
         group="preemption",
         title="the Capacity Scheduler's preemption",
         has=_preempts,
-        example=_capacity(site={f"{_MONITOR}.enable": "true"}),
+        example=_capacity(site={ENABLE: "true"}),
         traps=("preemption",),
         shown={
             "record": _works(f"{_OWN}test_a_recording_has_the_settings_of_preemption"),
@@ -456,7 +457,7 @@ FEATURES: tuple[Feature, ...] = (
         group="preemption",
         title="the Capacity Scheduler's preemption inside queues (`intra-queue-preemption.enabled`)",
         has=lambda cluster: _preempts(cluster) and cluster.on(INTRA_QUEUE),
-        example=_capacity(site={f"{_MONITOR}.enable": "true", INTRA_QUEUE: "true"}),
+        example=_capacity(site={ENABLE: "true", INTRA_QUEUE: "true"}),
         traps=("preemption",),
         uncovered="preemption inside queues",
         shown={
@@ -531,11 +532,11 @@ FEATURES: tuple[Feature, ...] = (
     Feature(
         key="auto-created-managed",
         group="auto-created queues",
-        title=f"`auto-create-child-queue` with {_MANAGING}",
+        title=f"`auto-create-child-queue` with {QUEUE_MANAGEMENT.rpartition('.')[2]}",
         has=_managed,
         example=_capacity(
             _CREATING_V1_EXAMPLE,
-            {f"{_MONITOR}.enable": "true", f"{_MONITOR}.policies": _MANAGING},
+            {ENABLE: "true", POLICIES: QUEUE_MANAGEMENT},
         ),
         traps=("refresh-deadlock",),
         uncovered="auto-created queues",

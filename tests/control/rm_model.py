@@ -142,7 +142,12 @@ class RmModel:
         self._load()
         http = SimpleNamespace(current="http://rm", request=self._jmx)
         self.rest = SimpleNamespace(
-            http=http, info=self._info, scheduler=self._scheduler, apps=self._apps, nodes=self._nodes
+            http=http,
+            info=self._info,
+            scheduler=self._scheduler,
+            apps=self._apps,
+            nodes=self._nodes,
+            properties=dict,
         )
         self.rms = [SimpleNamespace(rest="http://rm")]
 

@@ -40,6 +40,7 @@ from harness.traces.recording import nodes_of, rm_header
 from harness.yarn import answers
 from harness.yarn.answers import NodeStatus
 from harness.yarn.capacity.convert import render_properties
+from harness.yarn.capacity.monitors import POLICIES, PREEMPTION
 from harness.yarn.capacity.properties import PREFIX
 from tests.clusters.test_doctor import CAPACITY_FILE, RECORDED, held
 from tests.control.driven import controlled
@@ -52,6 +53,8 @@ from tests.yarn.fake_server import FakeServer
 MONITOR = "yarn.resourcemanager.scheduler.monitor.enable"
 FILE = "<allocations><queue name='a'/><queue name='b'/></allocations>"
 TIMED = "<defaultFairSharePreemptionTimeout>5</defaultFairSharePreemptionTimeout>"
+MINIMUM = "<queue name='c'><minResources>1024 mb,1 vcores</minResources></queue>"
+CLOSED = "<allowPreemptionFrom>false</allowPreemptionFrom>"
 REPO = Path(__file__).resolve().parents[2]
 CELLS = [(feature, verb) for feature in FEATURES for verb in VERBS]
 BY_KEY = {feature.key: feature for feature in FEATURES}
@@ -200,6 +203,45 @@ def test_a_fair_schedulers_file_is_played_with_its_preemption(tmp_path: Path) ->
     found = read_scheduler_file(tmp_path / "fair.xml", conf={"yarn.scheduler.fair.preemption": "true"})
     assert found.allocations.default_fair_share_preemption_timeout_ms == 5000
     assert found.conf["yarn.scheduler.fair.preemption"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("switch", "text", "kills"),
+    [
+        ("true", TIMED, True),
+        ("false", TIMED, False),
+        ("true", "", False),
+        ("true", TIMED.replace("5", "-1"), False),
+        ("true", TIMED + "<defaultFairSharePreemptionThreshold>0</defaultFairSharePreemptionThreshold>", False),
+        ("true", TIMED.replace("Fair", "Min"), False),
+        ("true", TIMED.replace("Fair", "Min") + MINIMUM, True),
+        ("true", TIMED + CLOSED, False),
+    ],
+)
+def test_fair_preemption_keeps_the_controller_from_writing_where_it_can_begin(
+    switch: str, text: str, kills: bool, tmp_path: Path
+) -> None:
+    """It needs the switch, a queue that can starve, and another one that may be preempted from."""
+    file = FILE.replace("</allocations>", f"{text}</allocations>")
+    if CLOSED in text:
+        # Of every queue, `default` too, which the RM makes by itself.
+        queues = "".join(f"<queue name='{name}'>{CLOSED}</queue>" for name in ("a", "b", "default"))
+        file = f"<allocations>{queues}{TIMED}</allocations>"
+    cluster = replace(FAIR_BASE, site={"yarn.scheduler.fair.preemption": switch}, file=file)
+    assert [trap.name for trap in enforce_traps(cluster)] == (["preemption"] if kills else [])
+    with controlled(rm_of(cluster), tmp_path) as controller:
+        report = controller.tick()
+        said = [alarm.text for alarm in report.alarms if alarm.kind == "trap"]
+    assert (len(said) == 1 and said[0].startswith("preemption: ")) == kills
+
+
+@pytest.mark.parametrize("near", [f"{PREEMPTION}Two", "x.ProportionalCapacityPreemptionPolicy"])
+def test_a_monitor_is_known_by_the_full_name_of_its_class(near: str) -> None:
+    example = BY_KEY["capacity-preemption"].example
+    for policies, kills in ((near, False), (f"a.B , {PREEMPTION}", True)):
+        cluster = replace(example, site={**example.site, POLICIES: policies})
+        assert [trap.name for trap in enforce_traps(cluster)] == (["preemption"] if kills else [])
+        assert BY_KEY["capacity-preemption"].has(cluster) == kills
 
 
 def preempting(key: str = "capacity-preemption") -> Header:

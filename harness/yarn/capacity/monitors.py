@@ -19,6 +19,8 @@ POLICIES = "yarn.resourcemanager.scheduler.monitor.policies"
 _RM = "org.apache.hadoop.yarn.server.resourcemanager."
 _HADOOP = "org.apache.hadoop."
 PREEMPTION = f"{_RM}monitor.capacity.ProportionalCapacityPreemptionPolicy"
+#: ``CapacityScheduler.reinitialize`` and this policy can wait for each other for ever (YARN-10932).
+QUEUE_MANAGEMENT = f"{_RM}scheduler.capacity.QueueManagementDynamicEditPolicy"
 _DELETION = f"{_RM}scheduler.capacity.AutoCreatedQueueDeletionPolicy"
 _MONITOR = "yarn.resourcemanager.monitor.capacity."
 _OF_PREEMPTION = f"{_MONITOR}preemption."
@@ -28,7 +30,7 @@ _ORDERS = ("userlimit_first", "priority_first")
 _INTERVALS = {
     PREEMPTION: (f"{_OF_PREEMPTION}monitoring_interval", 3000, 1),
     _DELETION: ("auto-queue-creation-v2.queue-expiration-time", 300, 1000),
-    f"{_RM}scheduler.capacity.QueueManagementDynamicEditPolicy": (
+    QUEUE_MANAGEMENT: (
         f"{_MONITOR}queue-management.monitoring-interval",
         1500,
         1,
@@ -57,10 +59,17 @@ def monitored(site: Mapping[str, Any]) -> bool:
     return str(site.get(ENABLE, "")).strip().lower() == "true"
 
 
+def runs_monitor(site: Mapping[str, Any], monitor: str) -> bool:
+    """Whether a monitor, by the full name of its class, is among those that run if monitors run at all.
+
+    Without a list it is preemption's alone.
+    """
+    return monitor in [name.strip() for name in str(site.get(POLICIES, PREEMPTION)).split(",")]
+
+
 def preempts(site: Mapping[str, Any]) -> bool:
     """Whether the monitors run, and include preemption."""
-    names = [name.strip() for name in str(site.get(POLICIES, PREEMPTION)).split(",")]
-    return monitored(site) and PREEMPTION in names
+    return monitored(site) and runs_monitor(site, PREEMPTION)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from harness.model.queues import AllocationFile
 from harness.yarn.answers import HADOOP
+from harness.yarn.capacity.monitors import ENABLE, POLICIES, PREEMPTION, QUEUE_MANAGEMENT, runs_monitor
 from harness.yarn.capacity.properties import ASYNCHRONOUS, ENOUGH, PREFIX
 from harness.yarn.capacity.queues import CapacityQueue, flag
+from harness.yarn.fair.preemption import ENABLE as FAIR_PREEMPTION
+from harness.yarn.fair.preemption import queues_that_starve
 from harness.yarn.releases import ASYNCHRONOUS_SINCE, asynchronous_by_default
 
 _GLOBAL_MAX = f"{PREFIX}global-queue-max-application"
 _MASTERS = "maximum-am-resource-percent"
-_POLICIES = "yarn.resourcemanager.scheduler.monitor.policies"
-#: ``CapacityScheduler.reinitialize`` and this policy can wait for each other for ever (YARN-10932).
-_QUEUE_MANAGEMENT = "QueueManagementDynamicEditPolicy"
-_PREEMPTION = "ProportionalCapacityPreemptionPolicy"
 #: With a maximum-am-resource-percent of at least this, a user's applications still start when the queue has a tenth of
 #: its usual share.
 _ROOM_FOR_MASTERS = 10.0
@@ -57,12 +57,32 @@ def find_traps(
     return tuple(sorted(found, key=lambda trap: not trap.blocking))
 
 
-def fair_traps(hadoop: tuple[int, int]) -> tuple[Trap, ...]:
-    """Those of a Fair Scheduler of that release."""
-    if hadoop >= _MODERN:
-        return ()
-    what = f"Hadoop {hadoop[0]}.{hadoop[1]} tells nobody its queues' weights: what was written cannot be verified"
-    return (Trap("read-back", what, "set read_back: false in this configuration"),)
+def fair_traps(hadoop: tuple[int, int], site: Mapping[str, str], file: AllocationFile) -> tuple[Trap, ...]:
+    """Those of a Fair Scheduler of that release.
+
+    site : the RM's own properties, {} where it does not show them. file : its allocation file.
+    """
+    found = []
+    if hadoop < _MODERN:
+        what = f"Hadoop {hadoop[0]}.{hadoop[1]} tells nobody its queues' weights: what was written cannot be verified"
+        found.append(Trap("read-back", what, "set read_back: false in this configuration"))
+    if starving := queues_that_starve(site, file):
+        what = f"preemption is on: containers of others are killed for {_some(starving)}, and it follows the weights"
+        hint = f"set {FAIR_PREEMPTION} to false, or take the time-outs of preemption out of the allocation file"
+        found.append(Trap("preemption", what, hint))
+    return tuple(found)
+
+
+def preemption_is_on(values: Mapping[str, str], site: Mapping[str, str]) -> bool:
+    """Whether a Capacity Scheduler's preemption runs and is not closed to all queues.
+
+    values : the scheduler's properties. site : the RM's own.
+    """
+    return (
+        _is_on(values, site, ENABLE)
+        and runs_monitor({**values, **site}, PREEMPTION)
+        and not _is_on(values, site, f"{PREFIX}root.disable_preemption")
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,32 +206,22 @@ def _of_the_rm(
     values: Mapping[str, str], site: Mapping[str, str], tree: Mapping[str, CapacityQueue], hadoop: tuple[int, int]
 ) -> Iterator[Trap]:
     def on(name: str, default: bool = False) -> bool:
-        # A file's values win over yarn-site's (FileBasedCSConfigurationProvider adds the file last), yarn-site's over a
-        # store's (MutableCSConfigurationProvider). Which it is is not known here: what is on in either counts.
-        texts = [text for text in (site.get(name), values.get(name)) if text]
-        # Configuration.getBoolean: anything but the two words is the default.
-        found = [text.strip().lower() for text in texts]
-        return any(default if text not in ("true", "false") else text == "true" for text in found or [""])
+        return _is_on(values, site, name, default)
 
-    # The monitor serves others besides: without a list of its policies it is preemption's.
-    monitors = site.get(_POLICIES, _PREEMPTION)
-    if (
-        on("yarn.resourcemanager.scheduler.monitor.enable")
-        and _PREEMPTION in monitors
-        and not on(f"{PREFIX}root.disable_preemption")
-    ):
+    if preemption_is_on(values, site):
         yield Trap(
             "preemption",
             "preemption is on: it follows the shares, so that a new one kills running containers",
             "set yarn.resourcemanager.scheduler.monitor.enable to false",
         )
     managed = [path for path in tree if on(f"{PREFIX}{path}.auto-create-child-queue.enabled")]
-    if managed and on("yarn.resourcemanager.scheduler.monitor.enable") and _QUEUE_MANAGEMENT in monitors:
+    if managed and on(ENABLE) and runs_monitor({**values, **site}, QUEUE_MANAGEMENT):
         yield Trap(
             "refresh-deadlock",
-            f"{_QUEUE_MANAGEMENT} runs beside {_some(managed)}, whose children the RM creates (the legacy way): a "
-            "refresh, so each write, may deadlock the scheduler for good (YARN-10932, not mended in 3.5.0 either)",
-            f"take it out of {_POLICIES}, or set {PREFIX}{managed[0]}.auto-create-child-queue.enabled to false"
+            f"{QUEUE_MANAGEMENT.rpartition('.')[2]} runs beside {_some(managed)}, whose children the RM creates (the "
+            "legacy way): a refresh, so each write, may deadlock the scheduler for good (YARN-10932, not mended in "
+            "3.5.0 either)",
+            f"take it out of {POLICIES}, or set {PREFIX}{managed[0]}.auto-create-child-queue.enabled to false"
             + _others(managed),
         )
     if on("yarn.node-labels.enabled"):
@@ -257,6 +267,15 @@ def _of_the_rm(
             "set yarn.acl.enable to true, and yarn.admin.acl to the administrators and this controller's user",
             blocking=False,
         )
+
+
+def _is_on(values: Mapping[str, str], site: Mapping[str, str], name: str, default: bool = False) -> bool:
+    # A file's values win over yarn-site's (FileBasedCSConfigurationProvider adds the file last), yarn-site's over a
+    # store's (MutableCSConfigurationProvider). Which it is is not known here: what is on in either counts.
+    texts = [text for text in (site.get(name), values.get(name)) if text]
+    # Configuration.getBoolean: anything but the two words is the default.
+    found = [text.strip().lower() for text in texts]
+    return any(default if text not in ("true", "false") else text == "true" for text in found or [""])
 
 
 def _number(values: Mapping[str, str], name: str, default: float) -> float:
