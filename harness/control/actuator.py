@@ -73,6 +73,14 @@ class Prepared:
         return self.before != self.after
 
 
+#: Why a limit that somebody else wrote is not taken for the administrator's.
+_WRITTEN = "a controller wrote"
+_OF_COPY = (
+    "a controller may have written after the copy of the ledger that was restored (to make it yours, write a round "
+    "one, or stop this one and give the configuration back once with --release)"
+)
+
+
 def generation_of(value: Any) -> int:
     """Read a generation from a document; 0 if the value is missing or invalid."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
@@ -351,13 +359,15 @@ class BaseActuator(ABC):
                             f"{value}, which looks like a share that a controller computed, or was written with such "
                             f"ones; {_kept_as(own)} (to change it, write a round share, or name it in `queues`)"
                         )
-                found.append(Drift(path, attribute, text, taken=adopted and not before))
                 # An older copy of the document brings back a limit that a controller wrote. After an older copy of the
                 # ledger such a limit may be unknown, but for its figures.
-                old = value is not None and (
-                    value in self.written.get(self._written_as(path, attribute), [])
-                    or (self.from_copy and not share and not self._limit_by_hand(attribute, value))
-                )
+                known_old = value is not None and value in self.written.get(self._written_as(path, attribute), [])
+                computed = value is not None and not share and self.from_copy
+                computed = computed and not self._limit_by_hand(attribute, value)
+                old = known_old or computed
+                if old and not (share or before):
+                    text = f"{value}, which {_OF_COPY if computed else _WRITTEN}; {_kept_as(known.get(attribute))}"
+                found.append(Drift(path, attribute, text, taken=adopted and not before))
                 if not before and (adopted or not (share or words_lost or old)):
                     known[attribute] = value
                 values[:] = [value]

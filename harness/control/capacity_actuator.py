@@ -178,9 +178,14 @@ class CapacityActuator(BaseActuator):
         return share is None or is_by_hand(share)
 
     def _changed_by_hand(self, groups: Mapping[str, Mapping[str, Any]], stands: Mapping[str, Values]) -> set[str]:
-        """Like `BaseActuator._changed_by_hand`; a sum that no controller writes is a person's, whatever its parts."""
-        summed = {parent for parent in groups if self._has_persons_sum(parent, stands)}
-        return BaseActuator._changed_by_hand(self, groups, stands) | summed
+        """Like `BaseActuator._changed_by_hand`; a sum that no controller writes is a person's, whatever its parts.
+
+        Another controller that no lease announces may have other entitlements, and writes other sums. It writes all
+        groups at once, so that one that is no person's stands for all.
+        """
+        found = {parent for parent in groups if self._has_persons_sum(parent, stands)}
+        found |= BaseActuator._changed_by_hand(self, groups, stands)
+        return found if self.leased or found == groups.keys() else set()
 
     def _has_persons_sum(self, parent: str, stands: Mapping[str, Values]) -> bool:
         """Whether children have another amount of memory in all than the administrator's, or than their parent has now.

@@ -262,10 +262,16 @@ class Lease:
         self._renewed_s = None
 
     def end(self) -> None:
-        """Remove this controller's lease or standby file. Errors are ignored as in `give_back`."""
+        """Remove this controller's lease or standby file. Errors are ignored as in `give_back`.
+
+        A standby, alive or not, finds a vacant lease instead: it would wait for the holder of one that is gone.
+        """
         try:
             if self._renewed_s is not None and self._read()[1].get("owner") == self.owner:
-                self.store.remove()
+                if self.spare():
+                    self.store.write(self._document(""))
+                else:
+                    self.store.remove()
                 self.clear()
             if self.standby is not None and (self._signed_s is not None or self._renewed_s is not None):
                 self.standby.remove()

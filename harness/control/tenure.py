@@ -73,6 +73,8 @@ class Tenure(Generic[ClientT]):
         self._left_over = settings.mode == "shadow" and left_values(store) and any(actuator.managed.values())
         #: Another controller's announcement that was taken over, and whether that controller was alive.
         self._adopted: tuple[dict[str, Any], bool] = ({}, False)
+        #: Whether an announcement could not be taken over yet, because the configuration could not be read.
+        self._adopts_late = False
 
     def _alarm(self, kind: str, text: str) -> None:
         raise NotImplementedError
@@ -255,23 +257,44 @@ class Tenure(Generic[ClientT]):
 
     def _adopt(self, lease: Lease) -> None:
         """Take over another controller's announcement about the file; a new ledger starts with it."""
-        found = (lease.announced, lease.other_lives)
-        if found == self._adopted:
+        if (lease.announced, lease.other_lives) == self._adopted:
             return
+        self._adopts_late = True
         with self._alarmed("lease"):
-            if text := adopt(self.actuator, self.store, lease):
-                self._alarm("backup", text)
-            self._adopted = found
-            self._informed |= bool(lease.announced)
+            self._adopt_now(lease)
+
+    def _adopt_now(self, lease: Lease) -> None:
+        """Like `_adopt`; raises what adopting raises."""
+        found = (lease.announced, lease.other_lives)
+        if text := adopt(self.actuator, self.store, lease):
+            self._alarm("backup", text)
+        self._adopted, self._adopts_late = found, False
+        self._informed |= bool(lease.announced)
+
+    def _catch_up(self) -> None:
+        """Take over what the lease and the lock file announce, where the configuration could not be read before.
+
+        The configuration must not be read without: momentary values would be taken for the administrator's. Raises what
+        reading the configuration raises.
+        """
+        lease = self._lease or self._others
+        if self._adopts_late and lease is not None:
+            self._adopt_now(lease)
+        if not self._copy_checked:
+            self._check_copy_now()
 
     def _check_copy(self) -> None:
         """Detect a ledger that is an older copy and whose later state no lease has (`adopt_latest`)."""
         if self._copy_checked:
             return
         with self._alarmed("file"):
-            if text := adopt_latest(self.actuator, self.store):
-                self._alarm("backup", text)
-            self._copy_checked = True
+            self._check_copy_now()
+
+    def _check_copy_now(self) -> None:
+        """Like `_check_copy`; raises what reading the configuration raises."""
+        if text := adopt_latest(self.actuator, self.store):
+            self._alarm("backup", text)
+        self._copy_checked = True
 
     # --- guards ---
 

@@ -367,6 +367,7 @@ class Controller(Tenure[ClientT]):
 
     def _read(self) -> None:
         """Read the configuration, and report drift of managed values. Raises what reading raises."""
+        self._catch_up()
         drift = self.actuator.read(words_lost=self._words_lost)
         if drift and self.holds:
             shown = "; ".join(edit.line() for edit in drift[:5])

@@ -81,6 +81,29 @@ def test_a_queue_added_since_keeps_its_real_entitlement(tmp_path: Path) -> None:
     assert b'<queue name="a"><weight>1</weight><maxRunningApps>7</maxRunningApps></queue>' in rm.place.data
 
 
+def test_a_copy_that_begins_while_the_file_cannot_be_read_waits_for_it(tmp_path: Path) -> None:
+    """What the lease announces can be held against the file only once that is there (soak, seed 3000293)."""
+    rm = rm_with_load()
+    rm.start("x", 4096)
+    work(rm, tmp_path)
+    restore = copied(tmp_path)
+    edited(rm, b"</allocations>", b'<queue name="c"><weight>2</weight></queue></allocations>')
+    rm.submit("z", "root.c").pending = 5
+    work(rm, tmp_path)
+    assert weight(rm.place.data, "root.c") != 2.0
+    restore()
+    whole = rm.place.data
+    with controlled(rm, tmp_path, lease_s=30.0) as controller:
+        rm.place.data = b"<allocations>"
+        assert "lease" in kinds(controller.tick())
+        rm.place.data = whole
+        rm.now_s += 5.0
+        assert "backup" in kinds(controller.tick())
+        assert controller.actuator.configured_weights()["root.c"] == 2.0
+        controller.release()
+    assert weight(rm.place.data, "root.c") == 2.0
+
+
 def test_static_limits_written_since_are_taken_back(tmp_path: Path) -> None:
     rm = rm_with_load()
     rm.start("x", 4096)
@@ -399,3 +422,25 @@ def test_a_computed_limit_that_comes_back_after_a_copy_is_no_administrators() ->
     again.read()
     again.write(again.original())
     assert place.data == THREE
+
+
+def test_an_odd_limit_that_is_not_taken_after_a_copy_is_told() -> None:
+    """It cannot be told from one that was written after the copy was made: the administrator has to hear it."""
+    place, own, _ = a_computed_limit_away()
+    own.write(own.prepare(minima(8192, 8192, 8192)))
+    place.data = place.data.replace(b"8192 mb", b"5001 mb", 1)
+    (edit,) = own.read()
+    assert edit.text == (
+        "[5001, 3], which a controller may have written after the copy of the ledger that was restored (to make it "
+        "yours, write a round one, or stop this one and give the configuration back once with --release); yours stays "
+        "unset as before"
+    )
+    own.write(own.prepare(minima(8192, 8192, 8192)))
+    place.data = place.data.replace(b"8192 mb", b"5000 mb", 1)
+    (edit,) = own.read()
+    assert edit.text == "[5000, 3]"
+    own.write(own.original())
+    assert place.data == THREE.replace(
+        b'<queue name="a"><weight>2</weight>',
+        b'<queue name="a"><minResources>5000 mb, 3 vcores</minResources><weight>2</weight>',
+    )

@@ -350,6 +350,24 @@ def test_an_odd_amount_of_memory_is_a_persons_where_the_siblings_sum_is_no_contr
     assert actuator.configured_weights() == pytest.approx({"root.a": 50.0, "root.b": 50.0})
 
 
+@pytest.mark.parametrize("leased", [False, True], ids=["without a lease", "with one"])
+def test_another_controllers_sum_is_nobodys_entitlement_without_a_lease(path: Path, leased: bool) -> None:
+    """It has other entitlements, and so writes another sum of some siblings' (soak, seed 3000296)."""
+    row = "  <property><name>yarn.scheduler.capacity.root.a.{}</name><value>{}</value></property>\n"
+    below = {"queues": "x,y", "x.capacity": "[memory=4096]", "y.capacity": "[memory=4096]"}
+    more = "".join(row.format(*one) for one in below.items()) + "</configuration>"
+    file = percentages(a="[memory=8192]", b="[memory=8192]").replace("</configuration>", more)
+    actuator = begun(path, file, {"root.a": 3.0, "root.b": 1.0, "root.a.x": 2.0, "root.a.y": 1.0})
+    own = actuator.configured_weights()
+    actuator.leased = leased
+    for name, value in {"a": 12111, "b": 4273, "a.x": 1494, "a.y": 5374}.items():
+        written = actuator.managed[f"root.{name}"]["capacity"][-1]
+        tag = f"root.{name}.capacity</name><value>"
+        edit(path, f"{tag}{written}", f"{tag}[memory={value}]")
+    assert {one.queue for one in actuator.read() if one.taken} == ({"root.a.x", "root.a.y"} if leased else set())
+    assert leased or actuator.configured_weights() == own
+
+
 def test_another_controllers_amounts_below_a_parent_with_fewer_are_nobodys_entitlement(path: Path) -> None:
     """What children have in all follows their parent's amount, which a controller moves too."""
     row = "  <property><name>yarn.scheduler.capacity.root.a.{}</name><value>{}</value></property>\n"
