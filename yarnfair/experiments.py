@@ -22,7 +22,7 @@ from harness.experiments.resolve import experiment_path
 from harness.experiments.run import output_folder, run_experiment
 from harness.experiments.selection import Selection
 from harness.policies.base import Policy
-from harness.policies.registry import OBJECTS, POLICIES
+from harness.policies.registry import OBJECTS, POLICIES, require_complete
 from harness.results.folders import Contents
 from harness.results.store import RunDirectory
 from yarnfair.notebook import progress
@@ -312,6 +312,7 @@ def named_policy(policy: Any) -> Any:
         return policy
     if not issubclass(policy, Policy):
         raise CallError(f"{policy.__qualname__} is not derived from yarnfair.Policy", hint="derive it")
+    require_complete(policy, policy.__qualname__)
     for name, place in POLICIES.items():
         if place == f"{policy.__module__}:{policy.__qualname__}":
             return name

@@ -6,6 +6,7 @@ A name is one of `POLICIES`, an entry point of the group ``yarnfair.policies``, 
 from __future__ import annotations
 
 import importlib
+import inspect
 import logging
 from collections.abc import Mapping
 from importlib.metadata import entry_points
@@ -106,6 +107,18 @@ def settings_of(name: str) -> list[str]:
 def _checked(found: Any, where: str) -> type[Policy]:
     if not (isinstance(found, type) and issubclass(found, Policy)):
         raise InputError("is not a subclass of harness.policies.base.Policy", where=where)
+    require_complete(found, where)
     if not found.name:
         found.name = found.__name__
     return found
+
+
+def require_complete(found: type[Policy], where: str) -> None:
+    """Raise InputError for a class of a policy that lacks a method which every policy defines, as ``plan``."""
+    if inspect.isabstract(found):
+        missing = " and ".join(f"{name}()" for name in sorted(found.__abstractmethods__))
+        raise InputError(
+            f"policy {found.__name__} does not define {missing}",
+            where=where,
+            hint="plan(self, snapshot, ledger) returns a harness.model.plan.Plan; docs/how-to/write-a-policy.md",
+        )

@@ -71,8 +71,8 @@ def write_page(path: Path, found: Assessed, source: str) -> None:
         charts=[
             (one.title, Markup(bar_chart(one, ident)), _legend(one))
             for one, ident in ((chart, "completion"), (loss, "loss"))
-            # One bar alone, or bars of no height, compare nothing.
-            if one is chart or (len(losses) > 1 and any(band.mean > 0 for _, band, _ in losses))
+            # No bar, one bar alone, or bars of no height compare nothing.
+            if (shown if one is chart else len(losses) > 1 and any(band.mean > 0 for _, band, _ in losses))
         ],
         heads=["queue", *names, "applications"],
         table=table,

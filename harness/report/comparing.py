@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -15,7 +14,7 @@ from harness.base.outputs import write_output
 from harness.base.words import percent_text
 from harness.report.svg import nice_ticks, number
 from harness.report.tables import ABSENT, Head, Table
-from harness.report.templating import page_templates
+from harness.report.templating import page_templates, typeset
 from harness.results.compare import Comparison, Contender, Row, Verdict, named_changes, number_text, verdict_sentences
 from harness.results.runs import RunRecord
 
@@ -151,25 +150,20 @@ def _change(row: Row, own: Contender, axis: Axis) -> Change:
     metric = row.key.metric
     interval = ABSENT
     if own.interval is not None:
-        interval = " to ".join(_true_minus(number_text(x, metric.digits)) for x in own.interval)
+        interval = " to ".join(typeset(number_text(x, metric.digits)) for x in own.interval)
     drawn = interval_drawn(row, own, axis)
     p = own.p_adjusted
     return Change(
         metric=row.key.title() + (f" ({metric.unit})" if metric.unit else ""),
         better="" if metric.better == "neither" else f"{metric.better} is better",
-        reference=_true_minus(number_text(row.median, metric.digits)),
-        median=_true_minus(number_text(own.median, metric.digits)),
-        difference=ABSENT if own.relative is None else _true_minus(percent_text(own.relative)),
+        reference=typeset(number_text(row.median, metric.digits)),
+        median=typeset(number_text(own.median, metric.digits)),
+        difference=ABSENT if own.relative is None else typeset(percent_text(own.relative)),
         interval=interval,
         p=ABSENT if p is None else "<0.001" if p < 0.001 else f"{p:.3f}",
-        words=_true_minus(own.words),
+        words=typeset(own.words),
         chart=Markup(drawn) if drawn is not None else None,  # every text in it is escaped above
     )
-
-
-def _true_minus(text: str) -> str:
-    """A minus sign before each negative number."""
-    return re.sub(r"(?<![\w@.,])-(?=\d)", "\u2212", text)
 
 
 def _note(comparison: Comparison, pairs: Sequence[tuple[Row, Contender]]) -> str:
@@ -200,10 +194,10 @@ def _versus(comparison: Comparison, label: str, ident: str) -> Versus:
         contender=label,
         reference=reference,
         title=" ".join(filter(None, [f"{comparison.title}:" if comparison.title else "", label, "against", reference])),
-        words=_true_minus(" ".join(verdict_sentences(comparison, label))),
+        words=typeset(" ".join(verdict_sentences(comparison, label))),
         counts={title: sum(own.verdict in verdicts for _, own in judged) for title, verdicts, _ in _PARTS},
         most={
-            verdict: [_true_minus(text) for text in named_changes(comparison, label, verdict)]
+            verdict: [typeset(text) for text in named_changes(comparison, label, verdict)]
             for verdict in ("better", "worse")
         },
         axis=axis,

@@ -17,7 +17,7 @@ from harness.base.outputs import write_output
 from harness.base.stats import LONGEST
 from harness.base.words import counted, percent_text
 from harness.report.svg import COLOURS, LEFT, RIGHT, TOP, WIDTH, lettering, nice_ticks, number, whole
-from harness.report.templating import page_templates
+from harness.report.templating import page_templates, typeset
 from harness.results.compare import amount_text, number_text
 from harness.results.history import WORDS, History, Level, Word
 from harness.results.runs import RunRecord
@@ -105,7 +105,7 @@ def _moved(one: History) -> str:
     """From which level to which, and by how much."""
     metric, last = one.key.metric, one.levels[-1].median
     part = f" ({percent_text(last / one.best - 1)})" if one.best > 0 else ""
-    return f"{number_text(one.best, metric.digits)} to {amount_text(last, metric)}{part}".replace("-", "\u2212")
+    return f"{number_text(one.best, metric.digits)} to {amount_text(last, metric)}{part}"
 
 
 # --- text ---
@@ -304,7 +304,9 @@ def chart(one: History, ident: str) -> str:
             place = mark.x - 4 if mark.anchor == "end" else mark.x + 4
             body.append(lettering("b", f"{place:.1f}", TOP + 10 + _ROW * mark.row, mark.text, mark.anchor))
     for run, x, value in zip(one.runs, xs, values, strict=True):
-        told = ", ".join(part for part in (amount_text(value, one.key.metric), run.start[:16], run.commit) if part)
+        told = ", ".join(
+            part for part in (typeset(amount_text(value, one.key.metric)), run.start[:16], run.commit) if part
+        )
         body.append(
             f'<circle cx="{px(x)}" cy="{py(value)}" r="2.6" fill="{COLOURS[5]}"><title>{escape(told)}</title></circle>'
         )

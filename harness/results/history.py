@@ -271,7 +271,7 @@ def _changing(of: _Series, key: Key, runs: Sequence[RunRecord], alpha: float) ->
         at = runs[point.at]
         told.append(
             f"from {amount_text(point.before, metric)} to {amount_text(point.after, metric)} with "
-            f"{_place(at)} ({at.start[:10] or 'no date'})"
+            f"{_place(at)} ({at.start[:10] or 'no date'}{f', commit {at.commit}' if at.commit else ''})"
         )
     *earlier, now = np.split(values, [point.at for point in points])
     best = (min if metric.better == "lower" else max)(earlier, key=lambda level: float(np.median(level)))

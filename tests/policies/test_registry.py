@@ -125,6 +125,7 @@ def test_a_policy_gets_the_modules_that_lie_beside_its_own_file(tmp_path: Path) 
         ("raise RuntimeError('boom')", "P", "does not import: RuntimeError: boom"),
         ("def broken(:", "P", "does not import: SyntaxError"),
         (USER_POLICY, "NotOne", "is not a subclass"),
+        ("from harness.policies.base import Policy\nclass P(Policy): ...", "P", r"does not define plan\(\)"),
     ],
 )
 def test_a_user_s_file_that_cannot_be_used(tmp_path: Path, body: str, attribute: str, message: str) -> None:

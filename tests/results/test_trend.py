@@ -39,7 +39,7 @@ def nightly(write: Write, before: float, after: float, name: str = "nights", **m
 
 @pytest.mark.parametrize(
     ("before", "after", "word", "moved"),
-    [(1000, 1100, "worse", "+10.0 %"), (1000, 900, "better", "−10.0 %"), (10_000, 10_050, "changed", "+0.5 %")],
+    [(1000, 1100, "worse", "+10.0 %"), (1000, 900, "better", "-10.0 %"), (10_000, 10_050, "changed", "+0.5 %")],
 )
 def test_a_change_is_named_with_its_day_and_commit(
     before: float, after: float, word: str, moved: str, write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
