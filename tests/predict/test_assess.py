@@ -129,6 +129,20 @@ def test_applications_that_the_replay_refuses_count_as_not_reproduced(
     assert re.search(r"\d+ applications of steady ended in reality, and not in the replay", "\n".join(found["lines"]))
 
 
+def test_where_no_application_has_ended_the_page_has_no_empty_chart_or_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = recording(tmp_path, quiet())
+    head, *jobs = map(json.loads, trace.read_text().splitlines())
+    running = [{key: value for key, value in job.items() if key != "finished_s"} for job in jobs]
+    trace.write_text("".join(json.dumps(one) + "\n" for one in (head, *running)))
+    found = assessed(capsys, str(trace), "-o", str(tmp_path / "out"))
+    assert found["verdict"] == "unsure"
+    page = (tmp_path / "out" / "assess.html").read_text()
+    assert "<figure>" not in page
+    assert "<table>" not in page
+
+
 def test_killed_applications_say_nothing_of_how_good_the_replay_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

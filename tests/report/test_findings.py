@@ -99,6 +99,23 @@ def test_t_wait_is_judged_by_running_tasks(write_run: Callable[..., Path]) -> No
     assert found([naive, few, many, turned])[title].verdict == "does not hold"
 
 
+def test_t_wait_is_judged_in_every_seed(write_run: Callable[..., Path]) -> None:
+    """The first seed alone said "holds" of a claim that the second contradicts."""
+    leaves = ("root.g1.a", "root.g1.b", "root.g2.c", "root.g2.d")
+    runs = []
+    for seed, held in ((1, {80: 0.1, 2: 0.4}), (2, {80: 0.4, 2: 0.1})):
+        runs.append(write_run(f"naive,seed={seed}", "naive-hltrf", leaves=leaves, since_s=(0, 680, 0, 0), seed=seed))
+        for t_wait, part in held.items():
+            name, settings = f"hltrf,t_wait={t_wait},seed={seed}", {"t_wait": t_wait}
+            runs.append(write_run(name, "hltrf", leaves=leaves, settings=settings, held=(1, part, 1, 1), seed=seed))
+    finding = found(runs)["The shorter T_wait, the more a starved queue runs"]
+    assert finding.verdict == "holds in part"
+    assert [line.split(";")[0] for line in finding.evidence] == [
+        f"hltrf,t_wait={t_wait}: holds in 1 of 2 runs" for t_wait in (2, 80)
+    ]
+    assert all("\u00b1" in line for line in finding.evidence)
+
+
 def test_a_naive_hierarchy_that_starves_nobody_is_said_so(write_run: Callable[..., Path]) -> None:
     leaves = ("root.g1.a", "root.g1.b", "root.g2.c", "root.g2.d")
     naive = write_run("naive", "naive-hltrf", leaves=leaves, since_s=(0, 20, 0, 0))
