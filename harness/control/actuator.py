@@ -14,7 +14,7 @@ contains them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -527,6 +527,37 @@ class BaseActuator(ABC):
         if found:
             self._texts_back(path)
         return found
+
+    def _renamed(self, path: str, present: Mapping[str, Any], gone: Collection[str]) -> list[Drift]:
+        """Recognise a new queue as one that was renamed, moved or copied in a file with a controller's shares.
+
+        Its share is to the last digit one that the controller wrote for another queue, and no person would write it.
+        It goes on with that queue's entitlement; ``gone``: queues that have just been removed.
+        """
+        share = present[self.SHARE]
+        if path in self.baseline or share is None or self._by_hand(share):
+            return []
+        name, parent = path.rpartition(".")[2], path.rpartition(".")[0]
+        alike = {
+            other: kept
+            for other, kept in {**self._present_entries(), **{one: self.departed.get(one, {}) for one in gone}}.items()
+            if share in kept.get("ours", {}).get(self.SHARE, []) and self.SHARE in kept.get("baseline", {})
+        }
+        if not alike:
+            return []
+        # The nearest: moved with its name, else renamed below its parent, else whatever was removed.
+        source = max(alike, key=lambda one: (one in gone, one.endswith(f".{name}"), one.startswith(f"{parent}."), one))
+        own = alike[source]["baseline"][self.SHARE]
+        self.baseline[path], self.managed[path] = {self.SHARE: own}, {self.SHARE: [share]}
+        if text := alike[source].get("texts", {}).get(self.SHARE):
+            self._texts(path)[self.SHARE] = text
+        words = f"{share}, which a controller wrote for {source}; its entitlement is that one's own, "
+        words += f"{'unset' if own is None else own} (to change it, write a round share, or name it in `queues`)"
+        return [Drift(path, self.SHARE, words)]
+
+    def _present_entries(self) -> dict[str, dict[str, Any]]:
+        """Return what is known of the queues that are there, in the form of `departed`."""
+        return {path: {"baseline": self.baseline.get(path, {}), "ours": kept} for path, kept in self.managed.items()}
 
     def _texts(self, path: str) -> dict[str, str | None]:
         """The administrator's original text of a queue's attributes, byte for byte, where it is remembered."""

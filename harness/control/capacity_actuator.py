@@ -108,8 +108,9 @@ class CapacityActuator(BaseActuator):
             return []
         tree = queue_tree(now.values, source=self.store.name)
         self._now, self._tree, self._trapped = now, tree, None
-        for gone in sorted(self.baseline.keys() - tree.keys()):
-            self._depart(gone)
+        gone = sorted(self.baseline.keys() - tree.keys())
+        for path in gone:
+            self._depart(path)
         found: list[Drift] = []
         stands = _present_values(tree, now)
         for path, present in stands.items():
@@ -117,6 +118,7 @@ class CapacityActuator(BaseActuator):
                 # The queue reappeared with the capacity that it had when it was removed.
                 found.append(Drift(path, CAPACITY, str(present[CAPACITY])))
             found += self._reclaim(path, present)
+            found += self._renamed(path, present, gone)
             known = self.baseline.setdefault(path, {CAPACITY: present[CAPACITY]})
             unknown = words_lost and not self.managed.get(path, {}).get(CAPACITY)
             if unknown and present[CAPACITY] not in (None, known[CAPACITY]):

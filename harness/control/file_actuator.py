@@ -110,8 +110,9 @@ class FileActuator(BaseActuator):
         self._trapped = None
         self._leaving.clear()
         # Remember that the file once had an element for the root: see `dangers`.
-        for gone in sorted(self.baseline.keys() - names - {ROOT}):
-            self._depart(gone)
+        gone = sorted(self.baseline.keys() - names - {ROOT})
+        for path in gone:
+            self._depart(path)
         older = any(
             values_of(file.settings.get(path))["weight"] not in managed.get("weight", [])
             for path, managed in self.managed.items()
@@ -123,6 +124,7 @@ class FileActuator(BaseActuator):
                 # The queue reappeared with the weight that it had when it was removed.
                 found.append(Drift(path, "weight", str(present["weight"])))
             found += self._reclaim(path, present)
+            found += self._renamed(path, present, gone)
             known = self.baseline.setdefault(path, {"weight": present["weight"]})
             if words_lost and not self.managed.get(path, {}).get("weight") and present["weight"] != known["weight"]:
                 # A difference from the entitlement is reported as drift below.

@@ -669,3 +669,41 @@ def test_a_file_of_before_that_is_saved_after_the_release_gives_no_entitlements_
     assert own.configured_weights() == {"root.a": 3.0, "root.b": 1.0, "root.g": 2.0}
     own.write(own.original())
     assert place.data == FILE
+
+
+@pytest.mark.parametrize("moved", [b'name="A"', b'name="z"'])
+def test_a_queue_that_is_renamed_in_the_enforced_file_keeps_its_entitlement(moved: bytes) -> None:
+    """Its momentary weight stands there under a new name: that is known to be the controller's."""
+    own, place = actuator()
+    put(own, weights={"root.a": 517.25, "root.b": 241.125, "root.g": 241.625})
+    place.data = place.data.replace(b'name="a"', moved)
+    path = "root." + moved[6:-1].decode()
+    (edit,) = own.read()
+    assert edit.line() == (
+        f"weight of {path} is 517.25, which a controller wrote for root.a; its entitlement is that one's own, 3.0 (to "
+        "change it, write a round share, or name it in `queues`)"
+    )
+    assert own.configured_weights() == {path: 3.0, "root.b": 1.0, "root.g": 2.0}
+    put(own, weights={path: 400.0, "root.b": 300.0, "root.g": 300.0})
+    own.write(own.original())
+    assert place.data == FILE.replace(b'name="a"', moved)
+
+
+def test_a_queue_that_is_copied_in_the_enforced_file_has_the_entitlement_of_its_model() -> None:
+    own, place = actuator()
+    put(own, weights={"root.a": 517.25, "root.b": 241.125, "root.g": 241.625})
+    place.data = place.data.replace(
+        b'  <queue name="b">', b'  <queue name="c"><weight>517.25</weight></queue>\n  <queue name="b">'
+    )
+    own.read()
+    assert own.configured_weights() == {"root.a": 3.0, "root.b": 1.0, "root.c": 3.0, "root.g": 2.0}
+    own.write(own.original())
+    assert b'<queue name="c"><weight>3.0</weight></queue>' in place.data.replace(b">3<", b">3.0<")
+
+
+def test_a_round_weight_of_a_new_queue_is_the_administrators_though_a_controller_wrote_it_too() -> None:
+    own, place = actuator()
+    put(own, weights={"root.a": 500.0, "root.b": 250.0, "root.g": 250.0})
+    place.data = place.data.replace(b'name="a"', b'name="z"')
+    assert own.read() == []
+    assert own.configured_weights()["root.z"] == 500.0

@@ -351,7 +351,9 @@ class Rm:
         return {"property": {"name": name, "value": self.site[name]}} if name in self.site else {}
 
     def shows(self, page: str) -> dict[str, Any]:
-        """What a Capacity Scheduler's RM has beside these pages."""
+        """Its own properties, and what a Capacity Scheduler's RM has beside these pages."""
+        if page == "conf":
+            return {"properties": [{"key": key, "value": value} for key, value in self.site.items()]}
         raise AssertionError(f"nobody asks for {page}")
 
     def changed(self, body: Mapping[str, Any]) -> bool:
