@@ -31,9 +31,11 @@ from harness.control.events import (
     Tick,
     Write,
 )
+from harness.control.preemption import within_use
 from harness.control.threshold import keep_small_changes
 from harness.ledger import Ledger, Usage
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Attributes, LedgerSettings
+from harness.model.preemption import PreemptionRule
 from harness.model.resources import ZERO
 from harness.model.snapshot import Figures, Snapshot
 from harness.policies.base import CountedLedger, Policy
@@ -60,6 +62,8 @@ class ControlCore:
     write_threshold : siblings keep the weights that were written last while no share among them would change by this
     fraction or more (harness.control.threshold); 0: every change is written.
     remember : whether a removed leaf keeps its account in case it reappears.
+    preemption : the scheduler's, which the weights are not to set going (harness.control.preemption); None: there is
+    none, or what it kills does not matter.
     """
 
     def __init__(
@@ -73,6 +77,7 @@ class ControlCore:
         max_ratio: float | None = None,
         write_threshold: float = 0.0,
         remember: bool = False,
+        preemption: PreemptionRule | None = None,
     ) -> None:
         if not (0 < period_s < math.inf):
             raise ValueError(f"period_s is {period_s}, not a finite number above 0")
@@ -85,6 +90,7 @@ class ControlCore:
         self.max_ratio = max_ratio
         self.write_threshold = write_threshold
         self.remember = remember
+        self.preemption = preemption
         #: Created at the first observation, from its leaves. Afterwards never None.
         self.ledger: Ledger | None = None
         #: The attributes written last. None: none yet, or it is not known what is in force. An equal plan is not
@@ -232,6 +238,11 @@ class ControlCore:
                 sound, problem = _sound(
                     replace(sound, weights=bounded(sound.weights, snapshot, self.max_ratio)), snapshot
                 )
+            if self.preemption is not None and not problem:
+                if sound.min_shares:
+                    problem = "its minimum shares would be filled by preemption (`accept: [preemption]`)"
+                else:
+                    sound = replace(sound, weights=within_use(sound.weights, snapshot, self.preemption))
         except Exception as error:
             # A user's policy may raise or return anything; the cluster must keep its last good weights, and a person
             # must be told.
@@ -333,7 +344,7 @@ class ControlCore:
         if event.assumed is not None:
             ledger.assume(event.assumed)
         shape, settings = getattr(snapshot.queues, "shape", None), ledger.settings
-        plain = self.max_ratio is None and not self.write_threshold
+        plain = self.max_ratio is None and not self.write_threshold and self.preemption is None
         told = shape is not None and plain and not (settings.count_due or settings.pseudo)
         self._like = (shape, snapshot.capacity) if told and event.assumed is None else None
         return ""

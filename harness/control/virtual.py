@@ -233,6 +233,7 @@ def simulate_outside(setup: SimSetup, *, on_progress: ProgressCallback | None = 
         start_s=0.0,
         max_ratio=setup.max_ratio,
         write_threshold=setup.write_threshold,
+        preemption=setup.preemption,
     )
     simulation.on_tick = VirtualDriver(simulation, core).tick
     return simulation.run(on_progress)

@@ -404,7 +404,10 @@ class Controller(Tenure[ClientT]):
         """Return the traps that were not accepted; the read-back trap is irrelevant without `read_back`."""
         accepted = self.settings.accept if self.settings.read_back else {*self.settings.accept, "read-back"}
         found = self.actuator.traps(self.client, self._look.hadoop)
-        return tuple(trap for trap in found if trap.name not in accepted)
+        open_ = tuple(trap for trap in found if trap.name not in accepted)
+        # Who accepts preemption lets shares go wherever the policy has them.
+        self.core.preemption = next((trap.preemption for trap in open_ if trap.preemption is not None), None)
+        return open_
 
     # --- writing ---
 
@@ -419,11 +422,14 @@ class Controller(Tenure[ClientT]):
             return []
         if not self.holds and not self.dry_run:
             return self._passive()
-        reached = False
+        reached, decided_by = False, self.core.preemption
         try:
             if not self.dry_run and (
                 self.actuator.refusals() or self._waits() or any(trap.blocking for trap in self._traps())
             ):
+                return self._passive()
+            if self.core.preemption != decided_by:
+                # It was decided before it was known how the scheduler preempts.
                 return self._passive()
             if self.settings.ad_hoc == "name" and tick.snapshot is not None:
                 leaves = {q.name: q.running_apps > 0 or q.demand != ZERO for q in tick.snapshot.leaves()}

@@ -154,7 +154,8 @@ class Feature:
             found = enforce_traps(cluster)
         except InputError as error:
             return Cell("refused", error.what)
-        own = [trap for trap in found if trap.name in self.traps]
+        # Where shares can be kept from setting preemption going, it is steered beside.
+        own = [trap for trap in found if trap.name in self.traps and trap.preemption is None]
         for trap in own:
             if trap.blocking:
                 return Cell("refused", f"{trap.what}; {trap.hint} (or `accept: [{trap.name}]`)")
@@ -450,6 +451,10 @@ FEATURES: tuple[Feature, ...] = (
             "whatif": _works(f"{_OWN}test_a_capacity_schedulers_file_is_played_with_its_preemption"),
             "plan": _works(f"{_OWN}test_a_capacity_schedulers_file_is_played_with_its_preemption"),
             "usage": _READ_CAPACITY,
+            "enforce": _works(
+                "tests/control/test_preemption.py::test_a_controller_keeps_shares_near_what_is_in_use",
+                "shares stay near what is in use; `accept: [preemption]` lets them go all the way",
+            ),
         },
     ),
     Feature(

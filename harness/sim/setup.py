@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from harness.model.jobs import JobSpec, NodeSpec, TaskFaults
 from harness.model.plan import Mode, QueueOrder, ResourceName
+from harness.model.preemption import PreemptionRule
 
 if TYPE_CHECKING:
     import numpy as np
@@ -110,6 +111,9 @@ class SimSetup:
         them.
     write_threshold
         Siblings' weights are written where one of their shares changes by this fraction (harness.control.threshold).
+    preemption
+        The rule by which weights from outside stay where preemption kills nothing for them
+        (harness.control.preemption); None: they go where the policy has them.
     task_lengths
         What the control core is told of the mean task length: of the finished tasks' ``work``, exactly, or what a
         ResourceManager shows of ``containers`` (harness.control.app_observer.Lengths), as on a real cluster.
@@ -141,6 +145,7 @@ class SimSetup:
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     max_ratio: float | None = None
     write_threshold: float = 0.0
+    preemption: PreemptionRule | None = None
     task_lengths: Literal["work", "containers"] = "work"
     conf: Mapping[str, str] = field(default_factory=dict)
     #: Queue path -> how it divides among its applications or children, where it has a choice of its own.

@@ -369,8 +369,8 @@ def test_doctor_says_first_what_each_command_does_with_this_cluster(
     table = found["can_use"]
     assert {"capacity", "capacity-preemption", "node-labels", "hadoop-3.4"} <= set(table)
     assert not {"fair", "fair-preemption", "hadoop-3.5", "kerberos", "ha"} & set(table)
-    assert table["capacity-preemption"]["enforce"]["word"] == "refused"
-    assert table["capacity-preemption"]["enforce"]["why"].startswith("preemption is on")
+    assert table["capacity-preemption"]["enforce"]["word"] == "works"
+    assert table["capacity-preemption"]["enforce"]["why"].startswith("shares stay near what is in use")
     assert (table["capacity"]["record"], table["node-labels"]["record"]["word"]) == (
         {"word": "works", "why": ""},
         "counted but not steered",

@@ -23,12 +23,12 @@ PREEMPTION = f"{_RM}monitor.capacity.ProportionalCapacityPreemptionPolicy"
 QUEUE_MANAGEMENT = f"{_RM}scheduler.capacity.QueueManagementDynamicEditPolicy"
 _DELETION = f"{_RM}scheduler.capacity.AutoCreatedQueueDeletionPolicy"
 _MONITOR = "yarn.resourcemanager.monitor.capacity."
-_OF_PREEMPTION = f"{_MONITOR}preemption."
-_ORDER = f"{_OF_PREEMPTION}intra-queue-preemption.preemption-order-policy"
+OF_PREEMPTION = f"{_MONITOR}preemption."
+_ORDER = f"{OF_PREEMPTION}intra-queue-preemption.preemption-order-policy"
 _ORDERS = ("userlimit_first", "priority_first")
 #: Monitor -> (the setting of its interval, its default, milliseconds of one unit of it).
 _INTERVALS = {
-    PREEMPTION: (f"{_OF_PREEMPTION}monitoring_interval", 3000, 1),
+    PREEMPTION: (f"{OF_PREEMPTION}monitoring_interval", 3000, 1),
     _DELETION: ("auto-queue-creation-v2.queue-expiration-time", 300, 1000),
     QUEUE_MANAGEMENT: (
         f"{_MONITOR}queue-management.monitoring-interval",
@@ -115,7 +115,7 @@ class MonitorCheck:
         if name != PREEMPTION:
             return
         for setting, (value, kind) in _NUMBERS.items():
-            self.number(_OF_PREEMPTION + setting, value, kind)
+            self.number(OF_PREEMPTION + setting, value, kind)
         try:
             order = self.scheduler.get(_ORDER, _ORDERS[0]) or ""
         except ValueError:

@@ -6,19 +6,27 @@ each shown on a real ResourceManager by the tests (harm, then its absence).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from harness.model.preemption import PreemptionRule
 from harness.model.queues import AllocationFile
 from harness.yarn.answers import HADOOP
-from harness.yarn.capacity.monitors import ENABLE, POLICIES, PREEMPTION, QUEUE_MANAGEMENT, runs_monitor
+from harness.yarn.capacity.monitors import ENABLE, OF_PREEMPTION, POLICIES, PREEMPTION, QUEUE_MANAGEMENT, runs_monitor
 from harness.yarn.capacity.properties import ASYNCHRONOUS, ENOUGH, PREFIX
 from harness.yarn.capacity.queues import CapacityQueue, flag
+from harness.yarn.capacity.steering import counts_dominant
 from harness.yarn.fair.preemption import ENABLE as FAIR_PREEMPTION
 from harness.yarn.fair.preemption import queues_that_starve
 from harness.yarn.releases import ASYNCHRONOUS_SINCE, asynchronous_by_default
 
 _GLOBAL_MAX = f"{PREFIX}global-queue-max-application"
+#: Switches of preemption by other rules than guarantees.
+_BY_OTHER_RULES = (
+    f"{OF_PREEMPTION}intra-queue-preemption.enabled",
+    f"{OF_PREEMPTION}preemption-to-balance-queue-after-satisfied.enabled",
+)
+_BY_PRIORITY = "ordering-policy.priority-utilization.underutilized-preemption.enabled"
 _MASTERS = "maximum-am-resource-percent"
 #: With a maximum-am-resource-percent of at least this, a user's applications still start when the queue has a tenth of
 #: its usual share.
@@ -29,12 +37,16 @@ _MODERN = (3, 4)
 
 @dataclass(frozen=True, slots=True)
 class Trap:
-    """One danger. ``name`` is how a configuration accepts it; ``blocking``: nothing is written unless it does."""
+    """One danger. ``name`` is how a configuration accepts it; ``blocking``: nothing is written unless it does.
+
+    ``preemption``: shares stay where this rule hardly takes anything for them, unless it is accepted.
+    """
 
     name: str
     what: str
     hint: str
     blocking: bool = True
+    preemption: PreemptionRule | None = None
 
     def line(self) -> str:
         """For a person: what, and how to mend it."""
@@ -209,11 +221,7 @@ def _of_the_rm(
         return _is_on(values, site, name, default)
 
     if preemption_is_on(values, site):
-        yield Trap(
-            "preemption",
-            "preemption is on: it follows the shares, so that a new one kills running containers",
-            "set yarn.resourcemanager.scheduler.monitor.enable to false",
-        )
+        yield _preemption(values, site, on)
     managed = [path for path in tree if on(f"{PREFIX}{path}.auto-create-child-queue.enabled")]
     if managed and on(ENABLE) and runs_monitor({**values, **site}, QUEUE_MANAGEMENT):
         yield Trap(
@@ -267,6 +275,33 @@ def _of_the_rm(
             "set yarn.acl.enable to true, and yarn.admin.acl to the administrators and this controller's user",
             blocking=False,
         )
+
+
+def _preemption(values: Mapping[str, str], site: Mapping[str, str], on: Callable[[str], bool]) -> Trap:
+    """The trap of preemption: it blocks where it kills by another rule than queues' guarantees."""
+    what = "preemption is on, and kills running containers by the shares"
+    # These belong to the ordering policy of a parent, the others to the monitor.
+    by_priority = [name for name in (*values, *site) if name.endswith(_BY_PRIORITY)]
+    others = [name for name in (*_BY_OTHER_RULES, *by_priority) if on(name)]
+    if others:
+        off = "set yarn.resourcemanager.scheduler.monitor.enable to false"
+        return Trap("preemption", f"{what}, also by {others[0]}", f"{off}, or {others[0]}")
+
+    def least(name: str, default: float) -> float:
+        # Of a file's and the ResourceManager's own value it is not known here which one counts.
+        return min(_number(values, f"{OF_PREEMPTION}{name}", default), _number(site, f"{OF_PREEMPTION}{name}", default))
+
+    return Trap(
+        "preemption",
+        f"{what}: these stay so near to what queues use that hardly anything is killed for them",
+        "accept it to let shares go as far as the policy has them (`accept: [preemption]`)",
+        blocking=False,
+        preemption=PreemptionRule(
+            ignored=max(least("max_ignored_over_capacity", 0.1), 0.0),
+            wait_s=max(least("max_wait_before_kill", 15_000.0), 0.0) / 1000.0,
+            dominant=counts_dominant(values),
+        ),
+    )
 
 
 def _is_on(values: Mapping[str, str], site: Mapping[str, str], name: str, default: bool = False) -> bool:

@@ -1,0 +1,123 @@
+"""Keep weights where a scheduler's preemption hardly takes a container that entitlements would leave alone. Pure.
+
+Where preemption is on, a share decides more than who gets the next container: what a queue uses beyond its share is
+killed for another one that waits below its own. Two bounds keep that from happening, both in parts of the cluster:
+
+- A queue is never given less than the smaller of its entitlement and what it uses, but for what preemption ignores and
+  for what ends by itself before anything is killed.
+- While a queue uses more than preemption ignores beyond its entitlement, none is given more than the larger of its
+  entitlement and what it uses, but for its part of what ends by itself in time: a larger share would be filled by
+  killing.
+
+Facts: ProportionalCapacityPreemptionPolicy, PreemptableResourceCalculator of Hadoop 3.4.2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from harness.base.sums import left_fold_sum
+from harness.model.preemption import PreemptionRule
+from harness.model.snapshot import QueueView, Snapshot
+from harness.policies.weights import grid_weight
+
+#: Parts of the cluster that are taken for the same.
+_NOISE = 1e-9
+
+
+def within_use(weights: Mapping[str, float], snapshot: Snapshot, rule: PreemptionRule) -> dict[str, float]:
+    """Return weights as near to a plan's as the bounds allow; the weights of siblings keep their sum.
+
+    The entitlements themselves are within the bounds at every level, so that there is always an answer. Siblings of
+    which the plan omits one keep their weights.
+
+    Parameters
+    ----------
+    weights
+        The plan's.
+    snapshot
+        The queues, parents before children, with the entitlements as weights.
+    rule
+        The scheduler's.
+    """
+    children: dict[str, list[QueueView]] = {}
+    for queue in snapshot.queues.values():
+        children.setdefault(queue.parent or "", []).append(queue)
+    due = _due(snapshot, children)
+    used = {name: _used(queue, snapshot, rule) for name, queue in snapshot.queues.items()}
+    ending = _ending(snapshot, used, rule)
+    borrowed = any(used[queue.name] > (1.0 + rule.ignored) * due[queue.name] + _NOISE for queue in snapshot.leaves())
+    found, given = dict(weights), dict(due)
+    for parent, siblings in children.items():
+        names = [queue.name for queue in siblings]
+        if parent == "" or any(name not in weights for name in names):
+            continue
+        low = [min(due[name], min(used[name] / (1.0 + rule.ignored), used[name] - ending[name])) for name in names]
+        high = [math.inf] * len(names)
+        if borrowed:
+            waiting = sum(queue.pending_containers > 0 for queue in siblings)
+            more = ending["root"] / max(waiting, 1)
+            high = [max(due[name], used[name] + more) for name in names]
+        parts = _fill([weights[name] for name in names], low, high, given[parent])
+        unit = left_fold_sum(weights[name] for name in names) / left_fold_sum(parts)
+        for name, part in zip(names, parts, strict=True):
+            given[name], found[name] = part, grid_weight(part * unit)
+    return found
+
+
+def _due(snapshot: Snapshot, children: Mapping[str, Sequence[QueueView]]) -> dict[str, float]:
+    """Return each queue's entitlement as a part of the cluster."""
+    found = {queue.name: 1.0 for queue in children.get("", ())}
+    for parent in snapshot.queues:
+        below = children.get(parent, ())
+        total = left_fold_sum(queue.weight for queue in below)
+        found.update({queue.name: found[parent] * queue.weight / total if total > 0 else 0.0 for queue in below})
+    return found
+
+
+def _used(queue: QueueView, snapshot: Snapshot, rule: PreemptionRule) -> float:
+    """Return what a queue uses as a part of the cluster."""
+    memory = queue.allocated.memory_mb / max(snapshot.capacity.memory_mb, 1)
+    return max(memory, queue.allocated.vcores / max(snapshot.capacity.vcores, 1)) if rule.dominant else memory
+
+
+def _ending(snapshot: Snapshot, used: Mapping[str, float], rule: PreemptionRule) -> dict[str, float]:
+    """Return the part of the cluster that ends by itself, in each queue, before anything is killed.
+
+    Nothing is counted on in a queue of whose tasks no length is known.
+    """
+    found = dict.fromkeys(snapshot.queues, 0.0)
+    for leaf in snapshot.leaves():
+        if leaf.mean_task_s:
+            part = rule.counted_on * -math.expm1(-rule.wait_s / leaf.mean_task_s) * used[leaf.name]
+            name: str | None = leaf.name
+            while name is not None:
+                found[name] += part
+                name = snapshot.queues[name].parent
+    return found
+
+
+def _fill(weights: Sequence[float], low: Sequence[float], high: Sequence[float], total: float) -> list[float]:
+    """Return parts in the ratio of the weights, each within its bounds, which sum to the total."""
+
+    def at(level: float) -> list[float]:
+        return [min(max(level * w, least), most) for w, least, most in zip(weights, low, high, strict=True)]
+
+    bounds = [bound / w for w, *both in zip(weights, low, high, strict=True) for bound in both]
+    steps = [0.0, *sorted({step for step in bounds if 0.0 < step < math.inf})]
+    first, last = 0, len(steps)
+    # The last step at which the parts do not exceed the total.
+    while last - first > 1:
+        middle = (first + last) // 2
+        if left_fold_sum(at(steps[middle])) <= total:
+            first = middle
+        else:
+            last = middle
+    found = at(steps[first])
+    # Up to the next step the sum grows by the parts that are at neither bound.
+    # Compared as the steps are made, so that no rounding takes a bound for another.
+    level = steps[first]
+    free = [w for w, least, most in zip(weights, low, high, strict=True) if least / w <= level < most / w]
+    slope, missing = left_fold_sum(free), total - left_fold_sum(found)
+    return at(level + missing / slope) if slope > 0 and missing > 0 else found

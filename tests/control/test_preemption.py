@@ -1,0 +1,161 @@
+"""Shares near what is in use, where preemption would kill for others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.control.core import ControlCore
+from harness.control.events import Observed, RaiseAlarm, Write
+from harness.control.preemption import within_use
+from harness.ledger import Usage
+from harness.model.preemption import PreemptionRule
+from harness.model.resources import Resource
+from harness.model.snapshot import QueueView, Snapshot
+from harness.policies import make_policy
+from harness.predict.support import CAPACITY_BASE
+from studies.preemption_budget import run
+from tests.control.driven import controlled
+from tests.control.rm_model import CapacityRmModel
+from tests.control.soak import capacities
+
+WHOLE = 100
+MONITOR = "yarn.resourcemanager.scheduler.monitor.enable"
+NOTHING = PreemptionRule(counted_on=0.0)
+
+
+def cluster(*leaves: tuple[str, float, int, bool], task_s: float | None = None) -> Snapshot:
+    """Leaves of a cluster of 100 units: path below root, entitlement, units in use, whether it waits for more."""
+    queues = {"root": QueueView("root", None, False)}
+    for path, weight, used, waits in leaves:
+        name, have = f"root.{path}", Resource(1024 * used, used)
+        parent = name.rpartition(".")[0]
+        if parent not in queues:
+            queues[parent] = QueueView(parent, "root", False, 1.0)
+        while parent:
+            before = queues[parent].allocated
+            queues[parent] = replace(queues[parent], allocated=before + have, pending_containers=1)
+            parent = parent.rpartition(".")[0]
+        queues[name] = QueueView(
+            name,
+            name.rpartition(".")[0],
+            True,
+            weight,
+            allocated=have,
+            demand=have + Resource(1024, 1) if waits else have,
+            pending_containers=int(waits),
+            mean_task_s=task_s,
+        )
+    return Snapshot(0.0, Resource(1024 * WHOLE, WHOLE), queues)
+
+
+def parts(weights: dict[str, float]) -> dict[str, float]:
+    """Each weight as a part of all."""
+    total = sum(weights.values())
+    return {name.removeprefix("root."): round(WHOLE * weight / total, 1) for name, weight in weights.items()}
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.floats(1e-2, 1e4), st.sampled_from([0.5, 1.0, 2.0, 7.0]), st.integers(0, WHOLE // 6), st.booleans()
+        ),
+        min_size=1,
+        max_size=6,
+    ),
+    st.sampled_from([0.0, 0.1, 0.5]),
+    st.sampled_from([None, 5.0, 60.0]),
+)
+def test_no_share_leaves_the_bounds_and_siblings_keep_their_sum(
+    queues: list[tuple[float, float, int, bool]], ignored: float, task_s: float | None
+) -> None:
+    names = [f"q{at}" for at in range(len(queues))]
+    shown = [(name, weight, used, waits) for name, (_, weight, used, waits) in zip(names, queues, strict=True)]
+    snapshot = cluster(*shown, task_s=task_s)
+    rule = PreemptionRule(ignored=ignored)
+    plan = {f"root.{name}": row[0] for name, row in zip(names, queues, strict=True)}
+    found = within_use(plan, snapshot, rule)
+    assert found.keys() == plan.keys()
+    assert sum(found.values()) == pytest.approx(sum(plan.values()), rel=1e-3)
+    entitled, total = sum(row[1] for row in queues), sum(found.values())
+    for name, (_, weight, used, _) in zip(names, queues, strict=True):
+        due, part = weight / entitled, found[f"root.{name}"] / total
+        left = 1.0 if task_s is None else 0.0
+        assert part >= min(due, left * used / WHOLE / (1 + ignored)) - 1e-3
+        if task_s is None and any(u / WHOLE > (1 + ignored) * w / entitled + 1e-6 for _, w, u, _ in queues):
+            assert part <= max(due, used / WHOLE) + 1e-3
+    assert within_use(dict.fromkeys(plan, 1.0), cluster(*((n, 1.0, u, w) for n, _, u, w in shown)), rule) == (
+        pytest.approx(dict.fromkeys(plan, 1.0), rel=1e-3)
+    ), "the entitlements are within the bounds"
+
+
+def test_a_queue_keeps_what_it_uses_but_for_what_is_ignored() -> None:
+    """Half of the cluster is in use by each: none goes below what preemption ignores."""
+    snapshot = cluster(("a", 1.0, 50, True), ("b", 1.0, 50, True))
+    assert parts(within_use({"root.a": 1000.0, "root.b": 1.0}, snapshot, NOTHING)) == {"a": 54.5, "b": 45.5}
+
+
+def test_nobody_gets_more_than_it_uses_while_another_uses_more_than_its_entitlement() -> None:
+    """Queue c has borrowed what d leaves: a larger share of a would be filled by killing of c."""
+    snapshot = cluster(("a", 1.0, 25, True), ("b", 1.0, 25, False), ("c", 1.0, 50, True), ("d", 1.0, 0, False))
+    plan = {"root.a": 1000.0, "root.b": 1.0, "root.c": 1.0, "root.d": 1.0}
+    assert parts(within_use(plan, snapshot, NOTHING)) == {"a": 25.0, "b": 25.0, "c": 25.0, "d": 25.0}
+    # What ends by itself before anything is killed goes to who waits.
+    short = cluster(
+        ("a", 1.0, 25, True), ("b", 1.0, 25, False), ("c", 1.0, 50, False), ("d", 1.0, 0, False), task_s=20.0
+    )
+    assert parts(within_use(plan, short, PreemptionRule()))["a"] > 45
+
+
+def test_below_a_parent_the_bounds_are_parts_of_the_cluster() -> None:
+    snapshot = cluster(("g.a", 1.0, 27, True), ("g.b", 1.0, 23, True), ("h.c", 1.0, 50, True))
+    plan = {"root.g": 1.0, "root.h": 1000.0, "root.g.a": 1.0, "root.g.b": 1000.0, "root.h.c": 1.0}
+    found = within_use(plan, snapshot, NOTHING)
+    assert parts({name: found[name] for name in ("root.g", "root.h")}) == {"g": 45.5, "h": 54.5}
+    # Of the 45.5 a keeps 27 / 1.1.
+    assert parts({name: found[name] for name in ("root.g.a", "root.g.b")}) == {"g.a": 54.0, "g.b": 46.0}
+
+
+def test_siblings_that_a_plan_omits_one_of_keep_their_weights() -> None:
+    snapshot = cluster(("a", 1.0, 50, True), ("b", 1.0, 50, True))
+    assert within_use({"root.a": 7.0}, snapshot, NOTHING) == {"root.a": 7.0}
+
+
+def test_minimum_shares_are_not_written_beside_it() -> None:
+    policy = make_policy("ltrf", {"horizon_s": "100"})
+    core = ControlCore(policy, period_s=5.0, preemption=PreemptionRule())
+    snapshot = cluster(("a", 1.0, 50, True), ("b", 1.0, 50, True))
+    used = {"root.a": Usage(0.0, 0.0), "root.b": Usage(0.0, 0.0)}
+    assert any(isinstance(action, Write) for action in core.handle(Observed(snapshot, used)))
+    core.policy.plan = lambda snapshot, ledger: replace(  # type: ignore[method-assign]
+        policy.__class__.plan(policy, snapshot, ledger), min_shares={"root.a": Resource(1024, 1)}
+    )
+    (alarm,) = core.handle(Observed(replace(snapshot, time_s=5.0), used))
+    assert isinstance(alarm, RaiseAlarm)
+    assert "minimum shares" in alarm.text
+
+
+def test_a_controller_keeps_shares_near_what_is_in_use(tmp_path: Path) -> None:
+    """Where preemption is on, unless it is accepted; where it is off nothing is kept back."""
+    rules = {}
+    for name, on, accept in (("on", "true", ()), ("accepted", "true", ("preemption",)), ("off", "false", ())):
+        rm = CapacityRmModel(capacities.stored(dict(CAPACITY_BASE.values)))
+        conf = {**CAPACITY_BASE.site, MONITOR: on}
+        rm.rest.properties = lambda conf=conf, **_: dict(conf)
+        (tmp_path / name).mkdir()
+        with controlled(rm, tmp_path / name, accept=frozenset(accept)) as controller:
+            report = controller.tick()
+            rules[name] = controller.core.preemption
+        assert not [alarm for alarm in report.alarms if alarm.kind == "trap"]
+    assert rules == {"on": PreemptionRule(), "accepted": None, "off": None}
+
+
+def test_steering_kills_hardly_more_than_the_entitlements_and_pays_debts_all_the_same() -> None:
+    left, kept, freely = (run(way, 1.0, 5) for way in ("left", "counted on 0.5", "freely"))
+    assert kept["containers"] <= 0.5 * freely["containers"]
+    assert kept["loss"] < 0.8 * left["loss"]
