@@ -24,5 +24,5 @@ class PreemptionRule:
 
     ignored: float = 0.1
     wait_s: float = 15.0
-    counted_on: float = 0.5
+    counted_on: float = 0.25
     dominant: bool = False
