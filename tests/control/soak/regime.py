@@ -295,8 +295,10 @@ def _mode(world: World, rng: random.Random) -> End:
         if process.ticking:
             world.agenda.after(world.plan.settings.period_s, back)
             return
-        process.left_over = process.mode_changes = False
+        process.mode_changes = False
+        # A shadow that ends gives back what a killed run had left (seed 3000371).
         process.end("hold")
+        process.left_over = False
         begin(own)
 
     return world.periods(rng, 5, 15), back
