@@ -24,7 +24,7 @@ from harness.clusters.jars import find_set
 from studies.result import write
 
 #: Those whose artefacts Maven resolves, beside the project's own.
-OTHERS = ("3.4.1", "3.3.6", "3.2.4")
+OTHERS = ("3.5.0", "3.4.3", "3.4.1", "3.3.6", "3.2.4")
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>yarnfair</groupId><artifactId>hadoop-scheduler</artifactId><version>1</version><packaging>pom</packaging>
