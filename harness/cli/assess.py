@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     "--for", "for_s", type=Span(), metavar="TIME", help="How long to record: 90s, 5m, 2h [only what it knows now]."
 )
 @click.option("--history", metavar="URL", help="The MapReduce JobHistoryServer: it knows tasks.")
+@click.option("--spark-history", metavar="URL", help="Spark's History Server: it has event logs.")
 @click.option(
     "--config", type=click.Path(path_type=Path), metavar="FILE", help="A controller's configuration; read only."
 )
@@ -40,6 +41,7 @@ def assess(
     cluster: Path | None,
     for_s: float | None,
     history: str | None,
+    spark_history: str | None,
     config: Path | None,
     access: Access,
     out: Path | None,
@@ -81,7 +83,7 @@ def assess(
     said = None if config is None else read_config(config)
     folder = fresh_folder(out if out is not None else Path("runs") / f"assess-{_name(trace, rm)}")
     claim(folder, Contents("assess", _name(trace, rm), ""))
-    found, scheduler, given = _trace_of(trace, rm, cluster, said, for_s, history, folder, access)
+    found, scheduler, given = _trace_of(trace, rm, cluster, said, for_s, history, spark_history, folder, access)
     if isinstance(found, Lacks):
         why = f"{found.what}: give --cluster FILE, or --rm URL of the cluster" if found.file else found.what
         _print({"verdict": "unsure", "why": why, "lines": [f"unsure: {why}."], **_NOTHING}, as_json)
@@ -147,6 +149,7 @@ def _trace_of(
     said: EnforceConfig | None,
     for_s: float | None,
     history: str | None,
+    spark_history: str | None,
     folder: Path,
     access: Access,
 ) -> tuple[Trace | Lacks, SchedulerName, dict[str, Any]]:
@@ -163,7 +166,7 @@ def _trace_of(
     if trace is not None and rm is None:
         read = any_trace(trace, None if cluster_at is None else cluster_file(cluster_at), folder / TRACE)
         return read, "fair" if isinstance(read, Lacks) else read.header.scheduler or "fair", {}
-    with open_recorded(rm, said, history, access=access) as (client, known, entitlements):
+    with open_recorded(rm, said, history, spark_history, access=access) as (client, known, entitlements):
         scheduler: SchedulerName = "fair" if client.rest.scheduler().type == FAIR else "capacity"
         url = client.rest.http.current
         file = allocation_file(url, client.rest.http.options) if scheduler == "fair" else None

@@ -15,7 +15,7 @@ import click
 if TYPE_CHECKING:
     from harness.control.config import EnforceConfig
     from harness.traces.following import Following
-    from harness.traces.history import History
+    from harness.traces.histories import Histories
     from harness.yarn.http import HttpOptions
     from harness.yarn.rmclient import RmClient
 
@@ -31,6 +31,7 @@ T = TypeVar("T")
 @click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="The controller's configuration.")
 @click.option("--client", metavar="HOST:PORT", help="Its client RPC [as the ResourceManager says].")
 @click.option("--history", metavar="URL", help="The MapReduce JobHistoryServer: it knows tasks.")
+@click.option("--spark-history", metavar="URL", help="Spark's History Server: it has event logs.")
 @click.option("--user", metavar="NAME", help="The user name of its requests [the process' user].")
 @access_options
 @click.option("-o", "--out", type=OutputFile(), help="File for the trace [standard output].")
@@ -52,6 +53,7 @@ def record(
     config: Path | None,
     client: str | None,
     history: str | None,
+    spark_history: str | None,
     user: str | None,
     access: Access,
     out: Path | None,
@@ -62,8 +64,9 @@ def record(
 ) -> None:
     """Record a ResourceManager's applications, running and ended, as a trace for `yarnfair replay`.
 
-    With --history the trace has every task of MapReduce jobs. Other applications become equal tasks that use what the
-    ResourceManager counted. A run on a real backend records itself, with every task: see trace.jsonl in its directory.
+    With --history the trace has every task of MapReduce jobs, with --spark-history every task and executor of Spark
+    applications. Others become equal tasks that use what the ResourceManager counted. A run on a real backend records
+    itself, with every task: see trace.jsonl in its directory.
 
     Does a controller run there? Give its --config: the trace then has your own weights, not the controller's of the
     moment.
@@ -87,11 +90,10 @@ def record(
         raise CallError("no ResourceManager given", hint="give --rm URL, or the controller's --config FILE")
     said = None if config is None else read_config(config)
     patient_s = every_s if follow is not None else None
-    with open_recorded(rm, said, history, client=client, user=user, access=access, patient_s=patient_s) as (
-        found,
-        known,
-        entitlements,
-    ):
+    opened = open_recorded(
+        rm, said, history, spark_history, client=client, user=user, access=access, patient_s=patient_s
+    )
+    with opened as (found, known, entitlements):
         if follow is not None:
             with Recording(follow) as recording:
                 going = Following(found, recording, known, entitlements, every_s, say)
@@ -117,24 +119,32 @@ def open_recorded(
     rm: str | None,
     said: EnforceConfig | None,
     history: str | None,
+    spark_history: str | None = None,
     *,
     client: str | None = None,
     user: str | None = None,
     access: Access | None = None,
     patient_s: float | None = None,
-) -> Iterator[tuple[RmClient, History | None, dict[str, float] | None]]:
-    """A client of what is to be recorded, its JobHistoryServer, and the entitlements where a controller is at work.
+) -> Iterator[tuple[RmClient, Histories | None, dict[str, float] | None]]:
+    """A client of what is to be recorded, its history servers, and the entitlements where a controller is at work.
 
     ``patient_s``: a ResourceManager that does not answer is waited for, asked again after so many seconds.
     """
     from harness.control.entitled import of_config
+    from harness.traces.histories import Histories
     from harness.traces.history import History
+    from harness.traces.spark_history import SparkHistory
     from harness.yarn.discover import find_rm
     from harness.yarn.http import HttpOptions
     from harness.yarn.rmclient import RmClient
 
     options = HttpOptions(user=user, **(access or {})) if said is None else said.http_options()
-    known = History(history, options) if history is not None else None
+    known = None
+    if history is not None or spark_history is not None:
+        known = Histories(
+            mapreduce=History(history, options) if history is not None else None,
+            spark=SparkHistory(spark_history, options) if spark_history is not None else None,
+        )
     try:
         if said is not None:
             given = [rm] if rm is not None else []

@@ -338,8 +338,8 @@ def judge(evidence: Evidence) -> Verdict:
     if evidence.known < LEAST_KNOWN:
         lacks.insert(
             0,
-            f"of {_percent(1 - evidence.known)} of the work the tasks are not known (--history URL for MapReduce; "
-            "Spark's and others' are not recorded)",
+            f"of {_percent(1 - evidence.known)} of the work the tasks are not known (--history URL for MapReduce, "
+            "--spark-history URL for Spark; others' are not recorded)",
         )
     idle = contended.high < LEAST_CONTENDED
     calm = contended.mean < LEAST_CONTENDED and evidence.real_wait_s <= 5.0

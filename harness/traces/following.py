@@ -21,7 +21,7 @@ from typing import Any, Self
 
 from harness.base.errors import InputError, YarnfairError
 from harness.base.files import plain, read_json, write_json, writing
-from harness.traces.history import History
+from harness.traces.histories import OF_SPARK, Histories
 from harness.traces.node_following import ALL_STATES, NodeFollower, NodeRecorder
 from harness.traces.nodes import NodeChangeLine, shown_by
 from harness.traces.recorded import Header, JobLine, NoteLine, full_name, running_beside, with_used, write_line
@@ -32,7 +32,7 @@ from harness.yarn.rmclient import RmClient
 
 #: An application that so many looks in a row do not show is gone: a ResourceManager that starts shows few for a while.
 MISSING_LOOKS = 3
-#: So long the JobHistoryServer may take to know a job that has ended, seconds.
+#: So long a history server may take to know an application that has ended, seconds.
 HISTORY_WAIT_S = 180.0
 #: How often nodes, queues and properties are asked for, seconds.
 DESCRIBE_EVERY_S = 60.0
@@ -260,7 +260,14 @@ class Recording:
         new = header.model_copy(update={"zero_ms": self.zero_ms})
         if self.header is None:
             return new
-        new = new.model_copy(update={"queues": with_used({**self.header.queues, **new.queues}, ())})
+        # What was assumed of an application that stands in the file holds for good, also after a restart.
+        known = [words for words in self.header.assumed if words.startswith(OF_SPARK) and words not in new.assumed]
+        new = new.model_copy(
+            update={
+                "queues": with_used({**self.header.queues, **new.queues}, ()),
+                "assumed": [*new.assumed, *known],
+            }
+        )
         # What lines about nodes tell needs no further first line.
         told = nodes.written is not None and nodes.written.offered() == shown_by(new.nodes)
         alike = {"source": self.header.source, **({"nodes": self.header.nodes} if told else {})}
@@ -307,7 +314,7 @@ class Following:
 
     client: RmClient
     recording: Recording
-    history: History | None = None
+    histories: Histories | None = None
     entitlements: Mapping[str, float] | None = None
     every_s: float = 10.0
     says: Callable[[str], None] = lambda _: None
@@ -340,13 +347,12 @@ class Following:
         if offered and (new or now_s - self._described_s >= DESCRIBE_EVERY_S):
             # Once weights are known, one failing call does not make estimates of them.
             estimate = rec.header is None or ESTIMATED in (rec.header.source or "")
-            by_tasks = self.history is not None
             tell = self.says if rec.header is None else lambda _: None
             cluster = rm_header(
                 self.client,
                 self.entitlements,
                 used,
-                by_tasks=by_tasks,
+                histories=self.histories,
                 estimate=estimate,
                 nodes=offered,
                 on_progress=tell,
@@ -371,16 +377,17 @@ class Following:
     def _ended(
         self, ended: Iterable[tuple[Seen, float]], now_s: float, left_out: dict[str, str]
     ) -> tuple[list[JobLine], list[tuple[Seen, float]]]:
-        """Lines of applications that have ended, and those that the JobHistoryServer may still come to know.
+        """Lines of applications that have ended, and those that a history server may still come to know.
 
         Those that make no job are put into ``left_out``.
         """
         assert self.recording.zero_ms is not None
         jobs, waiting = [], []
         for seen, since in ended:
-            late = self.history is None or seen.type != "MAPREDUCE" or now_s - since >= HISTORY_WAIT_S
+            known = self.histories is not None and self.histories.know(seen.type)
+            late = not known or now_s - since >= HISTORY_WAIT_S
             try:
-                job = job_of(seen, self.history, self.recording.zero_ms)
+                job = job_of(seen, self.histories, self.recording.zero_ms, settled=late)
             except NoSuchJob as error:
                 left_out[seen.id] = error.what
                 continue

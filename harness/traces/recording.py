@@ -1,7 +1,7 @@
 """What ran on somebody's cluster, as a trace, from its ResourceManager's REST API.
 
-The JobHistoryServer knows MapReduce's tasks; where nobody does, an application is cut into tasks that use what the
-RM counted for it. The format, and reading it, are harness.traces.recorded's.
+The JobHistoryServer knows MapReduce's tasks, Spark's History Server those of Spark; where nobody does, an application
+is cut into tasks that use what the RM counted for it. The format, and reading it, are harness.traces.recorded's.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from pydantic import ValidationError
 
 from harness.base.errors import InputError
 from harness.model.plan import WEIGHT_MAX
-from harness.traces.history import History
+from harness.traces.formats.base import TimedJob
+from harness.traces.histories import MAPREDUCE, SPARK, Histories
 from harness.traces.mapreduce import HADOOPS_DELAYS, MASTER_HEARTBEAT_S
 from harness.traces.recorded import (
     MOST_WEIGHT,
@@ -28,6 +29,7 @@ from harness.traces.recorded import (
     QueueLine,
     StageLine,
     full_name,
+    mean_held_mb,
     nodes_by_size,
     with_used,
 )
@@ -109,7 +111,7 @@ class Recorded:
 
 def record_rm(
     client: RmClient,
-    history: History | None = None,
+    histories: Histories | None = None,
     *,
     entitlements: Mapping[str, float] | None = None,
     progress: Callable[[str], None] = lambda _: None,
@@ -133,7 +135,7 @@ def record_rm(
     jobs = []
     for number, app in enumerate(apps, start=1):
         try:
-            job = job_of(app, history, zero_ms)
+            job = job_of(app, histories, zero_ms)
         except NoSuchJob as error:
             sifted.left_out[app.id] = error.what
             continue
@@ -147,12 +149,15 @@ def record_rm(
     for words in filter(None, (sifted.words(), clock_was_set(sifted.apps))):
         progress(words)
         notes.append(NoteLine(note=words, from_s=0.0, until_s=end_s))
-    header = rm_header(client, entitlements, used, what, by_tasks=history is not None, on_progress=progress)
-    if history is not None and history.left_out:
+    header = rm_header(client, entitlements, used, what, histories=histories, on_progress=progress)
+    if histories is not None:
+        for words in histories.by_sums_words():
+            progress(words)
         left_out = [
-            LeftOutLine(reason=reason, attempts=totals.attempts) for reason, totals in sorted(history.left_out.items())
+            LeftOutLine(reason=reason, records=totals.records, tasks=totals.tasks, attempts=totals.attempts)
+            for reason, totals in sorted(histories.left_out().items())
         ]
-        header = header.model_copy(update={"left_out": left_out})
+        header = header.model_copy(update={"left_out": left_out or header.left_out})
     return Recorded(header=header, jobs=jobs, notes=notes)
 
 
@@ -170,7 +175,7 @@ def rm_header(
     used: Iterable[str],
     words: str = "",
     *,
-    by_tasks: bool = False,
+    histories: Histories | None = None,
     estimate: bool = True,
     nodes: Sequence[NodeLine] | None = None,
     on_progress: Callable[[str], None] = lambda _: None,
@@ -180,7 +185,7 @@ def rm_header(
     ``nodes``: those that are known to be there; None: the ResourceManager is asked.
 
     ``used``: queues of recorded applications, which may be gone. ``words``: of the source, besides where and which.
-    ``by_tasks``: a history server tells MapReduce's tasks, which are replayed as Hadoop's own nodes and masters run
+    ``histories``: servers that tell tasks, which are replayed as Hadoop's own nodes and masters, and Spark's, run
     them. ``estimate``: whether steady fair shares may stand for the weights where the client RPC does not answer;
     ``on_progress`` is told then, and the source says so.
     """
@@ -213,11 +218,15 @@ def rm_header(
         capacity={**_limits(client, properties), **_calculator(properties)} if on_capacity else None,
         delays=DelaysSpec(
             node_heartbeat_ms=whole_property(properties, NODE_HEARTBEAT),
-            end_heartbeat_ms=HADOOPS_DELAYS.end_heartbeat_ms if by_tasks else None,
-            am_response_heartbeats=HADOOPS_DELAYS.am_response_heartbeats if by_tasks else None,
+            end_heartbeat_ms=HADOOPS_DELAYS.end_heartbeat_ms if histories is not None else None,
+            am_heartbeat_ms=histories.am_heartbeat_ms() if histories is not None else None,
+            am_response_heartbeats=HADOOPS_DELAYS.am_response_heartbeats if histories is not None else None,
             update_ms=whole_property(properties, UPDATE),
         ),
-        assumed=_assumed_of_preemption(status, properties) if on_capacity else [],
+        assumed=[
+            *(_assumed_of_preemption(status, properties) if on_capacity else []),
+            *(histories.assumed_words() if histories is not None else []),
+        ],
     )
 
 
@@ -338,17 +347,20 @@ class Seen:
 App = AppStatus | Seen
 
 
-def job_of(app: App, history: History | None, zero_ms: int) -> JobLine:
-    """One application. NoSuchJob where its figures are beyond what a trace can hold."""
+def job_of(app: App, histories: Histories | None, zero_ms: int, *, settled: bool = True) -> JobLine:
+    """One application. NoSuchJob where its figures are beyond what a trace can hold.
+
+    ``settled``: a server that tells tasks has had the time to learn of its end.
+    """
     try:
-        return _job_of(app, history, zero_ms)
+        return _job_of(app, histories, zero_ms, settled)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise NoSuchJob(f"it makes no job of a trace: {where}: {first['msg']}", where=app.id) from None
 
 
-def _job_of(app: App, history: History | None, zero_ms: int) -> JobLine:
+def _job_of(app: App, histories: Histories | None, zero_ms: int, settled: bool) -> JobLine:
     common: dict[str, Any] = {
         "job": app.id,
         "queue": full_name(app.queue),
@@ -361,16 +373,47 @@ def _job_of(app: App, history: History | None, zero_ms: int) -> JobLine:
     }
     if app.final_status == _KILLED and app.finished_ms:
         common["lifetime_s"] = max(app.finished_ms - app.started_ms, 0) / 1000.0
-    if history is not None and app.type == "MAPREDUCE":
-        found = history.mapreduce(app.id)
+    mapreduce = histories.mapreduce if histories is not None and app.type == MAPREDUCE else None
+    spark = histories.spark if histories is not None and app.type == SPARK else None
+    if mapreduce is not None:
+        found = mapreduce.mapreduce(app.id)
         if found is not None:
             line = JobLine(kind="mapreduce", detail="tasks", **found, **common)
             if not any(stage.tasks_s for stage in line.stages):
                 # An uber job: its tasks ran in the master's container, which it held for as long as it lived.
                 end_ms = app.finished_ms if app.final else app.started_ms + (app.elapsed_ms or 0)
                 return line.model_copy(update={"am_end_s": max((end_ms - app.launched_ms) / 1000.0, 0.0)})
-            return _with_overheads(line, app, history.began_ms(app.id))
+            return _with_overheads(line, app, mapreduce.began_ms(app.id))
+    if spark is not None and app.final:
+        logged = spark.spark(app.id, settled=settled)
+        if logged is not None:
+            return _of_spark(logged, app, common)
     return JobLine(kind="dag", detail="integrals", **_by_integrals(app), **common)
+
+
+def _of_spark(logged: TimedJob, app: App, common: Mapping[str, Any]) -> JobLine:
+    """A Spark application: its stages by its driver's log, its place and its times by the ResourceManager.
+
+    The driver's clock is another machine's. Where it says that the driver asked for executors before its master had
+    started, or after the application had ended, its times count from its own start.
+    """
+    line = logged.line
+    assert line.executors is not None
+    assert line.am_start_s is not None
+    assert line.am_end_s is not None
+    changed: dict[str, Any] = {}
+    lived_s = (app.finished_ms - app.launched_ms) / 1000.0
+    if lived_s > 0:
+        asked_ms = logged.submitted_ms + 1000.0 * line.am_start_s
+        if app.launched_ms <= asked_ms <= app.finished_ms:
+            changed["am_start_s"] = round((asked_ms - app.launched_ms) / 1000.0, 3)
+        if line.finished_s is not None:
+            last_ms = logged.submitted_ms + 1000.0 * (line.finished_s - line.am_end_s)
+            if app.launched_ms <= last_ms <= app.finished_ms:
+                changed["am_end_s"] = round((app.finished_ms - last_ms) / 1000.0, 3)
+        held_mb = mean_held_mb(app.memory_seconds, line.am.memory_mb, lived_s)
+        changed["executors"] = {**line.executors.model_dump(), "held_mb": held_mb}
+    return JobLine(**{**line.model_dump(), **changed, **common, "detail": "tasks"})
 
 
 def _with_overheads(line: JobLine, app: App, began_ms: int | None) -> JobLine:

@@ -249,7 +249,8 @@ def _reason(error: BaseException) -> str:
 class HttpClient:
     """Asks the servers in `bases` (addresses as `base_url` gives them), beginning with the one that answered last.
 
-    `clock` and `sleep` are there for tests. Not for use from several threads at once.
+    `accept`: the media types of its answers. `clock` and `sleep` are there for tests. Not for use from several threads
+    at once.
     """
 
     def __init__(
@@ -257,6 +258,7 @@ class HttpClient:
         bases: Sequence[str],
         options: HttpOptions | None = None,
         *,
+        accept: str = "application/json",
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -268,7 +270,7 @@ class HttpClient:
         self._current = 0
         self._clock, self._sleep = clock, sleep
         self._session = open_session(self.options)
-        self._session.headers.update({"Accept": "application/json", "Accept-Encoding": "identity"})
+        self._session.headers.update({"Accept": accept, "Accept-Encoding": "identity"})
 
     def close(self) -> None:
         """Gives the connections back."""

@@ -17,6 +17,7 @@ from harness.model.resources import Resource
 from harness.predict.replay import write_experiment
 from harness.sim.setup import SimSetup
 from harness.sim.simulate import simulate
+from harness.traces.histories import Histories
 from harness.traces.recorded import Header, JobLine, NodeLine, QueueLine, put_trace
 from harness.traces.recording import _by_integrals, am_share_of, job_of, nodes_of
 from harness.yarn.answers import NodeStatus
@@ -216,7 +217,7 @@ def test_a_history_server_that_does_not_answer_is_told() -> None:
 
     ended = app(type="MAPREDUCE", finished_ms=2000, final=True, vcore_seconds=10, memory_seconds=10)
     with pytest.raises(Unreachable):
-        job_of(ended, cast(Any, SimpleNamespace(mapreduce=mapreduce)), 0)
+        job_of(ended, Histories(mapreduce=cast(Any, SimpleNamespace(mapreduce=mapreduce))), 0)
 
 
 @pytest.mark.parametrize(
@@ -263,12 +264,12 @@ def test_what_a_mapreduce_jobs_containers_were_held_besides_is_spread_over_them(
     )
     counted = {"memory_seconds": 1024 * 110, "vcore_seconds": 110 - 3}
     ended = app(type="MAPREDUCE", finished_ms=41_000, final=True, **counted)
-    line = job_of(ended, cast(Any, told), 0)
+    line = job_of(ended, Histories(mapreduce=cast(Any, told)), 0)
     # Half a master's heartbeat goes by in the simulator, too. Three vcore-seconds are of containers' last, cut ones.
     assert [stage.starts_s for stage in line.stages] == [[1.5] * 4, [1.5]]
     assert line.am_start_s == 9.5
     # A master's clock that is off by more than the application lived is not believed.
     told.began_ms = lambda _: 100_000
-    assert job_of(ended, cast(Any, told), 0).am_start_s is None
+    assert job_of(ended, Histories(mapreduce=cast(Any, told)), 0).am_start_s is None
     told.began_ms = lambda _: None
-    assert job_of(ended, cast(Any, told), 0).am_start_s is None
+    assert job_of(ended, Histories(mapreduce=cast(Any, told)), 0).am_start_s is None

@@ -111,7 +111,7 @@ class SparkEventLog:
         return collector.finish(
             self.name,
             delays=HADOOPS_DELAYS.model_copy(update={"am_heartbeat_ms": beats}) if beats else HADOOPS_DELAYS,
-            assumed=[_SUBMITTED, *said] if collector.jobs else [],
+            assumed=[SUBMITTED, *said] if collector.jobs else [],
             unknown=[
                 *missing_queues(without, len(collector.jobs)),
                 *(f"{what} ({n:,})" for what, jobs in unknown.items() if (n := len(jobs & collector.jobs.keys()))),
@@ -119,7 +119,7 @@ class SparkEventLog:
         )
 
 
-_SUBMITTED = "each application was submitted when its driver began (the log does not say when YARN took it)"
+SUBMITTED = "each application was submitted when its driver began (the log does not say when YARN took it)"
 _NO_QUEUE = "applications without spark.yarn.queue are in root.default"
 _NO_PROPERTIES = "applications without properties have containers of Spark's default sizes"
 _UNENDED = "applications whose log has no end are played as far as they had come"
