@@ -260,12 +260,14 @@ class Recording:
         new = header.model_copy(update={"zero_ms": self.zero_ms})
         if self.header is None:
             return new
-        # What was assumed of an application that stands in the file holds for good, also after a restart.
+        # What event logs said of applications that stand in the file holds for good, also after a restart.
         known = [words for words in self.header.assumed if words.startswith(OF_SPARK) and words not in new.assumed]
+        beats = new.delays.am_heartbeat_ms or self.header.delays.am_heartbeat_ms
         new = new.model_copy(
             update={
                 "queues": with_used({**self.header.queues, **new.queues}, ()),
                 "assumed": [*new.assumed, *known],
+                "delays": new.delays.model_copy(update={"am_heartbeat_ms": beats}),
             }
         )
         # What lines about nodes tell needs no further first line.

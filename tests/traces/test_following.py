@@ -20,8 +20,10 @@ from harness.sim.serve.rest import RestServer
 from harness.sim.serve.rpc import RpcServer
 from harness.sim.setup import SimSetup
 from harness.traces.following import MISSING_LOOKS, Follower, Following, Recording, Seen, follow
+from harness.traces.histories import Histories
 from harness.traces.recorded import read_trace, running_beside
 from harness.traces.recording import job_of
+from harness.traces.spark_history import SparkHistory
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import RmAddress, RmClient
@@ -248,6 +250,23 @@ def test_nodes_that_come_and_go_are_recorded_over_a_restart_of_the_recorder(worl
     assert all(-1.5 <= late <= 41.0 for late in late_s), late_s
     assert sum(text.startswith(b'{"trace"') for text in path.read_bytes().splitlines()) == 1
     assert not header.assumed
+
+
+def test_what_event_logs_have_said_stands_in_the_file_after_a_restart_of_the_recorder(
+    world: World, tmp_path: Path
+) -> None:
+    """Without event logs read since its start, a recorder forgot the heartbeats of the masters that it had recorded."""
+    path = tmp_path / "weeks.jsonl"
+    known, anew = SparkHistory("http://127.0.0.1:1"), SparkHistory("http://127.0.0.1:1")
+    known.heartbeats_ms[3000] += 1
+    known.assumed["containers are of Spark's default sizes"] += 1
+    with world.rm(jobs(3)):
+        world.record(path, 20, histories=Histories(spark=known))
+        world.record(path, 80, histories=Histories(spark=anew))
+    header = read_trace(path).header
+    assert header.delays.am_heartbeat_ms == 3000
+    assert header.assumed == ["Spark: containers are of Spark's default sizes"]
+    assert sum(text.startswith(b'{"trace"') for text in path.read_bytes().splitlines()) == 1
 
 
 def test_it_survives_a_resource_manager_that_comes_back_with_nothing(world: World, tmp_path: Path) -> None:
