@@ -71,8 +71,8 @@ def mistaken(file: Stood, rng: random.Random) -> Stood:
         if share[1].startswith(b"["):
             # Kinds of capacities beside absolute resources are another matter (tests/oracle/test_capacity_loading.py).
             other = rng.choice((b"x", b"[memory=9999999,vcores=1]", b"[memory=64,vcores=0]"))
-        elif capacities.CREATING.encode() in data and other == b"0":
-            other = b"x"  # a percentage of 0 beside weights is taken there
+        elif other == b"0":
+            other = b"x"  # Hadoop takes a percentage of 0 beside weights, and the model is stricter
         return Stood(True, data[: share.start(1)] + other + data[share.end(1) :], f"the capacity {other.decode()}")
     match rng.randrange(3):
         case 0:
@@ -82,7 +82,11 @@ def mistaken(file: Stood, rng: random.Random) -> Stood:
             assert found is not None
             end = b"</queue>" if found[1] else b""
             element = b'<queue name="' + name + b'"><schedulingPolicy>' + policy + b"</schedulingPolicy>" + end
-            return Stood(False, data[: found.start()] + element + data[found.end() :], f"the policy {policy.decode()}")
+            # Of two elements Hadoop takes the last, and the model takes neither: a leaf's own goes.
+            after, own = data[found.end() :], b"<schedulingPolicy>[^<]*</schedulingPolicy>"
+            leaf, close, others = (b"", b"", after) if found[1] else after.partition(b"</queue>")
+            after = re.sub(own, b"", leaf) + close + others
+            return Stood(False, data[: found.start()] + element + after, f"the policy {policy.decode()}")
         case 1:
             return Stood(False, data.replace(b"<weight>", b"<weight>m", 1), "a weight that is no number")
         case _:
