@@ -231,7 +231,9 @@ class ControlCore:
         try:
             plan = self.policy.plan(snapshot, counted)
             wanted = Attributes(plan.weights, plan.min_shares, plan.max_shares, plan.scheduling_policies)
-            if wanted == before or now - self.last_write_s < self.write_gap_s:
+            # Beside preemption a plan that stays the same is bounded anew: the bounds move with what is in use.
+            unchanged = wanted == before and self.preemption is None
+            if unchanged or now - self.last_write_s < self.write_gap_s:
                 return alarms
             sound, problem = _sound(wanted, snapshot)
             if self.max_ratio is not None and not problem:

@@ -48,19 +48,25 @@ def within_use(weights: Mapping[str, float], snapshot: Snapshot, rule: Preemptio
     used = {name: _used(queue, snapshot, rule) for name, queue in snapshot.queues.items()}
     ending = _ending(snapshot, used, rule)
     borrowed = any(used[queue.name] > (1.0 + rule.ignored) * due[queue.name] + _NOISE for queue in snapshot.leaves())
+    least = _least(snapshot, children, due, used, ending, rule)
     found, given = dict(weights), dict(due)
     for parent, siblings in children.items():
         names = [queue.name for queue in siblings]
         if parent == "" or any(name not in weights for name in names):
             continue
-        low = [min(due[name], min(used[name] / (1.0 + rule.ignored), used[name] - ending[name])) for name in names]
+        low = [least[name] for name in names]
         high = [math.inf] * len(names)
         if borrowed:
             waiting = sum(queue.pending_containers > 0 for queue in siblings)
             more = ending["root"] / max(waiting, 1)
             high = [max(due[name], used[name] + more) for name in names]
         parts = _fill([weights[name] for name in names], low, high, given[parent])
-        unit = left_fold_sum(weights[name] for name in names) / left_fold_sum(parts)
+        whole = left_fold_sum(parts)
+        if whole <= 0.0:
+            # Below a queue that is entitled to nothing there is nothing to divide.
+            given.update(dict.fromkeys(names, 0.0))
+            continue
+        unit = left_fold_sum(weights[name] for name in names) / whole
         for name, part in zip(names, parts, strict=True):
             given[name], found[name] = part, grid_weight(part * unit)
     return found
@@ -73,6 +79,27 @@ def _due(snapshot: Snapshot, children: Mapping[str, Sequence[QueueView]]) -> dic
         below = children.get(parent, ())
         total = left_fold_sum(queue.weight for queue in below)
         found.update({queue.name: found[parent] * queue.weight / total if total > 0 else 0.0 for queue in below})
+    return found
+
+
+def _least(
+    snapshot: Snapshot,
+    children: Mapping[str, Sequence[QueueView]],
+    due: Mapping[str, float],
+    used: Mapping[str, float],
+    ending: Mapping[str, float],
+    rule: PreemptionRule,
+) -> dict[str, float]:
+    """Return the part of the cluster below which each queue is never given less.
+
+    A parent keeps at least what its children keep together: by the dominant resource, they may use more in sum than
+    the parent does.
+    """
+    found: dict[str, float] = {}
+    for name in reversed(list(snapshot.queues)):
+        own = min(used[name] / (1.0 + rule.ignored), used[name] - ending[name])
+        below = left_fold_sum(found[queue.name] for queue in children.get(name, ()))
+        found[name] = min(due[name], max(own, below))
     return found
 
 
