@@ -23,7 +23,7 @@ from harness.experiments.simulated import setup_of
 from harness.model.jobs import JobSpec
 from harness.model.preemption import PreemptionRule
 from harness.results.summary import jobs_table, summarise
-from studies.result import in_one_line, write_times
+from studies.result import in_one_line, write
 
 #: How much longer tasks are than those of the workloads (20 s), and how many fewer.
 LONGER = (1.0, 2.0)
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             way: {name: [row[name] for row in found] for name in ("loss", "containers", "memory_mb_s")}
             for way, found in rows.items()
         }
-    write_times(given.out, "python -m studies.preemption_budget -o docs/records/preemption-budget.json", values)
+    write(given.out, "python -m studies.preemption_budget -o docs/records/preemption-budget.json", values)
     return 0
 
 

@@ -83,6 +83,7 @@ SIMULATED: dict[str, Recipe] = {
     "fawkes-yarn-preemption": _run(
         "fawkes-yarn-preemption --policy fawkes-none@outside,fawkes-eq@outside,fawkes-td@outside"
     ),
+    "preemption-budget": _study("preemption_budget -o {file}"),
     "fawkes-real-simulated": _run("fawkes-real", "minimum-shares"),
     "others-real-simulated": _run("others-real", "minimum-shares"),
     "qknober": _run("qknober", "summary"),

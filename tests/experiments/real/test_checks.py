@@ -213,11 +213,14 @@ def test_a_run_from_outside_that_no_controller_would_write_in_is_refused() -> No
     properties = {"yarn.admin.acl": "*"}
     rest = SimpleNamespace(properties=lambda: properties, info=lambda: SimpleNamespace(hadoop=(3, 4)))
     client: Any = SimpleNamespace(rest=rest)
-    check_traps(made, client, "ltrf@outside")
+    # Beside the preemption a controller keeps shares near what is in use.
     properties["yarn.resourcemanager.scheduler.monitor.enable"] = "true"
-    with pytest.raises(InputError, match="a controller writes nothing there: preemption") as found:
-        check_traps(made, client, "ltrf@outside")
-    assert "set yarn.resourcemanager.scheduler.monitor.enable to false" in found.value.line()
+    check_traps(made, client, "ltrf@outside")
+    name = "yarn.scheduler.capacity.schedule-asynchronously.enable"
+    asynchronous = f"<property><name>{name}</name><value>true</value></property></configuration>".encode()
+    with pytest.raises(InputError, match="a controller writes nothing there: asynchronous") as found:
+        check_traps(made.replace(b"</configuration>", asynchronous), client, "ltrf@outside")
+    assert f"set {name} to false" in found.value.line()
 
 
 def test_the_settings_of_the_call_are_the_jars(tmp_path: Path) -> None:
