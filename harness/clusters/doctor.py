@@ -355,7 +355,7 @@ def _traps(rest: RestClient, hadoop: tuple[int, int], capacity_file: ConfigStore
             except Refused:
                 # An RM that keeps its configuration in a file (the default) shows it nowhere.
                 values, whole, source = shown_properties(rest.scheduler_with_limits()[1]), False, "/scheduler"
-        site: Mapping[str, str] = {}
+        site: Mapping[str, str] | None = None
         with contextlib.suppress(Refused, BadAnswer):
             site = rest.properties()
         traps = find_traps(values, site, queue_tree(values, source=source), hadoop)
@@ -395,14 +395,19 @@ def _traps(rest: RestClient, hadoop: tuple[int, int], capacity_file: ConfigStore
 
 def _fair_preemption(rest: RestClient) -> Iterator[Finding]:
     """Preemption of a Fair Scheduler: the switch; its time-outs are in the allocation file, which is not asked for."""
-    with contextlib.suppress(Refused, BadAnswer):
-        if is_on(rest.properties()):
-            yield Finding(
-                "preemption",
-                "note",
-                "preemption is on: where the allocation file has time-outs for it, it follows the weights",
-                "`yarnfair enforce --dry-run` with the allocation file says whether it writes there",
-            )
+    try:
+        site = rest.properties()
+    except (Refused, BadAnswer):
+        shown = "the ResourceManager does not show (/conf) whether preemption is on"
+    else:
+        shown = "preemption is on" if is_on(site) else ""
+    if shown:
+        yield Finding(
+            "preemption",
+            "note",
+            f"{shown}: where the allocation file has time-outs for it, it follows the weights",
+            "`yarnfair enforce --dry-run` with the allocation file says whether it writes there",
+        )
 
 
 def _skew(date: str | None, before: float, after: float) -> Finding:

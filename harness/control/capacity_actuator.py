@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from harness.base.errors import InputError
 from harness.control.actuator import BaseActuator, Drift, Prepared
 from harness.control.gate import refused, unlike
+from harness.control.shown import shown_site
 from harness.control.values import IsManaged, Values
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Attributes, ResourceName
 from harness.model.queues import ROOT, cluster_parts
@@ -80,7 +81,7 @@ class CapacityActuator(BaseActuator):
     # CapacityScheduler.reinitialize checks what it loads as it does when it starts.
     load_validates: ClassVar[bool] = True
     loaded_otherwise: ClassVar[str] = "by `yarn rmadmin -refreshQueues`"
-    #: Hadoop release and the traps found for it; None: not determined since the last change.
+    #: Hadoop release and the traps found for it; None: not determined since the properties or the RM changed.
     _trapped: tuple[tuple[int, int], tuple[Trap, ...]] | None = field(default=None, init=False)
     _now: Configuration | None = field(default=None, init=False)
     _tree: dict[str, CapacityQueue] = field(default_factory=dict, init=False)
@@ -421,14 +422,18 @@ class CapacityActuator(BaseActuator):
         return {path: now.capacity(path).entitlement for path in self._tree if path != ROOT}
 
     def traps(self, client: RmClient, hadoop: tuple[int, int]) -> tuple[Trap, ...]:
-        """Find the traps of controlling this cluster; the RM is queried only after a new configuration or release."""
-        if self._trapped is None or self._trapped[0] != hadoop:
-            try:
-                site = client.rest.properties()
-            except Refused:
-                site = {}
-            self._trapped = hadoop, find_traps(self._without_lifts(), site, self._tree, hadoop)
-        return self._trapped[1]
+        """Find the traps of controlling this cluster; what the RM has answered is kept until `forget_traps`."""
+        if self._trapped is not None and self._trapped[0] == hadoop:
+            return self._trapped[1]
+        site = shown_site(client)
+        found = find_traps(self._without_lifts(), site, self._tree, hadoop)
+        # What the RM does not show is asked for again: its administrator may grant it at any time.
+        self._trapped = None if site is None else (hadoop, found)
+        return found
+
+    def forget_traps(self) -> None:
+        """Query the RM again at the next `traps`."""
+        self._trapped = None
 
     def _without_lifts(self) -> dict[str, str]:
         """Return the properties with the administrator's priorities, because the controller's own are no trap."""

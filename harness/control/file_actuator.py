@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from harness.control.actuator import BaseActuator, Drift, Prepared
 from harness.control.gate import lines_of, refused, unlike
+from harness.control.shown import shown_site
 from harness.control.values import (
     ATTRIBUTES,
     Values,
@@ -27,7 +28,6 @@ from harness.model.queues import ROOT, AllocationFile, QueuePolicy
 from harness.model.resources import Resource
 from harness.policies.weights import GRID_MIN, LEVEL_SUM, WEIGHT_BITS, grid_weight
 from harness.yarn.capacity.traps import Trap, fair_traps
-from harness.yarn.errors import BadAnswer, Refused
 from harness.yarn.fair.edit import Attribute, Change, Edited, close_empty, edit_parsed
 from harness.yarn.fair.grow import NewQueue, add_queues, remove_queues
 from harness.yarn.fair.javanum import float32
@@ -84,7 +84,7 @@ class FileActuator(BaseActuator):
     values_name: ClassVar[str] = "weights and limits"
     load_validates: ClassVar[bool] = False
     loaded_otherwise: ClassVar[str] = LOADED_BY_POLL
-    #: Hadoop release and the traps found for it; None: not determined since somebody else changed the file.
+    #: Hadoop release and the traps found for it; None: not determined since the file's queues or the RM changed.
     _trapped: tuple[tuple[int, int], tuple[Trap, ...]] | None = field(default=None, init=False)
     _data: bytes = field(default=b"", init=False)
     _file: AllocationFile = field(default_factory=AllocationFile, init=False)
@@ -281,7 +281,7 @@ class FileActuator(BaseActuator):
         for path in new:
             self.named[path] = now_s
             self.baseline[path] = {"weight": None}
-        self._drafted, self._file = data, file
+        self._drafted, self._file, self._trapped = data, file, None
         self._names = frozenset((*file.configured_leaves, *file.configured_parents))
 
     def shift(self, seconds: float) -> None:
@@ -384,14 +384,18 @@ class FileActuator(BaseActuator):
         return {path: self._file.weight(path) for path in self.configured_weights()}
 
     def traps(self, client: RmClient, hadoop: tuple[int, int]) -> tuple[Trap, ...]:
-        """Find the traps of controlling this cluster; the RM is queried only after a new file or release."""
-        if self._trapped is None or self._trapped[0] != hadoop:
-            try:
-                site = client.rest.properties()
-            except (Refused, BadAnswer):
-                site = {}
-            self._trapped = hadoop, fair_traps(hadoop, site, self._file)
-        return self._trapped[1]
+        """Find the traps of controlling this cluster; what the RM has answered is kept until `forget_traps`."""
+        if self._trapped is not None and self._trapped[0] == hadoop:
+            return self._trapped[1]
+        site = shown_site(client)
+        found = fair_traps(hadoop, site, self._file)
+        # What the RM does not show is asked for again: its administrator may grant it at any time.
+        self._trapped = None if site is None else (hadoop, found)
+        return found
+
+    def forget_traps(self) -> None:
+        """Query the RM again at the next `traps`."""
+        self._trapped = None
 
     def recognise_by(self, recognise: Callable[[], None]) -> None:
         """No-op: the file is the same whichever ResourceManager answers."""

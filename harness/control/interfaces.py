@@ -212,6 +212,9 @@ class Actuator(Entitlements, Protocol[ClientIn]):
             Its release, as the observer knows it.
         """
 
+    def forget_traps(self) -> None:
+        """Look for traps anew at the next `traps`: another ResourceManager answers, or the same with other settings."""
+
     # --- writing ---
 
     def name_queues(self, leaves: Mapping[str, bool], now_s: float) -> None:

@@ -329,6 +329,8 @@ class Controller(Tenure[ClientT]):
             self._alarm("rm", f"{self._look.news}: its queues are written and read back again")
             self.core.forget_written()
             self._in_force, self._verified_s = {}, -math.inf
+            # It has read yarn-site.xml anew, with which preemption may have been switched on.
+            self.actuator.forget_traps()
         if skipped := self._look.skipped:
             shown = "; ".join(f"{app}: {why}" for app, why in list(skipped.items())[:3])
             self._alarm("app", f"{len(skipped)} of the RM's applications are not valid and were skipped: {shown}")

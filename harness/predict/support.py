@@ -248,7 +248,14 @@ def _of_mode(kind: str) -> Callable[[Cluster], bool]:
 
 
 def _preempts(cluster: Cluster) -> bool:
-    return cluster.scheduler == "capacity" and preemption_is_on(cluster.values, cluster.site)
+    if cluster.scheduler != "capacity":
+        return False
+    try:
+        tree = queue_tree(cluster.values, source="its configuration")
+    except InputError:
+        # Of queues that cannot be steered the root's word counts for all.
+        tree = {}
+    return preemption_is_on(cluster.values, cluster.site, tree, cluster.hadoop)
 
 
 def _managed(cluster: Cluster) -> bool:

@@ -95,6 +95,9 @@ class Lines(BaseActuator):
     def traps(self, client, hadoop):
         return ()
 
+    def forget_traps(self):
+        pass
+
     def load(self, client):
         pass
 

@@ -19,13 +19,18 @@ from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
 from harness.policies import make_policy
 from harness.predict.support import CAPACITY_BASE
+from harness.yarn.errors import Refused
+from harness.yarn.fair.preemption import ENABLE as FAIR_PREEMPTION
 from studies.preemption_budget import run
-from tests.control.driven import controlled
+from tests.control.driven import FILE, controlled, kinds, rm_with_load
 from tests.control.rm_model import CapacityRmModel
 from tests.control.soak import capacities
 
 WHOLE = 100
 MONITOR = "yarn.resourcemanager.scheduler.monitor.enable"
+TIMED = FILE.replace(
+    b"</allocations>", b"<defaultFairSharePreemptionTimeout>60</defaultFairSharePreemptionTimeout></allocations>"
+)
 NOTHING = PreemptionRule(counted_on=0.0)
 
 
@@ -154,6 +159,77 @@ def test_a_controller_keeps_shares_near_what_is_in_use(tmp_path: Path) -> None:
             rules[name] = controller.core.preemption
         assert not [alarm for alarm in report.alarms if alarm.kind == "trap"]
     assert rules == {"on": PreemptionRule(), "accepted": None, "off": None}
+
+
+def test_preemption_that_a_restart_switches_on_is_seen(tmp_path: Path) -> None:
+    """On either scheduler, though nobody has changed the scheduler's own configuration."""
+    for scheduler, switch in (("capacity", MONITOR), ("fair", FAIR_PREEMPTION)):
+        capacity = scheduler == "capacity"
+        rm = CapacityRmModel(capacities.stored(dict(CAPACITY_BASE.values))) if capacity else rm_with_load(TIMED)
+        conf = dict(CAPACITY_BASE.site)
+        rm.rest.properties = lambda conf=conf, **_: dict(conf)
+        (tmp_path / scheduler).mkdir()
+        with controlled(rm, tmp_path / scheduler) as controller:
+            assert "trap" not in kinds(controller.tick())
+            assert controller.core.preemption is None
+            conf[switch] = "true"
+            rm.now_s += 5
+            assert "trap" not in kinds(controller.tick())
+            rm.restart()
+            rm.now_s += 5
+            report = controller.tick()
+            assert ("trap" in kinds(report)) == (not capacity)
+            assert controller.core.preemption == (PreemptionRule() if capacity else None)
+
+
+def test_properties_that_are_refused_do_not_count_as_no_preemption(tmp_path: Path) -> None:
+    """What is refused is asked for in every tick, and ends the caution when it is shown."""
+    for scheduler in ("capacity", "fair"):
+        capacity = scheduler == "capacity"
+        rm = CapacityRmModel(capacities.stored(dict(CAPACITY_BASE.values))) if capacity else rm_with_load(TIMED)
+
+        def refused(**_: object) -> dict[str, str]:
+            raise Refused("HTTP 403", where="/conf", status=403)
+
+        rm.rest.properties = refused
+        (tmp_path / scheduler).mkdir()
+        with controlled(rm, tmp_path / scheduler) as controller:
+            report = controller.tick()
+            said = [alarm.text for alarm in report.alarms if alarm.kind == ("note" if capacity else "trap")]
+            assert len([text for text in said if text.startswith("preemption: ") and "/conf" in text]) == 1
+            assert controller.core.preemption == (PreemptionRule() if capacity else None)
+            assert not (report.wrote and not capacity)
+            rm.rest.properties = lambda **_: dict(CAPACITY_BASE.site)
+            rm.now_s += 5
+            assert "trap" not in kinds(controller.tick())
+            assert controller.core.preemption is None
+
+
+def test_a_fair_scheduler_without_time_outs_need_not_show_its_properties(tmp_path: Path) -> None:
+    rm = rm_with_load()
+
+    def refused(**_: object) -> dict[str, str]:
+        raise Refused("HTTP 403", where="/conf", status=403)
+
+    rm.rest.properties = refused
+    with controlled(rm, tmp_path) as controller:
+        assert "trap" not in kinds(controller.tick())
+
+
+def test_queues_that_the_controller_names_are_looked_at_for_traps(tmp_path: Path) -> None:
+    """The traps are those of the file with the named queues in it, and the RM is asked once for each such file."""
+    asked: list[float] = []
+    rm = rm_with_load()
+    rm.rest.properties = lambda **_: asked.append(rm.now_s) or {}
+    with controlled(rm, tmp_path, ad_hoc="name") as controller:
+        controller.tick()
+        rm.now_s += 5
+        controller.tick()
+        before = len(asked)
+        controller.actuator.name_queues({"root.c": True}, rm.now_s)
+        controller.actuator.traps(rm, (3, 4))
+        controller.actuator.traps(rm, (3, 4))
+        assert (before, len(asked)) == (1, 2)
 
 
 def test_steering_kills_hardly_more_than_the_entitlements_and_pays_debts_all_the_same() -> None:

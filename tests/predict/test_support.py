@@ -224,9 +224,11 @@ def test_fair_preemption_keeps_the_controller_from_writing_where_it_can_begin(
     """It needs the switch, a queue that can starve, and another one that may be preempted from."""
     file = FILE.replace("</allocations>", f"{text}</allocations>")
     if CLOSED in text:
-        # Of every queue, `default` too, which the RM makes by itself.
+        # Of every queue, `default` too, which the RM makes by itself; and applications create none.
         queues = "".join(f"<queue name='{name}'>{CLOSED}</queue>" for name in ("a", "b", "default"))
-        file = f"<allocations>{queues}{TIMED}</allocations>"
+        rules = "<rule name='specified' create='false'/><rule name='default'/>"
+        placed = f"<queuePlacementPolicy>{rules}</queuePlacementPolicy>"
+        file = f"<allocations>{queues}{TIMED}{placed}</allocations>"
     cluster = replace(FAIR_BASE, site={"yarn.scheduler.fair.preemption": switch}, file=file)
     assert [trap.name for trap in enforce_traps(cluster)] == (["preemption"] if kills else [])
     with controlled(rm_of(cluster), tmp_path) as controller:

@@ -18,11 +18,12 @@ from harness.sim.capacity.capacities import configured, refresh
 from harness.sim.capacity.conf import CapacityConf, QueueConf, read_conf
 from harness.sim.capacity.nodes import refresh_room
 from harness.sim.capacity.preempt import REGIONS
-from harness.sim.capacity.preempt_conf import queues_disabled, read_preemption
+from harness.sim.capacity.preempt_conf import read_preemption
 from harness.sim.conf import Conf
 from harness.sim.enforcer import let_all_run
 from harness.sim.pools import DriverOptions, NodeLike, SchedulerBase, zeros
 from harness.sim.setup import Preempted
+from harness.yarn.capacity.monitors import queues_disabled
 from harness.yarn.capacity.steering import Steering
 from harness.yarn.fair.javanum import hash_set_order, string_hash
 

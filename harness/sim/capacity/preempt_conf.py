@@ -100,16 +100,6 @@ def read_preemption(site: Mapping[str, Any], capacity: Mapping[str, str]) -> Pre
     )
 
 
-def queues_disabled(values: Mapping[str, str], paths: list[str], monitors: bool) -> dict[str, bool]:
-    """Whether nothing may be preempted from each queue (CSQueuePreemptionSettings); parents stand before children."""
-    conf = Conf(values)
-    found: dict[str, bool] = {}
-    for path in paths:
-        above = found.get(path.rpartition(".")[0], not monitors)
-        found[path] = not monitors or conf.flag(f"{path}.disable_preemption", above)
-    return found
-
-
 def _double(values: Mapping[str, Any], name: str, default: float) -> float:
     text = values.get(name)
     if text is None:

@@ -268,6 +268,9 @@ class KueueActuator(BaseActuator):
         """None is known."""
         return ()
 
+    def forget_traps(self) -> None:
+        """Nothing: none is known."""
+
     def touch(self) -> None:
         """Nothing: Kueue watches its objects."""
 

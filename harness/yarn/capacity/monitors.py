@@ -6,7 +6,7 @@ Scheduler's configuration. With the Fair Scheduler none of them runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,8 @@ PREEMPTION = f"{_RM}monitor.capacity.ProportionalCapacityPreemptionPolicy"
 #: ``CapacityScheduler.reinitialize`` and this policy can wait for each other for ever (YARN-10932).
 QUEUE_MANAGEMENT = f"{_RM}scheduler.capacity.QueueManagementDynamicEditPolicy"
 _DELETION = f"{_RM}scheduler.capacity.AutoCreatedQueueDeletionPolicy"
+#: The end of a queue's property that keeps its containers from being preempted.
+DISABLE = "disable_preemption"
 _MONITOR = "yarn.resourcemanager.monitor.capacity."
 OF_PREEMPTION = f"{_MONITOR}preemption."
 _ORDER = f"{OF_PREEMPTION}intra-queue-preemption.preemption-order-policy"
@@ -70,6 +72,29 @@ def runs_monitor(site: Mapping[str, Any], monitor: str) -> bool:
 def preempts(site: Mapping[str, Any]) -> bool:
     """Whether the monitors run, and include preemption."""
     return monitored(site) and runs_monitor(site, PREEMPTION)
+
+
+def queues_disabled(values: Mapping[str, str], paths: Iterable[str], monitors: bool) -> dict[str, bool]:
+    """Whether nothing may be preempted from each queue (CSQueuePreemptionSettings).
+
+    A queue's own setting counts, else its parent's.
+
+    Parameters
+    ----------
+    values
+        The scheduler's properties, without their prefix.
+    paths
+        The queues, parents before their children.
+    monitors
+        Whether the monitors run; without them no queue can be preempted from.
+    """
+    found: dict[str, bool] = {}
+    for path in paths:
+        above = found.get(path.rpartition(".")[0], not monitors)
+        # Configuration.getBoolean: anything but the two words is the default.
+        text = str(values.get(f"{path}.{DISABLE}", "")).strip().lower()
+        found[path] = not monitors or {"true": True, "false": False}.get(text, above)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,18 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from harness.model.preemption import PreemptionRule
-from harness.model.queues import AllocationFile
+from harness.model.queues import ROOT, AllocationFile
 from harness.yarn.answers import HADOOP
-from harness.yarn.capacity.monitors import ENABLE, OF_PREEMPTION, POLICIES, PREEMPTION, QUEUE_MANAGEMENT, runs_monitor
+from harness.yarn.capacity.monitors import (
+    DISABLE,
+    ENABLE,
+    OF_PREEMPTION,
+    POLICIES,
+    PREEMPTION,
+    QUEUE_MANAGEMENT,
+    queues_disabled,
+    runs_monitor,
+)
 from harness.yarn.capacity.properties import ASYNCHRONOUS, ENOUGH, PREFIX
 from harness.yarn.capacity.queues import CapacityQueue, flag
 from harness.yarn.capacity.steering import counts_dominant
@@ -31,6 +40,7 @@ _MASTERS = "maximum-am-resource-percent"
 #: With a maximum-am-resource-percent of at least this, a user's applications still start when the queue has a tenth of
 #: its usual share.
 _ROOM_FOR_MASTERS = 10.0
+_UNSEEN = "the ResourceManager does not show (/conf) whether preemption is on"
 #: Since this release a user-limit-factor of -1 means no limit, and ``getQueueInfo`` returns a Fair queue's weight.
 _MODERN = (3, 4)
 
@@ -56,45 +66,68 @@ class Trap:
 
 def find_traps(
     values: Mapping[str, str],
-    site: Mapping[str, str],
+    site: Mapping[str, str] | None,
     tree: Mapping[str, CapacityQueue],
     hadoop: tuple[int, int] = HADOOP,
 ) -> tuple[Trap, ...]:
     """The traps of one cluster, blocking ones first.
 
-    values : the scheduler's properties. site : the RM's own, {} where it does not show them. tree : its queues.
-    hadoop : the RM's release.
+    values : the scheduler's properties. site : the RM's own; None where it does not show them, {} where no RM is asked.
+    tree : its queues. hadoop : the RM's release.
     """
     found = [*_of_queues(values, tree, hadoop), *_of_the_rm(values, site, tree, hadoop)]
     return tuple(sorted(found, key=lambda trap: not trap.blocking))
 
 
-def fair_traps(hadoop: tuple[int, int], site: Mapping[str, str], file: AllocationFile) -> tuple[Trap, ...]:
+def fair_traps(hadoop: tuple[int, int], site: Mapping[str, str] | None, file: AllocationFile) -> tuple[Trap, ...]:
     """Those of a Fair Scheduler of that release.
 
-    site : the RM's own properties, {} where it does not show them. file : its allocation file.
+    site : the RM's own properties; None where it does not show them. file : its allocation file.
     """
     found = []
     if hadoop < _MODERN:
         what = f"Hadoop {hadoop[0]}.{hadoop[1]} tells nobody its queues' weights: what was written cannot be verified"
         found.append(Trap("read-back", what, "set read_back: false in this configuration"))
     if starving := queues_that_starve(site, file):
-        what = f"preemption is on: containers of others are killed for {_some(starving)}, and it follows the weights"
-        hint = f"set {FAIR_PREEMPTION} to false, or take the time-outs of preemption out of the allocation file"
+        killed = f"containers of others are killed for {_some(starving)}, and it follows the weights"
+        if site is None:
+            what = f"{_UNSEEN}; if it is, {killed}"
+            hint = "let the controller's user read /conf, or take preemption's time-outs out of the allocation file"
+        else:
+            what = f"preemption is on: {killed}"
+            hint = f"set {FAIR_PREEMPTION} to false, or take the time-outs of preemption out of the allocation file"
         found.append(Trap("preemption", what, hint))
     return tuple(found)
 
 
-def preemption_is_on(values: Mapping[str, str], site: Mapping[str, str]) -> bool:
-    """Whether a Capacity Scheduler's preemption runs and is not closed to all queues.
+def preemption_is_on(
+    values: Mapping[str, str],
+    site: Mapping[str, str],
+    tree: Mapping[str, CapacityQueue],
+    hadoop: tuple[int, int] = HADOOP,
+) -> bool:
+    """Whether a Capacity Scheduler's preemption runs and is not closed to all leaf queues.
 
-    values : the scheduler's properties. site : the RM's own.
+    The parameters are those of `find_traps`.
     """
-    return (
-        _is_on(values, site, ENABLE)
-        and runs_monitor({**values, **site}, PREEMPTION)
-        and not _is_on(values, site, f"{PREFIX}root.disable_preemption")
-    )
+    runs = _is_on(values, site, ENABLE) and runs_monitor({**values, **site}, PREEMPTION)
+    return runs and not _closed(values, site, tree, hadoop)
+
+
+def _closed(
+    values: Mapping[str, str], site: Mapping[str, str], tree: Mapping[str, CapacityQueue], hadoop: tuple[int, int]
+) -> bool:
+    """Whether nothing is preempted from any leaf queue, those included that the scheduler may create."""
+    # Whether a file's values or yarn-site's win is not known here: each leaf is closed whichever it is.
+    for properties in ({**site, **values}, {**values, **site}):
+        queues = {name.removeprefix(PREFIX): text for name, text in properties.items() if name.startswith(PREFIX)}
+        found = queues_disabled(queues, [*tree] or [ROOT], monitors=True)
+        for leaf in _leaves(properties, tree, hadoop) or [_Leaves(ROOT, (ROOT,))]:
+            own = leaf.deciding(properties, DISABLE)
+            text = "" if own is None else properties[own].strip().lower()
+            if not {"true": True, "false": False}.get(text, found[leaf.path]):
+                return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,13 +248,21 @@ def _of_queues(values: Mapping[str, str], tree: Mapping[str, CapacityQueue], had
 
 
 def _of_the_rm(
-    values: Mapping[str, str], site: Mapping[str, str], tree: Mapping[str, CapacityQueue], hadoop: tuple[int, int]
+    values: Mapping[str, str],
+    shown: Mapping[str, str] | None,
+    tree: Mapping[str, CapacityQueue],
+    hadoop: tuple[int, int],
 ) -> Iterator[Trap]:
+    site = shown or {}
+
     def on(name: str, default: bool = False) -> bool:
         return _is_on(values, site, name, default)
 
-    if preemption_is_on(values, site):
-        yield _preemption(values, site, on)
+    if preemption_is_on(values, site, tree, hadoop):
+        yield _preemption(values, site, on, "preemption is on, and kills running containers by the shares")
+    elif shown is None and not _closed(values, {}, tree, hadoop):
+        # Its own properties decide, and they are not seen: steering must not depend on that it is off.
+        yield _preemption(values, site, on, f"{_UNSEEN}, by which running containers would be killed by the shares")
     managed = [path for path in tree if on(f"{PREFIX}{path}.auto-create-child-queue.enabled")]
     if managed and on(ENABLE) and runs_monitor({**values, **site}, QUEUE_MANAGEMENT):
         yield Trap(
@@ -277,9 +318,8 @@ def _of_the_rm(
         )
 
 
-def _preemption(values: Mapping[str, str], site: Mapping[str, str], on: Callable[[str], bool]) -> Trap:
+def _preemption(values: Mapping[str, str], site: Mapping[str, str], on: Callable[[str], bool], what: str) -> Trap:
     """The trap of preemption: it blocks where it kills by another rule than queues' guarantees."""
-    what = "preemption is on, and kills running containers by the shares"
     # These belong to the ordering policy of a parent, the others to the monitor.
     by_priority = [name for name in (*values, *site) if name.endswith(_BY_PRIORITY)]
     others = [name for name in (*_BY_OTHER_RULES, *by_priority) if on(name)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.model.queues import NEVER_MS, AllocationFile, Queue
+from harness.model.queues import NEVER_MS, ROOT, AllocationFile, PlacementRule, Queue, ensure_root_prefix
 from harness.model.resources import ZERO
 from harness.yarn.fair.manager import queue_tree
 
@@ -15,6 +15,9 @@ from harness.yarn.fair.manager import queue_tree
 ENABLE = "yarn.scheduler.fair.preemption"
 #: Nothing is preempted while a smaller part of the cluster than this is in use.
 UTILISATION = f"{ENABLE}.cluster-utilization-threshold"
+#: Whether applications may create queues, where the file has no placement rules.
+UNDECLARED = "yarn.scheduler.fair.allow-undeclared-pools"
+_DEFAULT = f"{ROOT}.default"
 
 
 def is_on(site: Mapping[str, str]) -> bool:
@@ -22,31 +25,58 @@ def is_on(site: Mapping[str, str]) -> bool:
     return (site.get(ENABLE) or "").strip().lower() == "true"
 
 
-def queues_that_starve(site: Mapping[str, str], file: AllocationFile) -> list[str]:
+def queues_that_starve(site: Mapping[str, str] | None, file: AllocationFile) -> list[str]:
     """Return the leaves for which containers of other queues are killed, in the order of the tree.
 
     A leaf starves for its fair share if it has a time-out for that and a threshold above 0, and for its minimum share
     if it has that, and a time-out. Nothing is killed where no other leaf may be preempted from, or where the cluster
-    would have to be more than full.
+    would have to be more than full. Queues that applications create below a parent have the parent's time-outs, and
+    there may be several of them: they are named ``PARENT.*``.
 
     Parameters
     ----------
     site
-        The ResourceManager's own properties; without them preemption counts as off, as it is by default.
+        The ResourceManager's own properties; None where it does not show them, so that preemption may be on.
     file
         The allocation file.
     """
-    if not is_on(site) or _never_full_enough(site):
+    if site is not None and (not is_on(site) or _never_full_enough(site)):
         return []
-    leaves = list(queue_tree(file).leaves())
-    open_ = {queue.path for queue in leaves if queue.preemptable}
-    return [queue.path for queue in leaves if _can_starve(queue) and open_ - {queue.path}]
+    queues = list(queue_tree(file))
+    grow = {queue.path for queue in queues if not queue.leaf and _may_create(site or {}, file)}
+    # The queues of a parent may be preempted from for each other.
+    open_ = {queue.path for queue in queues if queue.preemptable and (queue.leaf or queue.path in grow)}
+    found = []
+    for queue in queues:
+        if queue.leaf and _can_starve(queue) and open_ - {queue.path}:
+            found.append(queue.path)
+        # A minimum share is a queue's own: a created one has none.
+        elif queue.path in grow and _can_starve(queue, least=False) and open_:
+            found.append(f"{queue.path}.*")
+    return found
 
 
-def _can_starve(queue: Queue) -> bool:
+def _may_create(site: Mapping[str, str], file: AllocationFile) -> bool:
+    """Whether an application may create a queue that the file does not name (QueuePlacementPolicy)."""
+    if file.placement_rules is None:
+        # Without rules in the file: the named queue, the user's own, or root.default if these may not be created.
+        undeclared = (site.get(UNDECLARED) or "").strip().lower() != "false"
+        return undeclared or not file.configured(_DEFAULT)
+    return any(_creates(rule, file) for rule in file.placement_rules)
+
+
+def _creates(rule: PlacementRule, file: AllocationFile) -> bool:
+    if rule.name == "reject" or not rule.create:
+        return rule.parent is not None and _creates(rule.parent, file)
+    # The rule `default` names a single queue.
+    named = ensure_root_prefix(rule.queue or _DEFAULT) if rule.name == "default" else None
+    return named is None or not file.configured(named)
+
+
+def _can_starve(queue: Queue, *, least: bool = True) -> bool:
     fair = 0 <= queue.fair_share_preemption_timeout_ms < NEVER_MS and queue.fair_share_preemption_threshold > 0
-    least = 0 <= queue.min_share_preemption_timeout_ms < NEVER_MS and queue.min_share != ZERO
-    return fair or least
+    minimum = 0 <= queue.min_share_preemption_timeout_ms < NEVER_MS and queue.min_share != ZERO
+    return fair or (least and minimum)
 
 
 def _never_full_enough(site: Mapping[str, str]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from harness.model.preemption import PreemptionRule
 from harness.yarn.capacity.queues import queue_tree
 from harness.yarn.capacity.traps import find_traps
 
@@ -156,6 +157,43 @@ def test_a_monitor_that_does_not_preempt_is_no_trap() -> None:
         "yarn.resourcemanager.scheduler.monitor.policies": "x.AutoCreatedQueueDeletionPolicy",
     }
     assert not [trap for trap in find_traps({}, site, {}) if trap.name == "preemption"]
+
+
+@pytest.mark.parametrize(
+    ("closed", "opened", "trapped"),
+    [
+        (("root",), (), False),
+        (("root",), ("root.a",), True),
+        (("root.a", "root.b"), (), False),
+        (("root.a",), (), True),
+        (("root.a", "root.b"), ("root",), False),
+    ],
+)
+def test_preemption_is_closed_only_where_it_is_to_every_leaf(
+    closed: tuple[str, ...], opened: tuple[str, ...], trapped: bool
+) -> None:
+    """A queue's own setting wins over its parent's (CSQueuePreemptionSettings)."""
+    settings = dict.fromkeys(closed, "true") | dict.fromkeys(opened, "false")
+    values = SAFE | {f"{P}{queue}.disable_preemption": text for queue, text in settings.items()}
+    site = SITE | {"yarn.resourcemanager.scheduler.monitor.enable": "true"}
+    assert names(values, site) == (["preemption"] if trapped else [])
+
+
+def test_a_created_leaf_may_be_open_to_preemption_by_its_template() -> None:
+    values = SAFE | {f"{P}root.disable_preemption": "true", f"{P}root.b.auto-create-child-queue.enabled": "true"}
+    site = SITE | {"yarn.resourcemanager.scheduler.monitor.enable": "true"}
+    assert "preemption" not in names(values, site)
+    assert "preemption" in names(values | {f"{P}root.b.leaf-queue-template.disable_preemption": "false"}, site)
+
+
+def test_preemption_that_is_not_shown_bounds_the_shares() -> None:
+    """Of a ResourceManager that refuses /conf nobody knows that preemption is off."""
+    tree = queue_tree(SAFE, source="f")
+    (trap,) = find_traps(SAFE, None, tree)
+    assert (trap.name, trap.blocking, trap.preemption) == ("preemption", False, PreemptionRule())
+    assert "/conf" in trap.what
+    closed = {**SAFE, f"{P}root.disable_preemption": "true"}
+    assert find_traps(closed, None, queue_tree(closed, source="f")) == ()
 
 
 @pytest.mark.parametrize(
