@@ -194,7 +194,7 @@ def _versus(comparison: Comparison, label: str, ident: str) -> Versus:
         contender=label,
         reference=reference,
         title=" ".join(filter(None, [f"{comparison.title}:" if comparison.title else "", label, "against", reference])),
-        words=typeset(" ".join(verdict_sentences(comparison, label))),
+        words=typeset(" ".join(verdict_sentences(comparison, label)), (label, reference)),
         counts={title: sum(own.verdict in verdicts for _, own in judged) for title, verdicts, _ in _PARTS},
         most={
             verdict: [typeset(text) for text in named_changes(comparison, label, verdict)]

@@ -63,6 +63,8 @@ class First:
     tables: Sequence[Table]
     #: Which experiment it is about, where the page has several.
     title: str = ""
+    #: Names of runs and queues in the sentences, which are no numbers of ours.
+    names: Sequence[str] = ()
 
 
 def firsts_of(runs: Sequence[Run]) -> list[First]:
@@ -163,6 +165,7 @@ def _two(name: str, ran: Sequence[Ran], before: Ran, after: Ran, phases: Sequenc
         changes_chart(found, caption, "mean completion time (s)") if found else Markup(""),
         _caption(caption, found),
         [Table("Winners and losers", heads, rows, note)] if rows else [],
+        names=[name, before.label, after.label, *(short(move.queue) for move in found)],
     )
 
 
@@ -227,7 +230,8 @@ def _one(run: Run) -> First | None:
     more += f"; the last one was at {last:,.0f} s." if more and last else "." if more else ""
     caption = "Fairness degree at the end by queue: 1 (ring) is the queue's own partition"
     chart = changes_chart(found, caption, "fairness degree")
-    return First([said, more] if more else [said], chart, _caption(caption, found), [])
+    names = [short(move.queue) for move in found]
+    return First([said, more] if more else [said], chart, _caption(caption, found), [], names=names)
 
 
 def _caption(text: str, found: Sequence[Move]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Iterable
 
 import jinja2
 from markupsafe import Markup, escape
@@ -37,11 +38,27 @@ def with_code(text: object) -> Markup:
     )
 
 
-def typeset(text: str) -> str:
+def typeset(text: str, names: Iterable[str] = ()) -> str:
     """Write the numbers of a text that was made for a terminal as every page does: a thin space, a true minus.
 
     Terminals get ASCII (``-1,234.5``), which can be searched and copied. `templates/charts.js.j2` has the same rule.
+
+    Parameters
+    ----------
+    text
+        A text whose numbers this program has formatted.
+    names
+        What somebody else has named, such as labels of runs, and stands in the text: ``seeds 1,200,300`` is no number.
+        It stays as it is, as commands between backticks do.
     """
+    # The longest first, because a name may be a part of another. One that would not change may be a part of a number.
+    kept = [re.escape(name) for name in sorted(set(names), key=len, reverse=True) if _typeset(name) != name]
+    pieces = re.split(f"({'|'.join(['`[^`]*`', *kept])})", text)
+    # `split` returns what it has split at in every second place.
+    return "".join(piece if k % 2 else _typeset(piece) for k, piece in enumerate(pieces))
+
+
+def _typeset(text: str) -> str:
     text = re.sub(r"(?<![\w@.,-])-(?=\d)", "\u2212", text)
     return re.sub(
         r"(?<![\w.,-])\d{1,3}(?:,\d{3})+(?![\w-])", lambda digits: digits.group().replace(",", "\u202f"), text

@@ -199,7 +199,8 @@ def write_page(path: Path, groups: Sequence[Group], remarks: Sequence[str], sour
             if kind
             else "Too few runs to tell",
             sentences=[
-                f"{group.title}: {one.key.title()}, {_moved(one)}, since {_since(one)}." for group, one in worse[:5]
+                f"{group.title}: {one.key.title()}, {typeset(_moved(one))}, since {_since(one)}."
+                for group, one in worse[:5]
             ]
             + ([f"And {len(worse) - 5} more."] if len(worse) > 5 else [])
             + ([f"{counted(len(better), 'metric')} better than before."] if better else []),
@@ -237,7 +238,7 @@ def _block(ident: int, group: Group) -> _Block:
     figures = []
     for at, one in enumerate(changed[:DRAWN]):
         drawn = Markup(chart(one, f"trend-{ident}-{at}"))  # `chart` escapes every text
-        figures.append(_Figure(f"{one.key.title()}: {one.word}, {_moved(one)}", drawn))
+        figures.append(_Figure(f"{one.key.title()}: {one.word}, {typeset(_moved(one))}", drawn))
     return _Block(
         group.title, group.span(), figures, max(len(changed) - DRAWN, 0), [_row(one) for one in group.histories]
     )

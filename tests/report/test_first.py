@@ -185,3 +185,4 @@ def test_each_experiment_has_its_own_verdict_over_all_of_its_seeds(write_run: Ca
     assert [first.title for first in found] == ["one", "other"]
     assert "fair (one)" in found[0].sentences[0]
     assert "fair (other)" in found[1].sentences[0]
+    assert {"fair (one)", "ltrf (one)", "one"} <= {*found[0].names}, "names in sentences are not set as numbers"

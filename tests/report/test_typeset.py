@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from harness.report.comparing import versus_of
 from harness.report.templating import typeset
+from harness.results.compare import compare
+from harness.results.runs import Contest, Group, RunRecord
 
 
 @pytest.mark.parametrize(
@@ -18,3 +23,24 @@ from harness.report.templating import typeset
 )
 def test_only_numbers_change(terminal: str, page: str) -> None:
     assert typeset(terminal) == page
+
+
+def test_commands_and_names_stay_as_they_are() -> None:
+    """Neither is a number of ours, though its digits may look like one."""
+    text = "vary 10,100,200 is 1,234 s sooner than 1; see `yarnfair run --seeds 1,200,300 -5`"
+    page = text.replace("1,234", "1\u202f234")
+    assert typeset(text, ["vary 10,100,200", "1", ""]) == page
+
+
+def test_a_comparison_has_the_labels_of_its_runs() -> None:
+    groups = [
+        Group(
+            label,
+            [RunRecord(Path(label), {"seed": seed}, {"makespan_s": (9 + at) * (1000.0 + seed)}) for seed in range(8)],
+        )
+        for at, label in enumerate(("seeds 1,200,300", "vary 10,100,200"))
+    ]
+    (versus,) = versus_of([compare(Contest("", groups))])
+    assert "seeds 1,200,300" in versus.words
+    assert "vary 10,100,200" in versus.words
+    assert versus.parts[0].rows[0].reference.startswith("9\u202f03")
