@@ -27,7 +27,12 @@ def counted(many: int, noun: str) -> str:
 
 
 def percent_text(part: float, digits: int = 1, *, signed: bool = True) -> str:
-    """A part of a whole as every output writes it: ``+5.6 %``, with a blank before the sign for per cent."""
+    """A part of a whole as every output writes it: ``+5.6 %``, with a blank before the sign for per cent.
+
+    From tenfold on there are no decimals, which nobody reads there: ``+4,281 %``.
+    """
+    if abs(part) >= 10:
+        return f"{100 * part:+,.0f} %" if signed else f"{100 * part:,.0f} %"
     return f"{100 * part:+.{digits}f} %" if signed else f"{100 * part:.{digits}f} %"
 
 

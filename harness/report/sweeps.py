@@ -18,7 +18,7 @@ from harness.report.data import Run
 from harness.report.figures import Group, Legend
 from harness.report.svg import Line, LineChart
 from harness.report.variants import range_text
-from harness.results.catalogue import Key
+from harness.results.catalogue import Key, in_order
 
 #: An experiment's name and hash, and a backend.
 Place = tuple[str, str, str]
@@ -170,7 +170,7 @@ def _of_kind(runs: Sequence[Run]) -> Sequence[Measure]:
         for key, value in run.values.items():
             if key.queue is None and key.metric.better != "neither":
                 found.setdefault(key, set()).add(value)
-    differing = sorted((key for key, values in found.items() if len(values) > 1), key=lambda key: key.order())
+    differing = in_order(key for key, values in found.items() if len(values) > 1)
     return [
         Measure(
             key.title(),

@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.report.data import SHOWN_DECISIONS, Run, short
 from harness.report.variants import Variant, grouped, interval_text, range_text
-from harness.results.catalogue import Key
+from harness.results.catalogue import Key, in_order
 from harness.results.comparison import Measure
 from harness.results.metric import Metric
 from harness.results.phases import FILE, span
@@ -279,11 +279,7 @@ _SHOWN = frozenset(
 
 def _further_tables(variants: Sequence[Variant]) -> list[Table]:
     """Whatever else the summaries hold: what a policy family measures besides (harness.results.catalogue)."""
-    places = {queue: k for k, queue in enumerate(_queues(variants))}
-    keys = sorted(
-        {key for one in variants for run in one.runs for key in run.values},
-        key=lambda key: (key.order()[:2], places.get(key.queue or "", len(places)), key.order()),
-    )
+    keys = in_order(key for one in variants for run in one.runs for key in run.values)
     new = [key for key in keys if key.key not in _SHOWN and key.key.partition(".")[0] not in _SHOWN]
     tables = []
     whole = [key for key in new if key.queue is None]

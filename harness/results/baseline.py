@@ -20,7 +20,7 @@ from pydantic import BeforeValidator, TypeAdapter
 from harness.base.errors import InputError, RunInvalid, RunTimedOut
 from harness.base.files import json_text, read_json
 from harness.base.outputs import write_output
-from harness.results.catalogue import BENCH, Key, key_of
+from harness.results.catalogue import BENCH, Key, in_order, key_of
 from harness.results.runs import RunRecord
 
 FORMAT = 1
@@ -173,7 +173,7 @@ def detects(entry: Entry, *, metrics: int, runs: int = 1, wanted: float = 0.2, m
     str | None
         One clause; None where a margin decides, where no metric has a bound, or where the bound is near enough.
     """
-    held = sorted((key for key in entry.spread if held_by_spread(key)), key=lambda key: key.order())
+    held = in_order(key for key in entry.spread if held_by_spread(key))
     key = next((one for one in held if one.key == "makespan_s"), held[0] if held else None)
     if entry.margin is not None or key is None:
         return None

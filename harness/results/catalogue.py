@@ -8,7 +8,7 @@ A number without an entry is still compared and recorded, as one of which neithe
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
@@ -179,9 +179,26 @@ class Key:
         """What a document says of the metric."""
         return {"metric": self.text(), "unit": self.metric.unit, "better": self.metric.better}
 
-    def order(self) -> tuple[int, str, str]:
-        """The sort key: the catalogue's order, then the queue."""
-        return (*rank(self.key), self.queue or "")
+
+def in_order(keys: Iterable[Key]) -> list[Key]:
+    """Sort keys as every table and page has them, each once.
+
+    Parameters
+    ----------
+    keys
+        In any order. Queues stand in the order in which they first come here: a summary has that of the
+        experiment's file.
+
+    Returns
+    -------
+    list of Key
+        In the catalogue's order; of each metric the whole run first, then the queues.
+    """
+    found = list(dict.fromkeys(keys))
+    places: dict[str | None, int] = {None: -1}
+    for key in found:
+        places.setdefault(key.queue, len(places))
+    return sorted(found, key=lambda key: (*rank(key.key), places[key.queue]))
 
 
 def key_of(text: str) -> Key:
@@ -202,7 +219,7 @@ def flat(summary: Mapping[str, Any]) -> dict[Key, float]:
                     found.update((Key(f"queues.{key}", str(queue)), number) for key, number in _numbers(own))
         else:
             found.update((Key(key), number) for key, number in _numbers({name: value}))
-    return dict(sorted(found.items(), key=lambda item: item[0].order()))
+    return {key: found[key] for key in in_order(found)}
 
 
 def _numbers(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, float]]:

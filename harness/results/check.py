@@ -18,7 +18,7 @@ from harness.base.errors import InputError
 from harness.base.words import percent_text
 from harness.results.acknowledge import Acknowledgement, find
 from harness.results.baseline import FEWEST, Baseline, Entry, Spread, bound, detects, floor, held_by_spread
-from harness.results.catalogue import Key
+from harness.results.catalogue import Key, in_order
 from harness.results.compare import amount_text, number_text
 from harness.results.history import History, histories
 from harness.results.metric import Metric
@@ -186,7 +186,8 @@ def _exactly(run: RunRecord, entry: Entry) -> list[Held]:
     recorded = entry.exact[str(run.seed)]
     how = f"exactly, seed {run.seed}"
     out = []
-    for key, known in sorted(recorded.items(), key=lambda item: item[0].order()):
+    for key in in_order(recorded):
+        known = recorded[key]
         value = run.values.get(key)
         verdict: Verdict = "fine"
         words = "as recorded"
@@ -219,7 +220,8 @@ def _by_spread(
 ) -> list[Held]:
     name = str(runs[0].path) if len(runs) == 1 else f"{len(runs)} runs"
     out = []
-    for key, spread in sorted(entry.spread.items(), key=lambda item: item[0].order()):
+    for key in in_order(entry.spread):
+        spread = entry.spread[key]
         values = [run.values[key] for run in runs if key in run.values]
         judged: _Judged
         if len(values) < len(runs):

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from harness.base.stats import Correction, adjusted, interval_paired, interval_unpaired, rank_sum, signed_rank
 from harness.base.words import counted, percent_text
-from harness.results.catalogue import Key
+from harness.results.catalogue import Key, in_order
 from harness.results.metric import Metric
 from harness.results.runs import Contest, Group, RunRecord
 
@@ -141,9 +141,7 @@ def compare(contest: Contest, *, correction: Correction = "bh", alpha: float = A
     test, so that it does not count.
     """
     reference, *others = contest.groups
-    keys = sorted(
-        {key for group in contest.groups for run in group.runs for key in run.values}, key=lambda key: key.order()
-    )
+    keys = in_order(key for group in contest.groups for run in group.runs for key in run.values)
     rows = []
     for key in keys:
         own = _values(reference.runs, key)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from harness.base.stats import LONGEST, SHORTEST, ChangePoint, change_points, least_change_p, level_of_each, rank_sum
 from harness.base.words import counted
 from harness.results.baseline import floor, held_by_spread, spread_of
-from harness.results.catalogue import Key
+from harness.results.catalogue import Key, in_order
 from harness.results.compare import amount_text
 from harness.results.runs import RunRecord
 
@@ -128,11 +128,11 @@ def histories(runs: Iterable[RunRecord]) -> tuple[list[History], list[str]]:
     remarks = [*_several_experiments(series), *replaced, *remarks]
     tracks: list[tuple[_Series, Key, list[RunRecord], float]] = []
     for name, own in series.items():
-        keys = {key for run in own for key in run.values if held_by_spread(key)}
+        keys = in_order(key for run in own for key in run.values if held_by_spread(key))
         if not keys:
             remarks.append(f"{_named(name)}: {counted(len(own), 'run')} without any metric that has a history")
         ended = []
-        for key in sorted(keys, key=lambda key: key.order()):
+        for key in keys:
             having = [run for run in own if key in run.values]
             least = least_change_p([run.values[key] for run in having])
             tracks.append((_Series(name, tuple(own)), key, having, least))
