@@ -45,9 +45,9 @@ from harness.systems.qknober import experiment as vectors
 from harness.traces import recorded
 from harness.traces.spec import DelaysSpec
 from harness.yarn.fair import spec as allocation
-from harness.yarn.findings import RULES
 from harness.yarn.releases import DEFAULT as DEFAULT_RELEASE
 from harness.yarn.releases import RELEASES
+from harness.yarn.rules import RULES
 from studies.generated import write_pages
 from studies.tables import markdown
 

@@ -20,7 +20,8 @@ _GITHUB_LEVELS = {"error": "error", "warning": "warning", "hint": "notice"}
 
 def _codes(_context: click.Context, _parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
     """Codes and their beginnings, also several between commas. BadParameter for one that is none."""
-    from harness.yarn.findings import RULES, matches
+    from harness.yarn.findings import matches
+    from harness.yarn.rules import RULES
 
     found = [part.strip().upper() for text in value for part in text.split(",") if part.strip()]
     for code in found:
@@ -148,7 +149,7 @@ def _print_github(verdicts: dict[str, Verdict]) -> None:
 def _sarif(verdicts: dict[str, Verdict]) -> dict[str, Any]:
     """The findings as a SARIF 2.1.0 log."""
     import harness
-    from harness.yarn.findings import RULES
+    from harness.yarn.rules import RULES
 
     used = Counter(found.code for verdict in verdicts.values() for found in verdict.findings)
     rules = [RULES[code] for code in sorted(used)]

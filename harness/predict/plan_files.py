@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.yarn.fair.parse import read_bytes
-from harness.yarn.findings import Finding, Level, Verdict
+from harness.yarn.findings import Finding, Verdict
+from harness.yarn.rules import Level
 from harness.yarn.validation import check_document
 
 

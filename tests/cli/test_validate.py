@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from harness.cli import main
-from harness.yarn.findings import RULES, Level
+from harness.yarn.rules import RULES, Level
 
 ROOT = Path(__file__).resolve().parents[2]
 BAD = '<allocations>\n<queue name="a"><wieght>1</wieght>\n<maxRunningApps>0</maxRunningApps></queue>\n</allocations>'

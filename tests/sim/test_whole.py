@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 from harness.sim.whole import TRIED
@@ -101,6 +102,19 @@ def test_the_pinned_numba_is_one_that_was_tried() -> None:
     pinned = re.search(r"(?m)^numba==(\d+\.\d+)", (ROOT / "requirements.txt").read_text(encoding="utf-8"))
     assert pinned is not None
     assert pinned[1] in TRIED
+
+
+def test_no_numba_is_installed_that_was_never_tried() -> None:
+    """The package takes releases from the lowest pinned one to the newest that was tried, and nothing above that.
+
+    `harness.sim.arrays` needs parts of numba that any release may change, and unlike `harness.sim.whole` the engine
+    cannot do without it.
+    """
+    least = re.search(r"(?m)^numba==(\d+\.\d+)", (ROOT / "requirements-lowest.txt").read_text(encoding="utf-8"))
+    major, minor = max(tuple(map(int, release.split("."))) for release in TRIED)
+    needed = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    assert least is not None
+    assert f"numba>={least[1]},<{major}.{minor + 1}" in needed
 
 
 def test_two_processes_name_a_kernel_alike() -> None:

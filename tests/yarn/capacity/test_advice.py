@@ -7,7 +7,7 @@ import time
 import pytest
 
 from harness.yarn.capacity.properties import PREFIX, parse_configuration
-from harness.yarn.findings import Level
+from harness.yarn.rules import Level
 from harness.yarn.validation import check_document
 from tests.yarn.capacity.refused import ABSOLUTE, DEEP, FLEXIBLE, LABELS, MANAGED, PERCENT, changed, configuration
 

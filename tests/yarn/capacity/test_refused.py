@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.yarn.findings import RULES
+from harness.yarn.rules import RULES
 from harness.yarn.validation import check_document
 from tests.yarn import site_refused
 from tests.yarn.capacity.refused import FINE, REFUSED, TREES, changed, configuration

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.yarn.fair.dom import spliced
-from harness.yarn.findings import Level
+from harness.yarn.rules import Level
 from harness.yarn.validation import check_document
 
 ROOT_CLOSED = '<queue name="root"><aclSubmitApps> </aclSubmitApps><aclAdministerApps> </aclAdministerApps>'
