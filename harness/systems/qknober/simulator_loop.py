@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -16,10 +16,56 @@ _STATIC, _DRF, _TETRIS, _QKNOBER = 0, 1, 2, 3
 WINDOW = 8
 _TINY = 1e-9
 _MOST_COUNTED = 4096  # pending tasks of one user that fill the idle space in its mean demand
-#: What choosers see together: pending tasks, what users hold, the rule (``shown``); work that is left (``jobs``).
-_RULE, _REMAINING = 5, 2
 #: In the place of a task: no task of the user fits anywhere; not looked for yet.
 _NOTHING, _UNKNOWN = -1, -2
+
+
+class _Shown(NamedTuple):
+    """The pending tasks as the rules see them, and what users hold.
+
+    Parameters
+    ----------
+    first
+        The oldest pending task of each user, or -1.
+    after
+        For each pending task the next one of the same user, or -1.
+    demand
+        What each task needs: a row a task, a column a resource, as fractions of the cluster.
+    held
+        What each user holds: a row a user, a column a resource, as fractions of the cluster.
+    weights
+        Each user's weight; their sum is 1.
+    rule
+        One of the values of `RULES`.
+    window
+        How many of its oldest pending tasks a user shows.
+    """
+
+    first: np.ndarray
+    after: np.ndarray
+    demand: np.ndarray
+    held: np.ndarray
+    weights: np.ndarray
+    rule: int
+    window: int
+
+
+class _Jobs(NamedTuple):
+    """The jobs that tasks belong to.
+
+    Parameters
+    ----------
+    of
+        The job of each task.
+    left
+        The work of each job's tasks that have not ended.
+    remaining
+        How much Tetris minds the work that is left (0: not at all).
+    """
+
+    of: np.ndarray
+    left: np.ndarray
+    remaining: float
 
 
 @njit(**kernel_options())
@@ -63,18 +109,17 @@ def _best_of(user, idle, shown, jobs, epsilon):  # type: ignore[no-untyped-def]
     The oldest task that fits (static, drf), or the one with the greatest affinity less ``epsilon`` times the work that
     is left of its job.
     """
-    first, after, demand, held, weights, rule, window = shown
-    job, left, _ = jobs
+    demand, rule = shown.demand, shown.rule
     best, most = -1, -np.inf
-    task, seen = first[user], 0
-    while task >= 0 and seen < window:
-        if _fits(task, idle, demand) and (rule != _STATIC or _within(task, user, held, weights, demand)):
-            score = _affinity(task, idle, demand) - epsilon * left[job[task]]
+    task, seen = shown.first[user], 0
+    while task >= 0 and seen < shown.window:
+        if _fits(task, idle, demand) and (rule != _STATIC or _within(task, user, shown.held, shown.weights, demand)):
+            score = _affinity(task, idle, demand) - epsilon * jobs.left[jobs.of[task]]
             if score > most:
                 best, most = task, score
             if rule <= _DRF:
                 break
-        task = after[task]
+        task = shown.after[task]
         seen += 1
     return best, most
 
@@ -82,27 +127,25 @@ def _best_of(user, idle, shown, jobs, epsilon):  # type: ignore[no-untyped-def]
 @njit(**kernel_options())
 def _epsilon(idle, order, cut, pending, shown, jobs):  # type: ignore[no-untyped-def]
     """``remaining`` times mean affinity over mean work left, of the tasks that compete for a server (Grandl 2014)."""
-    first, after, demand, _, _, _, window = shown
-    job, left, remaining = jobs
     aligned, work, before = 0.0, 0.0, 0
     for user in order:
         if before >= cut and work > 0:
             break
         before += pending[user]
-        task, seen = first[user], 0
-        while task >= 0 and seen < window:
-            if _fits(task, idle, demand):
-                aligned += _affinity(task, idle, demand)
-                work += left[job[task]]
-            task = after[task]
+        task, seen = shown.first[user], 0
+        while task >= 0 and seen < shown.window:
+            if _fits(task, idle, shown.demand):
+                aligned += _affinity(task, idle, shown.demand)
+                work += jobs.left[jobs.of[task]]
+            task = shown.after[task]
             seen += 1
-    return remaining * aligned / work if work > 0 else 0.0
+    return jobs.remaining * aligned / work if work > 0 else 0.0
 
 
 @njit(**kernel_options())
 def _choose(idle, levels, pending, fair, knob, shown, jobs):  # type: ignore[no-untyped-def]
     """The task for a server, or -1."""
-    n, rule = len(levels), shown[_RULE]
+    n, rule = len(levels), shown.rule
     if rule <= _DRF or rule == _QKNOBER:
         # Lowest first, under QKnober of those below their fair part; one whose tasks do not fit here does not hold the
         # server up.
@@ -125,7 +168,7 @@ def _choose(idle, levels, pending, fair, knob, shown, jobs):  # type: ignore[no-
         before = 0
         order = np.argsort(levels, kind="mergesort")
         epsilon = 0.0
-        if jobs[_REMAINING] > 0:
+        if jobs.remaining > 0:
             epsilon = _epsilon(idle, order, cut, pending, shown, jobs)
         for user in order:
             if not pending[user]:
@@ -150,10 +193,10 @@ def _choose(idle, levels, pending, fair, knob, shown, jobs):  # type: ignore[no-
 @njit(**kernel_options())
 def _offer(user, idle, shown):  # type: ignore[no-untyped-def]
     """(task, server, affinity): the oldest task shown that fits somewhere, and where; (-1, -1, -1.0) without one."""
-    first, after, demand, held, weights, rule, window = shown
-    task, seen = first[user], 0
-    while task >= 0 and seen < window:
-        if rule != _STATIC or _within(task, user, held, weights, demand):
+    demand, rule = shown.demand, shown.rule
+    task, seen = shown.first[user], 0
+    while task >= 0 and seen < shown.window:
+        if rule != _STATIC or _within(task, user, shown.held, shown.weights, demand):
             target, most = -1, -1.0
             for server in range(len(idle)):
                 if _fits(task, idle[server], demand):
@@ -164,7 +207,7 @@ def _offer(user, idle, shown):  # type: ignore[no-untyped-def]
                         break
             if target >= 0:
                 return task, target, most
-        task = after[task]
+        task = shown.after[task]
         seen += 1
     return -1, -1, -1.0
 
@@ -185,8 +228,7 @@ def _choose_new(offers, scores, idle, levels, pending, fair, knob, shown, jobs):
     It is chosen among those whose ``offers`` (task, server) are not _NOTHING, by what each may have on any server and
     its affinity there (``scores``).
     """
-    n, rule = len(levels), shown[_RULE]
-    job, left, remaining = jobs
+    n, rule = len(levels), shown.rule
     if rule <= _DRF or rule == _QKNOBER:
         # By level. One whose tasks fit nowhere is left out until the next instant: nothing becomes free in between.
         below = np.inf if rule <= _DRF else fair - _TINY
@@ -206,7 +248,7 @@ def _choose_new(offers, scores, idle, levels, pending, fair, knob, shown, jobs):
     if rule == _TETRIS:
         order, cut = np.argsort(levels, kind="mergesort"), np.int64(max(1, np.ceil((1.0 - knob) * pending.sum())))
     epsilon = 0.0
-    if rule == _TETRIS and remaining > 0:
+    if rule == _TETRIS and jobs.remaining > 0:
         aligned, work, before = 0.0, 0.0, 0
         for user in order:
             if before >= cut and work > 0:
@@ -214,15 +256,15 @@ def _choose_new(offers, scores, idle, levels, pending, fair, knob, shown, jobs):
             before += pending[user]
             if pending[user] and _renew(user, offers, scores, idle, shown):
                 aligned += scores[user]
-                work += left[job[offers[user, 0]]]
-        epsilon = remaining * aligned / work if work > 0 else 0.0
+                work += jobs.left[jobs.of[offers[user, 0]]]
+        epsilon = jobs.remaining * aligned / work if work > 0 else 0.0
     best, most, before = -1, -np.inf, 0
     for user in order:
         if before >= cut and best >= 0:
             break
         before += pending[user]
         if pending[user] and _renew(user, offers, scores, idle, shown):
-            score = scores[user] - epsilon * left[job[offers[user, 0]]]
+            score = scores[user] - epsilon * jobs.left[jobs.of[offers[user, 0]]]
             if score > most or (score == most and levels[user] < levels[best]):
                 best, most = user, score
     return best
@@ -316,7 +358,8 @@ def run_loop(  # type: ignore[no-untyped-def]
     for task in range(tasks):
         work[task] = duration[task] * demand[task].sum()
         left[job[task]] += work[task]
-    shown, jobs = (first, after, demand, held, weights, rule, window), (job, left, remaining)
+    shown = _Shown(first, after, demand, held, weights, rule, window)
+    jobs = _Jobs(job, left, remaining)
     ends = [(np.int64(0), np.int64(0))]
     ends.pop()
     figures = np.zeros(5 + 2 * m)

@@ -17,7 +17,7 @@ import numpy as np
 from harness.base.errors import CallError
 from harness.systems.mrorder.ordering.greedy import GREEDY, Order, mk_jr
 from harness.systems.mrorder.ordering.jobs import MapReduceJob, Slots, scaled
-from harness.systems.mrorder.ordering.search_kernel import kernel
+from harness.systems.mrorder.ordering.search_kernel import Instance, Memory, kernel
 
 Objective = Literal["makespan", "tct"]
 
@@ -120,12 +120,10 @@ class _Search:
             twins.append(seen.get(same, -1))
             seen[same] = j
         everyone = range(n)
-        #: what the kernel reads
-        self._instance = (
-            array([m, a, r, b]),
-            array([slots.maps, slots.reduces]),
-            # Job sequences: Johnson's, own reduces longest first, least map work first, least reduce work first.
-            np.array(
+        self._instance = Instance(
+            jobs=array([m, a, r, b]),
+            slots=array([slots.maps, slots.reduces]),
+            by=np.array(
                 [
                     mk_jr(jobs, slots),
                     sorted(everyone, key=lambda j: -tails[j]),
@@ -134,34 +132,24 @@ class _Search:
                 ],
                 dtype=np.int64,
             ),
-            # How long each job's own reduces take on all slots.
-            array(tails),
-            # The job before it in the file that is equal to it, or -1: of equal jobs the first goes first.
-            np.array(twins, dtype=np.int64),
-            objective == "tct",
-            2**62 if small else 4 * largest,
+            tails=array(tails),
+            twins=np.array(twins, dtype=np.int64),
+            total=objective == "tct",
+            far=2**62 if small else 4 * largest,
         )
-        #: what the kernel writes
-        self._memory = (
-            # The partial order, and which jobs are in it.
-            np.zeros(n, dtype=np.int64),
-            np.zeros(n, dtype=np.int64),
-            # For each depth: free-at and count of the map slots' groups, and how many groups there are.
-            zeros(n + 1, 3, width),
-            # For each depth: the same two of the reduce slots, each job's reduces not started and its end so far, and
-            # how many groups there are.
-            zeros(n + 1, 5, width),
-            # When each job's maps end where it is placed; when they would if it were placed next; and when it would
-            # end if no other reduces came.
-            zeros(n),
-            zeros(n),
-            zeros(n),
-            # For each depth: the jobs to try there, their bounds, and in [2, 0:2] how many and the next one.
-            zeros(n, 3, max(2, n)),
-            zeros(4, width),
+        self._memory = Memory(
+            order=np.zeros(n, dtype=np.int64),
+            used=np.zeros(n, dtype=np.int64),
+            maps=zeros(n + 1, 3, width),
+            reduces=zeros(n + 1, 5, width),
+            released=zeros(n),
+            nexts=zeros(n),
+            soonest=zeros(n),
+            stack=zeros(n, 3, max(2, n)),
+            work=zeros(4, width),
         )
-        self._memory[2][0, 1, 0] = slots.maps
-        self._memory[2][0, 2, 0] = 1
+        self._memory.maps[0, 1, 0] = slots.maps
+        self._memory.maps[0, 2, 0] = 1
         #: depth, best value, bounds taken
         self._state = zeros(3)
         self._best_order = np.zeros(n, dtype=np.int64)
@@ -182,8 +170,8 @@ class _Search:
         self._kernel.expand(0, self._state, self._instance, self._memory)
 
     def _valuation(self) -> tuple[Any, ...]:
-        jobs, slots, _, _, _, total, far = self._instance
-        return jobs, slots, total, far, self._row, self._memory[8]
+        given = self._instance
+        return given.jobs, given.slots, given.total, given.far, self._row, self._memory.work
 
     def branch(self, bounds: int) -> bool:
         """Search on for so many bounds; True when every order has been looked at or excluded."""
@@ -205,9 +193,9 @@ class _Search:
         if self._complete:
             return best
         open_bounds = [
-            int(self._memory[7][depth, 1, at])
+            int(self._memory.stack[depth, 1, at])
             for depth in range(int(self._state[0]) + 1)
-            for at in range(int(self._memory[7][depth, 2, 1]), int(self._memory[7][depth, 2, 0]))
+            for at in range(int(self._memory.stack[depth, 2, 1]), int(self._memory.stack[depth, 2, 0]))
         ]
         return min([best, max(self._root, min(open_bounds, default=best))])
 

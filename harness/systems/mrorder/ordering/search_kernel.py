@@ -1,15 +1,15 @@
 """Depth-first branch and bound over job orders, compiled.
 
-Also runs uncompiled on object arrays (`kernel`), for times that do not fit 64 bits. The arguments are the two
-tuples that search.py makes and explains: `instance`, which stays, and `memory`, which the search writes. Why the bounds
-hold is in docs/decisions/ordering-search.md.
+Also runs uncompiled on object arrays (`kernel`), for times that do not fit 64 bits. Why the bounds hold is in
+docs/decisions/ordering-search.md.
 """
 
 from __future__ import annotations
 
 from types import FunctionType, SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 from numba import njit
 from numba.core.registry import CPUDispatcher
 
@@ -18,14 +18,86 @@ from harness.systems.mrorder.ordering import slot_kernel
 from harness.systems.mrorder.ordering.slot_kernel import idle_until, last_start, run_reduces, start
 
 
+class Instance(NamedTuple):
+    """What the search reads: the jobs, the slots and the objective. Times are whole numbers of one unit.
+
+    Parameters
+    ----------
+    jobs
+        Four rows, a column for each job: its number of maps, the time of one map, its number of reduces and the time
+        of one reduce.
+    slots
+        How many map slots and how many reduce slots there are.
+    by
+        Four sequences of all jobs: Johnson's order, by own reduces (longest first), by map work (least first) and by
+        reduce work (least first).
+    tails
+        How long each job's own reduces take on all reduce slots.
+    twins
+        The job before each one in the file that is equal to it, or -1: of equal jobs the first goes first.
+    total
+        Whether the total completion time is wanted instead of the makespan.
+    far
+        A time that is later than every time of the search.
+    """
+
+    jobs: np.ndarray
+    slots: np.ndarray
+    by: np.ndarray
+    tails: np.ndarray
+    twins: np.ndarray
+    total: bool
+    far: int
+
+
+class Memory(NamedTuple):
+    """What the search writes. ``depth`` is the number of jobs that are placed.
+
+    Parameters
+    ----------
+    order
+        The jobs that are placed, in their order.
+    used
+        Whether each job is placed.
+    maps
+        For each depth three rows: when each group of map slots becomes free, how many slots the group has, and, first
+        in the third row, how many groups there are.
+    reduces
+        For each depth five rows: the same two of the reduce slots, how many of each job's reduces have not started,
+        each job's end so far, and, first in the fifth row, how many groups there are.
+    released
+        When each placed job's maps end.
+    nexts
+        When the maps of each job that is not placed would end if it were placed next.
+    soonest
+        When each job that is not placed would end if no other job's reduces came before.
+    stack
+        For each depth three rows: the jobs to try there, their bounds, and, in the third row, how many these are and
+        which one is next.
+    work
+        Four rows of scratch space.
+    """
+
+    order: np.ndarray
+    used: np.ndarray
+    maps: np.ndarray
+    reduces: np.ndarray
+    released: np.ndarray
+    nexts: np.ndarray
+    soonest: np.ndarray
+    stack: np.ndarray
+    work: np.ndarray
+
+
 @njit(**kernel_options())
 def place(j, depth, instance, memory):  # type: ignore[no-untyped-def]
     """Put job `j` at position `depth` of `order`: fills level depth + 1 of `maps` and `reduces`.
 
     Returns a lower bound on the value of every order that begins so; the value itself when the order is complete.
     """
-    jobs, _, _, _, _, _, far = instance
-    order, used, maps, _, released, _, _, _, work = memory
+    jobs, far = instance.jobs, instance.far
+    order, used, maps = memory.order, memory.used, memory.maps
+    released, work = memory.released, memory.work
     m, a = jobs[0], jobs[1]
     t, c = maps[depth + 1, 0], maps[depth + 1, 1]
     groups = maps[depth, 2, 0]
@@ -45,8 +117,11 @@ def place(j, depth, instance, memory):  # type: ignore[no-untyped-def]
 @njit(**kernel_options())
 def settle(placed, instance, memory):  # type: ignore[no-untyped-def]
     """The reduces of the `placed` jobs as far as no later job can interfere, then the bounds. See `place`."""
-    jobs, slots, _, tails, _, total, far = instance
-    order, used, maps, reduces, released, nexts, soonest, _, work = memory
+    jobs, slots, tails = instance.jobs, instance.slots, instance.tails
+    total, far = instance.total, instance.far
+    order, used, maps = memory.order, memory.used, memory.maps
+    reduces, released, nexts = memory.reduces, memory.released, memory.nexts
+    soonest, work = memory.soonest, memory.work
     n = len(order)
     m, a, r, b = jobs[0], jobs[1], jobs[2], jobs[3]
     t, c = maps[placed, 0], maps[placed, 1]
@@ -95,8 +170,10 @@ def settle(placed, instance, memory):  # type: ignore[no-untyped-def]
 @njit(**kernel_options())
 def bound_makespan(placed, horizon, instance, memory):  # type: ignore[no-untyped-def]
     """A lower bound on the makespan of every order that begins with the placed jobs."""
-    jobs, slots, by, tails, _, _, _ = instance
-    order, used, maps, reduces, released, _, soonest, _, _ = memory
+    jobs, slots, by = instance.jobs, instance.slots, instance.by
+    tails = instance.tails
+    order, used, maps = memory.order, memory.used, memory.maps
+    reduces, released, soonest = memory.reduces, memory.released, memory.soonest
     n = len(order)
     m, a, r, b = jobs[0], jobs[1], jobs[2], jobs[3]
     bound = 0
@@ -153,8 +230,11 @@ def bound_makespan(placed, horizon, instance, memory):  # type: ignore[no-untype
 @njit(**kernel_options())
 def bound_total(placed, horizon, instance, memory):  # type: ignore[no-untyped-def]
     """A lower bound on the total completion time of every order that begins with the placed jobs."""
-    jobs, slots, by, tails, _, _, _ = instance
-    order, used, maps, reduces, released, nexts, soonest, _, work = memory
+    jobs, slots, by = instance.jobs, instance.slots, instance.by
+    tails = instance.tails
+    order, used, maps = memory.order, memory.used, memory.maps
+    reduces, released, nexts = memory.reduces, memory.released, memory.nexts
+    soonest, work = memory.soonest, memory.work
     n = len(order)
     m, a, r, b = jobs[0], jobs[1], jobs[2], jobs[3]
     ended = 0
@@ -260,8 +340,8 @@ def bound_total(placed, horizon, instance, memory):  # type: ignore[no-untyped-d
 @njit(**kernel_options())
 def expand(depth, state, instance, memory):  # type: ignore[no-untyped-def]
     """The jobs to try at position `depth` that may beat the best value, lowest bound first (ties: Johnson's order)."""
-    _, _, by, _, twins, _, _ = instance
-    order, used, _, _, _, _, _, stack, _ = memory
+    by, twins = instance.by, instance.twins
+    order, used, stack = memory.order, memory.used, memory.stack
     size = 0
     for i in range(len(order)):
         j = by[0, i]
@@ -290,7 +370,7 @@ def branch(state, best_order, instance, memory, until):  # type: ignore[no-untyp
 
     Returns whether the search is complete.
     """
-    order, used, _, _, _, _, _, stack, _ = memory
+    order, used, stack = memory.order, memory.used, memory.stack
     n = len(order)
     depth = state[0]
     while depth >= 0:
