@@ -335,7 +335,7 @@ def level_of_each(least: Sequence[float], alpha: float) -> float:
 def _stretches(n: int, shortest: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """All stretches [i, j) of n values that leave none of the pieces they make shorter than `shortest`."""
     i, j = np.triu_indices(n + 1, k=shortest)
-    # One that ends at n is the complement of one that begins at 0: once is enough.
+    # A stretch that ends at n is left out, because its complement, which begins at 0, makes the same two pieces.
     able = ((i == 0) | (i >= shortest)) & (n - j >= shortest)
     return i[able], j[able]
 

@@ -202,7 +202,7 @@ def _terminated_in_order() -> Iterator[None]:
 
 
 def _said(error: click.ClickException) -> str:
-    """What click says in one line; of a mistyped choice shorter, and what it was probably to be."""
+    """Return click's message as one line; for a mistyped choice a shorter one that names what was likely meant."""
     said = " ".join(error.format_message().split())
     param = error.param if isinstance(error, click.BadParameter) else None
     given = _NO_CHOICE.match(error.message)

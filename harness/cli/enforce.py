@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -227,10 +228,28 @@ def _copied(config: EnforceConfig, stack: ExitStack) -> Path:
     return copy
 
 
-def _kept(
-    config: EnforceConfig, rms: tuple[str, ...], ledger: Path, stack: ExitStack, log: Log | None = None
-) -> tuple[object | None, LedgerStore, Actuator[object], Lease | None]:
-    """The ledger, the actuator and lease of what it is about; a client where only the cluster tells what that is."""
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What a release needs.
+
+    Parameters
+    ----------
+    client
+        The ResourceManager's client, where only the cluster tells what the ledger is about; else None.
+    store
+        The ledger.
+    actuator, lease
+        The actuator of what the ledger is about, and the lease beside it, if there is one.
+    """
+
+    client: object | None
+    store: LedgerStore
+    actuator: Actuator[object]
+    lease: Lease | None
+
+
+def _kept(config: EnforceConfig, rms: tuple[str, ...], ledger: Path, stack: ExitStack, log: Log | None = None) -> _Kept:
+    """Open the ledger, and the actuator and the lease of what it is about."""
     from harness.control.opened import check_known, offline_opener, open_cluster
 
     client, open_actuator = None, offline_opener(config)
@@ -241,7 +260,7 @@ def _kept(
     actuator = open_actuator(store.document)
     if client is not None:
         actuator.recognise_by(partial(check_known, config, client, store))
-    return client, store, actuator, actuator.lease(store.identity, config.lease_s, time.monotonic, store)
+    return _Kept(client, store, actuator, actuator.lease(store.identity, config.lease_s, time.monotonic, store))
 
 
 def _store(ledger: Path, config: EnforceConfig, stack: ExitStack, log: Log | None) -> LedgerStore:
@@ -269,13 +288,13 @@ def _release(config: EnforceConfig, rms: tuple[str, ...], log: Log) -> int:
     from harness.control.opened import check_known
 
     with ExitStack() as stack:
-        client, store, actuator, lease = _kept(config, rms, config.ledger_path(), stack, log)
+        kept = _kept(config, rms, config.ledger_path(), stack, log)
         # A spare would take over what was just given back.
-        spare = lease is not None and lease.spare()
+        spare = kept.lease is not None and kept.lease.spare()
 
         def open_client() -> object | None:
-            if client is not None or config.refresh != "rpc":
-                return client
+            if kept.client is not None or config.refresh != "rpc":
+                return kept.client
             if rms or config.rms:
                 return stack.enter_context(config.open_client(rms))
             log("warning", "observation", "no ResourceManager given: none was told to read the file")
@@ -283,7 +302,12 @@ def _release(config: EnforceConfig, rms: tuple[str, ...], log: Log) -> int:
 
         settings = config.control_settings()
         done = release(
-            actuator, store, lease, open_client, settings, recognise=lambda known: check_known(config, known, store)
+            kept.actuator,
+            kept.store,
+            kept.lease,
+            open_client,
+            settings,
+            recognise=lambda known: check_known(config, known, kept.store),
         )
         for kind, text in done.notes:
             log("warning", kind, text)
@@ -301,14 +325,14 @@ def _release_trial(config: EnforceConfig, rms: tuple[str, ...], as_json: bool) -
     from harness.control.giveback import adopt, adopt_latest
 
     with ExitStack() as stack:
-        _, store, actuator, lease = _kept(config, rms, _copied(config, stack), stack)
+        kept = _kept(config, rms, _copied(config, stack), stack)
         holder = ""
-        if lease is not None:
-            holder = lease.other_holder()
-            adopt(actuator, store, lease)
-        adopt_latest(actuator, store)
-        actuator.read()
-        prepared = actuator.original()
+        if kept.lease is not None:
+            holder = kept.lease.other_holder()
+            adopt(kept.actuator, kept.store, kept.lease)
+        adopt_latest(kept.actuator, kept.store)
+        kept.actuator.read()
+        prepared = kept.actuator.original()
     if holder:
         echo_wrapped(f"yarnfair: lease: another controller has the file ({holder}): --release would leave it", err=True)
     lines = _difference(config, prepared, "released")

@@ -32,7 +32,10 @@ def rm_properties(spec: ClusterSpec, home: str) -> dict[str, str]:
 
 
 def history_properties(ports: Mapping[str, int], home: str) -> dict[str, str]:
-    """The JobHistoryServer's, which the ResourceManager tells too: whoever submits jobs knows then where to find it."""
+    """Return the properties of the JobHistoryServer.
+
+    The ResourceManager has them as well, so that whoever submits jobs learns from it where the server is.
+    """
     folder = posixpath.join(home, "history")
     addresses = {name: f"{LOOPBACK}:{ports[port]}" for port, name in HISTORY_PORTS.items()}
     return {

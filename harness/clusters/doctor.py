@@ -124,9 +124,10 @@ def _disk(wanted: Wanted, folder: Path) -> Finding:
 
 
 def examine_settings(wanted: Wanted, allocations: Path | ConfigStore | None) -> Iterator[Finding]:
-    """The minimum allocation, and whether each queue can run a second application beside a first.
+    """Check the minimum allocation, and whether each queue can run a second application beside a first one.
 
-    `allocations`: the allocation file, here or where a cluster on other hosts has it; None: the one of a new cluster.
+    `allocations`: the allocation file, on this machine or on the host of a cluster elsewhere. None: the file that a
+    new cluster would get.
     """
     if wanted.memory_mb < wanted.minimum_allocation_mb:
         what = f"a node's {wanted.memory_mb} MB are below the minimum allocation of {wanted.minimum_allocation_mb} MB"

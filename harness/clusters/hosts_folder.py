@@ -88,7 +88,7 @@ class HostsFolder(SharedFolder):
         return None
 
     def troubles(self) -> list[str]:
-        """Which hosts did not answer, since asked last; one line each."""
+        """Return a line for each host that did not answer since this was last called."""
         with self._lock:
             found, self._troubles = self._troubles, []
             return found

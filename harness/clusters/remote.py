@@ -98,10 +98,10 @@ class Remote:
 
     @contextlib.contextmanager
     def _talking(self, doing: str, limit_s: float | None = None) -> Iterator[None]:
-        """Turns a connection that breaks into Unreachable, and the host's refusals into InputError.
+        """Raise Unreachable where the connection breaks, and InputError where the host refuses something.
 
-        ``limit_s``: of what may wait for a host that is there and says nothing. Not all of paramiko's waits have an
-        end of their own; the connection's does.
+        ``limit_s``: after so many seconds the connection is closed, which ends every wait. It is needed where a host
+        is there but may say nothing, because not all waits of paramiko have a time limit.
         """
         import paramiko
 

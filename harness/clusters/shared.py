@@ -1,6 +1,6 @@
-"""Folders that every node of a cluster sees under one path: of this machine, or of a volume of containers.
+"""Folders that all nodes of a cluster see under one path: on this machine, or in a volume of containers.
 
-Of hosts that share nothing: harness.clusters.hosts_folder.
+Clusters whose hosts share no folder have `harness.clusters.hosts_folder`.
 """
 
 from __future__ import annotations

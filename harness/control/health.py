@@ -28,7 +28,7 @@ class ControlHealth:
     ticks: int = 0
     #: Decisions that were carried out.
     decisions: int = 0
-    #: Carried-out decisions that were never contradicted: no read-back showed other weights before the next decision.
+    #: Decisions that were carried out and lasted: until the next decision no read-back showed other weights.
     effective: int = 0
     #: Ticks by the kind of alarm that kept the policy from acting.
     blocked: dict[str, int] = field(default_factory=dict)

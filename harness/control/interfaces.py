@@ -103,7 +103,7 @@ class Actuator(Entitlements, Protocol[ClientIn]):
 
     @property
     def loaded_otherwise(self) -> str:
-        """When an unreachable cluster takes the write: messages go on with it after "in force when it starts, or"."""
+        """How else an unreachable cluster loads what was written, after the words "in force when it starts, or"."""
 
     @property
     def beside(self) -> ConfigStore | None:

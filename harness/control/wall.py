@@ -248,7 +248,8 @@ class Controller(Tenure[ClientT]):
     def _let_last(self) -> None:
         """Repeat lasting alarms whose causes this tick has not checked: they end when the cause is seen gone."""
         raised = {alarm.kind for alarm in self._tick.alarms}
-        # One that sees nothing has lost the lease by that: it knows as little whether the cause is gone.
+        # A controller that sees nothing has lost its lease for that reason, and it cannot tell whether the causes of
+        # its alarms are gone. Any other one without the lease drops the alarms that only concern whoever writes.
         if (not self.holds and not raised & _BLIND) or self.shadow:
             lasting = {alarm.kind for alarm in self._lasting}
             self._tick.dropped = frozenset(_OF_A_WRITER) & lasting - raised - self._looked_for

@@ -17,7 +17,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from harness.base.errors import InputError
 from harness.ledger.accounts import AppAccount, QueueAccount, RmAccounts
@@ -168,7 +168,7 @@ class LedgerStore:
     def accounts(self) -> RmAccounts:
         """Return the stored accounts."""
         with _errors(self.path):
-            apps = {row[0]: _account(row) for row in self._db.execute("SELECT * FROM apps")}
+            apps = {row.id: _account(row) for row in map(_AppRow._make, self._db.execute("SELECT * FROM apps"))}
             queues = {
                 row[0]: QueueAccount(row[1], row[2], Usage(row[3], row[4]))
                 for row in self._db.execute("SELECT * FROM queues")
@@ -305,13 +305,33 @@ _kept_of = attrgetter(
 )
 
 
-def _account(row: Sequence[Any]) -> AppAccount:
-    """Convert a complete row to an account; the inverse of `_kept_of`."""
-    _, queue, memory_mb_s, vcore_s, moved_s, held_mb, held_vcores, final, fallen_s, lost_from_s, *more = row
-    *lost_held, started_s, behind_mb_s, behind_vcore_s = more
-    account = AppAccount(queue, memory_mb_s, vcore_s, moved_s, Resource(held_mb, held_vcores), bool(final))
-    account.fallen_s, account.lost_from_s, account.lost_held = fallen_s, lost_from_s, Resource(*lost_held)
-    account.started_s, account.behind = started_s, Usage(behind_mb_s, behind_vcore_s)
+class _AppRow(NamedTuple):
+    """A row of the table ``apps``, in the order of its columns. NULL is None."""
+
+    id: str
+    queue: str
+    memory_mb_s: int
+    vcore_s: int
+    moved_s: float
+    held_mb: int
+    held_vcores: int
+    final: int
+    fallen_s: float | None
+    lost_from_s: float | None
+    lost_held_mb: int
+    lost_held_vcores: int
+    started_s: float | None
+    behind_mb_s: float
+    behind_vcore_s: float
+
+
+def _account(row: _AppRow) -> AppAccount:
+    """Convert a row to an account; the inverse of `_kept_of`."""
+    held = Resource(row.held_mb, row.held_vcores)
+    account = AppAccount(row.queue, row.memory_mb_s, row.vcore_s, row.moved_s, held, bool(row.final))
+    account.fallen_s, account.lost_from_s = row.fallen_s, row.lost_from_s
+    account.lost_held = Resource(row.lost_held_mb, row.lost_held_vcores)
+    account.started_s, account.behind = row.started_s, Usage(row.behind_mb_s, row.behind_vcore_s)
     return account
 
 

@@ -286,7 +286,7 @@ class Rule:
         if lost > 0:
             return f"{lost:.4g} more of its applications are refused, never start or never end"
         if self.kind == "after" and self.figure != "below_due":
-            # Against a limit in seconds it does not help that the same ones waited for ever before.
+            # A limit in seconds is exceeded by applications that never start, even if they did not start before either.
             stuck = max(map(math.fsum, zip(*(change.after for change in changes[1:]), strict=True)), default=0.0)
             if stuck > 0:
                 return f"{stuck:.4g} of its applications never start or never end"

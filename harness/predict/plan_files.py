@@ -16,9 +16,16 @@ from harness.yarn.validation import check_document
 class CheckedFiles:
     """What `check_files` found.
 
-    stops : findings for which nothing is planned; ``refuses_after``: whether one of them is of the new file.
-    told : the others that are worth a line.
-    document : the counts for ``--json``, and what is new.
+    Parameters
+    ----------
+    stops
+        Findings because of which nothing is simulated.
+    told
+        Other findings that are worth a line.
+    refuses_after
+        Whether one of ``stops`` is in the new file.
+    document
+        For ``--json``: the number of findings, and those that only the new file has.
     """
 
     stops: tuple[str, ...]

@@ -36,11 +36,25 @@ _LENGTHS_S = {"day": _DAY_S, "week": 7 * _DAY_S, "month": 30 * _DAY_S}
 
 @dataclass(slots=True)
 class Account:
-    """One queue in one period, MB-seconds.
+    """One queue in one period, in MB-seconds.
 
-    ``users``: what each user's applications had of it; ``from_``: what it borrowed of each lender; ``owed``: at the
-    period's end, all that it has lent since the beginning less all that it has borrowed (below 0: it owes);
-    ``paid_back``: the part of its borrowing that only reduced what the others owed it.
+    Parameters
+    ----------
+    due
+        What was due to it.
+    had
+        What its applications held.
+    lent, borrowed
+        What it lent to other queues, and what it borrowed from them.
+    owed
+        At the end of the period: all that it has lent since the beginning less all that it has borrowed. Below 0 the
+        queue owes that much.
+    paid_back
+        The part of ``borrowed`` that only reduced what the others owed it.
+    users
+        What each user's applications held.
+    from_
+        What it borrowed from each lender.
     """
 
     due: float = 0.0

@@ -52,8 +52,16 @@ class Finding:
 class Figure:
     """A number that a case is judged by, or that explains it.
 
-    ``scale``, ``unit`` and ``signed``: how it is written. ``against``: the same of the run that it is held against,
-    whose variant is ``of``. ``together``: what the figures of the queues are, which stand together.
+    Parameters
+    ----------
+    name, value
+        What it is called, and what it is.
+    unit, digits, scale, signed
+        How it is written: its unit, the digits behind the point, what it is multiplied by, and whether with a sign.
+    against, of
+        The same number of the run that it is compared with, and the variant of that run.
+    together
+        For the figures of single queues: the words under which they are written in one line.
     """
 
     name: str
@@ -164,10 +172,12 @@ def verdict(holds: Sequence[bool]) -> Verdict:
 
 
 def evidence_of(cases: Sequence[OfVariant]) -> tuple[str, ...]:
-    """The figures of the cases, variant by variant: of several seeds one line, in how many runs the claim holds first.
+    """Return the figures of the cases as lines, variant by variant.
 
-    The line has each figure's mean with half of its 95 % interval over the seeds. A figure that is held against another
-    run's has the mean of the seeds' own differences with the interval of that: where it holds 0, the seeds do not tell.
+    A variant with several seeds has one line. It begins with the number of runs in which the claim holds, and has the
+    mean of each figure with half of its 95 % interval over the seeds. For a figure that is compared with another run's,
+    mean and interval are those of the differences seed by seed: where the interval contains 0, the seeds do not tell
+    which of the two is larger.
     """
     by_variant: dict[str, list[OfVariant]] = {}
     for case in cases:

@@ -108,7 +108,7 @@ def _origin(run: Run) -> tuple[object, ...]:
 
 
 def _ran(runs: Sequence[Run]) -> list[Ran]:
-    """The variants, each over its seeds."""
+    """Return one record for each variant, with the means over its seeds."""
     return [
         Ran(
             variant.name,

@@ -66,7 +66,7 @@ def _typeset(text: str) -> str:
 
 
 def content_hash(text: str) -> str:
-    """How a page's policy names a script or style that it allows."""
+    """Return the hash by which a page's Content-Security-Policy allows a script or style."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 

@@ -44,8 +44,9 @@ class Contents:
     def admits(self, other: Contents) -> bool:
         """Whether results of `other` may be written where these are.
 
-        An experiment whose file was edited is still that experiment: its runs take the place of the earlier version's,
-        one by one (`earlier_runs` names those that stay). A marker-less campaign's name is not known.
+        An experiment is the same one after its file was edited: its runs replace those of the earlier version one by
+        one (`earlier_runs` names those that stay). A campaign whose folder has no marker takes any campaign's results,
+        because its name is not known.
         """
         if self.kind != other.kind:
             return False

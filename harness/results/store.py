@@ -160,7 +160,7 @@ class WriteThrottle:
         self._began = 0.0
 
     def due(self) -> bool:
-        """Whether it is time."""
+        """Whether it is time to write again."""
         return time.monotonic() >= self._next
 
     def __enter__(self) -> Self:
@@ -248,7 +248,7 @@ class RunDirectory:
         replace_file(self.path / name, write)
 
     def write_text(self, name: str, text: str) -> None:
-        """A text file, replaced whole."""
+        """Replace a text file as a whole."""
         write_text(self.path / name, text)
 
     def write_lines(self, name: str, entries: Iterable[Mapping[str, Any]]) -> None:

@@ -44,10 +44,18 @@ _JOB = re.compile(rb'\{"job": "(application_\d+_\d+)"')
 
 @dataclass(slots=True)
 class Polled:
-    """The result of a poll: applications that have ended since.
+    """The result of a poll.
 
-    How many of them were not seen to end, and how many numbers the ResourceManager assigned for which nobody saw an
-    application. ``left_out``: applications that have ended and whose figures cannot be used -> why.
+    Parameters
+    ----------
+    ended
+        Applications that were seen to have ended since the poll before.
+    vanished
+        How many applications are not shown any more although nobody saw them end.
+    unseen
+        How many application numbers the ResourceManager has assigned without anybody seeing the application.
+    left_out
+        Applications that have ended but whose figures cannot be used, each with the reason.
     """
 
     ended: list[Seen] = field(default_factory=list)
@@ -126,7 +134,7 @@ class Follower:
         return unseen
 
     def document(self) -> dict[str, Any]:
-        """For ``FILE.running``."""
+        """Return what `restored` needs, for the file ``FILE.running`` beside a recording."""
         return {
             "running": [asdict(app) for app in self.running.values()],
             "highest": {str(start): number for start, number in self.highest.items()},

@@ -41,21 +41,43 @@ class KnownNode:
     missed: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class NodeStep:
+    """What happened to a node between two polls.
+
+    Parameters
+    ----------
+    name
+        The node's ID.
+    change
+        What happened.
+    now
+        The node after it, or as it was last known where it is gone.
+    before
+        The node before it; None where it was not there.
+    """
+
+    name: str
+    change: NodeEvent
+    now: KnownNode
+    before: KnownNode | None
+
+
 @dataclass(slots=True)
 class NodeFollower:
     """The nodes as the last poll showed them; None: none has yet."""
 
     known: dict[str, KnownNode] | None = None
 
-    def poll(self, nodes: Iterable[NodeStatus]) -> list[tuple[str, NodeEvent, KnownNode, KnownNode | None]]:
-        """What has changed since the last poll: (id, change, the node after it, and before it where it was there)."""
+    def poll(self, nodes: Iterable[NodeStatus]) -> list[NodeStep]:
+        """Return what has changed since the last poll."""
         shown: dict[str, NodeStatus] = {}
         for node in nodes:
             if node.id not in shown or node.state in ("RUNNING", "DECOMMISSIONING"):
                 shown[node.id] = node
         first, before = self.known is None, self.known or {}
         now: dict[str, KnownNode] = {}
-        changes: list[tuple[str, NodeEvent, KnownNode, KnownNode | None]] = []
+        changes: list[NodeStep] = []
         for name in sorted({*shown, *before}):
             last, node_now = before.get(name), shown.get(name)
             found = _after(last, node_now)
@@ -65,7 +87,7 @@ class NodeFollower:
             if change is not None and not first:
                 kept = found or last
                 assert kept is not None
-                changes.append((name, change, kept, last))
+                changes.append(NodeStep(name, change, kept, last))
         self.known = now
         return changes
 
@@ -119,8 +141,8 @@ class NodeRecorder:
             return replace(self, follower=follower), []
         written, found = self.written.copy(), []
         at_s = round(max(at_s, written.at_s), 3)
-        for name, change, now, last in changes:
-            for line in _lines_of(written, name, at_s, change, now, last):
+        for step in changes:
+            for line in _lines_of(written, step, at_s):
                 try:
                     written.change(line)
                 except ValueError:
@@ -143,9 +165,8 @@ class NodeRecorder:
         return replace(self, written=written)
 
 
-def _lines_of(
-    written: Nodes, name: str, at_s: float, change: NodeEvent, now: KnownNode, last: KnownNode | None
-) -> list[NodeChangeLine]:
+def _lines_of(written: Nodes, step: NodeStep, at_s: float) -> list[NodeChangeLine]:
+    name, change, now, last = step.name, step.change, step.now, step.before
     more: dict[str, int] = {}
     if last is not None and not written.names(name):
         more = {"was_memory_mb": last.memory_mb, "was_vcores": last.vcores}

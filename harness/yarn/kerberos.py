@@ -108,7 +108,7 @@ class Login:
         return NoTicket(f"no Kerberos ticket: {said}", where=where, hint=hint)
 
     def step(self, context: Any, token: bytes | None, where: str) -> bytes:
-        """What to send next; empty when there is nothing. NoTicket."""
+        """Return the token to send next, empty if there is none. Raises NoTicket."""
         gssapi = _gssapi()
         try:
             found: bytes | None = context.step(token)
@@ -135,10 +135,10 @@ def _gssapi() -> Any:
 
 
 class Spnego(requests.auth.AuthBase):
-    """Answers a 401 that wants Negotiate with a ticket; what asks for none gets none.
+    """Answer a 401 that asks for Negotiate with a Kerberos ticket; send none where none is asked for.
 
-    Who took a ticket has to prove that it could read it, or what it answers is no answer. Only errors need no proof:
-    Hadoop leaves it out of some.
+    A server that was sent a ticket has to prove that it could read it (mutual authentication), otherwise its answer is
+    not accepted. Answers that are errors need no proof, because Hadoop omits it from some of them.
     """
 
     def __init__(self, login: Login) -> None:

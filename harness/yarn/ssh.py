@@ -118,7 +118,10 @@ def connected(
 
 
 def _settings(access: Access) -> dict[str, Any]:
-    """What ~/.ssh/config has for the host; what is given comes before it, also where a ProxyCommand has %p and %r."""
+    """Return the settings of ~/.ssh/config for the host.
+
+    A port or user that was given takes precedence, also for %p and %r in a ProxyCommand.
+    """
     import paramiko
 
     own = "".join(f"{key} {value}\n" for key, value in (("Port", access.port), ("User", access.user)) if value)

@@ -159,7 +159,7 @@ def test_changes_from_poll_to_poll() -> None:
     assert follower.poll([status("a"), status("b"), status("c", "UNHEALTHY")]) == []
 
     def changes(*nodes: NodeStatus) -> list[tuple[str, str]]:
-        return [(name, change) for name, change, _, _ in follower.poll(nodes)]
+        return [(step.name, step.change) for step in follower.poll(nodes)]
 
     assert changes(status("a"), status("b", "DECOMMISSIONING", 1024, 1024), status("c")) == [
         ("b", "decommissioning"),
@@ -178,7 +178,7 @@ def test_nodes_that_a_restarted_resource_manager_does_not_show_yet_are_there() -
     follower.poll([status("a"), status("b")])
     for _ in range(MISSING_POLLS - 1):
         assert follower.poll([]) == []
-    assert [(name, change) for name, change, _, _ in follower.poll([status("b")])] == [("a", "lost")]
+    assert [(step.name, step.change) for step in follower.poll([status("b")])] == [("a", "lost")]
 
 
 def test_what_a_recorder_writes_is_what_a_reader_reads(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def _software() -> str:
 
 @lru_cache(maxsize=1)
 def _brought() -> tuple[str, ...]:
-    """What runs in the containers, the scheduler's and the site's files, and the policies for inside the RM."""
+    """Return hashes of what a cluster is given: programs, site files, scheduler files, and policies inside the RM."""
     return (
         data_hash(data_path("workloads"), "**/*.py", "**/*.sql"),
         data_hash(data_path("templates"), "*.xml.j2"),

@@ -268,7 +268,7 @@ def _variants(
 
 
 def _named(variant: Any, varied: Mapping[str, str]) -> Any:
-    """The variant with the campaign's varied settings in its name, where they mean something to it."""
+    """Return the variant with those of the campaign's varied settings in its name that it takes."""
     parts = []
     for key, value in varied.items():
         outside = key in ("period", "period_s") and variant.mode == "outside"

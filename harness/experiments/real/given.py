@@ -64,7 +64,10 @@ class _Kept:
         return self.process.alive
 
     def note(self, data: bytes) -> None:
-        """That these bytes are ours, on the disk before they are anywhere else. Raises InputError."""
+        """Note on the disk that this program writes these bytes, before they are written anywhere else.
+
+        Raises InputError.
+        """
         line = _digest(data) + "\n"
         with writing(self.folder):
             path = self.folder / _WRITTEN

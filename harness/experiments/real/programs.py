@@ -125,10 +125,11 @@ def container_overhead_s(job: JobRun) -> float:
 
 
 def executor_start_s(job: JobRun) -> float | None:
-    """How long before they registered a Spark job's executors were granted, by the memory that the RM counted.
+    """Return the mean time from the grant of a Spark job's executors until they registered, in seconds.
 
-    None where that is not known: of an application that was cut, containers may be counted that never registered. Of
-    one that ended by itself they are few, and late: granted when it was about to end.
+    It follows from the memory that the RM counted. None unless the application succeeded: if it was cut off, that
+    memory may include containers that never registered. If it ended by itself there are few of these, and they were
+    granted just before the end.
     """
     status, record = job.status, job.record
     count = len(record.executors_ms)

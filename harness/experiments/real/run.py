@@ -425,7 +425,7 @@ class RealRun:
             try:
                 job.app_id = self.load.of(job.spec.id).submit(job.spec.id)
             except (Unreachable, Refused, BadAnswer):
-                # The ResourceManager's: nothing is wrong with the job.
+                # The ResourceManager is at fault, not the job.
                 raise
             except YarnfairError as error:
                 self._failed(job, error.line())
@@ -490,7 +490,7 @@ class RealRun:
                 self._again(job, status)
 
     def _taken(self) -> None:
-        """Looks for the applications of jobs that were submitted and had none yet."""
+        """Look for the applications of jobs that were submitted and whose application is not known yet."""
         for job in self.jobs if self.load is not None else ():
             if job.tries and job.app_id is None and not job.ended:
                 assert self.load is not None

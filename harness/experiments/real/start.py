@@ -162,7 +162,7 @@ def warm_up(experiment: LoadedExperiment, cluster: RealCluster) -> None:
 
 
 def control_settings(experiment: LoadedExperiment, variant: Variant) -> ControlSettings:
-    """How the controller of a run from outside works."""
+    """Return the settings of the controller of a run from outside."""
     actuation = experiment.spec.actuation
     return ControlSettings(
         period_s=variant.period_s,

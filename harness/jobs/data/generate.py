@@ -124,9 +124,9 @@ def check_whole(target: Target, manifest: Manifest) -> dict[str, int]:
 
 
 def usable(target: Target, kind: str) -> Manifest | None:
-    """The manifest of a data set that is of the kind, and whole; None where there is none.
+    """Return the manifest of the data set at a place; None where there is no data set.
 
-    Raises InputError for one of another kind, and as `check_whole`.
+    Raises InputError for a data set of another kind, and for one that is not complete (`check_whole`).
     """
     manifest = read_manifest(target)
     if manifest is not None and manifest.kind != kind:
@@ -151,7 +151,10 @@ def is_whole(target: Target, manifest: Manifest) -> bool:
 
 
 def _plan(kind: str, size: int) -> list[tuple[str, int]]:
-    """(file, bytes about) of every part; of TPC-H's tables how large they become is their own."""
+    """Return the name and the approximate number of bytes of each part of a data set.
+
+    How large TPC-H's tables become is up to their generator; they all have the whole size here.
+    """
     if kind == TPCH:
         return [(f"{table}.parquet", size) for table in TPCH_TABLES]
     count = max(-(-size // PART_BYTES), 1)

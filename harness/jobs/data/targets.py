@@ -43,7 +43,7 @@ class Target(ABC):
 
     @abstractmethod
     def write(self, name: str, content: bytes | Path) -> None:
-        """Puts a file there whole or not at all: these bytes, or those of a file of this machine."""
+        """Put a file there, whole or not at all. Its content is given, or it is that of a file on this machine."""
 
     @abstractmethod
     def size(self, name: str) -> int | None:

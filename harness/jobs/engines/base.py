@@ -189,7 +189,10 @@ class EnginePrograms(ABC):
 
     @abstractmethod
     def submit(self, job_id: str) -> str | None:
-        """Submits a job (again, if it was before); the application's id, or None where `taken` will know it."""
+        """Submit a job, again if it was submitted before.
+
+        Returns the application's ID, or None where only `taken` will know it.
+        """
 
     def taken(self, job_id: str) -> str | None:
         """The application of a job that was submitted without one; None: not yet.

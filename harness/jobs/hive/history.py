@@ -110,10 +110,10 @@ def _vertices(attempts: Sequence[Attempt]) -> list[str]:
 
 
 def record_of(attempts: Sequence[Attempt], started_ms: int = 0) -> JobRecord:
-    """The attempts as a run's tables have them. ``started_ms``: when the DAG was started, 0: not known.
+    """Make the record from which a run's tables are made from the attempts of a query.
 
-    Tez says when an attempt was started in its container; what came before is not told apart. One that never ended was
-    killed with its job, at the history's last moment.
+    Tez says when an attempt was started in its container, and nothing of the steps before. An attempt that never ended
+    was killed with its job, at the last moment of the history. ``started_ms``: when the DAG was started (0: not known).
     """
     order = {vertex: at for at, vertex in enumerate(_vertices(attempts))}
     # Of a query that was cut some tasks may not have begun: numbered are those that did, as in `stages_of`.

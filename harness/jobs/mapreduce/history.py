@@ -57,12 +57,13 @@ def read_history(lines: Iterable[str]) -> list[Attempt]:
 
 
 def record_of(lines: Iterable[str], *, reduces_first: bool) -> JobRecord:
-    """A job's history as the record of its master, which a run's tables are made of (`harness.jobs.replay`).
+    """Make the record of a job's master, from which a run's tables are made, from the job's history.
 
-    MapReduce's master notes when it scheduled a task (``asked``), when the node had taken its container
-    (``launched``, and for want of more also ``granted``, ``heard``, ``started``), and when the task said that it was
-    through (``ended``, ``told``). An attempt that never ended was killed with its job, at the history's last moment.
-    ``reduces_first``: the job has reduces, whose stage then is number 0 (their priority is higher).
+    A history has fewer times than a record (`harness.jobs.replay`). It says when the master scheduled a task
+    (``asked``), when the node had taken the container (``launched``), and when the task said that it was through
+    (``ended`` and ``told``). ``granted``, ``heard`` and ``started`` are not in it and are set to ``launched``. An
+    attempt that never ended was killed with its job, at the last moment of the history. ``reduces_first``: the job has
+    reduces; their stage is then number 0, because their priority is higher.
     """
     kept, asked, last_ms = list(lines), dict[str, int](), 0
     for line in kept:

@@ -33,7 +33,7 @@ _OPENED = (
 
 
 def split_memory(container_mb: int, least_rest_mb: int) -> tuple[int, int]:
-    """(Java's heap, the rest) of a container in MiB: a quarter, and at least so much, is not heap."""
+    """Divide a container into Java's heap and the rest, MiB. The rest is a quarter, and at least ``least_rest_mb``."""
     rest = max(least_rest_mb, container_mb // 4)
     return container_mb - rest, rest
 

@@ -31,9 +31,10 @@ _NOT_IN_PATHS = "{}[]*?\\, \t\n'\"$:"
 
 
 def check_limit(at_once_mb: int, limit_mb: int | None, where: str) -> None:
-    """Refuses what a node's own container could not hold. ``limit_mb``: what that may take (None: nothing holds it).
+    """Refuse an amount of memory that does not fit into the container in which a node runs.
 
-    Raises InputError.
+    ``at_once_mb``: what a node's containers may take together. ``limit_mb``: what the node's own container may take
+    (None: the node does not run in one). Raises InputError.
     """
     if limit_mb is not None and at_once_mb + NODE_MB > limit_mb:
         raise InputError(

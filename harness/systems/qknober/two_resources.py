@@ -70,10 +70,11 @@ def targets(
     demands: Sequence[float],
     rho: float,
 ) -> tuple[list[float], list[float]]:
-    """s_i / w_i that each user is to have, and the fair part of it; nobody wants more than ``demands`` (s_i / w_i).
+    """Return the s_i / w_i that each user is to have, and the fair part of it.
 
-    Whoever wants less than its part gets what it wants; the others divide the rest anew (C1 of section 6.1, with all
-    who are satisfied leaving a round together: for a division that is made at each allocation, few rounds count).
+    ``demands``: the s_i / w_i that each user wants at most. A user who wants less than the fair part gets what it
+    wants, and the others divide the rest anew (C1 of section 6.1). All users who are satisfied leave a round together,
+    because the division is made at each allocation and few rounds take little time.
     """
     found, fair_parts = [0.0] * len(weights), [0.0] * len(weights)
     active = [i for i, demand in enumerate(demands) if demand > 0]

@@ -536,7 +536,11 @@ def _made(found: _Log, kept: _Kept, tasks: int, records: int) -> tuple[TimedJob,
 
 
 def _begins_ms(found: _Log, asked_ms: int, least: int, wait_s: float) -> int:
-    """When the driver began with its first job: with so many executors, or when it had waited for long enough."""
+    """Return when the driver could begin with its first job, milliseconds.
+
+    It waits for ``least`` executors, but no longer than ``wait_s`` after ``asked_ms``, and no longer than until the
+    first job that the log shows.
+    """
     registered = sorted(at for at, _ in found.executors.values())
     if least <= 0:
         return asked_ms
@@ -666,7 +670,7 @@ def _dependencies(
 
 
 def _ran_before(found: _Log, number: int, ran: Mapping[int, tuple[int, int]]) -> set[int]:
-    """The nearest stages above one that ran; those that were skipped are looked through."""
+    """Return the nearest ancestors of a stage that ran; instead of a skipped stage its own parents are looked at."""
     result: set[int] = set()
     seen = {number}
     waiting = list(found.parents.get(number, ()))

@@ -45,7 +45,17 @@ def moved_resources(settings: Mapping[str, str]) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class Wanted:
-    """``values``: queue -> key -> text; ``in_force``: the capacities as numbers; ``problems``: what cannot be."""
+    """The properties that a plan comes to.
+
+    Parameters
+    ----------
+    values
+        Queue -> key of a property -> text to be written.
+    in_force
+        Queue -> the capacity that it then has, as a number.
+    problems
+        What of the plan cannot be written, in words.
+    """
 
     values: dict[str, dict[str, str]] = field(default_factory=dict)
     in_force: dict[str, float] = field(default_factory=dict)
@@ -134,10 +144,10 @@ class Steering:
                 found.in_force[child] = capacity.entitlement
 
     def _limits(self, parent: CapacityQueue, plan: Attributes) -> dict[str, Capacity]:
-        """The administrator's maximum capacities of a parent's children.
+        """Return the administrator's maximum capacities of a parent's children, which bound what can be written.
 
-        Hadoop refuses absolute resources above their maximum, and of a larger percentage a queue cannot have the rest.
-        A maximum that the plan has is written with the capacity, and never below it.
+        Hadoop refuses absolute resources above the maximum, and of a percentage above it a queue cannot use the rest.
+        Children whose maximum the plan sets are left out: that is written with the capacity, and never below it.
         """
         planned = {child for child in parent.children if plan.max_shares.get(child, UNBOUNDED) != UNBOUNDED}
         found = {child: read_maximum(self.text(child, MAXIMUM)) for child in parent.children if child not in planned}

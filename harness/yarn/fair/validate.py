@@ -116,7 +116,7 @@ _HADOOP_1_IN_QUEUE = {
     "poolMaxJobsDefault": "maxRunningApps",
     "defaultPoolSchedulingMode": "schedulingPolicy",
 }
-#: A default that stands inside a queue -> what a queue has for it.
+#: Elements that set defaults for all queues -> the element that does the same for one queue.
 _OF_DEFAULTS = {
     "defaultMinSharePreemptionTimeout": "minSharePreemptionTimeout",
     "defaultFairSharePreemptionTimeout": "fairSharePreemptionTimeout",

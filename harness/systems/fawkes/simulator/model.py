@@ -60,7 +60,10 @@ class Profile:
     reduces_gb: float = 0.1
 
     def maps(self, input_gb: float, constants: Constants) -> int:
-        """One for each block begun; 1 GB is 8 blocks, as in Hadoop (a last block of a tenth joins the one before)."""
+        """Return the number of maps for an input size in GB: one for each block, at least 1.
+
+        As in Hadoop, a last block of up to a tenth of a block's size belongs to the block before it.
+        """
         return max(1, math.ceil(input_gb / constants.block_gb - 0.1))
 
     def reduces(self, input_gb: float) -> int:

@@ -1,7 +1,9 @@
-"""Slot pools, the value of an order and a random local search, compiled. The estimator's twin for the search's sake.
+"""Slot pools, the value of an order of jobs and a random local search, compiled.
 
-Pure integer arithmetic on arrays; the search itself is in search_kernel.py. t, c are the groups of a slot pool (free
-at, how many; times increasing), n_groups their number; `work` is scratch; `far` is later than any time.
+The compiled form of `harness.systems.mrorder.ordering.estimator`, for the search in search_kernel.py. All arithmetic is
+on integers. The free slots of a pool are groups: ``t`` has the times at which they become free, ascending, ``c`` how
+many slots each group has, and ``n_groups`` is the number of groups. ``work`` is scratch space, and ``far`` is later
+than any time.
 """
 
 from __future__ import annotations

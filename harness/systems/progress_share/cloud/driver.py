@@ -178,13 +178,16 @@ def choose_accelerators(
     kinds: int | None = None,
     below: float = math.inf,
 ) -> Decision:
-    """The cheapest mix of accelerators with which the queries end by the deadline; fewest nodes among equals.
+    """Return the cheapest mix of accelerators with which the queries end by the deadline.
 
-    Who has a deadline of its own before that ends by it: queries are served in the order of their deadlines.
-    What costs more than ``below`` altogether need not be found. At most ``most`` of each type, and of ``kinds`` types
-    together (None: of any number). Where nothing meets the deadline: what ends soonest with nodes of one type, or, if
-    that is never, with nodes of all types; marked so. A type too small for a query's tasks is refused if it would do
-    nothing for any query.
+    Of mixes that cost the same, the one with the fewest nodes is taken. A query with an earlier deadline of its own
+    also ends by that one: queries are served in the order of their deadlines. Mixes that cost more than ``below``
+    altogether are not looked for. A mix has at most ``most`` nodes of each type, and at most ``kinds`` types (None: any
+    number of them).
+
+    If no mix meets the deadline, the answer is marked as one that does not. It is then the mix of one type that ends
+    soonest or, if none of these ever ends, a mix of all types. A type that is too small for the tasks of some query is
+    refused if it would do nothing for any query.
     """
     if not (0 < deadline_h < math.inf and 0 < period_h < math.inf):
         raise ValueError("deadline_h and period_h are finite numbers above 0")

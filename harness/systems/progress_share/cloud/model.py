@@ -94,7 +94,7 @@ def instance_types(spec: CloudExperiment, document: YamlDocument) -> dict[str, I
 def cost_summary(
     hours: float, cost: float, billed_h: int, core: Pool, accelerators: Sequence[Pool], period_h: float
 ) -> dict[str, Any]:
-    """What a run's summary says of time, price and nodes; of a mix of accelerators the types' numbers besides."""
+    """Return a run's time, price and nodes for its summary; with several accelerator types, also the number of each."""
     mixed = {"accelerators": {kind.name: count for kind, count in accelerators}} if len(accelerators) > 1 else {}
     return {
         "makespan_s": round(hours * 3600, 3),
