@@ -12,8 +12,9 @@ from typing import Any
 from harness.base.errors import CallError, InputError
 from harness.predict.changes import Case, Rule, judged, verdict_of
 from harness.predict.foreign import played_trace
-from harness.predict.plan import Planned, document_of, plan, sides_of, submission
+from harness.predict.plan import Planned, document_of, plan
 from harness.predict.plan_files import check_files
+from harness.predict.plan_sides import sides_of, submission
 from harness.sim.scheduler_file import Place
 from harness.traces.accounting import account_of
 

@@ -17,7 +17,8 @@ import yarnfair
 from harness.base.errors import CallError, InputError
 from harness.cli import main
 from harness.experiments.resolve import Variant
-from harness.predict.plan import below_due, submission, with_nodes
+from harness.predict.plan import below_due
+from harness.predict.plan_sides import submission, with_nodes
 from harness.predict.playing import Player
 from harness.predict.replay import write_experiment
 from harness.traces.recorded import NodeLine, read_trace

@@ -12,7 +12,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +30,8 @@ from harness.traces.formats.base import (
     Reading,
     TimedJob,
     bad_line,
-    milliseconds,
     missing_queues,
     queue_path,
-    text_of,
 )
 from harness.traces.formats.event_logs import (
     LZ4,
@@ -48,6 +46,7 @@ from harness.traces.formats.event_logs import (
     lines_of,
     log_of,
 )
+from harness.traces.formats.spark_events import SparkLog, StageAttempt, TaskAttempt
 from harness.traces.mapreduce import HADOOPS_DELAYS, Attempt, retries
 from harness.traces.recorded import ExecutorsLine, JobLine, StageLine
 from harness.traces.spark import (
@@ -180,168 +179,7 @@ def _log_in(path: Path) -> EventLog | None:
     return EventLog(path, (), refused="no event at its beginning") if _NAMED.fullmatch(path.name) else None
 
 
-@dataclass(slots=True)
-class _Task:
-    """One attempt of a task."""
-
-    stage: tuple[int, int]
-    index: int
-    executor: str
-    start_ms: int | None
-    end_ms: int | None = None
-
-
-@dataclass(slots=True)
-class _Stage:
-    """One attempt of a stage."""
-
-    submitted_ms: int | None = None
-    completed_ms: int | None = None
-    caches: bool = False
-
-
-@dataclass(slots=True)
-class _Job:
-    """A job of the application: what one action of its driver asked for."""
-
-    submitted_ms: int | None = None
-    ended_ms: int | None = None
-    stages: tuple[int, ...] = ()
-
-
-@dataclass(slots=True)
-class _Log:
-    """The events of one log."""
-
-    records: int = 0
-    unreadable: int = 0
-    first_unreadable: str = ""
-    version: str = ""
-    application: str = ""
-    attempt: str = ""
-    name: str = ""
-    user: str | None = None
-    started_ms: int | None = None
-    asked_ms: int | None = None
-    ended_ms: int | None = None
-    last_ms: int = 0
-    properties: dict[str, str] = field(default_factory=dict)
-    executors: dict[str, tuple[int, int | None]] = field(default_factory=dict)
-    removed_ms: dict[str, int] = field(default_factory=dict)
-    parents: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    stages: dict[tuple[int, int], _Stage] = field(default_factory=dict)
-    jobs: dict[int, _Job] = field(default_factory=dict)
-    tasks: dict[int, _Task] = field(default_factory=dict)
-    profiles: bool = False
-    unpersisted: bool = False
-
-    def take(self, event: Mapping[str, Any]) -> None:
-        """Add one event. Raises KeyError, TypeError, ValueError for one that lacks what its kind has."""
-        match str(event["Event"]).removeprefix("SparkListener"):
-            case "LogStart":
-                self.version = str(event["Spark Version"])
-            case "ApplicationStart":
-                self.started_ms = milliseconds(event["Timestamp"])
-                self.application = text_of(event.get("App ID")) or self.application
-                self.attempt = text_of(event.get("App Attempt ID")) or ""
-                self.name = text_of(event.get("App Name")) or ""
-                self.user = text_of(event.get("User"))
-            case "EnvironmentUpdate":
-                given = event["Spark Properties"]
-                pairs = given.items() if isinstance(given, dict) else given
-                self.properties = {str(name): str(value) for name, value in pairs}
-            case "BlockManagerAdded":
-                if event["Block Manager ID"]["Executor ID"] == "driver":
-                    self.asked_ms = milliseconds(event["Timestamp"])
-            case "ExecutorAdded":
-                at = milliseconds(event["Timestamp"])
-                if at is not None:
-                    info = event["Executor Info"]
-                    requested = milliseconds(info.get("Request Time"))
-                    self.executors[_identity(event["Executor ID"])] = at, requested
-            case "ExecutorRemoved":
-                at = milliseconds(event["Timestamp"])
-                if at is not None:
-                    self.removed_ms[_identity(event["Executor ID"])] = at
-            case "ResourceProfileAdded":
-                self.profiles = self.profiles or event["Resource Profile Id"] != 0
-            case "UnpersistRDD":
-                self.unpersisted = True
-            case "JobStart":
-                infos = event.get("Stage Infos") or []
-                for info in infos:
-                    self._parents_of(info)
-                numbers = tuple(_number(one) for one in event["Stage IDs"])
-                self.jobs[_number(event["Job ID"])] = _Job(milliseconds(event["Submission Time"]), stages=numbers)
-            case "JobEnd":
-                job = self.jobs.setdefault(_number(event["Job ID"]), _Job())
-                job.ended_ms = milliseconds(event["Completion Time"])
-            case "StageSubmitted" | "StageCompleted":
-                self._stage(event["Stage Info"])
-            case "TaskStart":
-                self._task(event)
-            case "TaskEnd":
-                self._task(event).end_ms = milliseconds(event["Task Info"]["Finish Time"])
-            case "ApplicationEnd":
-                self.ended_ms = milliseconds(event["Timestamp"])
-
-    def _parents_of(self, info: Mapping[str, Any]) -> int:
-        number = _number(info["Stage ID"])
-        self.parents[number] = tuple(_number(one) for one in info.get("Parent IDs") or ())
-        return number
-
-    def _stage(self, info: Mapping[str, Any]) -> None:
-        stage = self.stages.setdefault((self._parents_of(info), _number(info["Stage Attempt ID"])), _Stage())
-        stage.submitted_ms = milliseconds(info.get("Submission Time")) or stage.submitted_ms
-        stage.completed_ms = milliseconds(info.get("Completion Time")) or stage.completed_ms
-        for rdd in info.get("RDD Info") or ():
-            level = rdd.get("Storage Level") or {}
-            stage.caches = stage.caches or level.get("Use Memory") is True or level.get("Use Disk") is True
-
-    def _task(self, event: Mapping[str, Any]) -> _Task:
-        info = event["Task Info"]
-        identity = _number(info["Task ID"])
-        if identity not in self.tasks:
-            stage = _number(event["Stage ID"]), _number(event["Stage Attempt ID"])
-            self.tasks[identity] = _Task(
-                stage, _number(info["Index"]), str(info["Executor ID"]), milliseconds(info["Launch Time"])
-            )
-        return self.tasks[identity]
-
-    def settle_ends(self) -> int:
-        """Ends that no event says: a task ends with its executor, or with the application. How many were assumed."""
-        assumed = 0
-        for task in self.tasks.values():
-            if task.end_ms is not None or task.start_ms is None:
-                continue
-            ends = [at for at in (self.removed_ms.get(task.executor), self.ended_ms) if at is not None]
-            if ends and min(ends) >= task.start_ms:
-                task.end_ms = min(ends)
-                assumed += 1
-        return assumed
-
-    def last_known_ms(self) -> int:
-        """The latest time of which the log tells."""
-        times = [self.started_ms, self.asked_ms, self.ended_ms, *self.removed_ms.values()]
-        times += [at for at, _ in self.executors.values()]
-        times += [at for task in self.tasks.values() for at in (task.start_ms, task.end_ms)]
-        times += [at for job in self.jobs.values() for at in (job.submitted_ms, job.ended_ms)]
-        return max((at for at in times if at is not None), default=0)
-
-
-def _identity(value: Any) -> str:
-    if not isinstance(value, str) or not value:
-        raise TypeError("an id is a text")
-    return value
-
-
-def _number(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**62:
-        raise TypeError("a number of Spark's is whole")
-    return value
-
-
-def _events(log: EventLog, found: _Log) -> Iterator[Mapping[str, Any]]:
+def _events(log: EventLog, found: SparkLog) -> Iterator[Mapping[str, Any]]:
     """Events that matter; what is none is counted in ``found``. Raises InputError for a file that cannot be read."""
     for path in log.files:
         number = 0
@@ -361,7 +199,7 @@ def _events(log: EventLog, found: _Log) -> Iterator[Mapping[str, Any]]:
             _bad(found, f"{path.name}, after line {number:,}: {error}")
 
 
-def _bad(found: _Log, where: str) -> None:
+def _bad(found: SparkLog, where: str) -> None:
     found.unreadable += 1
     found.first_unreadable = found.first_unreadable or where
 
@@ -385,7 +223,7 @@ def _read_log(
     if log.refused:
         collector.count(Totals(jobs=1))
         return collector.leave_out(f"{UNREADABLE}: {log.refused}", Totals(jobs=1), str(log.path))
-    found = _Log()
+    found = SparkLog()
     try:
         for event in _events(log, found):
             try:
@@ -423,10 +261,10 @@ def _read_log(
     return collector.keep(made, str(log.path))
 
 
-_Kept = list[tuple[_Task, Attempt]]
+_Kept = list[tuple[TaskAttempt, Attempt]]
 
 
-def _split(found: _Log) -> tuple[Totals, _Kept, dict[str, Totals]]:
+def _split(found: SparkLog) -> tuple[Totals, _Kept, dict[str, Totals]]:
     """What a log has of tasks and attempts: counted, kept, and left out by reason."""
     left_out: dict[str, Totals] = {}
     kept: _Kept = []
@@ -452,7 +290,7 @@ def _split(found: _Log) -> tuple[Totals, _Kept, dict[str, Totals]]:
     return Totals(tasks=len(every), attempts=len(found.tasks), container_ms=held_ms), kept, left_out
 
 
-def _not_played(found: _Log, kept: _Kept) -> str | None:
+def _not_played(found: SparkLog, kept: _Kept) -> str | None:
     """Why a log makes no job of a trace; None: it does."""
     if found.started_ms is None:
         return _NO_SUBMISSION
@@ -465,7 +303,7 @@ def _not_played(found: _Log, kept: _Kept) -> str | None:
     return None
 
 
-def _made(found: _Log, kept: _Kept, tasks: int, records: int) -> tuple[TimedJob, list[str]]:
+def _made(found: SparkLog, kept: _Kept, tasks: int, records: int) -> tuple[TimedJob, list[str]]:
     """The application as a job of a trace, and what was assumed of it. Raises BadRecord."""
     started_ms = found.started_ms or 0
     properties = found.properties
@@ -535,7 +373,7 @@ def _made(found: _Log, kept: _Kept, tasks: int, records: int) -> tuple[TimedJob,
     return TimedJob(started_ms, line, tasks, records), said
 
 
-def _begins_ms(found: _Log, asked_ms: int, least: int, wait_s: float) -> int:
+def _begins_ms(found: SparkLog, asked_ms: int, least: int, wait_s: float) -> int:
     """Return when the driver could begin with its first job, milliseconds.
 
     It waits for ``least`` executors, but no longer than ``wait_s`` after ``asked_ms``, and no longer than until the
@@ -550,7 +388,7 @@ def _begins_ms(found: _Log, asked_ms: int, least: int, wait_s: float) -> int:
     return max(min(registered[least - 1], latest) if len(registered) >= least else latest, asked_ms)
 
 
-def _most_at_once(found: _Log) -> int:
+def _most_at_once(found: SparkLog) -> int:
     """How many executors there were at most at one time."""
     changes = [(at, 1) for at, _ in found.executors.values()]
     changes += [(found.removed_ms[name], -1) for name in found.executors if name in found.removed_ms]
@@ -561,7 +399,7 @@ def _most_at_once(found: _Log) -> int:
     return most
 
 
-def _held_mb(found: _Log, kept: _Kept, memory_mb: int, started_ms: int, until_ms: int) -> float | None:
+def _held_mb(found: SparkLog, kept: _Kept, memory_mb: int, started_ms: int, until_ms: int) -> float | None:
     """What the executors held on average from the application's start to its end, or to the last time in its log.
 
     None where a task ran in an executor of which the log does not say when it came.
@@ -577,7 +415,7 @@ def _held_mb(found: _Log, kept: _Kept, memory_mb: int, started_ms: int, until_ms
     return round(memory_mb * held_ms / (until_ms - started_ms), 3)
 
 
-def _start_s(found: _Log) -> float | None:
+def _start_s(found: SparkLog) -> float | None:
     """How long an executor took to start: the shortest time from its request to when it took tasks.
 
     That one was granted soon; from the request to the grant goes on average half a heartbeat of a node more. None
@@ -587,7 +425,7 @@ def _start_s(found: _Log) -> float | None:
     return max(min(times) / 1000.0, 0.001) if times else None
 
 
-def _stages(found: _Log, kept: _Kept, begins_ms: int, memory_mb: int, vcores: int) -> list[StageLine]:
+def _stages(found: SparkLog, kept: _Kept, begins_ms: int, memory_mb: int, vcores: int) -> list[StageLine]:
     """The stages in the order of their submission, each with those that it waited for."""
     tasks: dict[tuple[int, int], list[Attempt]] = {}
     for task, attempt in kept:
@@ -603,12 +441,12 @@ def _stages(found: _Log, kept: _Kept, begins_ms: int, memory_mb: int, vcores: in
     children = {parent for parents in found.parents.values() for parent in parents}
     if len(order) > _MOST_DEPENDENT:
         shuffling = {key for key in order if key[0] in children}
-        caching = {key for key in order if found.stages.get(key, _Stage()).caches}
+        caching = {key for key in order if found.stages.get(key, StageAttempt()).caches}
         return _chain(order, tasks, spans, begins_ms, size, shuffling, caching)
     lines = []
     for key in order:
         ready_ms = max([spans[one][1] for one in waits[key]], default=begins_ms)
-        stage = found.stages.get(key, _Stage())
+        stage = found.stages.get(key, StageAttempt())
         lines.append(
             _line(
                 _stage_name(key), tasks[key], size, [_stage_name(one) for one in waits[key]],
@@ -640,7 +478,7 @@ def _line(
     )
 
 
-def _span(stage: _Stage | None, attempts: list[Attempt]) -> tuple[int, int]:
+def _span(stage: StageAttempt | None, attempts: list[Attempt]) -> tuple[int, int]:
     """When a stage was submitted and when it had ended."""
     first, last = min(one.start_ms for one in attempts), max(one.end_ms for one in attempts)
     begun = first if stage is None or stage.submitted_ms is None else min(stage.submitted_ms, first)
@@ -648,7 +486,7 @@ def _span(stage: _Stage | None, attempts: list[Attempt]) -> tuple[int, int]:
 
 
 def _dependencies(
-    found: _Log, order: list[tuple[int, int]], spans: Mapping[tuple[int, int], tuple[int, int]]
+    found: SparkLog, order: list[tuple[int, int]], spans: Mapping[tuple[int, int], tuple[int, int]]
 ) -> dict[tuple[int, int], list[tuple[int, int]]]:
     """For each stage, the earlier ones that it waits for."""
     last_of: dict[int, tuple[int, int]] = {}
@@ -669,7 +507,7 @@ def _dependencies(
     return waits
 
 
-def _ran_before(found: _Log, number: int, ran: Mapping[int, tuple[int, int]]) -> set[int]:
+def _ran_before(found: SparkLog, number: int, ran: Mapping[int, tuple[int, int]]) -> set[int]:
     """Return the nearest ancestors of a stage that ran; instead of a skipped stage its own parents are looked at."""
     result: set[int] = set()
     seen = {number}
@@ -687,7 +525,7 @@ def _ran_before(found: _Log, number: int, ran: Mapping[int, tuple[int, int]]) ->
 
 
 def _of_jobs_before(
-    found: _Log,
+    found: SparkLog,
     job: int | None,
     submitted_ms: int,
     earlier: set[tuple[int, int]],
