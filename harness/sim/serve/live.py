@@ -102,7 +102,9 @@ class LiveCluster:
             target = int((self._clock() - self._began) * 1000 * self.speed)
             until = time.monotonic() + 10.0
             try:
-                while self.sim.now_ms < target and time.monotonic() < until and not self._halted:
+                while (
+                    self.sim.now_ms < target and time.monotonic() < until and not (self._halted or self._stop.is_set())
+                ):
                     self.sim.advance(min(target, self.sim.now_ms + 5000, self._next_poll_ms))
                     self._masters_that_end()
                     if self.sim.now_ms >= self._next_poll_ms:
