@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     "--reference",
     metavar="LABEL",
     help="The group to compare with [the first; among a folder's policies: fair, else static, drf, fifo, "
-    "naive-hltrf, ltrf, hltrf, else by name].",
+    "naive-hltrf, ltrf, hltrf, else the first of the table].",
 )
 @click.option(
     "--correction",

@@ -6,7 +6,6 @@ A directory whose run did not end is read as far as it goes and carries its stat
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
@@ -18,13 +17,21 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from harness.base.errors import InputError
-from harness.policies.registry import POLICIES
 from harness.report.curves import longest_true_s
 from harness.report.reading import Floats, column, parquet_table, task_lengths, text_of
 from harness.results.catalogue import number
 from harness.results.metrics import fairness_degree
 from harness.results.phases import Phases, read_phases
-from harness.results.runs import RunRecord, decision_lines, find_runs, kind_of, read_run, without_seed
+from harness.results.runs import (
+    RunRecord,
+    decision_lines,
+    find_runs,
+    kind_of,
+    natural,
+    read_run,
+    variant_place,
+    without_seed,
+)
 
 #: The first lines of decisions.jsonl are shown; this many.
 SHOWN_DECISIONS = 12
@@ -416,27 +423,15 @@ def load_runs(paths: Sequence[Path]) -> list[Run]:
     runs = sorted(
         (load_run(directory, known) for directory in reversed(unique.values())),
         key=lambda run: (
-            _natural(run.experiment),
+            natural(run.experiment),
             run.backend != "sim",
             run.backend,
             run.hash,
-            _rank(run),
-            _natural(run.label),
+            variant_place(run.policy, run.mode, run.label),
             str(run.path),
         ),
     )
     return [replace(run, label=_unique(run, runs)) for run in runs]
-
-
-def _rank(run: Run) -> tuple[int, bool]:
-    names = list(POLICIES)
-    return (names.index(run.policy) if run.policy in POLICIES else len(names), run.mode == "outside")
-
-
-def _natural(label: str) -> tuple[tuple[int, float, str], ...]:
-    """A key by which t_wait=2 comes before t_wait=10."""
-    pieces = re.findall(r"\d+(?:\.\d+)?|[^\d]+", label)
-    return tuple((0, float(piece), "") if piece[0].isdecimal() else (1, 0.0, piece) for piece in pieces)
 
 
 #: What runs of one label may differ in, and how it is said, before what tells seeds apart (`Run.variant_without_seed`).

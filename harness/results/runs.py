@@ -8,6 +8,7 @@ from __future__ import annotations
 import glob
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +17,7 @@ from typing import Any
 
 from harness.base.errors import CallError, InputError, RunInvalid
 from harness.base.files import read_json
+from harness.policies.registry import POLICIES
 from harness.results.catalogue import BENCH, Key, flat
 from harness.results.validity import Invalid, invalidity
 
@@ -420,9 +422,7 @@ def _contests(sources: Mapping[str, Sequence[RunRecord]]) -> list[Contest]:
             contender = name if by_label else variant
             found.setdefault(", ".join(context), {}).setdefault(contender, []).append(run)
     return [
-        Contest(title, [Group(label, own) for label, own in sorted(by.items(), key=lambda item: _known_first(item[0]))])
-        if not by_label
-        else Contest(title, [Group(label, own) for label, own in by.items()])
+        Contest(title, [Group(label, own) for label, own in (by if by_label else _known_first(by)).items()])
         for title, by in found.items()
     ]
 
@@ -431,9 +431,46 @@ def _contests(sources: Mapping[str, Sequence[RunRecord]]) -> list[Contest]:
 _ORDER = ("fair", "static", "drf", "fifo", "naive-hltrf", "ltrf", "hltrf")
 
 
-def _known_first(label: str) -> tuple[int, str]:
-    policy = label.partition(",")[0].partition(" ")[0]
-    return (_ORDER.index(policy) if policy in _ORDER else len(_ORDER), label)
+def _known_first(by: Mapping[str, list[RunRecord]]) -> dict[str, list[RunRecord]]:
+    """The variants in the order that tables and pages have, but for the reference, which comes first."""
+    ordered = sorted(by, key=lambda label: variant_place(by[label][0].policy, by[label][0].mode, label))
+    known = [policy for policy in _ORDER if any(_plain(by[label][0]) == policy for label in ordered)]
+    if known:
+        reference = next(label for label in ordered if _plain(by[label][0]) == known[0])
+        ordered = [reference, *(label for label in ordered if label != reference)]
+    return {label: by[label] for label in ordered}
+
+
+def _plain(run: RunRecord) -> str | None:
+    """The run's policy where the scheduler itself acts by it; None where a controller does."""
+    return run.policy if run.mode == "inside" else None
+
+
+def variant_place(policy: str, mode: str, label: str) -> tuple[int, bool, tuple[tuple[int, float, str], ...]]:
+    """Return the sort key by which every table and page orders an experiment's variants.
+
+    Parameters
+    ----------
+    policy, mode
+        The policy's name, and where it acts: ``inside`` or ``outside``.
+    label
+        The variant's.
+
+    Returns
+    -------
+    tuple
+        Policies come in the order in which they are registered, others after them; inside before outside; then by
+        label, numbers by their value.
+    """
+    names = list(POLICIES)
+    rank = names.index(policy) if policy in POLICIES else len(names)
+    return rank, mode == "outside", natural(label)
+
+
+def natural(label: str) -> tuple[tuple[int, float, str], ...]:
+    """Return a sort key by which ``t_wait=2`` comes before ``t_wait=10``."""
+    pieces = re.findall(r"\d+(?:\.\d+)?|[^\d]+", label)
+    return tuple((0, float(piece), "") if piece[0].isdecimal() else (1, 0.0, piece) for piece in pieces)
 
 
 def _with_reference(contest: Contest, reference: str) -> Contest:
