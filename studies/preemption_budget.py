@@ -2,9 +2,11 @@
 
     python -m studies.preemption_budget -o docs/records/preemption-budget.json
 
-The workloads of `experiments/outside-capacity.yaml` on 118 containers for 50 minutes, simulated under LTRF from outside
-each 5 s, with tasks of 20 and of 40 s (preemption waits 15 s before it kills). `counted on P`: the controller keeps
-shares near what is in use, and counts on the part P of what is expected to end in time.
+The workloads of `experiments/outside-capacity.yaml` for 50 minutes, simulated under LTRF from outside each 5 s, with
+tasks of 20 and of 40 s (preemption waits 15 s before it kills), on 118, 40 and 16 containers. `counted on P`: the
+controller keeps shares near what is in use, and counts on the part P of what is expected to end in time. On few
+containers the masters of all these applications alone fill a queue's share, for good; so these are also run with at
+most two applications a queue.
 """
 
 from __future__ import annotations
@@ -27,12 +29,18 @@ from studies.result import in_one_line, write
 
 #: How much longer tasks are than those of the workloads (20 s), and how many fewer.
 LONGER = (1.0, 2.0)
+#: Of the cluster, and at most so many applications of a queue run (None: as the experiment has it).
+CLUSTERS: tuple[tuple[int, int | None], ...] = ((118, None), (40, None), (40, 2), (16, None), (16, 2))
+#: Two of them on a node.
+_A_NODE = 2
 #: How shares are steered -> the rule of the controller; `left`: by nobody.
 WAYS: dict[str, PreemptionRule | None] = {
     "left": None,
     **{f"counted on {part:g}": PreemptionRule(counted_on=part) for part in (0.0, 0.25, 0.5, 1.0)},
     "freely": None,
 }
+#: Those of the smaller clusters.
+FEW_WAYS = ("left", "counted on 0.25", "freely")
 
 
 def longer(job: JobSpec, factor: float) -> JobSpec:
@@ -48,19 +56,63 @@ def longer(job: JobSpec, factor: float) -> JobSpec:
     return replace(job, stages=stages)
 
 
-def run(way: str, factor: float, seed: int) -> dict[str, Any]:
-    """One run's figures."""
+class NotSteered(RuntimeError):
+    """A controller said that it did not do what is measured."""
+
+
+def run(
+    way: str, factor: float, seed: int, *, containers: int = 118, applications: int | None = None
+) -> dict[str, Any]:
+    """Return one run's figures.
+
+    Parameters
+    ----------
+    way
+        How shares are steered, of `WAYS`.
+    factor
+        How much longer tasks are.
+    seed
+        Of the workloads.
+    containers
+        How many the cluster has room for.
+    applications
+        At most so many of a queue run; None: as the experiment has it.
+
+    Raises
+    ------
+    NotSteered
+        If the controller raised an alarm.
+    """
     loaded = load_experiment("outside-capacity")
     mode = "inside" if way == "left" else "outside"
     chosen = [v for v in variants_of(loaded) if v.scheduler == "capacity" and v.mode == mode]
     variant = replace(chosen[0], seed=seed)
     jobs = [longer(job, factor) for job in jobs_of(loaded, seed)[0]]
     setup = setup_of(loaded, variant, jobs)
-    conf = {**setup.conf, "yarn.resourcemanager.scheduler.monitor.enable": "true"}
-    result = simulate_policy(replace(setup, conf=conf, period_s=5.0, preemption=WAYS[way]))
+    allocations = setup.allocations
+    if applications is not None:
+        limited = {
+            path: replace(queue, max_running_apps=applications) if path in loaded.leaves else queue
+            for path, queue in allocations.settings.items()
+        }
+        allocations = replace(allocations, settings=limited)
+    result = simulate_policy(
+        replace(
+            setup,
+            nodes=setup.nodes[: containers // _A_NODE],
+            allocations=allocations,
+            conf={**setup.conf, "yarn.resourcemanager.scheduler.monitor.enable": "true"},
+            period_s=5.0,
+            preemption=WAYS[way],
+        )
+    )
+    for decision in result.decisions:
+        if "alarm" in decision:
+            raise NotSteered(f"{way}, seed {seed}, {decision['time_s']:g} s: {decision['alarm']}: {decision['text']}")
     summary = summarise(result, jobs_table(result, {}), list(loaded.leaves))
-    killed = asdict(result.preempted) if result.preempted is not None else {}
-    return {"loss": summary["sharing_loss_integral"], **killed}
+    if result.preempted is None:
+        raise NotSteered(f"{way}, seed {seed}: nothing was preempted by anybody: preemption is off")
+    return {"loss": summary["sharing_loss_integral"], **asdict(result.preempted)}
 
 
 @in_one_line("preemption_budget")
@@ -71,12 +123,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("-o", "--out", type=Path, required=True)
     given = parser.parse_args(arguments)
     values: dict[str, Any] = {}
-    for factor in LONGER:
-        rows = {way: [run(way, factor, seed) for seed in range(1, given.seeds + 1)] for way in WAYS}
-        values[f"tasks of {20 * factor:g} s"] = {
-            way: {name: [row[name] for row in found] for name in ("loss", "containers", "memory_mb_s")}
-            for way, found in rows.items()
-        }
+    for containers, applications in CLUSTERS:
+        ways = WAYS if containers == CLUSTERS[0][0] else FEW_WAYS
+        most = "" if applications is None else f", {applications} applications a queue"
+        for factor in LONGER:
+            rows = {
+                way: [
+                    run(way, factor, seed, containers=containers, applications=applications)
+                    for seed in range(1, given.seeds + 1)
+                ]
+                for way in ways
+            }
+            values[f"{containers} containers, tasks of {20 * factor:g} s{most}"] = {
+                way: {name: [row[name] for row in found] for name in ("loss", "containers", "memory_mb_s")}
+                for way, found in rows.items()
+            }
     write(given.out, "python -m studies.preemption_budget -o docs/records/preemption-budget.json", values)
     return 0
 

@@ -4,7 +4,8 @@ Where preemption is on, a share decides more than who gets the next container: w
 killed for another one that waits below its own. Two bounds keep that from happening, both in parts of the cluster:
 
 - A queue is never given less than the smaller of its entitlement and what it uses, but for what preemption ignores and
-  for what ends by itself before anything is killed.
+  for what ends by itself before anything is killed. What ends is counted in whole containers, rounded down: to
+  preemption a share that is below use by half a container exposes a whole one.
 - While a queue uses more than preemption ignores beyond its entitlement, none is given more than the larger of its
   entitlement and what it uses, but for its part of what ends by itself in time: a larger share would be filled by
   killing.
@@ -19,11 +20,15 @@ from collections.abc import Mapping, Sequence
 
 from harness.base.sums import left_fold_sum
 from harness.model.preemption import PreemptionRule
+from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
 from harness.policies.weights import grid_weight
 
 #: Parts of the cluster that are taken for the same.
 _NOISE = 1e-9
+#: Which part of what preemption ignores is made use of. The rest is for weights' and guarantees' own rounding: use that
+#: exceeds what is ignored by nothing but that costs a whole container.
+_MARGIN = 0.9
 
 
 def within_use(weights: Mapping[str, float], snapshot: Snapshot, rule: PreemptionRule) -> dict[str, float]:
@@ -46,7 +51,8 @@ def within_use(weights: Mapping[str, float], snapshot: Snapshot, rule: Preemptio
         children.setdefault(queue.parent or "", []).append(queue)
     due = _due(snapshot, children)
     used = {name: _used(queue, snapshot, rule) for name, queue in snapshot.queues.items()}
-    ending = _ending(snapshot, used, rule)
+    one = max((_asked(queue, snapshot, rule) for queue in snapshot.leaves()), default=0.0)
+    ending = _ending(snapshot, used, one, rule)
     borrowed = any(used[queue.name] > (1.0 + rule.ignored) * due[queue.name] + _NOISE for queue in snapshot.leaves())
     least = _least(snapshot, children, due, used, ending, rule)
     found, given = dict(weights), dict(due)
@@ -58,7 +64,7 @@ def within_use(weights: Mapping[str, float], snapshot: Snapshot, rule: Preemptio
         high = [math.inf] * len(names)
         if borrowed:
             waiting = sum(queue.pending_containers > 0 for queue in siblings)
-            more = ending["root"] / max(waiting, 1)
+            more = _whole(ending["root"] / max(waiting, 1), one)
             high = [max(due[name], used[name] + more) for name in names]
         parts = _fill([weights[name] for name in names], low, high, given[parent])
         whole = left_fold_sum(parts)
@@ -97,27 +103,59 @@ def _least(
     """
     found: dict[str, float] = {}
     for name in reversed(list(snapshot.queues)):
-        own = min(used[name] / (1.0 + rule.ignored), used[name] - ending[name])
+        own = min(used[name] / (1.0 + _MARGIN * rule.ignored), used[name] - ending[name])
         below = left_fold_sum(found[queue.name] for queue in children.get(name, ()))
         found[name] = min(due[name], max(own, below))
     return found
 
 
+def _part(amount: Resource, snapshot: Snapshot, rule: PreemptionRule) -> float:
+    """Return an amount as a part of the cluster."""
+    memory = amount.memory_mb / max(snapshot.capacity.memory_mb, 1)
+    return max(memory, amount.vcores / max(snapshot.capacity.vcores, 1)) if rule.dominant else memory
+
+
 def _used(queue: QueueView, snapshot: Snapshot, rule: PreemptionRule) -> float:
     """Return what a queue uses as a part of the cluster."""
-    memory = queue.allocated.memory_mb / max(snapshot.capacity.memory_mb, 1)
-    return max(memory, queue.allocated.vcores / max(snapshot.capacity.vcores, 1)) if rule.dominant else memory
+    return _part(queue.allocated, snapshot, rule)
 
 
-def _ending(snapshot: Snapshot, used: Mapping[str, float], rule: PreemptionRule) -> dict[str, float]:
+def _asked(queue: QueueView, snapshot: Snapshot, rule: PreemptionRule) -> float:
+    """Return the mean size of the containers that a queue asks for as a part of the cluster; 0 where it asks for none.
+
+    A snapshot has no sizes of running containers. Those that are asked for are of the same applications.
+    """
+    if queue.pending_containers <= 0:
+        return 0.0
+    return max(_part(queue.demand - queue.allocated, snapshot, rule), 0.0) / queue.pending_containers
+
+
+def _whole(part: float, one: float) -> float:
+    """Return how much of a part of the cluster is whole containers of a size; nothing where the size is not known."""
+    return math.floor(part / one + _NOISE) * one if one > 0.0 else 0.0
+
+
+def _ending(snapshot: Snapshot, used: Mapping[str, float], one: float, rule: PreemptionRule) -> dict[str, float]:
     """Return the part of the cluster that ends by itself, in each queue, before anything is killed.
 
-    Nothing is counted on in a queue of whose tasks no length is known.
+    Nothing is counted on in a queue of whose tasks no length is known, nor while nobody asks for a container.
+
+    Parameters
+    ----------
+    snapshot
+        The queues.
+    used
+        What each uses as a part of the cluster.
+    one
+        A container, likewise.
+    rule
+        The scheduler's.
     """
     found = dict.fromkeys(snapshot.queues, 0.0)
     for leaf in snapshot.leaves():
         if leaf.mean_task_s:
-            part = rule.counted_on * -math.expm1(-rule.wait_s / leaf.mean_task_s) * used[leaf.name]
+            expected = rule.counted_on * -math.expm1(-rule.wait_s / leaf.mean_task_s) * used[leaf.name]
+            part = _whole(expected, one)
             name: str | None = leaf.name
             while name is not None:
                 found[name] += part

@@ -16,8 +16,8 @@ class PreemptionRule:
     wait_s
         How long a container is marked before it is killed, seconds (``max_wait_before_kill``).
     counted_on
-        Which part of what is expected to end by itself within `wait_s` shares may be ahead of. More of it pays debts
-        sooner and kills more.
+        Which part of what is expected to end by itself within `wait_s` shares may be ahead of, in whole containers of
+        each queue. More of it pays debts sooner and kills more.
     dominant
         Whether shares are compared by the dominant resource; else by memory.
     """

@@ -21,7 +21,7 @@ from harness.policies import make_policy
 from harness.predict.support import CAPACITY_BASE
 from harness.yarn.errors import Refused
 from harness.yarn.fair.preemption import ENABLE as FAIR_PREEMPTION
-from studies.preemption_budget import run
+from studies.preemption_budget import NotSteered, run
 from tests.control.driven import FILE, controlled, kinds, rm_with_load
 from tests.control.rm_model import CapacityRmModel
 from tests.control.soak import capacities
@@ -101,9 +101,9 @@ def test_no_share_leaves_the_bounds_and_siblings_keep_their_sum(
 
 
 def test_a_queue_keeps_what_it_uses_but_for_what_is_ignored() -> None:
-    """Half of the cluster is in use by each: none goes below what preemption ignores."""
+    """Half of the cluster is in use by each: none goes below nine tenths of what preemption ignores."""
     snapshot = cluster(("a", 1.0, 50, True), ("b", 1.0, 50, True))
-    assert parts(within_use({"root.a": 1000.0, "root.b": 1.0}, snapshot, NOTHING)) == {"a": 54.5, "b": 45.5}
+    assert parts(within_use({"root.a": 1000.0, "root.b": 1.0}, snapshot, NOTHING)) == {"a": 54.1, "b": 45.9}
 
 
 def test_nobody_gets_more_than_it_uses_while_another_uses_more_than_its_entitlement() -> None:
@@ -122,8 +122,8 @@ def test_below_a_parent_the_bounds_are_parts_of_the_cluster() -> None:
     snapshot = cluster(("g.a", 1.0, 27, True), ("g.b", 1.0, 23, True), ("h.c", 1.0, 50, True))
     plan = {"root.g": 1.0, "root.h": 1000.0, "root.g.a": 1.0, "root.g.b": 1000.0, "root.h.c": 1.0}
     found = within_use(plan, snapshot, NOTHING)
-    assert parts({name: found[name] for name in ("root.g", "root.h")}) == {"g": 45.5, "h": 54.5}
-    # Of the 45.5 a keeps 27 / 1.1.
+    assert parts({name: found[name] for name in ("root.g", "root.h")}) == {"g": 45.9, "h": 54.1}
+    # Of the 45.9 a keeps 27 / 1.09.
     assert parts({name: found[name] for name in ("root.g.a", "root.g.b")}) == {"g.a": 54.0, "g.b": 46.0}
 
 
@@ -236,6 +236,51 @@ def test_steering_kills_hardly_more_than_the_entitlements_and_pays_debts_all_the
     left, kept, freely = (run(way, 1.0, 5) for way in ("left", "counted on 0.25", "freely"))
     assert kept["containers"] <= 0.5 * freely["containers"]
     assert kept["loss"] < 0.8 * left["loss"]
+
+
+def test_a_container_that_is_not_wholly_expected_to_end_is_not_counted_on() -> None:
+    """To preemption a share that is below use by a part of a container exposes a whole one."""
+    rule = PreemptionRule()
+    for size, task_s, exposed in ((25, 20.0, 0), (5, 20.0, 0), (1, 20.0, 3), (1, None, 0)):
+        snapshot = cluster(("a", 1.0, 25, True), ("b", 1.0, 25, True), ("c", 1.0, 25, True), ("d", 1.0, 25, True))
+        queues = {
+            name: replace(queue, demand=queue.allocated + Resource(1024 * size, size), mean_task_s=task_s)
+            for name, queue in snapshot.queues.items()
+        }
+        plan = {"root.a": 1e-3, "root.b": 1.0, "root.c": 1.0, "root.d": 1.0}
+        found = within_use(plan, replace(snapshot, queues=queues), rule)
+        # A quarter of 25 * (1 - exp(-15 / 20)) is 3.3.
+        assert parts(found)["a"] == pytest.approx(min(25 - exposed, 25 / 1.09), abs=0.1)
+
+
+def test_what_preemption_ignores_is_not_used_up() -> None:
+    """Use of exactly what is ignored is killed for as soon as a guarantee is rounded down."""
+    snapshot = cluster(("a", 1.0, 25, True), ("b", 1.0, 75, True))
+    part = parts(within_use({"root.a": 1e-3, "root.b": 1.0}, snapshot, NOTHING))["a"]
+    assert 1.1 * part * 0.999 > 25
+
+
+@pytest.mark.parametrize("factor", [1.0, 2.0])
+def test_on_few_containers_hardly_more_is_killed_and_no_more_is_lost_than_left_alone(factor: float) -> None:
+    """A part of a container was taken for one that ends: 48 were killed in place of 1."""
+    rows = {
+        way: [run(way, factor, seed, containers=16, applications=2) for seed in (1, 2)]
+        for way in ("left", "counted on 0.25")
+    }
+    lost, killed = (
+        {way: sum(row[name] for row in found) for way, found in rows.items()} for name in ("loss", "containers")
+    )
+    assert killed["counted on 0.25"] <= killed["left"] + 4
+    assert lost["counted on 0.25"] < lost["left"]
+
+
+def test_a_study_fails_where_the_controller_says_that_it_does_not_steer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("broken")
+
+    monkeypatch.setattr("harness.control.core.within_use", fail)
+    with pytest.raises(NotSteered, match="broken"):
+        run("counted on 0.25", 1.0, 1, containers=16)
 
 
 @pytest.mark.parametrize("without", [("root.g",), ("root.g.a", "root.g.b")])
