@@ -14,7 +14,7 @@ contains them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -79,6 +79,33 @@ _OF_COPY = (
     "a controller may have written after the copy of the ledger that was restored (to make it yours, write a round "
     "one, or stop this one and give the configuration back once with --release)"
 )
+
+
+#: Marks a removed queue of which a new one has the entitlement since.
+_RENAMED = "renamed"
+#: Number of the queues removed last with whose shares a new queue's is compared if a person may have written it.
+_LATELY = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Likeness:
+    """A new queue with a share that a controller wrote for ``model``; of several the lowest ``rank`` is likeliest."""
+
+    path: str
+    model: str
+    rank: tuple[bool, ...]
+
+
+def _parent(path: str) -> str:
+    return path.rpartition(".")[0]
+
+
+def _leaf(path: str) -> str:
+    return path.rpartition(".")[2]
+
+
+def _shown(own: Any) -> str:
+    return "unset" if own is None else str(own)
 
 
 def generation_of(value: Any) -> int:
@@ -528,36 +555,93 @@ class BaseActuator(ABC):
             self._texts_back(path)
         return found
 
-    def _renamed(self, path: str, present: Mapping[str, Any], gone: Collection[str]) -> list[Drift]:
-        """Recognise a new queue as one that was renamed, moved or copied in a file with a controller's shares.
+    def _newcomers(self, stands: Mapping[str, Values], gone: Sequence[str]) -> list[Drift]:
+        """Give new queues that were renamed, moved or copied with a controller's share the entitlement of their model.
 
-        Its share is to the last digit one that the controller wrote for another queue, and no person would write it.
-        It goes on with that queue's entitlement; ``gone``: queues that have just been removed.
+        Such a share is to the last digit one that a controller wrote for the model. One that a person may have written
+        counts only if its model was removed. Every other share of a new queue beside managed siblings is reported,
+        because it becomes the queue's entitlement. ``stands`` is in the order of the document, and so is ``gone``, the
+        queues that have just been removed.
         """
-        share = present[self.SHARE]
-        if path in self.baseline or share is None or self._by_hand(share):
+        new = {path: share for path, present in stands.items() if (share := present[self.SHARE]) is not None}
+        new = {path: share for path, share in new.items() if path not in self.baseline}
+        if not new:
             return []
-        name, parent = path.rpartition(".")[2], path.rpartition(".")[0]
-        alike = {
-            other: kept
-            for other, kept in {**self._present_entries(), **{one: self.departed.get(one, {}) for one in gone}}.items()
-            if share in kept.get("ours", {}).get(self.SHARE, []) and self.SHARE in kept.get("baseline", {})
-        }
-        if not alike:
-            return []
-        # The nearest: moved with its name, else renamed below its parent, else whatever was removed.
-        source = max(alike, key=lambda one: (one in gone, one.endswith(f".{name}"), one.startswith(f"{parent}."), one))
-        own = alike[source]["baseline"][self.SHARE]
-        self.baseline[path], self.managed[path] = {self.SHARE: own}, {self.SHARE: [share]}
-        if text := alike[source].get("texts", {}).get(self.SHARE):
-            self._texts(path)[self.SHARE] = text
-        words = f"{share}, which a controller wrote for {source}; its entitlement is that one's own, "
-        words += f"{'unset' if own is None else own} (to change it, write a round share, or name it in `queues`)"
-        return [Drift(path, self.SHARE, words)]
+        left = [path for path in gone if path in self.departed]
+        steered = {_parent(path) for path, managed in self.managed.items() if managed.get(self.SHARE)}
+        steered |= {_parent(path) for path in left}
+        models = self._models(left)
+        wrote = self._wrote_for(models)
+        later = [path for path, kept in self.departed.items() if not kept.keys() & {"named", _RENAMED}][-_LATELY:]
+        found: list[_Likeness] = []
+        for path, share in new.items():
+            for model, last in wrote.get(share, {}).items():
+                near = _parent(model) == _parent(path), _leaf(model) == _leaf(path)
+                if self._by_hand(share) and not (
+                    (model in left and "named" not in models[model])
+                    or (last and model in later and _parent(path) in steered and any(near))
+                ):
+                    continue
+                # Moved with its name, else renamed below its parent, else any.
+                found.append(_Likeness(path, model, (model not in left, not last, not near[1], not near[0])))
+        # The sort is stable, so that likenesses of one rank stay in the order of the document.
+        found.sort(key=lambda one: one.rank)
+        chosen: dict[str, _Likeness] = {}
+        used: set[str] = set()
+        for one in found:
+            if one.path not in chosen and one.model not in used:
+                chosen[one.path] = one
+                if one.model not in self.managed:
+                    used.add(one.model)
+        # A queue that was split in two, or renamed and copied: there are more new queues than removed ones.
+        chosen = {one.path: one for one in reversed(found)} | chosen
+        edits = []
+        for path, share in new.items():
+            like = chosen.get(path)
+            if like is not None and models[like.model]["baseline"][self.SHARE] != share:
+                others = [one.model for one in found if (one.path, one.rank) == (path, like.rank)]
+                edits.append(self._continue(like, share, models, others))
+            elif _parent(path) in steered:
+                same = [model for model, last in wrote.get(share, {}).items() if last and like is None]
+                text = f"{share}, as a controller wrote for {same[0]}" if same else str(share)
+                edits.append(Drift(path, self.SHARE, text, taken=True))
+        return edits
 
-    def _present_entries(self) -> dict[str, dict[str, Any]]:
-        """Return what is known of the queues that are there, in the form of `departed`."""
-        return {path: {"baseline": self.baseline.get(path, {}), "ours": kept} for path, kept in self.managed.items()}
+    def _models(self, left: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Return what is known of all queues for which a controller has written a share; ``left`` come first."""
+        here = {path: {"baseline": self.baseline.get(path, {}), "ours": kept} for path, kept in self.managed.items()}
+        known = {**{path: self.departed[path] for path in left}, **self.returned, **self.departed, **here}
+        return {path: kept for path, kept in known.items() if self.SHARE in kept.get("baseline", {})}
+
+    def _wrote_for(self, models: Mapping[str, Mapping[str, Any]]) -> dict[Any, dict[str, bool]]:
+        """Return each share that a controller wrote -> the queues for which it did -> whether it was their last one."""
+        wrote: dict[Any, dict[str, bool]] = {}
+        for path, kept in models.items():
+            for shares, last in ((self.written.get(path, []), False), (kept.get("ours", {}).get(self.SHARE, []), True)):
+                for share in shares:
+                    if isinstance(share, int | float | str):
+                        wrote.setdefault(share, {})[path] = last
+        return wrote
+
+    def _continue(
+        self, like: _Likeness, share: Any, models: Mapping[str, Mapping[str, Any]], others: Sequence[str]
+    ) -> Drift:
+        """Give a new queue the entitlement of its model; ``others`` are as likely to be the model as the one chosen."""
+        path, model = like.path, like.model
+        own = models[model]["baseline"][self.SHARE]
+        self.baseline[path], self.managed[path] = {self.SHARE: own}, {self.SHARE: [share]}
+        if text := models[model].get("texts", {}).get(self.SHARE):
+            self._texts(path)[self.SHARE] = text
+        if model in self.departed and model not in self.managed:
+            self.departed[model][_RENAMED] = True
+        another = "another" if self._by_hand(share) else "a round"
+        words = f"{share}, which a controller wrote for {model}; its entitlement is that one's own, "
+        words += f"{_shown(own)} (to change it, write {another} share, or name it in `queues`)"
+        unlike = [other for other in others if models[other]["baseline"][self.SHARE] != own]
+        if unlike:
+            shown = ", ".join(f"{other} ({_shown(models[other]['baseline'][self.SHARE])})" for other in unlike[:3])
+            words += f". It could as well be that of {shown}: the order of the queues has decided, so check it"
+        return Drift(path, self.SHARE, words)
 
     def _texts(self, path: str) -> dict[str, str | None]:
         """The administrator's original text of a queue's attributes, byte for byte, where it is remembered."""
@@ -678,8 +762,14 @@ class BaseActuator(ABC):
         Returns the entry; None if there is none or the share differs.
         """
         kept = self.departed.pop(path, None)
-        if kept is None or value not in kept["ours"].get(self.SHARE, []):
+        if kept is None:
             return None
+        if value not in kept["ours"].get(self.SHARE, []):
+            # It may come from a file that was opened before the queue was removed.
+            if self._by_hand(value) or value not in self.written.get(path, []):
+                return None
+            kept["ours"][self.SHARE] = [value]
+        kept.pop(_RENAMED, None)
         self.baseline[path], self.managed[path] = kept["baseline"], kept["ours"]
         return kept
 

@@ -108,8 +108,10 @@ class CapacityActuator(BaseActuator):
         if self._now is not None and now.mark is not None and now == self._now:
             return []
         tree = queue_tree(now.values, source=self.store.name)
+        # In the order of the configuration of before, as far as it is known.
+        known_before = dict.fromkeys((*self._tree, *self.baseline))
         self._now, self._tree, self._trapped = now, tree, None
-        gone = sorted(self.baseline.keys() - tree.keys())
+        gone = [path for path in known_before if path in self.baseline and path not in tree]
         for path in gone:
             self._depart(path)
         found: list[Drift] = []
@@ -119,7 +121,8 @@ class CapacityActuator(BaseActuator):
                 # The queue reappeared with the capacity that it had when it was removed.
                 found.append(Drift(path, CAPACITY, str(present[CAPACITY])))
             found += self._reclaim(path, present)
-            found += self._renamed(path, present, gone)
+        found += self._newcomers(stands, gone)
+        for path, present in stands.items():
             known = self.baseline.setdefault(path, {CAPACITY: present[CAPACITY]})
             unknown = words_lost and not self.managed.get(path, {}).get(CAPACITY)
             if unknown and present[CAPACITY] not in (None, known[CAPACITY]):

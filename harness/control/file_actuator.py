@@ -105,12 +105,14 @@ class FileActuator(BaseActuator):
             return []
         file = parse_allocations(data, source=self.store.name)
         names = frozenset((*file.configured_leaves, *file.configured_parents))
+        # In the order of the file of before, as far as it is known.
+        known_before = dict.fromkeys((*self._file.configured_leaves, *self._file.configured_parents, *self.baseline))
         found: list[Drift] = []
         self._data, self._file, self._names, self._drafted = data, file, names, None
         self._trapped = None
         self._leaving.clear()
         # Remember that the file once had an element for the root: see `dangers`.
-        gone = sorted(self.baseline.keys() - names - {ROOT})
+        gone = [path for path in known_before if path in self.baseline and path not in names and path != ROOT]
         for path in gone:
             self._depart(path)
         older = any(
@@ -124,12 +126,14 @@ class FileActuator(BaseActuator):
                 # The queue reappeared with the weight that it had when it was removed.
                 found.append(Drift(path, "weight", str(present["weight"])))
             found += self._reclaim(path, present)
-            found += self._renamed(path, present, gone)
+        stands = _present_values(file, dict.fromkeys((*file.configured_leaves, *file.configured_parents)))
+        found += self._newcomers(stands, gone)
+        for path in sorted(names):
+            present = stands[path]
             known = self.baseline.setdefault(path, {"weight": present["weight"]})
             if words_lost and not self.managed.get(path, {}).get("weight") and present["weight"] != known["weight"]:
                 # A difference from the entitlement is reported as drift below.
                 self.managed.setdefault(path, {})["weight"] = [known["weight"]]
-        stands = _present_values(file, names)
         for edit in self._merge(stands, words_lost=words_lost):
             found.append(edit)
             if stands[edit.queue][edit.attribute] == self.baseline[edit.queue].get(edit.attribute):

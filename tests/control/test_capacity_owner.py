@@ -423,8 +423,30 @@ def test_a_queue_that_returns_with_another_capacity_is_the_administrators(
     actuator.read()
     edit(path, "<value>g</value>", "<value>a,g</value>")
     edit(path, "a.capacity</name><value>2w<", "a.capacity</name><value>9w<")
-    assert actuator.read() == []
+    assert [found.line() for found in actuator.read()] == ["capacity of root.a is 9w (taken as its entitlement)"]
     assert actuator.configured_weights()["root.a"] == pytest.approx(75.0), "9 of 9 + 3"
+
+
+@pytest.mark.parametrize(("own", "share"), [("50", "49"), ("50", "48.8123"), ("1w", "0.98w"), ("1w", "0.9763w")])
+def test_a_queue_that_is_renamed_while_it_is_enforced_keeps_its_entitlement(path: Path, own: str, share: str) -> None:
+    """A round capacity of a controller is under another name no person's, as little as one with four decimals."""
+    two = FILE[: FILE.index("  <property><name>yarn.scheduler.capacity.root.g.queues")] + "</configuration>\n"
+    two = two.replace("1.0w", own).replace("3w", own)
+    path.write_text(two)
+    actuator = CapacityActuator(FileSource(LocalStore(path)))
+    actuator.read()
+    part = float(share.rstrip("w")) * (1.0 if own == "50" else 50.0)
+    actuator.write(actuator.prepare(Attributes({"root.a": 100.0 - part, "root.g": part})))
+    assert f"g.capacity</name><value>{share}<" in path.read_text()
+    edit(path, "a,g", "a,z")
+    edit(path, "root.g.", "root.z.")
+    (found,) = actuator.read()
+    assert found.line().startswith(
+        f"capacity of root.z is {share}, which a controller wrote for root.g; its entitlement is that one's own, {own} "
+    )
+    assert actuator.configured_weights() == pytest.approx({"root.a": 50.0, "root.z": 50.0})
+    actuator.write(actuator.original())
+    assert path.read_text() == two.replace("a,g", "a,z").replace("root.g.", "root.z.")
 
 
 def test_a_capacity_is_no_entitlement_where_its_writers_words_are_lost(actuator: CapacityActuator, path: Path) -> None:

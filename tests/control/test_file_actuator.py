@@ -97,7 +97,7 @@ def test_somebody_elses_other_settings_stay() -> None:
     place.data = place.data.replace(b"<maxRunningApps>7<", b"<maxRunningApps>9<").replace(
         b"</allocations>", b'<queue name="new"><weight>5</weight></queue></allocations>'
     )
-    assert own.read() == []
+    assert [edit.line() for edit in own.read()] == ["weight of root.new is 5.0 (taken as its entitlement)"]
     assert own.configured_weights()["root.new"] == 5.0
     put(own, weights={"root.a": 1.0, "root.b": 2.0, "root.g": 3.0, "root.new": 4.0})
     file = parse_allocations(place.data)
@@ -449,7 +449,9 @@ def test_a_queue_that_somebody_adds_is_his_though_the_controller_had_named_it() 
         place.data = place.data.replace(
             b"</allocations>", b'<queue name="zoe"><weight>%b</weight></queue></allocations>' % weight
         )
-        assert own.read() == []
+        assert [edit.line() for edit in own.read()] == [
+            f"weight of root.zoe is {float(weight)} (taken as its entitlement)"
+        ]
         assert own.configured_weights()["root.zoe"] == float(weight)
         place.data = FILE.replace(b"3.0", b"6")
         own.read()
@@ -701,9 +703,132 @@ def test_a_queue_that_is_copied_in_the_enforced_file_has_the_entitlement_of_its_
     assert b'<queue name="c"><weight>3.0</weight></queue>' in place.data.replace(b">3<", b">3.0<")
 
 
-def test_a_round_weight_of_a_new_queue_is_the_administrators_though_a_controller_wrote_it_too() -> None:
+def test_a_round_weight_of_a_removed_queue_is_not_the_entitlement_of_its_new_name() -> None:
+    """Equal queues have round weights from the first write on, and a renamed one would have starved the others."""
     own, place = actuator()
     put(own, weights={"root.a": 500.0, "root.b": 250.0, "root.g": 250.0})
     place.data = place.data.replace(b'name="a"', b'name="z"')
+    (edit,) = own.read()
+    assert edit.line() == (
+        "weight of root.z is 500.0, which a controller wrote for root.a; its entitlement is that one's own, 3.0 (to "
+        "change it, write another share, or name it in `queues`)"
+    )
+    assert own.configured_weights() == {"root.b": 1.0, "root.g": 2.0, "root.z": 3.0}
+    own.write(own.original())
+    assert place.data == FILE.replace(b'name="a"', b'name="z"')
+
+
+def test_a_new_queue_beside_managed_ones_is_reported_with_the_weight_that_is_taken() -> None:
+    """A round weight is the administrator's while the queue for which a controller wrote it is still there."""
+    own, place = actuator()
+    put(own, weights={"root.a": 500.0, "root.b": 250.0, "root.g": 250.0})
+    more = b'<queue name="c"><weight>500</weight></queue><queue name="d"><weight>4</weight></queue><queue name="e"/>'
+    place.data = place.data.replace(b"</allocations>", more + b"</allocations>")
+    assert [edit.line() for edit in own.read()] == [
+        "weight of root.c is 500.0, as a controller wrote for root.a (taken as its entitlement)",
+        "weight of root.d is 4.0 (taken as its entitlement)",
+    ]
+    assert own.configured_weights()["root.c"] == 500.0
+
+
+@pytest.mark.parametrize("a", [517.25, 500.0])
+def test_a_queue_that_is_renamed_in_an_older_copy_of_the_enforced_file_keeps_its_entitlement(a: float) -> None:
+    """The editor was opened a few periods before it saves: the weight is one of those written earlier."""
+    own, place = actuator()
+    put(own, weights={"root.a": a, "root.b": 241.125, "root.g": 1000 - a - 241.125})
+    opened = place.data
+    put(own, weights={"root.a": 401.75, "root.b": 301.125, "root.g": 297.125})
+    place.data = opened.replace(b'name="a"', b'name="z"')
+    assert any(edit.queue == "root.z" for edit in own.read())
+    assert own.configured_weights() == {"root.b": 1.0, "root.g": 2.0, "root.z": 3.0}
+    own.write(own.original())
+    assert place.data == FILE.replace(b'name="a"', b'name="z"')
+
+
+@pytest.mark.parametrize("name", [b"z", b"a"])
+@pytest.mark.parametrize(("a", "older"), [(517.25, False), (500.0, False), (517.25, True)])
+def test_a_queue_that_is_cut_and_pasted_in_two_saves_keeps_its_entitlement(a: float, older: bool, name: bytes) -> None:
+    own, place = actuator()
+    put(own, weights={"root.a": a, "root.b": 241.125, "root.g": 1000 - a - 241.125})
+    opened = place.data
+    if older:
+        put(own, weights={"root.a": 401.75, "root.b": 301.125, "root.g": 297.125})
+    start = opened.index(b'  <queue name="a"')
+    place.data = opened[:start] + opened[opened.index(b'  <queue name="b"') :]
+    own.read()
+    put(own, weights={"root.b": 402.125, "root.g": 597.875})
+    place.data = opened.replace(b'name="a"', b'name="' + name + b'"')
+    own.read()
+    path = f"root.{name.decode()}"
+    assert own.configured_weights() == {path: 3.0, "root.b": 1.0, "root.g": 2.0}
+    own.write(own.original())
+    assert place.data == FILE.replace(b'name="a"', b'name="' + name + b'"')
+
+
+def test_a_round_weight_of_earlier_that_is_pasted_in_a_second_save_is_taken_and_reported() -> None:
+    """It may be the administrator's: the queue was removed before, and had another weight then."""
+    own, place = actuator()
+    put(own, weights={"root.a": 500.0, "root.b": 241.125, "root.g": 258.875})
+    opened = place.data
+    put(own, weights={"root.a": 401.75, "root.b": 301.125, "root.g": 297.125})
+    start = opened.index(b'  <queue name="a"')
+    place.data = opened[:start] + opened[opened.index(b'  <queue name="b"') :]
+    own.read()
+    place.data = opened.replace(b'name="a"', b'name="z"')
+    assert "weight of root.z is 500.0 (taken as its entitlement)" in [edit.line() for edit in own.read()]
+    assert own.configured_weights() == {"root.b": 1.0, "root.g": 2.0, "root.z": 500.0}
+
+
+def test_a_queue_has_given_its_entitlement_to_one_new_name() -> None:
+    """A round weight of a later queue is not that of a queue which was renamed before."""
+    own, place = actuator()
+    put(own, weights={"root.a": 500.0, "root.b": 250.0, "root.g": 250.0})
+    place.data = place.data.replace(b'name="a"', b'name="z"')
+    own.read()
+    put(own, weights={"root.b": 400.0, "root.g": 400.0, "root.z": 200.0})
+    place.data = place.data.replace(b"</allocations>", b'<queue name="c"><weight>500</weight></queue></allocations>')
+    (edit,) = own.read()
+    assert edit.taken
+    assert own.configured_weights() == {"root.b": 1.0, "root.c": 500.0, "root.g": 2.0, "root.z": 3.0}
+
+
+@pytest.mark.parametrize("names", [(b"y", b"z"), (b"z", b"y")])
+def test_queues_of_the_same_weight_are_renamed_in_the_order_of_the_file_and_that_is_said(
+    names: tuple[bytes, bytes],
+) -> None:
+    own, place = actuator()
+    put(own, weights={"root.a": 333.25, "root.b": 333.25, "root.g": 333.5})
+    first, second = (f"root.{name.decode()}" for name in names)
+    place.data = place.data.replace(b'name="a"', b'name="%s"' % names[0]).replace(b'name="b"', b'name="%s"' % names[1])
+    edits = {edit.queue: edit.line() for edit in own.read()}
+    assert own.configured_weights() == {first: 3.0, second: 1.0, "root.g": 2.0}
+    assert "wrote for root.a;" in edits[first]
+    assert "could as well be that of root.b (unset): the order of the queues has decided, so check it" in edits[first]
+    assert "could as well be that of root.a (3.0)" in edits[second]
+    own.write(own.original())
+    assert place.data == FILE.replace(b'name="a"', b'name="%s"' % names[0]).replace(
+        b'name="b"', b'name="%s"' % names[1]
+    )
+
+
+def test_both_parts_of_a_queue_that_is_split_have_its_entitlement() -> None:
+    own, place = actuator()
+    put(own, weights={"root.a": 500.0, "root.b": 250.0, "root.g": 250.0})
+    place.data = place.data.replace(
+        b'<queue name="a">', b'<queue name="a2"><weight>500</weight></queue><queue name="a1">'
+    )
+    assert len(own.read()) == 2
+    assert own.configured_weights() == {"root.a1": 3.0, "root.a2": 3.0, "root.b": 1.0, "root.g": 2.0}
+
+
+def test_a_weight_like_a_removed_queues_is_the_administrators_after_a_release() -> None:
+    own, place = actuator()
+    put(own, weights={"root.a": 500.0, "root.b": 250.0, "root.g": 250.0})
+    start, end = place.data.index(b'  <queue name="a"'), place.data.index(b'  <queue name="b"')
+    place.data = place.data[:start] + place.data[end:]
+    own.read()
+    own.write(own.original())
+    own.forget()
+    place.data = place.data.replace(b"</allocations>", b'<queue name="c"><weight>500</weight></queue></allocations>')
     assert own.read() == []
-    assert own.configured_weights()["root.z"] == 500.0
+    assert own.configured_weights() == {"root.b": 1.0, "root.c": 500.0, "root.g": 2.0}

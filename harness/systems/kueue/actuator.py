@@ -147,12 +147,15 @@ class KueueActuator(BaseActuator):
         """Read the weights: new ClusterQueues join the baseline, others' edits are found."""
         self._queues = {_path(name): queue for name, queue in self._fetched().items()}
         stands, found = self._values(), list[Drift]()
-        for gone in sorted(self.baseline.keys() - stands.keys()):
-            self._depart(gone)
+        gone = sorted(self.baseline.keys() - stands.keys())
+        for path in gone:
+            self._depart(path)
         for path, present in stands.items():
             if path not in self.baseline and self._returned(path, present[_SHARE]) is not None:
                 found.append(Drift(path, _SHARE, str(present[_SHARE])))
             found += self._reclaim(path, present)
+        found += self._newcomers(stands, gone)
+        for path, present in stands.items():
             self.baseline.setdefault(path, dict(present))
         return found + self._merge(stands, words_lost=words_lost)
 
