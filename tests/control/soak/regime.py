@@ -293,7 +293,8 @@ def _mode(world: World, rng: random.Random) -> End:
         nonlocal ended
         ended = True
         if process.ticking:
-            world.agenda.after(world.plan.settings.period_s, back)
+            # After a whole period it would be ticking again, and for ever (seed 1000262).
+            world.agenda.after(0.5, back)
             return
         process.mode_changes = False
         # A shadow that ends gives back what a killed run had left (seed 3000371).
