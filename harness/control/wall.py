@@ -389,7 +389,7 @@ class Controller(Tenure[ClientT]):
         """Report traps.
 
         A blocking trap is reported until it is removed, also to a shadow, where a configuration is tried first. Any
-        other trap is reported once.
+        other trap is reported once, and again when its words change: preemption of which nobody knew is known to be on.
         """
         try:
             traps = self._traps()
@@ -399,9 +399,9 @@ class Controller(Tenure[ClientT]):
         for trap in traps:
             if trap.blocking:
                 self._alarm("trap", trap.line())
-            elif trap.name not in self._noted:
+            elif trap.line() not in self._noted:
                 self._alarm("note", trap.line())
-        self._noted = {trap.name for trap in traps if not trap.blocking}
+        self._noted = {trap.line() for trap in traps if not trap.blocking}
 
     def _traps(self) -> tuple[Trap, ...]:
         """Return the traps that were not accepted; the read-back trap is irrelevant without `read_back`."""

@@ -61,12 +61,16 @@ def write_page(path: Path, found: Assessed, source: str) -> None:
     ]
     # "no, nothing to gain: why".
     head, _, first = lines[0].partition(": ")
-    names = [*(["change", f"{other.name}, s"] if other else []), f"{present.name}, s", "recorded, s"]
+    heads = [*(["change", f"{other.name}, s"] if other else []), f"{present.name}, s", "recorded, s"]
+    # What the sentences may say that somebody else has named.
+    names = [*evidence.jobs, *(queue.removeprefix("root.") for queue in evidence.jobs)]
+    names += [played.name for played in found.played]
     page = page_templates().get_template("assess.html.j2").render(
         answer=found.verdict.answer,
         head=head,
         first=first,
         lines=lines[1:],
+        names=names,
         source=source,
         charts=[
             (one.title, Markup(bar_chart(one, ident)), _legend(one))
@@ -74,7 +78,7 @@ def write_page(path: Path, found: Assessed, source: str) -> None:
             # No bar, one bar alone, or bars of no height compare nothing.
             if (shown if one is chart else len(losses) > 1 and any(band.mean > 0 for _, band, _ in losses))
         ],
-        heads=["queue", *names, "applications"],
+        heads=["queue", *heads, "applications"],
         table=table,
         policies=[
             [f"{name} (recommended)" if best and name == best.name else name, _band(band), str(phases)]

@@ -19,7 +19,7 @@ from harness.sim.capacity.preempt_conf import INTRA_QUEUE
 from harness.traces.recording import scheduler_properties
 from harness.yarn.answers import HADOOP
 from harness.yarn.capacity.convert import render_properties
-from harness.yarn.capacity.monitors import ENABLE, POLICIES, QUEUE_MANAGEMENT, runs_monitor
+from harness.yarn.capacity.monitors import ENABLE, POLICIES, QUEUE_MANAGEMENT, may_run_monitor
 from harness.yarn.capacity.properties import ASYNCHRONOUS, PREFIX, parse_configuration, shown_properties
 from harness.yarn.capacity.queues import queue_tree
 from harness.yarn.capacity.source import StoreSource
@@ -259,7 +259,7 @@ def _preempts(cluster: Cluster) -> bool:
 
 
 def _managed(cluster: Cluster) -> bool:
-    runs = cluster.on(ENABLE) and runs_monitor({**cluster.values, **cluster.site}, QUEUE_MANAGEMENT)
+    runs = cluster.on(ENABLE) and may_run_monitor(cluster.values, cluster.site, QUEUE_MANAGEMENT)
     return runs and _creating_v1(cluster)
 
 

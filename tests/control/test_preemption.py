@@ -205,6 +205,25 @@ def test_properties_that_are_refused_do_not_count_as_no_preemption(tmp_path: Pat
             assert controller.core.preemption is None
 
 
+def test_preemption_that_was_not_shown_is_announced_when_it_turns_out_to_be_on(tmp_path: Path) -> None:
+    """And is not announced again in each period."""
+    rm = CapacityRmModel(capacities.stored(dict(CAPACITY_BASE.values)))
+    on = dict(CAPACITY_BASE.site) | {MONITOR: "true"}
+
+    def refused(**_: object) -> dict[str, str]:
+        raise Refused("HTTP 403", where="/conf", status=403)
+
+    said = []
+    with controlled(rm, tmp_path) as controller:
+        for properties in (refused, refused, lambda **_: on, lambda **_: on):
+            rm.rest.properties = properties
+            texts = [alarm.text for alarm in controller.tick().alarms if alarm.kind == "note"]
+            said.append([text.partition(",")[0] for text in texts if text.startswith("preemption: ")])
+            rm.now_s += 5
+    unknown = "preemption: the ResourceManager does not show (/conf) whether preemption is on"
+    assert said == [[unknown], [], ["preemption: preemption is on"], []]
+
+
 def test_a_fair_scheduler_without_time_outs_need_not_show_its_properties(tmp_path: Path) -> None:
     rm = rm_with_load()
 

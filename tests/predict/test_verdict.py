@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.predict.assess import Assessed
+from harness.predict.page import write_page
 from harness.predict.verdict import (
     MOST_ERROR,
     Band,
@@ -47,6 +51,27 @@ EVIDENCE = Evidence(
     span_s=7200.0,
     real_wait_s=20.0,
 )
+
+
+def test_a_page_sets_the_numbers_of_the_verdict_but_not_the_queues_names(tmp_path: Path) -> None:
+    """A queue may be called 1,200 or -2: that is no number of ours."""
+    names = {"root.a": "root.1,200", "root.b": "root.-2"}
+    gains = {names["root.a"]: [70.0, 72.0, 69.0], names["root.b"]: [54.0, 55.0, 53.0]}
+    present = played("fair", {names["root.a"]: [100, 102, 98], names["root.b"]: [50, 51, 49]}, [200, 210, 190])
+    better = played("ltrf@outside", gains, [60, 66, 58])
+    evidence = replace(
+        EVIDENCE,
+        real_s={names["root.a"]: 101.0, names["root.b"]: 50.0},
+        jobs={names["root.a"]: 12, names["root.b"]: 30},
+        present=present,
+        candidates=(better,),
+    )
+    page = tmp_path / "assess.html"
+    write_page(page, Assessed(judge(evidence), evidence, [present, better], tmp_path), "trace.jsonl")
+    verdict = re.sub(r"<[^>]+>", "", page.read_text().partition('<section id="verdict"')[2].partition("</section>")[0])
+    assert "but -2 takes 8.0 % longer" in verdict
+    assert "Gains: 1,200 30 % shorter" in verdict
+    assert "Loses: -2 8.0 % longer" in verdict
 
 
 def test_yes_says_who_gains_who_loses_the_price_and_the_settings() -> None:

@@ -69,6 +69,16 @@ def runs_monitor(site: Mapping[str, Any], monitor: str) -> bool:
     return monitor in [name.strip() for name in str(site.get(POLICIES, PREEMPTION)).split(",")]
 
 
+def may_run_monitor(values: Mapping[str, Any], site: Mapping[str, Any], monitor: str) -> bool:
+    """Whether a monitor is among those that run if monitors run at all, by the list of either of two sources.
+
+    ``values`` are the scheduler's properties and ``site`` the ResourceManager's own. A file's list wins over
+    yarn-site.xml's, which wins over a configuration store's: where it is not known which one counts, either may.
+    """
+    lists = [source for source in (values, site) if POLICIES in source]
+    return any(runs_monitor(source, monitor) for source in lists or [{}])
+
+
 def preempts(site: Mapping[str, Any]) -> bool:
     """Whether the monitors run, and include preemption."""
     return monitored(site) and runs_monitor(site, PREEMPTION)

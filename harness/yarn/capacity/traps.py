@@ -19,8 +19,8 @@ from harness.yarn.capacity.monitors import (
     POLICIES,
     PREEMPTION,
     QUEUE_MANAGEMENT,
+    may_run_monitor,
     queues_disabled,
-    runs_monitor,
 )
 from harness.yarn.capacity.properties import ASYNCHRONOUS, ENOUGH, PREFIX
 from harness.yarn.capacity.queues import CapacityQueue, flag
@@ -110,7 +110,7 @@ def preemption_is_on(
 
     The parameters are those of `find_traps`.
     """
-    runs = _is_on(values, site, ENABLE) and runs_monitor({**values, **site}, PREEMPTION)
+    runs = _is_on(values, site, ENABLE) and may_run_monitor(values, site, PREEMPTION)
     return runs and not _closed(values, site, tree, hadoop)
 
 
@@ -264,7 +264,7 @@ def _of_the_rm(
         # Its own properties decide, and they are not seen: steering must not depend on that it is off.
         yield _preemption(values, site, on, f"{_UNSEEN}, by which running containers would be killed by the shares")
     managed = [path for path in tree if on(f"{PREFIX}{path}.auto-create-child-queue.enabled")]
-    if managed and on(ENABLE) and runs_monitor({**values, **site}, QUEUE_MANAGEMENT):
+    if managed and on(ENABLE) and may_run_monitor(values, site, QUEUE_MANAGEMENT):
         yield Trap(
             "refresh-deadlock",
             f"{QUEUE_MANAGEMENT.rpartition('.')[2]} runs beside {_some(managed)}, whose children the RM creates (the "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.model.preemption import PreemptionRule
+from harness.yarn.capacity.monitors import POLICIES, PREEMPTION
 from harness.yarn.capacity.queues import queue_tree
 from harness.yarn.capacity.traps import find_traps
 
@@ -23,6 +24,8 @@ CREATES = {f"{P}root.a.auto-queue-creation-v2.enabled": "true"}
 TEMPLATE = f"{P}root.a.auto-queue-creation-v2.leaf-template."
 LEGACY = {f"{P}root.a.auto-create-child-queue.enabled": "true"}
 LEGACY_TEMPLATE = f"{P}root.a.leaf-queue-template."
+#: A monitor that preempts nothing.
+OTHER = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.QueueConfigurationAutoRefreshPolicy"
 SITE = {"yarn.acl.enable": "true", "yarn.admin.acl": "warden"}
 
 
@@ -184,6 +187,15 @@ def test_a_created_leaf_may_be_open_to_preemption_by_its_template() -> None:
     site = SITE | {"yarn.resourcemanager.scheduler.monitor.enable": "true"}
     assert "preemption" not in names(values, site)
     assert "preemption" in names(values | {f"{P}root.b.leaf-queue-template.disable_preemption": "false"}, site)
+
+
+@pytest.mark.parametrize(("file", "site"), [(PREEMPTION, OTHER), (OTHER, PREEMPTION), (None, None), (OTHER, None)])
+def test_either_list_of_monitors_may_count(file: str | None, site: str | None) -> None:
+    """A file's wins over yarn-site.xml's, which wins over a store's: where preemption is in one, it may run."""
+    switch = "yarn.resourcemanager.scheduler.monitor.enable"
+    values = SAFE | ({POLICIES: file} if file else {})
+    properties = {**SITE, switch: "true"} | ({POLICIES: site} if site else {})
+    assert names(values, properties) == (["preemption"] if (file, site) != (OTHER, None) else [])
 
 
 def test_preemption_that_is_not_shown_bounds_the_shares() -> None:
