@@ -105,6 +105,8 @@ def release(
                 raise
     refusals = (*actuator.refusals(), *actuator.problems_of(prepared))
     notes += [("release", problem) for problem in prepared.problems]
+    if actuator.beside is not None:
+        notes += [("release", text) for text in actuator.beside.remarks()]
     client = None
     try:
         client = open_client()

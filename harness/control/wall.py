@@ -224,6 +224,9 @@ class Controller(Tenure[ClientT]):
         actions: list[Action] = self.core.handle(Tick(tick.time_s))
         while actions:
             actions = self._carry_out(actions)
+        if self.actuator.beside is not None:
+            for text in self.actuator.beside.remarks():
+                self._alarm("note", text)
         if not any(alarm.kind in _BLIND for alarm in tick.alarms):
             self._good_s = time.monotonic()
         self._let_last()

@@ -14,7 +14,7 @@ import stat
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 TEMPORARY = ".yarnfair-"
 #: Extended attribute in which Linux stores a file's POSIX ACL.
 ACL_ATTRIBUTE = "system.posix_acl_access"
+#: Attributes that the kernel derives from a file's content, or that grant it rights as a program.
+_OF_CONTENT = frozenset({"security.ima", "security.evm", "security.capability"})
 #: Far larger than any real allocation file (10,000 queues make some 3 MB).
 MAX_BYTES = 64 << 20
 
@@ -107,6 +109,13 @@ class ConfigStore(ABC):
         """The file's name in its folder."""
         raise NotImplementedError(f"{type(self).__name__} knows no folder")
 
+    def remarks(self) -> list[str]:
+        """Return what the writes since the last call have changed of the file beside its content.
+
+        A write goes ahead with these; what would keep a reader from the file is an error instead.
+        """
+        return []
+
     def close(self) -> None:
         """Close connections."""
         return
@@ -176,6 +185,29 @@ def _set_acl(handle: int, acl: bytes | None) -> None:
         os.setxattr(handle, ACL_ATTRIBUTE, acl)
 
 
+def _keep_attributes(handle: int, target: Path, *, system: bool) -> dict[str, str]:
+    """Give a new file the target's extended attributes, ACL aside; return those that cannot be set, with the reason.
+
+    Those are kept that people and their tools have set, and the label of SELinux, without which a confined
+    ResourceManager could not read the file. ``system``: only those of the file system itself, such as the ACL of NFS,
+    which a change of the mode would change too; otherwise only all others, for which the file must be writable.
+    """
+    lost: dict[str, str] = {}
+    try:
+        # Another operating system has no such call, another file system no such attributes.
+        found = {*os.listxattr(target)} - {ACL_ATTRIBUTE, *_OF_CONTENT}
+    except (OSError, AttributeError):
+        return lost
+    for name in sorted(name for name in found if name.startswith("system.") == system):
+        try:
+            value = os.getxattr(target, name)
+            if name not in os.listxattr(handle) or os.getxattr(handle, name) != value:
+                os.setxattr(handle, name, value)
+        except OSError as error:
+            lost[name] = reason(error)
+    return lost
+
+
 def _take_back(temporary: str, target: Path, data: bytes) -> None:
     """Restore what ``data`` has replaced at the target.
 
@@ -194,11 +226,15 @@ def _take_back(temporary: str, target: Path, data: bytes) -> None:
 class LocalStore(ConfigStore):
     """A file of this machine or of a mounted directory.
 
-    Mode, owner, group and POSIX ACL are preserved, and so is a symbolic link. If owner or group cannot be set and
-    somebody would lose read access, the file is not replaced.
+    Mode, owner, group, POSIX ACL and other extended attributes are preserved, and so is a symbolic link. If owner or
+    group cannot be set and somebody would lose read access, the file is not replaced. Of a file with several hard links
+    the other names keep the old content: they may be backups (``cp -al``), and a file that is written in place is for a
+    moment a part of itself.
     """
 
     path: Path
+    #: The remarks that nobody has asked for yet, each once.
+    _remarks: dict[str, None] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -237,6 +273,7 @@ class LocalStore(ConfigStore):
     def _put_over(self, data: bytes, before: bytes | None, still: Callable[[], None]) -> None:
         if before is not None and self.read() != before:
             raise self._changed()
+        remarks: list[str] = []
         try:
             target = Path(os.path.realpath(self.path))
             handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}{TEMPORARY}")
@@ -251,7 +288,9 @@ class LocalStore(ConfigStore):
                     # The RM and others must be able to read it; a temporary file is readable by its owner only.
                     os.fchmod(out.fileno(), 0o644)
                 else:
+                    lost = _keep_attributes(out.fileno(), target, system=False)
                     self._become(out.fileno(), old, acl_of(target))
+                    remarks = self._not_kept(lost | _keep_attributes(out.fileno(), target, system=True), old)
                 out.flush()
                 os.fsync(out.fileno())
             still()
@@ -261,6 +300,7 @@ class LocalStore(ConfigStore):
                 # Somebody else wrote the file during this write: keep their content.
                 _take_back(temporary, target, data)
                 raise self._changed()
+            self._remarks.update(dict.fromkeys(remarks))
             folder = os.open(target.parent, os.O_RDONLY)
             try:
                 os.fsync(folder)
@@ -292,6 +332,27 @@ class LocalStore(ConfigStore):
         except OSError as error:
             raise InputError(f"leftovers beside it cannot be removed: {reason(error)}", where=self.name) from None
         return len(left)
+
+    def remarks(self) -> list[str]:
+        """Return attributes that could not be kept, and hard links that were cut, since the last call."""
+        found = list(self._remarks)
+        self._remarks.clear()
+        return found
+
+    def _not_kept(self, lost: dict[str, str], old: os.stat_result) -> list[str]:
+        """Say what of the old file is not kept: attributes, each with the reason, and hard links."""
+        found = [
+            f"{self.name}: its extended attribute {name} is lost, because it cannot be set on the new file: {why}"
+            for name, why in lost.items()
+        ]
+        if old.st_nlink > 1:
+            one = old.st_nlink == 2
+            others = "another name (a hard link)" if one else f"{old.st_nlink - 1} other names (hard links)"
+            found.append(
+                f"{self.name} had {others}: {'it keeps' if one else 'they keep'} the content of before and no longer "
+                f"{'follows' if one else 'follow'} this file; where that is wanted, make a symbolic link of it"
+            )
+        return found
 
     def _become(self, handle: int, old: os.stat_result, acl: bytes | None) -> None:
         """Give a new file the old one's owner, group, mode and ACL. InputError if somebody would lose read access."""

@@ -19,7 +19,7 @@ from harness.ledger.store import LedgerStore, StoreFull
 from harness.yarn.files import LocalStore
 from harness.yarn.rmclient import RmClient
 from tests.control.driven import FILE, controlled, in_force, rm_with_load
-from tests.control.rm_model import CapacityRmModel, silence
+from tests.control.rm_model import CapacityRmModel, MemoryPlace, silence
 from tests.control.soak import capacities
 from tests.control.test_gate import BEFORE, enforced
 
@@ -67,6 +67,25 @@ def test_a_lease_that_cannot_be_written_keeps_nobodys_weights_in_force(
         assert "lease:" in words
     assert rm.place.data == FILE
     assert in_force(rm) == {"root.a": 1.0, "root.b": 1.0}
+
+
+def test_what_a_write_could_not_keep_of_the_file_is_a_note_of_its_period_and_of_the_release(tmp_path: Path) -> None:
+    said = ["f.xml had another name (a hard link)"]
+
+    class Place(MemoryPlace):
+        def remarks(self) -> list[str]:
+            return [said.pop()] if said and self.data != FILE else []
+
+    rm = rm_with_load()
+    rm.place = Place(FILE)
+    with controlled(rm, tmp_path, lease_s=0.0) as controller:
+        assert [alarm.text for alarm in controller.tick().alarms if alarm.kind == "note"] == [
+            "f.xml had another name (a hard link)"
+        ]
+        rm.place.remarks = lambda: ["an attribute is lost"]  # type: ignore[method-assign]
+        words = controller.stop("release")
+    assert "are in force" in words
+    assert "an attribute is lost" in words
 
 
 def actuator_with_managed(rm: CapacityRmModel, folder: Path) -> tuple[CapacityActuator, LedgerStore]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal
 import stat
 import subprocess
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -123,6 +125,96 @@ def test_an_acl_that_cannot_be_kept_keeps_the_file(tmp_path: Path, monkeypatch: 
         LocalStore(path).write(NEW)
     assert path.read_bytes() == OLD
     assert [item.name for item in tmp_path.iterdir()] == ["f.xml"]
+
+
+@pytest.mark.acl
+@pytest.mark.parametrize("before", [None, OLD])
+def test_what_people_have_noted_on_the_file_stays(tmp_path: Path, before: bytes | None) -> None:
+    """Its extended attributes: a replaced file had none of them any longer."""
+    path = tmp_path / "f.xml"
+    path.write_bytes(OLD)
+    noted = {"user.owner": b"team a", "user.empty": b""}
+    for name, value in noted.items():
+        os.setxattr(path, name, value)
+    store = LocalStore(path)
+    store.write(NEW, before=before)
+    assert {name: os.getxattr(path, name) for name in os.listxattr(path) if name.startswith("user.")} == noted
+    assert store.remarks() == []
+
+
+@pytest.mark.acl
+def test_what_is_noted_on_a_file_that_its_owner_may_only_read_stays() -> None:
+    """Whose mode keeps from writing may not set the attributes either."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "f.xml"
+        path.write_bytes(OLD)
+        os.setxattr(path, "user.note", b"1")
+        path.chmod(0o444)
+        process = os.fork()
+        if not process:
+            with contextlib.suppress(BaseException):
+                if os.geteuid() == 0:
+                    # Root may set them whatever the mode says.
+                    os.chown(folder, OWNER, GROUP)
+                    os.chown(path, OWNER, GROUP)
+                    os.setgroups([])
+                    os.setgid(GROUP)
+                    os.setuid(OWNER)
+                store = LocalStore(path)
+                store.write(NEW)
+                os._exit(len(store.remarks()))
+            os._exit(9)
+        assert os.waitpid(process, 0)[1] == 0
+        assert (path.read_bytes(), os.getxattr(path, "user.note")) == (NEW, b"1")
+        assert stat.S_IMODE(path.stat().st_mode) == 0o444
+
+
+def test_an_attribute_that_cannot_be_kept_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the kernel makes of the content, or grants a program, is not the new file's."""
+    path = tmp_path / "f.xml"
+    path.write_bytes(OLD)
+    old = {"security.ima": b"sum", "security.selinux": b"system_u:object_r:etc_t", "trusted.x": b"1", "user.note": b"2"}
+    new: dict[str, bytes] = {"security.selinux": b"system_u:object_r:etc_t"}
+
+    def of(where: Path | int) -> dict[str, bytes]:
+        return new if isinstance(where, int) else old
+
+    def set_one(where: Path | int, name: str, value: bytes) -> None:
+        if name != "user.note":
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+        of(where)[name] = value
+
+    monkeypatch.setattr("harness.yarn.files.acl_of", lambda _: None)
+    monkeypatch.setattr(os, "listxattr", lambda where: list(of(where)))
+    monkeypatch.setattr(os, "getxattr", lambda where, name: of(where)[name])
+    monkeypatch.setattr(os, "setxattr", set_one)
+    store = LocalStore(path)
+    store.write(NEW)
+    assert path.read_bytes() == NEW
+    assert new == {"security.selinux": b"system_u:object_r:etc_t", "user.note": b"2"}
+    (remark,) = store.remarks()
+    assert remark == (
+        f"{path}: its extended attribute trusted.x is lost, because it cannot be set on the new file: "
+        "Operation not permitted"
+    )
+    assert store.remarks() == []
+
+
+@pytest.mark.parametrize("before", [None, OLD])
+def test_a_hard_link_that_is_cut_is_said_and_the_other_name_keeps_the_content(
+    tmp_path: Path, before: bytes | None
+) -> None:
+    """A backup of hard links would be lost if the file were written in place; a name that is meant to follow is."""
+    path, other = tmp_path / "f.xml", tmp_path / "backup.xml"
+    path.write_bytes(OLD)
+    os.link(path, other)
+    store = LocalStore(path)
+    store.write(NEW, before=before)
+    assert (path.read_bytes(), other.read_bytes()) == (NEW, OLD)
+    (remark,) = store.remarks()
+    assert remark.startswith(f"{path} had another name (a hard link): it keeps the content of before")
+    store.write(OLD)
+    assert store.remarks() == []
 
 
 def test_what_killed_writers_left_is_cleared_and_nothing_else(tmp_path: Path) -> None:
