@@ -104,6 +104,8 @@ class Cluster:
         self.queues: dict[str, Queue] = {}
         self.ad_hoc: list[str] = []
         self.arriving = True
+        #: Whether nothing comes and nothing is given, though there is an RM.
+        self.paused = False
         self.on_end: Callable[[App, Container], None] = lambda _app, _container: None
         self.on_start: Callable[[App, Container], None] = lambda _app, _container: None
         self.on_finish: Callable[[App], tuple[int, int] | None] = lambda _app: None
@@ -126,7 +128,7 @@ class Cluster:
         return [q.path for q in self.queues.values() if q.leaf] + self.ad_hoc
 
     def _arrive(self) -> None:
-        if self.arriving and len(self.apps) < MOST_LIVE and (leaves := self.leaves()):
+        if self.arriving and not self.paused and len(self.apps) < MOST_LIVE and (leaves := self.leaves()):
             self.submit(self.rng.choice(leaves))
         self.agenda.after(self.rng.expovariate(1.0) * self._apart_s, self._arrive)
 
@@ -143,7 +145,7 @@ class Cluster:
             task_vcores=self.rng.randint(1, 3),
         )
         self.apps[app.id] = self.by_id[app.id] = app
-        if self.served:
+        if self.served and not self.paused:
             self.start(app, 1024, master=True)
             self.assign()
         return app
@@ -199,7 +201,7 @@ class Cluster:
 
     def assign(self) -> None:
         """Gives what is free to who waits."""
-        if not self.served:
+        if not self.served or self.paused:
             return
         waiting: dict[str, list[App]] = {}
         for app in self.apps.values():

@@ -77,6 +77,8 @@ class Plan:
     fourth: bool = False
     #: Whether it is of the fifth, which has nothing of the second to fourth.
     fifth: bool = False
+    #: Whether it is of the sixth, whose plans are those of the fifth.
+    sixth: bool = False
     #: Whether one parent auto-creates its queues.
     creates: bool = False
 

@@ -1,4 +1,4 @@
-"""The second to fifth regime, of seeds from `SECOND` to `FIFTH` on: what people and machines do beside faults.
+"""The second to sixth regime, of seeds from `SECOND` to `SIXTH` on: what people and machines do beside faults.
 
 Earlier seeds draw none of it, so that they stay the histories that they were. Here are the plans, and the kinds of
 events: the administrator edits groups of queues so that their shares still go together, puts back an older copy of the
@@ -6,7 +6,8 @@ file, another cluster's ResourceManager answers behind the address, a controller
 has policies that write minimum shares, queues that are moved, and releases while another cluster's RM answers. The
 fourth has Capacity Schedulers only, with absolute resources, and with a parent whose queues are made when somebody
 submits to them. The fifth has few and long containers, nothing that lies, and RMs that begin anew, whose nodes come
-back late: what accounts lack there is not hidden by what nobody can tell.
+back late: what accounts lack there is not hidden by what nobody can tell. The sixth looks closer still: while an RM
+begins anew nothing new comes, so that next to nothing is unknown; or figures of ended applications fall for long.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from harness.control.settings import ControlSettings
 from tests.control.soak import capacities
 from tests.control.soak.alien import alien
 from tests.control.soak.faults import submitted_to
+from tests.control.soak.lost import FIGURE_S
 from tests.control.soak.schedule import KINDS, End, kind
 from tests.control.soak.violated import Violated
+from tests.control.soak.wire import AnswerFault
 
 if TYPE_CHECKING:
     from tests.control.soak.process import Plan
@@ -37,6 +40,8 @@ THIRD = 2_000_000
 FOURTH = 3_000_000
 #: The first seed of the fifth, which has nothing of the second to fourth.
 FIFTH = 4_000_000
+#: The first seed of the sixth, whose plans are those of the fifth.
+SIXTH = 5_000_000
 #: Policies that write minimum shares.
 MIN_SHARES = ("fawkes-tt", "fawkes-ru")
 _DAY_S = 86_400.0
@@ -109,6 +114,12 @@ def planned_fifth(plan: Plan, rng: random.Random) -> Plan:
         tasks=rng.choice((3.0, 8.0)),
         fifth=True,
     )
+
+
+def planned_sixth(plan: Plan, rng: random.Random) -> Plan:
+    """A plan of the sixth regime: ended applications are looked at again before long."""
+    settings = replace(plan.settings, full_look_every_s=rng.choice((10.0, 30.0)))
+    return replace(plan, settings=settings, sixth=True)
 
 
 # --- the administrator ---
@@ -193,6 +204,67 @@ def _created(world: World, rng: random.Random) -> End:
     if path in world.cluster.ad_hoc or parent not in world.active.queues:
         return False
     return submitted_to(world, rng, path)
+
+
+# --- the sixth regime ---
+
+
+@kind("final-figures-fall", sixth=True)
+def _final_figures_fall(world: World, rng: random.Random) -> End:
+    """The RM shows too little of applications that have ended, for longer than any other figure may be wrong."""
+    if world.wire.faults or world.cluster.paused:
+        return False
+    fault = AnswerFault("final-fallen", "apps", 10**6, rng)
+    world.wire.faults.append(fault)
+
+    def end() -> None:
+        if fault in world.wire.faults:
+            world.wire.faults.remove(fault)
+
+    return rng.uniform(20.0, 90.0), end
+
+
+@kind("rm-restarts-in-quiet", sixth=True)
+def _restarts_in_quiet(world: World, rng: random.Random) -> End:
+    """An RM begins anew while nothing comes: whatever runs then, all have looked at before."""
+    cluster, agenda, lost = world.cluster, world.agenda, world.lost
+    if cluster.paused or not world.active.up or lost.window is not None:
+        return False
+    cluster.paused, paused_s = True, agenda.now_s
+    begins: Callable[[], None] | None = None
+    over = False
+
+    def resume() -> None:
+        if lost.window is not None:
+            agenda.after(1.0, resume)
+            return
+        cluster.paused = False
+        cluster.assign()
+
+    def restart() -> None:
+        nonlocal begins
+        if over:
+            return
+        wanted = [p.name for p in world.processes if p.wanted]
+        if min((lost.looked_s.get(name, 0.0) for name in wanted), default=0.0) < paused_s + FIGURE_S:
+            agenda.after(0.5, restart)
+            return
+        ended = world.restart(rng)
+        if isinstance(ended, tuple):
+            begins = ended[1]
+            agenda.after(ended[0], end)
+
+    def end() -> None:
+        nonlocal over
+        if over:
+            return
+        over = True
+        if begins is not None:
+            begins()
+        resume()
+
+    agenda.after(FIGURE_S, restart)
+    return world.periods(rng, 20, 25), end
 
 
 # --- machines ---

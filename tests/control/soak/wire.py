@@ -26,6 +26,8 @@ from tests.control.soak.rm import Rm, shown_figures
 #: Answers that can be read and are wrong. A figure that is wrong for longer than a while is the truth to whoever looks.
 LIES = ("stale", "fallen", "jumps", "negative", "missing", "nonsense", "no-apps", "impossible-queue")
 LIE_S = 10.0
+#: One that may go on for longer: the figure of an application that has ended is never believed when it falls.
+LASTING = ("final-fallen",)
 #: An answer has no circles: looking for them costs a fifth of the time.
 _encoded = json.JSONEncoder(check_circular=False).encode
 _TAKEN = b"Configuration change successfully applied."
@@ -200,7 +202,7 @@ class Wire:
             met.lies += 1
             met.troubled.add(page)
             reply = self._wrong(fault, rm, page, document, params, timeout_s)
-            if page == "apps" and fault.kind in LIES:
+            if page == "apps" and fault.kind in (*LIES, *LASTING):
                 self._told_in_spite(reply.body, figures)
             return reply
         data = _encoded(document).encode()
@@ -248,6 +250,11 @@ class Wire:
     def _whose(self, rm: Rm) -> str:
         """Old answers are of the cluster that is asked; of a pair either may have given them."""
         return "alien " if rm is self.alien else ""
+
+    def _has_seen_end(self, said: Mapping[str, Any]) -> bool:
+        """Whether an application has ended, and the controller that asks was shown its figure since."""
+        figure = said["memorySeconds"], said["vcoreSeconds"]
+        return said["state"] != "RUNNING" and self.shown.get(self.asker(), {}).get(said["id"]) == figure
 
     def _queue_of(self, app: str) -> str:
         return self.rms[0].cluster.by_id[app].queue
@@ -362,10 +369,12 @@ class Wire:
                 return Reply(200, b'{"apps":' * 3000)
         old_ms = 20_000.0 * self.rms[0].cluster.period_s
         for said in _apps_in(document):
+            if fault.kind == "final-fallen" and not self._has_seen_end(said):
+                continue
             if fault.kind in ("fallen", "jumps", "negative") and said["elapsedTime"] < old_ms:
                 continue  # nobody can tell that a first figure is wrong
             match fault.kind:
-                case "fallen":
+                case "fallen" | "final-fallen":
                     said["memorySeconds"], said["vcoreSeconds"] = said["memorySeconds"] // 2, said["vcoreSeconds"] // 2
                 case "jumps":
                     said["memorySeconds"] += 10**13

@@ -63,6 +63,8 @@ class World:
         self.plan = plan = Plan.drawn(random.Random(f"{seed} plan")).of_scheduler(random.Random(f"{seed} scheduler"))
         if seed >= regime.FIFTH:
             self.plan = plan = regime.planned_fifth(plan, random.Random(f"{seed} fifth"))
+        if seed >= regime.SIXTH:
+            self.plan = plan = regime.planned_sixth(plan, random.Random(f"{seed} sixth"))
         if regime.SECOND <= seed < regime.FIFTH:
             self.plan = plan = regime.planned(plan, random.Random(f"{seed} second"))
         if regime.THIRD <= seed < regime.FIFTH:
