@@ -385,7 +385,7 @@ class RmAccounts:
             if back == risen != ZERO:
                 lost = _held_for(back, away_s)
                 memory, vcores = min(memory, round(lost[0] + since[0])), min(vcores, round(lost[1] + since[1]))
-            elif memory > possible[0] or vcores > possible[1]:
+            elif (memory > possible[0] or vcores > possible[1]) and not self._may_have_grown(account, now_s):
                 # The application cannot have used this much itself: a late node reported ended containers with all
                 # their usage. The application need not be shown as ended, because the RM may still be saving its end.
                 lost = _held_for(account.lost_held, away_s)
@@ -406,6 +406,16 @@ class RmAccounts:
         self._charge(account, look.queue, memory, vcores)
         account.memory_mb_s, account.vcore_s = look.memory_mb_s, look.vcore_s
         account.moved_s, account.fallen_s = now_s, None
+
+    def _may_have_grown(self, account: AppAccount, now_s: float) -> bool:
+        """Whether an application may have got containers, since the last poll, that this one does not show.
+
+        Nobody has looked for long, and at the last poll all nodes that reach the RM had registered again: a rise is
+        then its own, and not what a late node reports.
+        """
+        if self._shown_s is None or account.lost_from_s is None:
+            return False
+        return now_s - self._shown_s > LATE_NODE_S and self._shown_s - account.lost_from_s > LATE_NODE_S
 
     def _since_first_look(
         self, account: AppAccount, look: AppObservation, now_s: float, memory: float, vcores: float

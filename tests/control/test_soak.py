@@ -65,6 +65,14 @@ def test_resource_managers_that_begin_anew_beside_late_nodes_violate_nothing() -
     assert {"rm-restarts", "somebody-looks"} <= done <= schedule.OF_RECOVERIES
 
 
+def test_an_rm_that_begins_anew_in_quiet_and_final_figures_that_fall_violate_nothing() -> None:
+    """The sixth regime."""
+    histories = [world.live(regime.SIXTH + at) for at in range(3)]
+    assert violated(histories) == []
+    done = {kind for one in histories for kind in one.faults}
+    assert done >= schedule.OF_SIXTH, sorted(schedule.OF_SIXTH - done)
+
+
 def test_a_moved_queue_is_below_another_parent_with_what_it_had() -> None:
     before = b"""<allocations>
   <queue name="q0">
@@ -87,7 +95,9 @@ def test_seeds_of_before_draw_nothing_of_the_second_regime() -> None:
         plan = process.Plan.drawn(random.Random(f"{seed} plan")).of_scheduler(random.Random(f"{seed} scheduler"))
         assert not plan.second
         drawn = faults.drawn(random.Random(f"{seed} faults"), [(4.0, 74.0)], plan)
-        assert not {fault.kind for fault in drawn} & (schedule.OF_SECOND | schedule.OF_THIRD | schedule.OF_FOURTH)
+        assert not {fault.kind for fault in drawn} & (
+            schedule.OF_SECOND | schedule.OF_THIRD | schedule.OF_FOURTH | schedule.OF_SIXTH
+        )
 
 
 @pytest.mark.long

@@ -48,6 +48,32 @@ def test_an_rm_that_begins_anew_and_recovers_costs_nothing_while_containers_go_o
     assert accounts.consumed()["root.a"][0] == pytest.approx(truth, rel=0.02)
 
 
+@pytest.mark.parametrize("ends", [False, True])
+def test_what_is_used_in_a_long_blind_time_after_a_recovery_counts(ends: bool) -> None:
+    """Nobody looks for five minutes, in which an application gets a container: that is nothing a late node reports."""
+    rm, accounts = RmModel(MemoryPlace(FILE)), RmAccounts()
+    looked(rm, accounts)
+    rm.submit("x", "root.a")
+    goes_on, is_lost = rm.start("x", 1024), rm.start("x", 2048)
+    for _ in range(100):
+        rm.now_s += 1.0
+        looked(rm, accounts)
+    rm.end("x", is_lost)
+    rm.restart()
+    looked(rm, accounts, rm_began_anew=True)
+    rm.node_back([goes_on])
+    for _ in range(150):
+        rm.now_s += 1.0
+        looked(rm, accounts)
+    more = rm.start("x", 8192)
+    rm.now_s += 300.0
+    rm.end("x", more)
+    if ends:
+        rm.finish("x")
+    looked(rm, accounts)
+    assert accounts.consumed()["root.a"][0] == pytest.approx(rm.truth("root.a")[0], abs=2 * 3 * 3072)
+
+
 @pytest.mark.parametrize("saving", [False, True], ids=["ended", "its end being saved"])
 @pytest.mark.parametrize("ran_s", [2.0, 10.0, 200.0])
 @pytest.mark.parametrize("away_s", [20.0, 75.0, 300.0])

@@ -226,9 +226,9 @@ def _final_figures_fall(world: World, rng: random.Random) -> End:
 
 @kind("rm-restarts-in-quiet", sixth=True)
 def _restarts_in_quiet(world: World, rng: random.Random) -> End:
-    """An RM begins anew while nothing comes: whatever runs then, all have looked at before."""
+    """An RM begins anew while nothing comes, once: whatever runs then, all have looked at before."""
     cluster, agenda, lost = world.cluster, world.agenda, world.lost
-    if cluster.paused or not world.active.up or lost.window is not None:
+    if cluster.paused or not world.active.up or lost.any():
         return False
     cluster.paused, paused_s = True, agenda.now_s
     begins: Callable[[], None] | None = None
