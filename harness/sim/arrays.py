@@ -73,16 +73,21 @@ def in_lines(dtype: np.dtype[Any]) -> np.dtype[Any]:
     )
 
 
-def record(fields: str, *, lines: bool = True) -> np.dtype[Any]:
+def record(*fields: str, lines: bool = True) -> np.dtype[Any]:
     """Return the dtype of a record.
 
-    Fields are in the order in which they lie in memory; what a cache line of 64 bytes should hold stands together.
-    ``name``: int64; ``name:i``: int32, of slots, flags and lengths of lists; ``name:b``: a flag; ``name:d``,
-    ``name:f``: float64 and float32. Compiled code takes all integers as int64. ``lines``: in an array each record
-    begins at a cache line (`in_lines`).
+    Parameters
+    ----------
+    fields
+        The names of fields, several with spaces between, in the order in which they lie in memory; what a cache line
+        of 64 bytes should hold stands together. ``name``: int64; ``name:i``: int32, of slots, flags and lengths of
+        lists; ``name:b``: a flag; ``name:d``, ``name:f``: float64 and float32. Compiled code takes all integers as
+        int64.
+    lines
+        Whether in an array each record begins at a cache line (`in_lines`).
     """
     kinds = {"": np.int64, "i": np.int32, "b": np.int8, "d": np.float64, "f": np.float32}
-    pairs = [field.partition(":")[::2] for field in fields.split()]
+    pairs = [field.partition(":")[::2] for text in fields for field in text.split()]
     made = np.dtype([(name, kinds[kind]) for name, kind in pairs], align=True)
     return in_lines(made) if lines else made
 

@@ -35,28 +35,83 @@ ASSIGNED, COMPLETED, RESERVED, UNRESERVED, VICTIM = 1, 2, 3, 4, 5
 #: Of a container that was assigned and killed at once: its master never hears of it.
 UNHEARD = 0
 
-#: Nodes. ``avail_*``: unallocated; ``n_launch``: containers that the next heartbeat reports as launched; ``done_*``:
-#: containers that a heartbeat will report as completed; ``res_*``: the reservation; ``pre_*``: preempted for somebody;
-#: ``draining``: it is being decommissioned gracefully; ``over``: its overcommit time-out has passed.
+#: A node.
 N_FIELDS = (
-    "avail_mb avail_vcores hb alive:i res_app:i pre_head:i n_done:i n_launch:i n_c:i c_tail:i done_head:i "
-    "done_tail:i map_cap:i total_mb total_vcores pre_mb pre_vcores c_head:i rack:i hash seq res_mb res_vcores "
-    "res_serial res_priority res_alloc_id res_cid draining:i over:i"
+    "avail_mb avail_vcores",  # what no container holds
+    "hb",  # heartbeats so far
+    "alive:i",  # 1: it takes part
+    "res_app:i",  # the application that has reserved it; -1: none
+    "pre_head:i",  # first of the list of what was preempted on it for somebody
+    "n_done:i",  # containers that it will report as completed
+    "n_launch:i",  # containers that its next heartbeat reports as launched
+    "n_c:i c_tail:i",  # its containers, and the last one in its list of them
+    "done_head:i done_tail:i",  # its list of containers to report as completed
+    "map_cap:i",  # buckets of Hadoop's hash table of its containers, which gives their order
+    "total_mb total_vcores",  # its size
+    "pre_mb pre_vcores",  # sum of what was preempted on it for somebody
+    "c_head:i",  # first of its list of containers
+    "rack:i",  # its rack
+    "hash",  # hash of its ID in Java, for the order in Hadoop's tables
+    "seq",  # its number in the order in which nodes joined
+    "res_mb res_vcores",  # size of the reserved container
+    "res_serial",  # the reserved container's serial number
+    "res_priority res_alloc_id",  # priority and allocation ID of the ask that it is reserved for
+    "res_cid",  # number in the ID of the reserved container
+    "draining:i",  # 1: it is being decommissioned gracefully
+    "over:i",  # 1: its overcommit time-out has passed
 )
 
-#: Containers. ``live``: counted by application and queue; ``on_node``: counted by the node; ``done``: in the node's
-#: list of completed ones to report; ``kill_due``: preemption's timer holds it.
+#: A container.
 C = record(
-    "app:i node:i n_next:i n_prev:i a_next:i a_prev:i d_next:i free_next:i live:b marked:b node_marked:b am:b "
-    "on_node:b alive:b done:b kill_due:b finishing:b acquired:b launched:b from_reservation:b hb_left:i mb vcores:i "
-    "acq_hb:i start_ms serial cid alloc_id ask_mb ask_vcores:i ask_count:i n:i priority:i app_id:i attempt:i"
+    "app:i node:i",  # its application and its node
+    "n_next:i n_prev:i",  # its neighbours in the node's list
+    "a_next:i a_prev:i",  # its neighbours in the application's list
+    "d_next:i",  # the next one in the node's list of containers to report as completed
+    "free_next:i",  # the next free slot
+    "live:b",  # 1: application and queue count it
+    "marked:b",  # 1: preemption has chosen it
+    "node_marked:b",  # 1: it is among what was preempted on its node for somebody
+    "am:b",  # 1: it is its application's master
+    "on_node:b",  # 1: the node counts it
+    "alive:b",  # 1: the slot is in use
+    "done:b",  # 1: it is in its node's list of containers to report as completed
+    "kill_due:b",  # 1: preemption's timer holds it
+    "finishing:b",  # 1: its process has ended, which the node has not reported yet
+    "acquired:b",  # 1: its master knows of it
+    "launched:b",  # 1: the node has reported it as launched
+    "from_reservation:b",  # 1: it fills a reservation
+    "hb_left:i",  # heartbeats of its node until it is reported as completed
+    "mb vcores:i",  # its size
+    "acq_hb:i",  # heartbeats that the node had had when the master was told of it
+    "start_ms",  # when it was assigned
+    "serial",  # its number among all containers ever
+    "cid",  # number in its ID
+    "alloc_id",  # allocation ID of the ask that it answers
+    "ask_mb ask_vcores:i ask_count:i",  # size and count of that ask, as the container keeps it to give it back
+    "n:i",  # its number among its application's containers
+    "priority:i",  # priority of the ask
+    "app_id:i attempt:i",  # number in the application's ID, and number of the attempt
 )
 
-#: Outstanding asks, a list per application ordered by (priority, alloc_id). ``given``, ``given_serial``: the container
-#: that has given the ask back, if one has (Hadoop keeps one object for both, whose count changes for both).
-R = record("app:i next:i priority:i given:i mb vcores count alloc_id seq given_serial")
+#: An outstanding ask; an application has a list of them, ordered by priority and allocation ID.
+R = record(
+    "app:i next:i",  # its application, and the next one in the list
+    "priority:i",  # its priority
+    "given:i",  # the container that has given it back: Hadoop keeps one object for both, so the counts change together
+    "mb vcores",  # size of one container
+    "count",  # containers that are outstanding
+    "alloc_id",  # its allocation ID
+    "seq",  # its number among all asks ever
+    "given_serial",  # serial number of the container ``given``
+)
 
-#: What happened. ``c`` may be recycled already; ``serial`` is unique per container.
+#: What happened. The slot ``c`` may be in use for another container already; ``serial`` is unique.
 LOG = record(
-    "t kind why app app_id c serial n cid node mb vcores priority am from_reservation for_app kill_ms start_ms attempt"
+    "t kind why",  # when; one of ASSIGNED ... VICTIM; why a container completed or what preemption did to it
+    "app app_id",  # the application, and the number in its ID
+    "c serial n cid",  # the container: its slot, its number among all and among its application's, the number in its ID
+    "node mb vcores priority",  # where it is, its size and its priority
+    "am from_reservation",  # 1: it is the master; 1: it fills a reservation
+    "for_app kill_ms",  # of preemption: for which application, and when the container is killed
+    "start_ms attempt",  # when the container was assigned, and the number of the attempt
 )

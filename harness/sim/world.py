@@ -49,142 +49,302 @@ MAX_STAGES = 62
 #: Most stages of a Spark application whose stages come one after another.
 MOST_CHAINED = 256
 
-#: ``pause_after``: events and heartbeats until the loop comes back for progress; ``pause_ms``: when it comes back if
-#: nothing has started or ended since it last looked; ``still_ms``: from one such look to the next; ``still_events``:
-#: starts and ends at the last one; ``feed_ms``: submission of the last job that was read; NEVER: all were;
-#: ``end_hb_ms``: -1: none; ``am_lag_ms``: am_response_heartbeats x am_hb_ms; ``user_keys``: the policy's keys come from
-#: Python; ``keys_at``: or from compiled code (harness.sim.keyed): its address, and that of what it works on;
-#: ``ends_free``: a block of W.ends; ``burst``: most tasks that one event may start inside executors; ``need_room``: a
-#: kernel of the scheduler has changed nothing for want of room; ``cross_ms``: the earliest of the jobs'; ``round_ms``:
-#: begin of the round that the quanta were last made for; ``ring_stale``: nodes came or went; ``beat_again``: the
-#: heartbeat that is due has begun; ``am_lost``: some AM was lost and is to be started anew; ``live_jobs``: submitted or
-#: waiting, endless services excluded; ``started``: containers; ``preempt_ms`` to ``preempt_limit``: of MapReduce's
-#: masters (`harness.sim.setup.MapReduceMaster`), ``hanging_ms`` -1: never; ``skipped``: heartbeats that were passed
-#: over one by one, ``leapt``: many at a time; ``quiet``: how many were since anything has changed, or one more than
-#: ``ring_n`` once ``quiet_end_ms`` is known: when the next process ends.
+#: The clock, the settings of the run and the counters of the loop: one record.
 GLOBALS = record(
-    "now limit_ms next_update_ms next_sample_ms next_tick_ms sample_ms tick_ms pause_after pause_ms still_ms "
-    "still_events feed_ms node_hb_ms end_hb_ms am_hb_ms am_lag_ms am_start_ms container_start_ms update_ms "
-    "reduce_preempt_ms preempt_ms hanging_ms map_limit reduce_limit no_headroom rampup_limit:d preempt_limit:d "
-    "speculation_ms skip user_keys keys_fresh keys_at keys_of record_tasks record_calls calls_n "
-    "update_noted_ms failure:d max_attempts straggler:d straggler_factor:d speculation speculation_factor:d heap_n "
-    "ring_n ring_at ring_base_ms job_free redo_free redo_left inner_free inner_left live_runs ends_free burst "
-    "need_room cross_ms round_ms ring_stale beat_again am_lost live_jobs waiting_jobs sample_n ended_n task_n started "
-    "ended heartbeats skipped leapt quiet quiet_end_ms updates jobs_done jobs_failed last_end_ms",
+    "now",  # virtual time
+    "limit_ms",  # the run's time limit
+    "next_update_ms",  # when the scheduler's thread of updates is due (``FairScheduler.update``)
+    "next_sample_ms",  # when the next sample is due
+    "next_tick_ms",  # when Python is called for control or for a new plan; NEVER: not at all
+    "sample_ms",  # from one sample to the next
+    "tick_ms",  # not in use
+    "pause_after",  # events and heartbeats until the loop returns to Python to tell its progress
+    "pause_ms",  # when the loop returns to Python if nothing has started or ended since it last looked
+    "still_ms",  # from one such look to the next
+    "still_events",  # starts and ends of containers at the last such look; -1: there was none
+    "feed_ms",  # submission of the last job that was read from the input; NEVER: all were read
+    "node_hb_ms",  # period of a NodeManager's heartbeats
+    "end_hb_ms",  # from a container's end to the heartbeat that its node sends because of it; -1: it sends none
+    "am_hb_ms",  # period of an application master's heartbeats
+    "am_lag_ms",  # how late a master acts on a response: so many of its heartbeats, times their period
+    "am_start_ms",  # from the grant of a master's container to its first heartbeat
+    "container_start_ms",  # from the launch of a task's container to the start of its work
+    "update_ms",  # period of the scheduler's updates
+    "reduce_preempt_ms",  # how long maps of a DAG wait until one of its reduces is given back
+    "preempt_ms",  # MapReduce's masters: how long maps wait without headroom until reduces are preempted
+    "hanging_ms",  # MapReduce's masters: how long maps wait with headroom until then; -1: for ever
+    "map_limit reduce_limit",  # MapReduce's masters: most maps and most reduces of a job at once; 0: no limit
+    "no_headroom",  # MapReduce's masters: 1: they are always told a headroom of 0, as by Hadoop 2.2 (YARN-1959)
+    "rampup_limit:d",  # MapReduce's masters: most of a job's resources for reduces while maps wait, 0 to 1
+    "preempt_limit:d",  # MapReduce's masters: most of a job's resources taken from reduces at once, 0 to 1
+    "speculation_ms",  # period at which a master looks for tasks worth a speculative copy
+    "skip",  # 1: heartbeats that change nothing are passed over
+    "user_keys",  # 1: queues are ordered by the keys of a user's policy
+    "keys_fresh",  # 1: these keys are of the present state
+    # addresses of the compiled keys and of what they work on (harness.sim.keyed); 0: Python makes the keys
+    "keys_at keys_of",
+    "record_tasks",  # 1: each attempt of a task is written to ``tasklog``
+    "record_calls calls_n",  # 1: calls of the scheduler are written to ``calls``; how many are there
+    "update_noted_ms",  # the last update that was written there; -1: none
+    "failure:d",  # probability that an attempt of a task fails
+    "max_attempts",  # failed attempts of one task that make its job fail
+    # probability that an attempt is a straggler, and how many times as long it takes then
+    "straggler:d straggler_factor:d",
+    "speculation speculation_factor:d",  # 1: slow tasks get a copy; how many times the mean time they must have run
+    "heap_n",  # events in the heap (``heap_t``, ``heap_v``)
+    # nodes in the ring of heartbeats, the next one's place, and when the present turn began
+    "ring_n ring_at ring_base_ms",
+    "job_free",  # first free slot of ``jobs``
+    "redo_free redo_left",  # first free slot of ``redo``, and how many are free
+    "inner_free inner_left",  # first free slot of ``inner``, and how many are free
+    "live_runs",  # containers that live
+    "ends_free",  # first free block of ``ends``
+    "burst",  # most tasks that one event may start inside executors
+    "need_room",  # 1: a kernel of the scheduler has changed nothing because an array is full
+    "cross_ms",  # the earliest ``cross_ms`` of all jobs
+    "round_ms",  # begin of the round that the quanta were last made for
+    "ring_stale",  # 1: nodes came or went, so the ring has to be made anew
+    "beat_again",  # 1: the heartbeat that is due has begun and goes on when the loop is called again
+    "am_lost",  # 1: some master's container was lost, and a new attempt is to be started
+    "live_jobs",  # jobs that are submitted or wait for another one, without services that never end
+    "waiting_jobs",  # jobs that wait for another one
+    "sample_n ended_n task_n",  # records in the samples, in ``ended`` and in ``tasklog``
+    "started ended",  # containers that have started and ended so far
+    "heartbeats",  # heartbeats of nodes so far
+    "skipped leapt",  # heartbeats that were passed over one by one, and many at a time
+    "quiet",  # heartbeats since anything changed; one more than ``ring_n`` once ``quiet_end_ms`` is known
+    "quiet_end_ms",  # when the next process ends
+    "updates",  # updates of the scheduler so far
+    "jobs_done jobs_failed",  # jobs that have ended so far, and those of them that failed
+    "last_end_ms",  # when a job last ended
     lines=False,
 )
 
-#: ``am_ms``: when the AM's container was granted, NEVER: not yet; ``am0_ms``: the AM's first heartbeat; ``mb_ms``: of
-#: ended containers; ``task_ms``: sum over finished tasks; ``key``: of its random draws; ``app``: in the scheduler, -1:
-#: none; ``row``: in the result; ``first_am_ms``: of the first attempt; ``act_ms``: latest AM heartbeat that is in the
-#: event heap; ``am_start_ms``: from its grant to that heartbeat, -1: as all; ``ex_start_ms``: an executor's, -1: as
-#: all; ``am_end_ms``: from when it has heard of all tasks until it ends; ``over_ms``: when that is, 0: not yet;
-#: ``ex_wanted``: executors, or a service's containers, asked for and not yet there; ``ex_owed``: to be asked for again
-#: at the AM's next heartbeat; ``ex_wait_ms``: at the latest it begins so long after its first heartbeat; ``q_ms``:
-#: quantum; ``q_sum_ms``: of its ended tasks, and their number; ``ahead_a``: its part of X.ahead_a and X.ahead_b;
-#: ``cross_ms``: when the next of its running tasks will have run for a quantum; ``omega``: its weight among its leaf's
-#: applications; ``gen``: counts the slot's uses, so that events of former ones are known; ``followers``: head of the
-#: list of jobs that wait for this one; ``next``: in that list, or in the free list; ``ex_least``: executors that take
-#: tasks before the driver begins; ``ex_head``: list of live executors; ``am_first``: 1: a Spark driver that has not
-#: been up, 2: one that waits for executors; ``endless``: a service without a lifetime: the run does not wait for it;
-#: ``maps_at``, ``reduces_at``: its stages where its master decides as MapReduce's, -1: none; ``delays``: some stage of
-#: a Spark application begins some time after it could; ``chained``: each of its stages waits for the one before;
-#: ``dynamic``: its executors follow its tasks (W.dyn).
+#: A job. Amounts of memory are in MiB, integrals in MiB (or vcores) times milliseconds.
 JOB = record(
-    "am_ms am0_ms mb_ms vc_ms task_ms tasks_done key queue:i kind:i app:i state:i row submit_ms first_am_ms act_ms "
-    "am_start_ms ex_start_ms am_end_ms over_ms lifetime_ms think_ms ex_mb am_mb am_vc ex_vc ex_wanted ex_owed "
-    "ex_wait_ms failed_attempts q_ms:d q_sum_ms:d q_n:d ahead_a:d ahead_b:d cross_ms omega:d gen:i followers:i next:i "
-    "user:i executors:i ex_slots:i ex_least:i ex_head:i stages:i stages_done:i failed:i reduce_check:i spec_on:i "
-    "restarts:i am_lost:i am_first:i endless:i maps_at:i reduces_at:i delays:i chained:i dynamic:i"
+    "am_ms",  # when the master's container was granted; NEVER: not yet
+    "am0_ms",  # the master's first heartbeat
+    "mb_ms vc_ms",  # memory and vcores over time of the containers that have ended
+    "task_ms tasks_done",  # sum of the times of finished tasks, and their number
+    "key",  # key of its random draws
+    "queue:i",  # its queue in the scheduler
+    "kind:i",  # one of `JOB_KINDS`
+    "app:i",  # its application in the scheduler; -1: none
+    "state:i",  # one of J_FREE ... J_ENDED
+    "row",  # its row in the result
+    "submit_ms",  # when it is submitted
+    "first_am_ms",  # when the container of its first attempt's master was granted
+    "act_ms",  # the latest heartbeat of its master that stands in the event heap
+    "am_start_ms",  # from the grant of the master's container to its first heartbeat; -1: as ``g.am_start_ms``
+    "ex_start_ms",  # from the grant of an executor's container until it takes tasks; -1: as other containers
+    "am_end_ms",  # from when the master has heard of all tasks until it ends
+    "over_ms",  # when that is; 0: not yet
+    "lifetime_ms",  # a service's lifetime; NEVER: it has none
+    "think_ms",  # from the end of the job that it follows to its own submission
+    "ex_mb",  # memory of one executor
+    "am_mb am_vc",  # size of the master's container
+    "ex_vc",  # vcores of one executor
+    "ex_wanted",  # containers of executors, or of a service, that were asked for and are not yet there
+    "ex_owed",  # executors to be asked for again at the master's next heartbeat
+    "ex_wait_ms",  # how long after its first heartbeat the driver waits for executors at most
+    "failed_attempts",  # attempts of tasks that have failed
+    "q_ms:d",  # its quantum
+    "q_sum_ms:d q_n:d",  # sum over its ended tasks for the quantum, and their number
+    "ahead_a:d ahead_b:d",  # its part of ``ahead_a`` and ``ahead_b`` of its queue (`harness.sim.longterm_state.X`)
+    "cross_ms",  # when the next of its running tasks will have run for a quantum
+    "omega:d",  # its weight among the applications of its leaf
+    "gen:i",  # how often the slot was used, by which events of an earlier job are known
+    "followers:i",  # first of the list of jobs that wait for this one
+    "next:i",  # the next job in that list, or in the list of free slots
+    "user:i",  # its user in the scheduler
+    "executors:i",  # executors that it wants in all
+    "ex_slots:i",  # tasks that an executor runs at once
+    "ex_least:i",  # executors that must take tasks before the driver begins
+    "ex_head:i",  # first of the list of its live executors
+    "stages:i stages_done:i",  # its stages, and how many have ended
+    "failed:i",  # 1: it has failed
+    "reduce_check:i",  # 1: a look at whether reduces are to be given back stands in the event heap
+    "spec_on:i",  # 1: a look for slow tasks stands in the event heap
+    "restarts:i",  # attempts of the application that were lost with their master
+    "am_lost:i",  # 1: its master was lost
+    "am_first:i",  # 1: a Spark driver that has not been up yet; 2: one that waits for executors
+    "endless:i",  # 1: a service without a lifetime, for which the run does not wait
+    "maps_at:i reduces_at:i",  # the stages about which its master decides as MapReduce's does; -1: none
+    "delays:i",  # 1: some stage of a Spark application begins some time after it could
+    "chained:i",  # 1: each of its stages waits for the one before
+    "dynamic:i",  # 1: its executors follow its tasks (``dyn``)
 )
 
-#: ``next_task``: the next fresh task to be started; ``wanted``: outstanding at the scheduler; ``sum_ms``: over finished
-#: tasks; ``bucket_ms``: the AM heartbeat that brings the latest completions; ``kind``: of the distribution; ``open``:
-#: 1: all that it waits for has ended, its tasks may end; ``run_head``: list of its live containers; ``redo_n``: in the
-#: redo list; ``feeds``: bits: the stages that wait for it; ``after``: bits: the stages that it waits for; ``asked``:
-#: fresh tasks that were asked for so far; ``redo_head``: attempts to be asked for again; ``redo_asked``: of those,
-#: asked for; ``sealed``: 1: its AM knows that all its tasks have ended; ``scheduled``: reduces that the master wants to
-#: be asked for now; ``started``: 1: slow start has been reached; ``since_ms``: when maps were first asked for;
-#: ``delay_ms``: so long after all that it waits for a Spark driver submits it; ``ready_ms``: when that is, 0: not
-#: known yet; ``leaves``: what its tasks leave on their executors (harness.sim.dynamic).
+#: A stage of a job.
 STAGE = record(
-    "next_task tasks done running wanted sum_ms bucket_ms in_bucket kind:i open:i run_head:i redo_n:i values feeds "
-    "a:d b:d first_value after mb slow_start:d vc asked redo_head:i redo_tail:i priority:i redo_asked:i sealed:i "
-    "scheduled started:i since_ms delay_ms ready_ms leaves:i"
+    "next_task",  # the next task that has not been started
+    "tasks done running",  # its tasks, those that have ended and those that run
+    "wanted",  # containers that are outstanding at the scheduler
+    "sum_ms",  # sum of the times of finished tasks
+    "bucket_ms in_bucket",  # the master's heartbeat that brings the latest completions, and how many these are
+    "kind:i",  # distribution of the tasks' durations (harness.sim.durations)
+    "open:i",  # 1: all that it waits for has ended, so its tasks may end
+    "run_head:i",  # first of the list of its live containers
+    "redo_n:i",  # attempts in the list of those to be asked for again
+    "values",  # values of an empirical or listed distribution
+    "feeds",  # bits: the stages that wait for it
+    "a:d b:d",  # parameters of the distribution
+    "first_value",  # where its values begin in ``values`` of the world
+    "after",  # bits: the stages that it waits for
+    "mb",  # memory of a task
+    "slow_start:d",  # part of the stages before it that must have ended before its tasks are asked for
+    "vc",  # vcores of a task
+    "asked",  # tasks that were asked for so far, without repetitions
+    "redo_head:i redo_tail:i",  # the list of attempts to be asked for again
+    "priority:i",  # priority of its asks
+    "redo_asked:i",  # attempts of that list that were asked for
+    "sealed:i",  # 1: its master knows that all its tasks have ended
+    "scheduled",  # reduces that the master wants to be asked for now
+    "started:i",  # 1: slow start has been reached
+    "since_ms",  # when maps were first asked for; NEVER: not yet
+    "delay_ms",  # how long a Spark driver waits before it submits the stage, once all that it waits for has ended
+    "ready_ms",  # when that time is over; 0: not known yet
+    "leaves:i",  # what its tasks leave in their executors (bits of harness.sim.dynamic)
 )
 
-#: One for each container slot of the scheduler. ``end_ms``: NEVER: not known (yet); ``at``: its end, in W.ends;
-#: ``twin``: the other of a speculative pair, -1; ``st_prev``: in the stage's, or the job's list of executors;
-#: ``hold_ms``: what end_ms would be if the stage were open; ``attempt``: draws of this number; ``fails``: attempts of
-#: the task that failed before; ``idle``: free slots of an executor; ``inner``: head of the executor's running tasks;
-#: ``spent``: the number of its copy that failed, below the next attempt's. Of an executor that dynamic allocation
-#: asked for: ``up``, ``keeps``: harness.sim.dynamic; ``hold_ms``: since when it is idle, NEVER: it is not.
+#: What runs in a container, by the container's slot in the scheduler.
 RUN = record(
-    "start_ms end_ms granted_ms node:i at:i twin:i job:i stage:i st_prev:i st_next:i live:i kind:i gen:i mb vc "
-    "hold_ms task attempt:i spent:i will_fail:i fails:i idle:i inner:i up:i keeps:i"
+    "start_ms",  # when its work starts
+    "end_ms",  # when it ends; NEVER: not known (yet)
+    "granted_ms",  # when the scheduler granted the container
+    "node:i",  # its node
+    "at:i",  # where its end stands in ``ends``
+    "twin:i",  # the other one of a speculative pair; -1: none
+    "job:i stage:i",  # its job and its stage
+    "st_prev:i st_next:i",  # its neighbours in the stage's list, or in the job's list of executors
+    "live:i",  # 1: the slot is in use
+    "kind:i",  # one of R_AM, R_TASK, R_EXECUTOR, R_SERVICE
+    "gen:i",  # how often the slot was used, by which events of an earlier container are known
+    "mb vc",  # size of the container
+    "hold_ms",  # a task's end if its stage were open; since when an executor is idle, NEVER: it is not
+    "task",  # the number of its task
+    "attempt:i",  # the number of its attempt, which random draws depend on
+    "spent:i",  # the number of its copy that failed, where that is below the next attempt's
+    "will_fail:i",  # how the attempt will end (SUCCEEDS, FAILS or IS_REPEATED of harness.sim.tasks)
+    "fails:i",  # attempts of the task that failed before
+    "idle:i",  # free slots of an executor
+    "inner:i",  # first of the list of tasks that run in an executor
+    "up:i keeps:i",  # state of an executor, and what tasks have left in it (harness.sim.dynamic)
 )
 
-#: Spark's dynamic allocation of a job (harness.sim.dynamic). ``target``: executors that it wants; ``to_add``: so many
-#: more it wants next; ``add_ms``: when that is, NEVER: no task waits; ``next_ms``: when it looks next; ``zero_ms``: it
-#: looks every 100 ms from then on; ``asked_ms``: when its allocator last had a new target; ``live``: executors that
-#: were granted and do not go; ``up``: of these, take tasks; ``going``: whose containers are to be given back;
-#: ``beginning``: no stage was submitted yet; the others are its settings, NEVER: for ever.
+#: Spark's dynamic allocation of a job (harness.sim.dynamic).
 DYN = record(
-    "target to_add add_ms next_ms zero_ms asked_ms live up going beginning least most initial ratio:d backlog_ms "
-    "sustained_ms idle_ms cached_ms shuffle_ms",
+    "target",  # executors that it wants
+    "to_add",  # how many more it wants next
+    "add_ms",  # when it wants them; NEVER: no task waits
+    "next_ms",  # when it looks next
+    "zero_ms",  # from when on it looks every 100 ms
+    "asked_ms",  # when its allocator last had a new target
+    "live",  # executors that were granted and are not given back
+    "up",  # of these, those that take tasks
+    "going",  # executors whose containers are to be given back
+    "beginning",  # 1: no stage was submitted yet
+    "least most initial",  # its setting: fewest, most and first executors
+    "ratio:d",  # its setting: executors for each task that waits or runs
+    "backlog_ms sustained_ms",  # its settings: how long tasks wait until executors are added, first and from then on
+    # its settings: how long an idle executor is kept, also with cached blocks or shuffle files
+    "idle_ms cached_ms shuffle_ms",
     lines=False,
 )
 
 #: An attempt that has to be asked for again, or a speculative copy.
-REDO = record("task attempt fails copy_of copy_gen since_ms next", lines=False)
+REDO = record(
+    "task attempt fails",  # its task, its number, and how many attempts failed before
+    "copy_of copy_gen",  # the container of which it is a copy, and that slot's ``gen``; -1: it is none
+    "since_ms",  # since when it waits
+    "next",  # the next one in the stage's list, or in the list of free slots
+    lines=False,
+)
 
-#: A task that runs inside an executor. ``run``: the executor's container.
-INNER = record("start_ms run stage task attempt fails will_fail dead gen prev next", lines=False)
+#: A task that runs inside an executor.
+INNER = record(
+    "start_ms",  # when it starts
+    "run",  # the executor's container
+    "stage task attempt fails",  # its stage, its number, its attempt and how many attempts failed before
+    "will_fail",  # how the attempt will end (SUCCEEDS, FAILS or IS_REPEATED of harness.sim.tasks)
+    "dead",  # 1: it ended with its executor, and its event is still in the heap
+    "gen",  # how often the slot was used, by which events of an earlier task are known
+    "prev next",  # its neighbours in the executor's list
+    lines=False,
+)
 
-#: ``until_ms``: when a node that is being decommissioned goes at the latest; ``filled``: ends in that block;
-#: ``head``: its first block of W.ends, -1.
-NODE = record("next_end_ms filled:i head:i up:i speed:d mb vc phase_ms until_ms", lines=False)
+#: A node.
+NODE = record(
+    "next_end_ms",  # the soonest end of a container on it
+    "filled:i head:i",  # ends in its first block of ``ends``, and that block; -1: none
+    "up:i",  # 1: it takes part
+    "speed:d",  # how fast work goes on it; 1: as the durations say
+    "mb vc",  # its size
+    "phase_ms",  # when its heartbeats come within their period
+    "until_ms",  # when a node that is being decommissioned goes at the latest
+    lines=False,
+)
 
 #: An end and its container; the first of a block: its soonest end and the next block (harness.sim.ends).
-END = record("ms c")
+END = record(
+    "ms c",  # when it is, and whose
+)
 
 #: Records of a block.
 BLOCK = 16
 
 #: An ended job, for the result.
 ENDED = record(
-    "row started_ms finished_ms submit_ms mb_ms vc_ms task_ms tasks_done failed_attempts failed", lines=False
+    "row",  # its row there
+    "started_ms finished_ms submit_ms",  # its first container, its end and its submission
+    "mb_ms vc_ms",  # memory and vcores over time of its containers
+    "task_ms tasks_done",  # sum of the times of finished tasks, and their number
+    "failed_attempts",  # attempts of tasks that have failed
+    "failed",  # 1: it has failed
+    lines=False,
 )
 
-TASKLOG = record("row granted_ms start_ms end_ms stage task attempt node outcome", lines=False)
+#: An attempt of a task, for the result.
+TASKLOG = record(
+    "row",  # the row of its job there
+    "granted_ms start_ms end_ms",  # when its container was granted, when its work started, and when it ended
+    "stage task attempt",  # what it was
+    "node",  # where it ran
+    "outcome",  # 0: it finished; 1: it failed; 2: it was killed
+    lines=False,
+)
 
 #: What was asked of the scheduler (harness.sim.calls).
-CALL = record("t kind a b c d e", lines=False)
+CALL = record(
+    "t kind",  # when, and which call
+    "a b c d e",  # its arguments
+    lines=False,
+)
 
 
 class _Fields(NamedTuple):
-    g: Annotated[np.ndarray, GLOBALS, 1]
-    heap_t: Annotated[np.ndarray, np.int64, 1]
-    heap_v: Annotated[np.ndarray, np.int64, 1]
-    jobs: Annotated[np.ndarray, JOB, 1]
+    g: Annotated[np.ndarray, GLOBALS, 1]  # the clock and the counters: one record
+    heap_t: Annotated[np.ndarray, np.int64, 1]  # the event heap: times
+    heap_v: Annotated[np.ndarray, np.int64, 1]  # the event heap: what happens (harness.sim.events)
+    jobs: Annotated[np.ndarray, JOB, 1]  # jobs, by slot
     dyn: Annotated[np.ndarray, DYN, 1]  # by the same slots
     stages: Annotated[np.ndarray, STAGE, 2]  # (jobs, most stages of a job)
-    runs: Annotated[np.ndarray, RUN, 1]
-    redo: Annotated[np.ndarray, REDO, 1]
-    inner: Annotated[np.ndarray, INNER, 1]
-    nodes: Annotated[np.ndarray, NODE, 1]
-    ends: Annotated[np.ndarray, END, 1]
+    runs: Annotated[np.ndarray, RUN, 1]  # what runs in containers, by the scheduler's slots
+    redo: Annotated[np.ndarray, REDO, 1]  # attempts to be asked for again
+    inner: Annotated[np.ndarray, INNER, 1]  # tasks that run inside executors
+    nodes: Annotated[np.ndarray, NODE, 1]  # nodes, by the scheduler's slots
+    ends: Annotated[np.ndarray, END, 1]  # blocks of ends of containers (harness.sim.ends)
     ring: Annotated[np.ndarray, np.int64, 1]  # nodes that are up, by phase
     ring_ms: Annotated[np.ndarray, np.int64, 1]  # their phases
     values: Annotated[np.ndarray, np.float64, 1]  # of empirical and listed durations, seconds
-    ended: Annotated[np.ndarray, ENDED, 1]
-    tasklog: Annotated[np.ndarray, TASKLOG, 1]
-    calls: Annotated[np.ndarray, CALL, 1]
+    ended: Annotated[np.ndarray, ENDED, 1]  # ended jobs, for the result
+    tasklog: Annotated[np.ndarray, TASKLOG, 1]  # attempts of tasks, for the result
+    calls: Annotated[np.ndarray, CALL, 1]  # what was asked of the scheduler
     sizes: Annotated[np.ndarray, np.int64, 2]  # (changes of nodes, 2): MiB and vcores from then on
     scratch: Annotated[np.ndarray, np.int64, 1]  # containers that end at one heartbeat
     samp_t: Annotated[np.ndarray, np.int64, 2]  # (samples, 3): ms, cluster's MiB and vcores
-    samp_i: Annotated[np.ndarray, np.int64, 3]  # (samples, queues, 6)
-    samp_f: Annotated[np.ndarray, np.float64, 3]  # (samples, queues, 6)
+    samp_i: Annotated[np.ndarray, np.int64, 3]  # (samples, queues, 6): I_MB ... of harness.sim.loop
+    samp_f: Annotated[np.ndarray, np.float64, 3]  # (samples, queues, 6): F_ACC ... of harness.sim.loop
 
 
 class W(Arrays, _Fields):  # type: ignore[misc]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
+import io
+import tokenize
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import pytest
 from numba import njit
 
-from harness.sim.arrays import Arrays, at_address, fetch, fetch_line, in_lines, zeros
+from harness.sim.arrays import Arrays, at_address, fetch, fetch_line, in_lines, record, zeros
 
 _ROW = np.dtype([("whole", "i8"), ("real", "f8"), ("single", "f4"), ("small", "i4"), ("last", "i8")], align=True)
 
@@ -151,3 +156,37 @@ def test_the_tables_address_is_enough_and_another_table_is_another() -> None:
 def test_arrays_of_another_layout_are_refused() -> None:
     with pytest.raises(TypeError, match=r"Given\.reals is not a contiguous array of its layout"):
         given()._replace(reals=np.zeros(7, np.float32))
+
+
+def _unexplained(module: str) -> list[str]:
+    """The fields of a module's records that have no meaning beside them, or in a line of its own above."""
+    path = Path(str(importlib.import_module(module).__file__))
+    found: list[str] = []
+    explained = False
+    for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
+        alone = token.line.strip()
+        if token.type == tokenize.COMMENT:
+            explained = alone.startswith("#")
+        elif (
+            token.type == tokenize.STRING
+            and not alone.startswith('"""')
+            and (alone.startswith('"') or "record(" in alone)
+        ):
+            if not explained and "  # " not in token.line:
+                found += ast.literal_eval(token.string).split()
+            explained = False
+    return found
+
+
+@pytest.mark.parametrize(
+    "module", ["world", "longterm_state", "state", "fair.state", "capacity.state", "fifo.state"], ids=str
+)
+def test_each_field_of_a_state_has_its_meaning_beside_it(module: str) -> None:
+    """A reader of a kernel finds what ``q.n_cand`` is where the field is declared."""
+    assert _unexplained(f"harness.sim.{module}") == []
+
+
+def test_a_record_takes_its_fields_in_one_text_or_in_several() -> None:
+    """Where a field lies in memory depends on its place alone."""
+    assert record("a b:d", "c:i") == record("a", "b:d", "c:i") == record("a b:d c:i")
+    assert record("a", "b:f", lines=False).names == ("a", "b")

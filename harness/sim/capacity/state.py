@@ -69,124 +69,258 @@ FAILED = -5
 # What preemption does to a container or a reservation (LOG.why of a record of the kind VICTIM).
 MARKED, KILLED, RESERVATION_KILLED = 1, 2, 3
 
-#: Globals (one record). ``cluster_*``: sum of the nodes as the scheduler has it, ``label_*`` as the partition has it
-#: (less by a lost node while its containers are being dropped). ``p_*``: the proposal that is to be committed:
-#: application, ask, reserve or allocate, the node whose reservation is given up; ``h_*``: a leaf's headroom;
-#: ``limited``: a number of parallel applications is limited, or was; ``n_asked``, ``least_ask_*``: as in
-#: ``harness.sim.state``. Of preemption: ``preemption``: whether the policy runs by itself, next at ``round_ms``
-#: (``kill_n`` is 1 then), ``armed_ms`` later again, and after that each ``interval_ms``; ``wait_ms`` to
-#: ``conservative``, ``ignored`` to ``per_round``: its settings (`preempt_conf.PreemptionConf`); ``forgotten_ms``: what
-#: was marked before is forgotten; ``round``: the round's number; ``allowed_*``: what it may still take from the
-#: cluster; ``killed_*``: what it has killed so far, by how long the containers had been held; ``nodes_peak``: the most
-#: nodes at once.
+#: Globals: one record.
 G = record(
-    "n_queues n_leaves system_apps queue_apps n_nodes cluster_mb cluster_vcores label_mb label_vcores min_mb "
-    "min_vcores conf_max_mb conf_max_vcores node_max_mb node_max_vcores node_max_known max_by_nodes drf look "
-    "off_max multi con_max max_priority mutations launch manual_acquire cleanup_heartbeats cluster_ts free_app "
-    "free_c free_r free_h n_free_app n_free_c n_free_r n_free_h serial next_app_id node_seq req_seq n_log n_running "
-    "p_app p_ask p_reserve p_give h_mb h_vcores alloc_mb alloc_vcores last_c last_mb last_vcores hooks kill_n "
-    "preemption n_held_back limited n_asked least_ask_mb least_ask_vcores interval_ms armed_ms round_ms wait_ms "
-    "balance_wait_ms observe balance by_reservations with_reserved conservative forgotten_ms round allowed_mb "
-    "allowed_vcores nodes_peak killed_n killed_mb_ms killed_vcore_ms ignored:d natural:d per_round:f"
+    "n_queues n_leaves",  # queues and leaves that are there
+    "system_apps queue_apps",  # ``maximum-applications`` and ``global-queue-max-application``
+    "n_nodes",  # nodes that are there
+    "cluster_mb cluster_vcores",  # sum of the nodes as the scheduler has it
+    # sum of the nodes as the partition has it: less by a lost node while its containers are dropped
+    "label_mb label_vcores",
+    "min_mb min_vcores",  # smallest size of a container
+    "conf_max_mb conf_max_vcores",  # largest size of a container, as it is configured
+    "node_max_mb node_max_vcores node_max_known",  # the largest node in each resource; 1: there is one
+    "max_by_nodes",  # 1: asks are clamped to the largest node, as in an RM that has been up for 10 s
+    "drf",  # 1: the resource calculator is the dominant one
+    "look",  # 1: ``reservations-continue-look-all-nodes``
+    "off_max",  # ``per-node-heartbeat.maximum-offswitch-assignments``
+    # ``per-node-heartbeat``: multiple-assignments-enabled, maximum-container-assignments (-1: no limit)
+    "multi con_max",
+    "max_priority",  # ``yarn.cluster.max-application-priority``
+    "mutations",  # features that a test has switched off
+    "launch",  # 1: a node reports what its master has heard of as launched, one heartbeat later
+    "manual_acquire",  # 1: a script says when masters hear of containers; 0: at once
+    "cleanup_heartbeats",  # heartbeats of a node until it reports a killed container as completed
+    "cluster_ts",  # when the RM started: a part of all IDs
+    # heads of the lists of free slots: applications, containers, asks, records of ``h``
+    "free_app free_c free_r free_h",
+    "n_free_app n_free_c n_free_r n_free_h",  # how many are free
+    "serial",  # number of the last container
+    "next_app_id node_seq req_seq",  # the next application's number, the next node's and the next ask's
+    "n_log",  # records in ``log``
+    "n_running",  # containers that live
+    # the proposal: application, ask, 1: to reserve, and the node whose reservation is given up
+    "p_app p_ask p_reserve p_give",
+    "h_mb h_vcores",  # headroom of the leaf that was asked last
+    "alloc_mb alloc_vcores",  # what containers hold
+    "last_c last_mb last_vcores",  # slot and size of the container that was assigned last
+    "hooks",  # who follows the scheduler: 0, INTEGRALS or WORLD
+    "kill_n",  # 1: the preemption policy runs by itself
+    "preemption",  # the same
+    "n_held_back",  # applications beyond a number of parallel ones
+    "limited",  # 1: a number of parallel applications is limited, or was
+    "n_asked",  # outstanding containers of all asks
+    "least_ask_mb least_ask_vcores",  # no ask has ever been smaller
+    # preemption: its period; from the next round to the one after it; when the next one is
+    "interval_ms armed_ms round_ms",
+    "wait_ms balance_wait_ms",  # from the choice of a container until it is killed: for a guarantee, and to balance
+    "observe",  # ``observe_only``
+    "balance",  # ``preemption-to-balance-queue-after-satisfied.enabled``
+    "by_reservations with_reserved",  # ``select_based_on_reserved_containers`` and its ``additional_res_balance_...``
+    "conservative",  # ``conservative-drf``
+    "forgotten_ms",  # what was marked before this time is forgotten
+    "round",  # number of the round
+    "allowed_mb allowed_vcores",  # what the round may still take from the cluster
+    "nodes_peak",  # most nodes at once so far
+    "killed_n",  # containers that preemption has killed so far
+    "killed_mb_ms killed_vcore_ms",  # their memory and vcores over the time that they had been held
+    # ``max_ignored_over_capacity``, ``natural_termination_factor``, ``total_preemption_per_round``
+    "ignored:d natural:d per_round:f",
 )
 
-#: Queues. ``conf_*``/``confmax_*``: configured absolute capacities; ``eff_*``/``effmax_*``: effective ones; ``used_*``
-#: counts reservations, ``reserved_*`` alone; ``lim_*``: the limit that the parent handed down at the last change of the
-#: cluster; ``L_*``: the limit the AM limit follows (as the queue was last considered); ``U_*``: the user limit of
-#: ``U_version``; ``tree_*``: the tournament of the children with outstanding asks; ``stuck``: 1 + the version at which
-#: every user was over the limit. Lists: all active applications, those with asks in the policy's order, those that
-#: wait for their activation, those whose figures have changed (fair ordering), users. ``usage_*``: containers alone;
-#: ``fair_mb``: what the queue is entitled to, as the world around shows it. ``parallel``: how many applications may run
-#: side by side; ``n_runnable``: how many do; ``nr_*``: a leaf's that may not, in order of time. ``largest_*``:
-#: the largest container, to which Hadoop's AMS holds asks; the scheduler itself holds them to that of all queues.
+#: A queue. Figures named used count reservations, figures named usage do not. Capacities are parts of the cluster or of
+#: the parent, 0 to 1, unless they have a unit.
 Q = record(
-    "alive:i leaf:i parent:i kids_off:i n_kids:i pos:i tree_off:i tree_cap:i policy:i priority fair:i sized:i "
-    "absolute:i state:i n_apps max_apps max_user_apps any_weight:i conf_mb conf_vcores confmax_mb confmax_vcores "
-    "eff_mb eff_vcores effmax_mb effmax_vcores used_mb used_vcores reserved_mb reserved_vcores pending_mb "
-    "pending_vcores am_mb am_vcores am_limit_mb am_limit_vcores lim_mb lim_vcores L_mb L_vcores U_mb U_vcores "
-    "U_version version stuck floor_mb floor_vcores own_max_apps act_head:i act_tail:i n_active:i ask_head:i "
-    "ask_tail:i wait_head:i wait_tail:i n_waiting:i stale_head:i user_head:i user_tail:i n_users:i users_cap:i "
-    "on_mb on_vcores n_on:i n_active_users:i n_only_pending:i only_pending:i scaled:i n_run:i usage_mb "
-    "usage_vcores fair_mb first_child:i next_sibling:i parallel n_runnable:i nr_head:i nr_tail:i "
-    "n_nonrun:i largest_mb largest_vcores cap:f max:f norm:f weight:f abs:f abs_max:f used_cap:f abs_used:f "
-    "mulp:f ulf:f am_pct:f user_ratios:f on_weight:f scale_mb:f scale_vcores:f"
+    "alive:i leaf:i parent:i",  # 1: it is there; 1: it is a leaf; its parent
+    "kids_off:i n_kids:i",  # where its children begin in ``kids``, and how many there are
+    "pos:i",  # its place among its parent's children
+    # the tournament of its children with outstanding asks: where it begins in ``tree``, and its size
+    "tree_off:i tree_cap:i",
+    "policy:i",  # its ordering policy
+    "priority",  # its priority
+    "fair:i sized:i",  # of a leaf: 1: applications are ordered fairly; 1: with ``enable-size-based-weight``
+    "absolute:i",  # 1: its capacity is in absolute resources
+    "state:i",  # RUNNING, DRAINING or STOPPED
+    "n_apps",  # its applications
+    "max_apps max_user_apps",  # most applications, and most of one user
+    "any_weight:i",  # 1: some child has a weight
+    "conf_mb conf_vcores confmax_mb confmax_vcores",  # configured absolute capacity and maximum
+    "eff_mb eff_vcores effmax_mb effmax_vcores",  # effective capacity and maximum
+    "used_mb used_vcores",  # what its containers and reservations hold
+    "reserved_mb reserved_vcores",  # what its reservations hold
+    "pending_mb pending_vcores",  # what its applications ask for
+    "am_mb am_vcores am_limit_mb am_limit_vcores",  # what masters in it hold, and the most that they may
+    "lim_mb lim_vcores",  # the limit that its parent handed down when the cluster last changed
+    "L_mb L_vcores",  # the limit that the masters' limit follows: the one when the leaf was last considered
+    "U_mb U_vcores U_version",  # a user's limit, and the version of which it is
+    "version",  # counts changes that may change a user's limit
+    "stuck",  # 1 + the version at which every user was over the limit
+    "floor_mb floor_vcores",  # effective capacity, or the smallest container where that is more
+    "own_max_apps",  # ``maximum-applications`` of its own; below 0: none
+    "act_head:i act_tail:i n_active:i",  # the list of all active applications
+    "ask_head:i ask_tail:i",  # the list of those with asks, in the policy's order
+    "wait_head:i wait_tail:i n_waiting:i",  # the list of applications that wait for their activation
+    "stale_head:i",  # first of the list of applications whose figures have changed (fair ordering)
+    "user_head:i user_tail:i n_users:i users_cap:i",  # the list of its users, and the buckets of Hadoop's table of them
+    "on_mb on_vcores n_on:i",  # what active users hold, and how many users these are
+    "n_active_users:i",  # users with applications that ask for something
+    # users with waiting applications alone: now, and when the user limit was last made
+    "n_only_pending:i only_pending:i",
+    "scaled:i",  # bits: children's absolute capacities are scaled down in memory (1), in vcores (2)
+    "n_run:i",  # active applications
+    "usage_mb usage_vcores",  # what its containers hold
+    "fair_mb",  # for samples: what it is entitled to
+    "first_child:i next_sibling:i",  # its place in the tree
+    "parallel n_runnable:i",  # ``max-parallel-apps``, and applications that may run
+    "nr_head:i nr_tail:i n_nonrun:i",  # the list of a leaf's applications that may not run yet, in the order of time
+    # its largest container, to which Hadoop's AMS holds asks; the scheduler itself does not
+    "largest_mb largest_vcores",
+    "cap:f max:f norm:f weight:f",  # capacity, maximum capacity, normalised weight and weight
+    "abs:f abs_max:f",  # absolute capacity and absolute maximum capacity
+    "used_cap:f abs_used:f",  # used capacity and absolute used capacity
+    "mulp:f ulf:f",  # ``minimum-user-limit-percent``, ``user-limit-factor``
+    "am_pct:f",  # ``maximum-am-resource-percent``
+    "user_ratios:f",  # sum of the users' parts of the cluster
+    "on_weight:f",  # sum of the active users' weights
+    "scale_mb:f scale_vcores:f",  # by how much absolute capacities of children are scaled down
 )
 
-#: Applications (the current attempt). ``used_*`` without reservations; ``cu``/``cp``: used and pending memory as the
-#: fair ordering last looked; ``listed``: counted among its user's applications with asks; ``ghost``: an attempt that
-#: has gone but stands among the waiting (or, later, active) ones; ``stale`` 1: to be looked at, 2: forgotten again.
-#: ``seen``: its user's limit has been looked at for it; ``runnable``: as last found; ``n_runnable``: times in its
-#: leaf's list of these; ``held_back``: in its leaf's list of those beyond a number of parallel applications, and in its
-#: user's; ``user``: that of all leaves (U.person), ``uq``: in this leaf.
+#: An application (its current attempt). Figures named used are without reservations.
 A = record(
-    "alive:i ghost:i q:i user:i uq:i id priority attempt serial managed:i am_running:i am_ask am_mb am_vcores "
-    "start_ms used_mb used_vcores reserved_mb reserved_vcores pending_mb pending_vcores cu cp n_req:i req_head:i "
-    "req_cap:i live_head:i live_tail:i n_live:i live_cap:i n cid active:i waiting:i listed:i in_asks:i stale:i "
-    "act_prev:i act_next:i ask_prev:i ask_next:i wait_prev:i wait_next:i stale_next:i held_head:i n_reserved:i "
-    "started:i free_next:i tag usage_mb usage_vcores integral_ms seen:i runnable:i n_runnable:i held_back:i "
-    "nr_prev:i nr_next:i user_prev:i user_next:i n_asks:i integral:d omega:d kg:d phi:d ahead_a:d ahead_b:d more_mb:d "
-    "more_vc:d"
+    "alive:i ghost:i",  # 1: the slot is in use; 1: the attempt has gone, but still stands among waiting or active ones
+    "q:i user:i uq:i",  # its leaf, its user in all leaves (``person``), and its user in this leaf
+    "id priority",  # number in its ID, and its priority
+    "attempt serial",  # number of the attempt, and its number among all attempts ever
+    "managed:i am_running:i",  # 1: it has a master; 1: the master's container was granted
+    "am_ask",  # 1: the scheduler asks for the master's container
+    "am_mb am_vcores",  # size of the master's container
+    "start_ms",  # when the attempt began
+    "used_mb used_vcores",  # what its containers hold
+    "reserved_mb reserved_vcores",  # what its reservations hold
+    "pending_mb pending_vcores",  # what it asks for
+    "cu cp",  # used and pending memory as the fair ordering last looked
+    "n_req:i req_head:i req_cap:i",  # its asks, the first one, and the buckets of Hadoop's table of them
+    # the list of its containers, their number, and the buckets of Hadoop's table
+    "live_head:i live_tail:i n_live:i live_cap:i",
+    "n",  # containers that it was assigned so far
+    "cid",  # numbers of containers that the attempt has used up
+    "active:i waiting:i",  # 1: it is active; 1: it waits for its activation
+    "listed:i",  # 1: it counts among its user's applications with asks
+    "in_asks:i",  # 1: it is in the leaf's list of applications with asks
+    "stale:i",  # 1: the fair ordering has to look at it; 2: it is not in that list any more
+    # its neighbours in the leaf's lists of active ones and of those with asks
+    "act_prev:i act_next:i ask_prev:i ask_next:i",
+    "wait_prev:i wait_next:i stale_next:i",  # its neighbours in the lists of waiting ones and of those to be looked at
+    "held_head:i n_reserved:i",  # first of the list of its reservations (``h``), and how many nodes it has reserved
+    "started:i",  # 1: it was given a container
+    "free_next:i",  # the next free slot
+    "tag",  # for the driver: the job's slot
+    "usage_mb usage_vcores",  # what its containers hold
+    "integral_ms",  # up to when ``integral`` is counted
+    "seen:i",  # 1: its user's limit was looked at for it
+    "runnable:i n_runnable:i",  # 1: it may run, as last found; how often it stands in its leaf's list of these
+    "held_back:i",  # 1: it is beyond a number of parallel applications
+    "nr_prev:i nr_next:i user_prev:i user_next:i",  # its neighbours in the leaf's and the user's list of those
+    "n_asks:i",  # outstanding containers of its asks
+    "integral:d",  # what it has counted up to ``integral_ms`` (harness.sim.longterm_kernels)
+    "omega:d",  # its weight among the applications of its leaf
+    "kg:d",  # its allocation since then, in the ledger's measure
+    "phi:d ahead_a:d ahead_b:d more_mb:d more_vc:d",  # as of queues (`harness.sim.longterm_state.X`)
 )
 
-#: Reservations of an application under one key: their number, re-reservations, the nodes in order of time; ``seq``:
-#: keys in order of time.
-H = record("app:i n:i priority alloc_id cap:i again:i head:i tail:i next:i seq:i")
+#: Reservations of an application under one key (priority and allocation ID).
+H = record(
+    "app:i n:i",  # the application, and how many there are
+    "priority alloc_id",  # the key
+    "cap:i",  # buckets of Hadoop's table of them
+    "again:i",  # re-reservations
+    "head:i tail:i",  # the list of their nodes, in the order of time
+    "next:i",  # the next key of the application
+    "seq:i",  # number of the key in the order of time
+)
 
-#: A user in a leaf. ``in_map``: the leaf knows the user; ``on``: 1 active, 2 not; ``n_listed``: applications with asks;
-#: ``person``: the user's first record in any leaf: it has those that run or are held back in all of them;
-#: ``cached``: 1 + the version at which the leaf last found what the user may get; ``barred``: nothing then, for
-#: applications with no more reserved than ``barred_*``.
+#: A user in a leaf.
 U = record(
-    "q:i in_map:i on:i used_mb used_vcores am_mb am_vcores pend act:i n_listed:i next:i prev:i hash "
-    "person:i max_apps n_run:i nr_head:i nr_tail:i cached barred:i barred_mb barred_vcores ratio:f"
+    "q:i",  # the leaf
+    "in_map:i",  # 1: the leaf knows the user
+    "on:i",  # 1: the user is active; 2: not
+    "used_mb used_vcores am_mb am_vcores",  # what the user's containers and masters hold
+    "pend act:i",  # waiting and active applications
+    "n_listed:i",  # applications with asks
+    "next:i prev:i",  # neighbours in the leaf's list
+    "hash",  # hash of the name in Java, for the order in Hadoop's tables
+    "person:i",  # the user's first record in any leaf, which has those that run or are held back in all leaves
+    # of that: the most that may run, how many do, and the list of those held back
+    "max_apps n_run:i nr_head:i nr_tail:i",
+    "cached",  # 1 + the version at which the leaf last found what the user may get
+    "barred:i barred_mb barred_vcores",  # 1: nothing then, for applications with no more reserved than this
+    "ratio:f",  # the user's part of the cluster
 )
 
 #: Nodes: the Fair Scheduler's fields, and the reservation's place in its application's list (``res_h``, ``res_next``).
-N = record(N_FIELDS + " res_h:i res_next:i")
-
-#: Frames of the way down the tree: a parent, the limit handed to it, headroom blocked by children, children put aside.
-F = record("q:i lim_mb lim_vcores blocked_mb blocked_vcores limited aside")
-
-#: A queue as preemption sees it in one round. ``disabled``: nothing is taken from it; ``nameless``: its own
-#: name is not enough to find it, because others have it, too; ``pending_*``: what it may still
-#: get, ``unreserved_*``: less what is reserved; ``ideal_*``: what it should have; ``fixed_*``: what is above its
-#: guarantee and cannot be taken, ``loose_*``: and can; ``excess_*``: what it has too much; ``obtain_*``: what is taken
-#: now; ``norm_*``: its part of what is still to be distributed.
-P = record(
-    "disabled:i nameless:i obtains:i pending_mb pending_vcores unreserved_mb unreserved_vcores ideal_mb ideal_vcores "
-    "fixed_mb fixed_vcores loose_mb loose_vcores excess_mb excess_vcores obtain_mb obtain_vcores norm_mb:d "
-    "norm_vcores:d"
+N = record(
+    *N_FIELDS,
+    "res_h:i res_next:i",  # the reservation's record in ``h``, and the next node in its list
 )
 
-#: Containers that preemption has chosen, by slot: of which ``serial``; since when one is marked (-1: it is not); in
-#: which round it was last chosen; ``q``: the leaf of one that is complete.
-M = record("serial since round q:i", lines=False)
+#: One frame of the way down the tree of queues.
+F = record(
+    "q:i",  # a parent
+    "lim_mb lim_vcores",  # the limit that was handed to it
+    "blocked_mb blocked_vcores",  # headroom that is blocked by its children
+    "limited",  # 1: a child has answered LIMIT
+    "aside",  # children that were put aside
+)
+
+#: A queue as preemption sees it in one round.
+P = record(
+    "disabled:i",  # 1: nothing is taken from it
+    "nameless:i",  # 1: its own name is not enough to find it, because others have it, too
+    "obtains:i",  # 1: something is taken from it in this round
+    "pending_mb pending_vcores",  # what it may still get
+    "unreserved_mb unreserved_vcores",  # the same without what is reserved
+    "ideal_mb ideal_vcores",  # what it should have
+    "fixed_mb fixed_vcores",  # what is above its guarantee and cannot be taken
+    "loose_mb loose_vcores",  # what is above its guarantee and can be taken
+    "excess_mb excess_vcores",  # what it has too much
+    "obtain_mb obtain_vcores",  # what is taken now
+    "norm_mb:d norm_vcores:d",  # its part of what is still to be distributed
+)
+
+#: A container that preemption has chosen, by its slot.
+M = record(
+    "serial",  # of which container
+    "since",  # since when it is marked; -1: it is not
+    "round",  # in which round it was last chosen
+    "q:i",  # its leaf, once it is complete
+    lines=False,
+)
 
 
 class _Fields(NamedTuple):
-    g: Annotated[np.ndarray, G, 1]
-    q: Annotated[np.ndarray, Q, 1]
-    a: Annotated[np.ndarray, A, 1]
-    n: Annotated[np.ndarray, N, 1]
-    c: Annotated[np.ndarray, C, 1]
-    r: Annotated[np.ndarray, R, 1]
-    h: Annotated[np.ndarray, H, 1]
-    u: Annotated[np.ndarray, U, 1]
-    f: Annotated[np.ndarray, F, 1]
-    log: Annotated[np.ndarray, LOG, 1]
+    g: Annotated[np.ndarray, G, 1]  # globals: one record
+    q: Annotated[np.ndarray, Q, 1]  # queues
+    a: Annotated[np.ndarray, A, 1]  # applications
+    n: Annotated[np.ndarray, N, 1]  # nodes
+    c: Annotated[np.ndarray, C, 1]  # containers
+    r: Annotated[np.ndarray, R, 1]  # outstanding asks
+    h: Annotated[np.ndarray, H, 1]  # reservations by application and key
+    u: Annotated[np.ndarray, U, 1]  # users of leaves
+    f: Annotated[np.ndarray, F, 1]  # frames of the way down the tree
+    log: Annotated[np.ndarray, LOG, 1]  # what has happened since Python last looked
     order: Annotated[np.ndarray, np.int64, 1]  # queue slots, parents before their children
     kids: Annotated[np.ndarray, np.int64, 1]  # queue slots, each parent's children in the order that breaks ties
     tree: Annotated[np.ndarray, np.int64, 1]  # queue slots, each parent's tournament
     leaves: Annotated[np.ndarray, np.int64, 1]  # queue slots of the leaves
     work: Annotated[np.ndarray, np.int64, 1]  # scratch
-    p: Annotated[np.ndarray, P, 1]
-    m: Annotated[np.ndarray, M, 1]
+    p: Annotated[np.ndarray, P, 1]  # queues as preemption sees them, by slot
+    m: Annotated[np.ndarray, M, 1]  # containers that preemption has chosen, by slot
     takes: Annotated[np.ndarray, np.int64, 1]  # queue slots of the leaves, in the order in which preemption takes
     pw: Annotated[np.ndarray, np.int64, 1]  # scratch of preemption
     cost: Annotated[np.ndarray, np.float64, 1]  # of each node with a reservation: what room for it costs
     x: Annotated[np.ndarray, X, 1]  # long-term figures of each queue, as beside the Fair Scheduler (longterm_state)
-    xg: Annotated[np.ndarray, XG, 1]
-    win: Annotated[np.ndarray, np.float64, 2]
+    xg: Annotated[np.ndarray, XG, 1]  # and their globals (longterm_state.XG)
+    win: Annotated[np.ndarray, np.float64, 2]  # by queue: a ring of a sliding window's parts, and the one it leaves
 
 
 class S(Arrays, _Fields):  # type: ignore[misc]

@@ -56,94 +56,232 @@ MUT_MANUAL = 1 << 19
 MUT_CLAMP = 1 << 20
 
 
-#: Globals (one record). ``cluster_*``: sum of the nodes; ``alloc_*``: what containers hold; ``avail_*``: the root
-#: queue's "available" metric, which Hadoop refreshes at certain moments only; ``free_*``: heads of the free lists;
-#: ``least_*``: no container has ever been smaller; ``large_asks``: some ask has been large enough to reserve a node;
-#: ``asks_head``: list of the leaves with ``asks_dirty``; ``starve_ms``: when it was last looked who starves;
-#: ``n_asked``: outstanding containers of all asks; ``least_ask_*``: no ask has ever been smaller.
+#: Globals: one record.
 G = record(
-    "n_queues n_nodes cluster_mb cluster_vcores alloc_mb alloc_vcores avail_mb avail_vcores min_mb min_vcores "
-    "inc_mb inc_vcores conf_max_mb conf_max_vcores node_max_mb node_max_vcores node_max_known max_by_nodes "
-    "reserve_mb reserve_vcores assign_multiple max_assign_dynamic max_assign size_weight preemption warn_ms "
-    "starve_delay_ms launch manual_acquire cleanup_heartbeats order_mode mutations cluster_ts app_hash0 free_app "
-    "free_c free_r free_p n_free_app n_free_c n_free_r n_free_p serial next_app_id node_seq req_seq n_log "
-    "dirty_head demand_dirty shares_dirty n_leaves nodes_peak kill_head kill_n n_reservable reservations_allowed "
-    "last_mb last_vcores last_c n_running heap_top hooks n_aside moving late_off late_cap span n_sizes n_views "
-    "n_looks least_mb least_vcores large_asks asks_head starve_ms n_asked least_ask_mb least_ask_vcores "
-    "period_ms:d reservable_ratio:f utilisation_threshold:f"
+    "n_queues n_nodes",  # queues and nodes that are there
+    "cluster_mb cluster_vcores",  # sum of the nodes
+    "alloc_mb alloc_vcores",  # what containers hold
+    "avail_mb avail_vcores",  # the root queue's "available" metric, which Hadoop refreshes at certain moments only
+    "min_mb min_vcores",  # smallest size of a container
+    "inc_mb inc_vcores",  # sizes of containers are multiples of these
+    "conf_max_mb conf_max_vcores",  # largest size of a container, as it is configured
+    "node_max_mb node_max_vcores node_max_known",  # the largest node in each resource; 1: there is one
+    "max_by_nodes",  # 1: asks are clamped to the largest node, as in an RM that has been up for 10 s
+    "reserve_mb reserve_vcores",  # asks of this size and above may reserve a node
+    # ``yarn.scheduler.fair``: assignmultiple, dynamic.max.assign, max.assign
+    "assign_multiple max_assign_dynamic max_assign",
+    "size_weight",  # ``yarn.scheduler.fair.sizebasedweight``
+    "preemption",  # 1: the scheduler preempts
+    "warn_ms",  # from the choice of a container until it is killed (``waitTimeBeforeKill``)
+    "starve_delay_ms",  # how long an application is left alone once preemption was tried for it
+    "launch",  # 1: a node reports what its master has heard of as launched, one heartbeat later
+    "manual_acquire",  # 1: a script says when masters hear of containers; 0: at once
+    "cleanup_heartbeats",  # heartbeats of a node until it reports a killed container as completed
+    "order_mode",  # how the next queue is chosen: STOCK, KEYED_LEVELS or KEYED_FLAT
+    "mutations",  # features that a test has switched off
+    "cluster_ts",  # when the RM started: a part of all IDs
+    "app_hash0",  # not in use
+    # heads of the lists of free slots: applications, containers, asks, records of ``p``
+    "free_app free_c free_r free_p",
+    "n_free_app n_free_c n_free_r n_free_p",  # how many are free
+    "serial",  # number of the last container
+    "next_app_id node_seq req_seq",  # the next application's number, the next node's and the next ask's
+    "n_log",  # records in ``log``
+    "dirty_head",  # first of the list of applications whose demand the next update makes anew
+    "demand_dirty",  # 1: the demand of some queue has to be made anew
+    "shares_dirty",  # whose shares have to be made anew: 0, SOME_SHARES or ALL_SHARES
+    "n_leaves",  # leaves
+    "nodes_peak",  # most nodes at once so far
+    "kill_head kill_n",  # first of the ring of kills to come, and how many there are
+    # applications that may reserve a node, and the most nodes that one may reserve
+    "n_reservable reservations_allowed",
+    "last_mb last_vcores last_c",  # size and slot of the container that was assigned last
+    "n_running",  # containers that live
+    "heap_top",  # how much of the scratch space for starved applications is in use
+    "hooks",  # who follows the scheduler: 0, INTEGRALS or WORLD
+    "n_aside",  # queues that the present choice has tried in vain (``aside``)
+    "moving",  # 1: keys move with time, so tournaments hold until ``due`` (turns.py)
+    "late_off late_cap",  # the tournament of all leaves that ask: where it begins in ``tree``, and its size
+    "span",  # words of ``tree`` that one view takes
+    "n_sizes n_views n_looks",  # kinds of smallest asks, views, and looks at views so far
+    "least_mb least_vcores",  # no container has ever been smaller
+    "large_asks",  # 1: some ask was large enough to reserve a node
+    "asks_head",  # first of the list of leaves with ``asks_dirty``
+    "starve_ms",  # when it was last looked who starves
+    "n_asked",  # outstanding containers of all asks
+    "least_ask_mb least_ask_vcores",  # no ask has ever been smaller
+    "period_ms:d",  # not in use
+    "reservable_ratio:f",  # ``yarn.scheduler.fair.reservable-nodes``
+    "utilisation_threshold:f",  # ``yarn.scheduler.fair.preemption.cluster-utilization-threshold``
 )
 
-#: Queues. ``usage_*`` live; ``demand_*`` as of the last update (Hadoop's); ``pending_*`` live outstanding asks of all
-#: applications; ``rank``: place of the full name among all (string order); ``n_cand``: applications in the subtree that
-#: could be given something; ``key``: order in the KEYED modes; ``steady_*``/``fair_*``: shares as of the last update;
-#: ``turned``: since then it has come to have running applications, or to have none; ``n_turned``: children that have.
+#: A queue. Shares and demands are those of the last update, as Hadoop's are; usage and pending amounts are up to date.
 Q = record(
-    "usage_mb usage_vcores max_mb max_vcores ask_min_mb ask_min_vcores leaf:i policy:i parent:i n_reservable:i "
-    "min_mb demand_mb pending_mb pending_vcores weight:f n_cand:i heap_off:i heap_cap:i heap0_n:i heap1_n:i "
-    "next_sibling:i n_run:i turned:i n_turned:i sum_mb sum_vcores demand_vcores fair_mb fair_vcores min_vcores "
-    "last_at_min_ms min_timeout_ms fair_timeout_ms fair_threshold:f max_am_share:f asks_dirty:i members_dirty:i "
-    "preemptable:i am_preemptable:i key:d am_mb am_vcores am_min_mb am_min_vcores steady_mb steady_vcores seen_mb "
-    "seen_vcores alive:i first_child:i rank:i dynamic:i max_is_pct:i n_nonrun:i run_head:i run_tail:i nr_head:i "
-    "nr_tail:i raw_max_mb raw_max_vcores max_c_mb max_c_vcores max_apps pct_mb:d pct_vcores:d weight_now:d "
-    "integral:d integral_ms:d"
+    "usage_mb usage_vcores",  # what its containers hold
+    "max_mb max_vcores",  # its maximum share
+    "ask_min_mb ask_min_vcores",  # of a leaf: the smallest ask in each resource
+    "leaf:i policy:i parent:i",  # 1: it is a leaf; FAIR, DRF, FIFO or LTRF; its parent
+    "n_reservable:i",  # applications in it that may reserve a node
+    "min_mb",  # its minimum share
+    "demand_mb",  # its demand
+    "pending_mb pending_vcores",  # outstanding asks of all its applications
+    "weight:f",  # its weight
+    "n_cand:i",  # applications below it that could be given something
+    "heap_off:i heap_cap:i",  # of a leaf: where its two heaps of applications begin in ``heap``, and the size of each
+    "heap0_n:i heap1_n:i",  # applications that are ready, and those that wait for a master
+    "next_sibling:i",  # the next child of its parent
+    "n_run:i",  # running applications
+    "turned:i",  # 1: since the last update it has come to have running applications, or to have none
+    "n_turned:i",  # children that have
+    "sum_mb sum_vcores",  # of a leaf: sum of its applications' demands
+    "demand_vcores",  # its demand
+    "fair_mb fair_vcores",  # its (instantaneous) fair share
+    "min_vcores",  # its minimum share
+    "last_at_min_ms",  # when it last had its minimum share
+    "min_timeout_ms fair_timeout_ms",  # ``minSharePreemptionTimeout``, ``fairSharePreemptionTimeout``
+    "fair_threshold:f",  # ``fairSharePreemptionThreshold``
+    "max_am_share:f",  # ``maxAMShare``
+    "asks_dirty:i",  # not 0: the next update looks for its smallest ask; 2 + the next leaf of that list
+    "members_dirty:i",  # 1: its running applications or their demands have changed
+    "preemptable:i",  # 1: containers may be preempted from it
+    "am_preemptable:i",  # 1: masters may, too
+    "key:d",  # its key in the keyed modes
+    "am_mb am_vcores",  # what masters in it hold
+    "am_min_mb am_min_vcores",  # the smallest master that waits, in each resource
+    "steady_mb steady_vcores",  # its steady fair share
+    "seen_mb seen_vcores",  # its fair share when the shares below it were last made
+    "alive:i",  # 1: it is there
+    "first_child:i",  # its first child
+    "rank:i",  # place of its full name among all names
+    "dynamic:i",  # 1: it was made for an application
+    "max_is_pct:i",  # 1: its maximum is a part of the cluster
+    "n_nonrun:i",  # applications that may not run yet
+    "run_head:i run_tail:i",  # the list of running applications
+    "nr_head:i nr_tail:i",  # the list of those that may not run yet
+    "raw_max_mb raw_max_vcores",  # its configured maximum, where that is an amount
+    "max_c_mb max_c_vcores",  # ``maxContainerAllocation``
+    "max_apps",  # ``maxRunningApps``
+    "pct_mb:d pct_vcores:d",  # the parts of the cluster that its maximum is
+    "weight_now:d",  # not in use
+    "integral:d integral_ms:d",  # a leaf's key up to a time, and that time
 )
 
-#: A queue's place among its siblings (turns.py). ``up``, ``at``: whose tournament it takes part in, and where (-1:
-#: none); ``off``, ``cap``: its own children's; ``there``: a bit for each view in which it does; ``size``: of its
-#: smallest ask (S.sizes; -1: none that it could be given); ``tier``, ``k0``, ``k1``, ``rank``: what it is ordered by;
-#: where keys move, ``amount`` at ``since_ms`` plus ``rate`` a millisecond, by ``weight``, for k0 and k1
-#: (``speed``: rate by weight); ``late_at``: place among all leaves that ask; ``stock``: its children are ordered as
-#: Hadoop does, whatever the mode; ``odd``, ``n_odd``: a share that is no number, children with one; ``calm``: a leaf in
-#: which nobody starves until then, or until something changes (starvation.py).
+#: A queue's place among its siblings (turns.py). It is ordered by ``tier``, ``k0``, ``k1`` and ``rank``. Where keys
+#: move, ``amount`` at ``since_ms`` plus ``rate`` a millisecond, divided by ``weight``, stands for ``k0`` and ``k1``.
 SEAT = record(
-    "amount:d rate:d weight:d speed:d since_ms tier:i rank:i k0:d k1:d up:i there:i off:i cap:i at:i size:i n_odd:i "
-    "stock:i odd:i late_at:i calm:i calm_until_ms"
+    "amount:d rate:d weight:d",  # what a moving key is made of
+    "speed:d",  # ``rate`` by ``weight``
+    "since_ms",  # the time of ``amount``
+    "tier:i rank:i k0:d k1:d",  # what it is ordered by
+    "up:i",  # the queue in whose tournament it takes part; -1: in none
+    "there:i",  # bits: the views in which it does
+    "off:i cap:i",  # its own children's tournament: where it begins in a view, and its size
+    "at:i",  # its place in the tournament of ``up``
+    "size:i",  # kind of its smallest ask (``sizes``); -1: it could be given nothing
+    "n_odd:i",  # children whose share is no number
+    "stock:i",  # 1: its children are ordered as Hadoop does, whatever the mode
+    "odd:i",  # 1: its share is no number
+    "late_at:i",  # its place among all leaves that ask
+    "calm:i calm_until_ms",  # not 0: nobody in the leaf starves until then, or until something changes (starvation.py)
 )
 
-#: Kinds of smallest asks, and how many leaves have them. The first one stands for all that have no room here.
-SIZE = record("mb vcores n")
+#: A kind of smallest asks, and how many leaves have it. The first one stands for all that have no room here.
+SIZE = record(
+    "mb vcores n",  # size, and how many leaves
+)
 
-#: Views: who takes part where asks of these kinds fit (a bit mask), and when each was wanted last.
-VIEW = record("mask seen")
+#: Who takes part where asks of these kinds fit.
+VIEW = record(
+    "mask",  # bits: the kinds
+    "seen",  # when it was last wanted (``g.n_looks``)
+)
 VIEWS, SIZES = 4, 32
 
-#: Applications (the current attempt). ``usage``, ``pending`` live; ``demand``, ``fair`` as of the last update;
-#: ``name_key``: order of the application's name; ``n``: containers assigned so far; ``cid``: container ids used up by
-#: the attempt; ``key``: order in a leaf under LTRF, from ``integral`` (up to ``integral_ms``, at ``kg`` since),
-#: its weight ``omega``, and as X's: ``phi``, ``ahead_*``, ``more_*``; ``tag``: the driver's own.
+#: An application (its current attempt). Usage and pending amounts are up to date; demand and fair share are those of
+#: the last update.
 A = record(
-    "k0:d k1:d start_ms name_key usage_mb usage_vcores demand_mb q:i heap_pos:i demand_vcores weight:f heap:i alive:i "
-    "runnable:i managed:i am_running:i reservable:i n_reserved:i n_asks:i dirty:i req_head:i n_live:i live_tail:i "
-    "live_cap:i fair_mb fair_vcores next_check_ms last_at_fair_ms fstarve_mb fstarve_vcores mstarve_mb mstarve_vcores "
-    "pending_mb pending_vcores cid n tag preempt_mb preempt_vcores live_head:i n_req:i id serial hash user:i "
-    "attempt:i req_cap:i run_prev:i run_next:i nr_prev:i nr_next:i user_prev:i user_next:i free_next:i started:i "
-    "am_mb am_vcores key:d integral:d integral_ms:d omega:d kg:d phi:d ahead_a:d ahead_b:d more_mb:d more_vc:d"
+    "k0:d k1:d",  # its keys among the applications of its leaf
+    "start_ms",  # when the attempt began
+    "name_key",  # order of its name
+    "usage_mb usage_vcores",  # what its containers hold
+    "demand_mb",  # its demand
+    "q:i",  # its leaf
+    "heap_pos:i",  # its place in its heap
+    "demand_vcores",  # its demand
+    "weight:f",  # its weight
+    "heap:i",  # which of the leaf's two heaps it is in
+    "alive:i runnable:i",  # 1: the slot is in use; 1: it may run
+    "managed:i am_running:i",  # 1: it has a master; 1: the master's container was granted
+    "reservable:i",  # 1: it may reserve a node
+    "n_reserved:i n_asks:i",  # nodes that it has reserved; outstanding containers of its asks
+    "dirty:i",  # not 0: the next update makes its demand anew; 2 + the next application of that list
+    "req_head:i",  # first of the list of its asks
+    # its containers, the last of their list, and the buckets of Hadoop's table of them
+    "n_live:i live_tail:i live_cap:i",
+    "fair_mb fair_vcores",  # its fair share
+    "next_check_ms",  # before this it is not looked at for starvation again
+    "last_at_fair_ms",  # when it last had its fair share
+    "fstarve_mb fstarve_vcores",  # what it lacks of its fair share, if it starves
+    "mstarve_mb mstarve_vcores",  # what it lacks of its leaf's minimum share, if that starves
+    "pending_mb pending_vcores",  # what it asks for
+    "cid",  # numbers of containers that the attempt has used up
+    "n",  # containers that it was assigned so far
+    "tag",  # for the driver: the job's slot
+    "preempt_mb preempt_vcores",  # what preemption has chosen of it and not killed yet
+    "live_head:i",  # first of the list of its containers
+    "n_req:i",  # its asks
+    "id",  # number in its ID
+    "serial",  # number of the attempt among all attempts ever
+    "hash",  # hash of its ID in Java, for the order in Hadoop's tables
+    "user:i attempt:i",  # its user, and number of the attempt
+    "req_cap:i",  # buckets of Hadoop's table of its asks
+    "run_prev:i run_next:i",  # its neighbours in the leaf's list of running applications
+    # its neighbours in the leaf's and the user's list of those that may not run yet
+    "nr_prev:i nr_next:i user_prev:i user_next:i",
+    "free_next:i",  # the next free slot
+    "started:i",  # 1: it was given a container
+    "am_mb am_vcores",  # size of the master's container
+    "key:d",  # its order in a leaf under LTRF
+    "integral:d integral_ms:d",  # what that is made of: what it has counted up to a time, and that time
+    "omega:d",  # its weight among the applications of its leaf
+    "kg:d",  # its allocation since then, in the ledger's measure
+    "phi:d ahead_a:d ahead_b:d more_mb:d more_vc:d",  # as of queues (`harness.sim.longterm_state.X`)
 )
 
 #: Nodes.
-N = record(N_FIELDS)
+N = record(*N_FIELDS)
 
-#: Resources preempted on a node for an application (a list per node).
-P = record("app:i next:i serial mb vcores")
+#: What was preempted on a node for an application (a list for each node).
+P = record(
+    "app:i next:i",  # the application, and the next one in the list
+    "serial",  # number of the application's attempt
+    "mb vcores",  # how much
+)
 
-#: Kills to come (a ring, in order of ``t``).
-K = record("t c serial")
+#: A kill to come; ``k`` is a ring of them in the order of time.
+K = record(
+    "t",  # when
+    "c serial",  # the container's slot and its serial number
+)
 
-#: Users.
-U = record("n_run max_apps nr_head nr_tail")
+#: A user.
+U = record(
+    # its running applications, the most of them, and the list of those that may not run yet
+    "n_run max_apps nr_head nr_tail",
+)
 
 
 class _Fields(NamedTuple):
-    g: Annotated[np.ndarray, G, 1]
-    q: Annotated[np.ndarray, Q, 1]
-    a: Annotated[np.ndarray, A, 1]
-    n: Annotated[np.ndarray, N, 1]
-    c: Annotated[np.ndarray, C, 1]
-    r: Annotated[np.ndarray, R, 1]
-    p: Annotated[np.ndarray, P, 1]
-    k: Annotated[np.ndarray, K, 1]
-    u: Annotated[np.ndarray, U, 1]
-    log: Annotated[np.ndarray, LOG, 1]
+    g: Annotated[np.ndarray, G, 1]  # globals: one record
+    q: Annotated[np.ndarray, Q, 1]  # queues
+    a: Annotated[np.ndarray, A, 1]  # applications
+    n: Annotated[np.ndarray, N, 1]  # nodes
+    c: Annotated[np.ndarray, C, 1]  # containers
+    r: Annotated[np.ndarray, R, 1]  # outstanding asks
+    p: Annotated[np.ndarray, P, 1]  # what was preempted on nodes, for whom
+    k: Annotated[np.ndarray, K, 1]  # kills to come
+    u: Annotated[np.ndarray, U, 1]  # users
+    log: Annotated[np.ndarray, LOG, 1]  # what has happened since Python last looked
     heap: Annotated[np.ndarray, np.int64, 1]  # application slots, two segments a leaf (ready; waiting for an AM)
     order: Annotated[np.ndarray, np.int64, 1]  # queue indices, parents before their children
     leaves: Annotated[np.ndarray, np.int64, 1]  # queue indices of the leaves, in order of creation
@@ -151,8 +289,8 @@ class _Fields(NamedTuple):
     x: Annotated[np.ndarray, X, 1]  # long-term figures of each queue (longterm_state.X)
     xg: Annotated[np.ndarray, XG, 1]  # and their globals (longterm_state.XG)
     seat: Annotated[np.ndarray, SEAT, 1]  # of each queue
-    sizes: Annotated[np.ndarray, SIZE, 1]
-    views: Annotated[np.ndarray, VIEW, 1]
+    sizes: Annotated[np.ndarray, SIZE, 1]  # kinds of smallest asks
+    views: Annotated[np.ndarray, VIEW, 1]  # who takes part where asks of some kinds fit
     inside: Annotated[np.ndarray, np.int64, 1]  # by view and queue: its children that take part
     tree: Annotated[np.ndarray, np.int64, 1]  # tournaments by view: a parent's matches and, behind them, its children
     due: Annotated[np.ndarray, np.int64, 1]  # until when (exclusive, ms) a match and those below it are sure

@@ -30,57 +30,106 @@ MUT_CLEANUP = 1 << 5
 MUT_MANUAL = 1 << 6
 MUT_INCREMENTS = 1 << 7
 
-#: Globals (one record). ``cluster_*``: sum of the nodes; ``alloc_*``: what containers hold; ``free_*``: heads of the
-#: free lists; ``n_asked``: outstanding containers of all asks; ``least_ask_*``: no ask has ever been smaller.
-#: ``head_*``: the headroom that applications were told at the last heartbeat that assigned; ``told``: how many such
-#: heartbeats there were; ``n_untold``: attempts that have begun since then, and know of no headroom.
-#: ``preemption`` and ``kill_n`` stay 0.
+#: Globals: one record.
 G = record(
-    "n_queues n_nodes cluster_mb cluster_vcores alloc_mb alloc_vcores min_mb min_vcores conf_max_mb conf_max_vcores "
-    "node_max_mb node_max_vcores node_max_known max_by_nodes launch manual_acquire cleanup_heartbeats mutations "
-    "cluster_ts free_app free_c free_r n_free_app n_free_c n_free_r serial next_app_id node_seq req_seq n_log "
-    "n_leaves last_mb last_vcores last_c n_running hooks n_asked least_ask_mb least_ask_vcores preemption kill_n "
-    "head_mb head_vcores told n_untold"
+    "n_queues n_nodes",  # queues and nodes that are there
+    "cluster_mb cluster_vcores",  # sum of the nodes
+    "alloc_mb alloc_vcores",  # what containers hold
+    "min_mb min_vcores",  # smallest size of a container
+    "conf_max_mb conf_max_vcores",  # largest size of a container, as it is configured
+    "node_max_mb node_max_vcores node_max_known",  # the largest node in each resource; 1: there is one
+    "max_by_nodes",  # 1: asks are clamped to the largest node, as in an RM that has been up for 10 s
+    "launch",  # 1: a node reports what its master has heard of as launched, one heartbeat later
+    "manual_acquire",  # 1: a script says when masters hear of containers; 0: at once
+    "cleanup_heartbeats",  # heartbeats of a node until it reports a killed container as completed
+    "mutations",  # features that a test has switched off
+    "cluster_ts",  # when the RM started: a part of all IDs
+    "free_app free_c free_r",  # heads of the lists of free slots: applications, containers, asks
+    "n_free_app n_free_c n_free_r",  # how many are free
+    "serial",  # number of the last container
+    "next_app_id node_seq req_seq",  # the next application's number, the next node's and the next ask's
+    "n_log",  # records in ``log``
+    "n_leaves",  # leaves
+    "last_mb last_vcores last_c",  # size and slot of the container that was assigned last
+    "n_running",  # containers that live
+    "hooks",  # who follows the scheduler: 0, INTEGRALS or WORLD
+    "n_asked",  # outstanding containers of all asks
+    "least_ask_mb least_ask_vcores",  # no ask has ever been smaller
+    "preemption kill_n",  # 0: this scheduler does not preempt
+    "head_mb head_vcores",  # the headroom that applications were told at the last heartbeat that assigned
+    "told",  # heartbeats that have assigned so far
+    "n_untold",  # attempts that have begun since the last of them, and know of no headroom
 )
 
-#: Queues. ``ask_head``: of ``root.default``: applications with outstanding asks, in the order of their ids; ``n_run``:
-#: applications; ``weight``, ``fair_mb``: without a meaning here, for samples (1 and 0).
+#: A queue.
 Q = record(
-    "alive:i leaf:i parent:i first_child:i next_sibling:i usage_mb usage_vcores pending_mb pending_vcores ask_head:i "
-    "ask_tail:i n_run:i fair_mb nr_head:i nr_tail:i n_nonrun:i weight:f"
+    "alive:i leaf:i",  # 1: it is there; 1: it is a leaf
+    "parent:i first_child:i next_sibling:i",  # its place in the tree
+    "usage_mb usage_vcores",  # what its containers hold
+    "pending_mb pending_vcores",  # what its applications ask for
+    "ask_head:i ask_tail:i",  # the list of applications with outstanding asks, in the order of their IDs
+    "n_run:i",  # its applications
+    "fair_mb",  # for samples: always 0
+    "nr_head:i nr_tail:i n_nonrun:i",  # the list of applications that may not run: always empty
+    "weight:f",  # for samples: always 1
 )
 
-#: Applications (the current attempt). ``untold``: 1 + the number of heartbeats that had assigned when it began. The
-#: fields from ``integral`` on are those of `harness.sim.longterm_kernels`.
+#: An application (its current attempt).
 A = record(
-    "alive:i q:i user:i id attempt serial managed:i am_running:i am_mb am_vcores start_ms usage_mb usage_vcores "
-    "pending_mb pending_vcores n_req:i req_head:i req_cap:i n_asks:i ask_prev:i ask_next:i live_head:i live_tail:i "
-    "n_live:i live_cap:i n cid n_reserved:i started:i runnable:i nr_prev:i nr_next:i user_prev:i user_next:i "
-    "free_next:i tag untold integral:d integral_ms:d omega:d kg:d phi:d ahead_a:d ahead_b:d more_mb:d more_vc:d"
+    "alive:i",  # 1: the slot is in use
+    "q:i user:i",  # its leaf and its user
+    "id attempt",  # number in its ID, and number of the attempt
+    "serial",  # number of the attempt among all attempts ever
+    "managed:i am_running:i",  # 1: it has a master; 1: the master's container was granted
+    "am_mb am_vcores",  # size of the master's container
+    "start_ms",  # when the attempt began
+    "usage_mb usage_vcores",  # what its containers hold
+    "pending_mb pending_vcores",  # what it asks for
+    "n_req:i req_head:i req_cap:i",  # its asks, the first one, and the buckets of Hadoop's table of them
+    "n_asks:i",  # outstanding containers of its asks
+    "ask_prev:i ask_next:i",  # its neighbours in the leaf's list of applications with asks
+    # the list of its containers, their number, and the buckets of Hadoop's table
+    "live_head:i live_tail:i n_live:i live_cap:i",
+    "n",  # containers that it was assigned so far
+    "cid",  # numbers of containers that the attempt has used up
+    "n_reserved:i",  # its reservations: always 0
+    "started:i",  # 1: it was given a container
+    "runnable:i",  # 1: it may run
+    "nr_prev:i nr_next:i user_prev:i user_next:i",  # its neighbours in lists of applications that may not run
+    "free_next:i",  # the next free slot
+    "tag",  # for the driver: the job's slot
+    "untold",  # 1 + the number of heartbeats that had assigned when it began; 0: it was told a headroom
+    "integral:d integral_ms:d",  # what it has counted up to a time, and that time (harness.sim.longterm_kernels)
+    "omega:d",  # its weight among the applications of its leaf
+    "kg:d",  # its allocation since then, in the ledger's measure
+    "phi:d ahead_a:d ahead_b:d more_mb:d more_vc:d",  # as of queues (`harness.sim.longterm_state.X`)
 )
 
 #: Nodes.
-N = record(N_FIELDS)
+N = record(*N_FIELDS)
 
-#: Users. They have no limits.
-U = record("n_run max_apps nr_head nr_tail")
+#: A user. Users have no limits here.
+U = record(
+    # its running applications, the most of them, and the list of those that may not run
+    "n_run max_apps nr_head nr_tail",
+)
 
 
 class _Fields(NamedTuple):
-    g: Annotated[np.ndarray, G, 1]
-    q: Annotated[np.ndarray, Q, 1]
-    a: Annotated[np.ndarray, A, 1]
-    n: Annotated[np.ndarray, N, 1]
-    c: Annotated[np.ndarray, C, 1]
-    r: Annotated[np.ndarray, R, 1]
-    u: Annotated[np.ndarray, U, 1]
-    log: Annotated[np.ndarray, LOG, 1]
+    g: Annotated[np.ndarray, G, 1]  # globals: one record
+    q: Annotated[np.ndarray, Q, 1]  # queues
+    a: Annotated[np.ndarray, A, 1]  # applications
+    n: Annotated[np.ndarray, N, 1]  # nodes
+    c: Annotated[np.ndarray, C, 1]  # containers
+    r: Annotated[np.ndarray, R, 1]  # outstanding asks
+    u: Annotated[np.ndarray, U, 1]  # users
+    log: Annotated[np.ndarray, LOG, 1]  # what has happened since Python last looked
     order: Annotated[np.ndarray, np.int64, 1]  # queue slots, parents before their children
     leaves: Annotated[np.ndarray, np.int64, 1]  # queue slots of the leaves
     work: Annotated[np.ndarray, np.int64, 1]  # scratch
     x: Annotated[np.ndarray, X, 1]  # long-term figures of each queue (longterm_state.X)
     xg: Annotated[np.ndarray, XG, 1]  # and their globals (longterm_state.XG)
-    win: Annotated[np.ndarray, np.float64, 2]
+    win: Annotated[np.ndarray, np.float64, 2]  # by queue: a ring of a sliding window's parts, and the one it leaves
 
 
 class S(Arrays, _Fields):  # type: ignore[misc]
