@@ -134,18 +134,17 @@ class VirtualDriver:
             if actions is not None:
                 self._carry_out(actions, now_ms)
                 return
-            snapshot, rows, reals = sim.observer.seen(figures, self.core.period_s)
+            seen = sim.observer.seen(figures, self.core.period_s)
         else:
-            snapshot, rows, reals = sim.observer.snapshot(sim.scheduler.S, sim.world, now_ms, self.core.period_s)
-        if self._lengths:
-            snapshot = self._with_lengths(snapshot, now_ms)
-        consumed: dict[str, Any] = sim.observer.consumed(rows)
+            seen = sim.observer.snapshot(sim.scheduler.S, sim.world, now_ms, self.core.period_s)
+        snapshot = self._with_lengths(seen.snapshot, now_ms) if self._lengths else seen.snapshot
+        consumed: dict[str, Any] = sim.observer.consumed(seen.rows)
         if self._shown_use is not None:
             consumed = self._as_shown(consumed, now_ms)
         active = (
             [name for name in sim.observer.leaves if snapshot.queues[name].demand.memory_mb > 0] if self._pseudo else ()
         )
-        assumed = sim.observer.ahead(reals) if self._quantum else None
+        assumed = sim.observer.ahead(seen.reals) if self._quantum else None
         self._carry_out(self.core.handle(Observed(snapshot, consumed, active, assumed)), now_ms)
 
     def _carry_out(self, actions: list[Action], now_ms: int) -> None:

@@ -100,7 +100,7 @@ class Feed:
                     return world
 
     def put(self, world: W, job: JobSpec) -> tuple[W, int]:
-        """A job from beside the input, submitted now or later; its slot."""
+        """Add a job that is not in the input, to be submitted now or later. Return the world and the job's slot."""
         last_s, self._last_s = self._last_s, 0.0
         try:
             world, _ = self._load(world, job)
@@ -290,7 +290,10 @@ class Feed:
         return world
 
     def _values(self, world: W, values: tuple[float, ...]) -> tuple[W, int]:
-        """Durations put into the pool, each tuple once; what ended jobs left there goes when the pool is full."""
+        """Put durations into the pool, each tuple once. Return the world and where they begin.
+
+        Durations of jobs that have ended are dropped when the pool is full.
+        """
         found = self._pool.get(id(values))
         if found is not None:
             return world, found[1]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -117,6 +117,24 @@ def fill(S: Any, W: Any, ints: Any, reals: Any, now: int, jobs: int) -> Any:
             i = S.q[i].parent
 
 
+class Seen(NamedTuple):
+    """What an observer sees at one instant.
+
+    Parameters
+    ----------
+    snapshot
+        What a policy is shown.
+    rows
+        By the scheduler's slot of a queue: the integers that `fill` has written.
+    reals
+        By the same: what is counted and what is assumed ahead, in the measure times milliseconds.
+    """
+
+    snapshot: Snapshot
+    rows: list[list[int]]
+    reals: Any
+
+
 class Observer:
     """Snapshots of one run. ``tree``: the queues; ``order``: their indices in the scheduler, in the tree's order.
 
@@ -183,12 +201,12 @@ class Observer:
             ]
         return _figures(now_ms / 1000.0, capacity, self._shape, self._ints, self._rows_at, self._leaves_at)  # type: ignore[no-any-return]
 
-    def snapshot(self, S: Any, W: Any, now_ms: int, period_s: float) -> tuple[Snapshot, list[list[int]], Any]:
-        """(snapshot, rows of integers, counted and ahead in measure x ms) by the scheduler's queue index."""
+    def snapshot(self, S: Any, W: Any, now_ms: int, period_s: float) -> Seen:
+        """Look at the scheduler and return what a policy is shown."""
         return self.seen(self.look(S, W, now_ms), period_s)
 
-    def seen(self, figures: Figures, period_s: float) -> tuple[Snapshot, list[list[int]], Any]:
-        """`snapshot` of the figures of the last look."""
+    def seen(self, figures: Figures, period_s: float) -> Seen:
+        """Return what a policy is shown of the figures of the last look."""
         rows = self._rows = self._ints.tolist()
         before = self._rows_before or self._before.tolist()
         queues = LateViews(
@@ -197,7 +215,7 @@ class Observer:
             [rows[i] for i in self._order],
             partial(self._views_at, self.static, rows, before),
         )
-        return _snapshot(figures.time_s, figures.capacity, queues, period_s), rows, self._reals
+        return Seen(_snapshot(figures.time_s, figures.capacity, queues, period_s), rows, self._reals)
 
     def _views_at(self, static: list[Any], rows: list[list[int]], rows_before: list[list[int]]) -> dict[str, QueueView]:
         """The views of a look, of which the figures and those of the look before are given."""

@@ -75,7 +75,7 @@ def state_of(policy: object) -> tuple[Any, ...]:
 
 
 def _parts(value: Any, own: set[str], found: list[Any]) -> list[Any]:
-    """What an object is made of; what cannot be taken apart is added to `found` as it is."""
+    """Return the objects that an object consists of. One that cannot be taken apart is added to `found` instead."""
     kind = type(value)
     if issubclass(kind, GeneratorType) or (issubclass(kind, Iterator) and kind.__module__ in _PURE):
         raise NotTracedError("it keeps an iterator")

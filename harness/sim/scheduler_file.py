@@ -43,7 +43,7 @@ class Placed:
     rejected: Mapping[str, int]
 
     def lines(self) -> list[str]:
-        """What a user has to know, in words."""
+        """Return a sentence for each reason for which applications were rejected."""
         total = sum(self.queues.values()) + sum(self.rejected.values())
         return [f"{count} of {total} applications are rejected: {why}" for why, count in self.rejected.items()]
 

@@ -112,10 +112,10 @@ class ServedScheduler(ABC):
 
     @abstractmethod
     def properties(self, file: Path) -> dict[str, str]:
-        """What ``/conf`` tells of the scheduler."""
+        """Return the scheduler's properties as ``/conf`` shows them."""
 
     def stored(self) -> Document:
-        """GET ``/scheduler-conf``. Answer: there is no store."""
+        """Answer GET ``/scheduler-conf``. Raises Answer where the scheduler has no configuration store."""
         raise Answer(
             400,
             "This API only supports to retrieve scheduler configuration from a mutable-conf scheduler, "
@@ -123,11 +123,11 @@ class ServedScheduler(ABC):
         )
 
     def version(self) -> Document:
-        """GET ``/scheduler-conf/version``. Answer: there is no store."""
+        """Answer GET ``/scheduler-conf/version``. Raises Answer where the scheduler has no configuration store."""
         raise Answer(400, "Configuration Version only supported by MutableConfScheduler.")
 
     def change(self, body: Mapping[str, Any]) -> str:
-        """PUT ``/scheduler-conf``; the RM's words. Answer: refused, nothing is changed."""
+        """Carry out PUT ``/scheduler-conf`` and return the RM's words. Raises Answer for a change that is refused."""
         raise Answer(400, "Configuration change only supported by MutableConfScheduler.")
 
     # --- how it is shown ---

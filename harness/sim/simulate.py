@@ -377,10 +377,10 @@ class Simulation:
         world.g["keys_fresh"] = 1
         if int(S.q["n_cand"][0]) == 0:
             return
-        snapshot, _, reals = self.observer.snapshot(S, world, int(world.g["now"][0]), 0.0)
-        ledger = CountedLedger(self.observer.counted(reals))
+        seen = self.observer.snapshot(S, world, int(world.g["now"][0]), 0.0)
+        ledger = CountedLedger(self.observer.counted(seen.reals))
         assert self.plan is not None
-        keys = checked_keys(self.setup.policy, snapshot, ledger, self.plan.order.flat)
+        keys = checked_keys(self.setup.policy, seen.snapshot, ledger, self.plan.order.flat)
         column = S.q["key"]
         for queue, index in zip(self.tree, self.order, strict=True):
             # Whole numbers may be larger than the largest float.
@@ -392,16 +392,16 @@ class Simulation:
         """Fill the queues' parts over the horizon anew: the policies' own definition, once an update."""
         S, world = self.scheduler.S, self.world
         assert self.plan is not None
-        snapshot, _, reals = self.observer.snapshot(S, world, int(world.g["now"][0]), 0.0)
-        parts = parts_over_horizon(self.plan.order, snapshot, CountedLedger(self.observer.counted(reals)))
+        seen = self.observer.snapshot(S, world, int(world.g["now"][0]), 0.0)
+        parts = parts_over_horizon(self.plan.order, seen.snapshot, CountedLedger(self.observer.counted(seen.reals)))
         column = S.x["x"]
         for queue, index in zip(self.tree, self.order, strict=True):
             column[index] = parts[queue.path]
 
     def replan(self, now_ms: int) -> None:
         """T_wait from the tasks that have ended so far."""
-        snapshot, _, reals = self.observer.snapshot(self.scheduler.S, self.world, now_ms, 0.0)
-        plan = self.setup.policy.plan(snapshot, CountedLedger(self.observer.counted(reals)))
+        seen = self.observer.snapshot(self.scheduler.S, self.world, now_ms, 0.0)
+        plan = self.setup.policy.plan(seen.snapshot, CountedLedger(self.observer.counted(seen.reals)))
         self.keyed.planned(self.world)
         self.scheduler.S.xg["t_wait_ms"] = wait_ms(plan.order)
         self.world.g["next_tick_ms"] = now_ms + _REPLAN_MS

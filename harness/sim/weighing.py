@@ -15,13 +15,16 @@ from harness.sim.longterm_kernels import settle_all
 
 @kernel
 def delta_of(S: Any, W: Any, node: int) -> Any:
-    """The weight of a node's resources."""
+    """Return how much one unit of a node's resources counts: its speed, where the ledger counts by speed."""
     return W.nodes[node].speed if S.xg[0].weighted == 1 else 1.0
 
 
 @kernel
 def weigh(S: Any, W: Any, c: int, sign: float) -> None:
-    """A container comes (1.0) to its node or goes (-1.0)."""
+    """Count what a container weighs beyond its size, for its application and its leaf.
+
+    ``sign``: 1.0 when the container comes to its node, -1.0 when it goes.
+    """
     run = W.runs[c]
     beyond = sign * (W.nodes[run.node].speed - 1.0)
     job = W.jobs[run.job]

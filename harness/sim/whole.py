@@ -126,7 +126,10 @@ class Whole(JITCodeLibrary):
         builder.getModulePassManager().run(self._final_module, builder)
 
     def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, bytes]]:
-        """Machine code; of the rest only the names, since nobody links a whole into another."""
+        """Return the machine code, and the names of the functions in it with empty bodies.
+
+        numba also keeps the functions' code, for libraries that link this one. No library links a whole.
+        """
         self._ensure_finalized()
         names = self.codegen._create_empty_module(self.name)
         nothing = ir.FunctionType(ir.VoidType(), [])

@@ -33,7 +33,7 @@ def joined(s: S, ni: int) -> None:
 
 @kernel
 def leaves(s: S, ni: int) -> None:
-    """A node is about to be lost: its partition has it no longer."""
+    """Take a node that is about to be lost out of its partition's resources."""
     g, node = s.g[0], s.n[ni]
     g.label_mb -= node.total_mb
     g.label_vcores -= node.total_vcores
@@ -70,7 +70,7 @@ def overcommitted(s: S, mb: int, vcores: int) -> bool:
 
 @kernel
 def may_reserve(s: S) -> bool:
-    """Room for one more reservation."""
+    """Return whether there is room for one more reservation."""
     return s.g[0].n_free_h >= 1
 
 

@@ -53,7 +53,10 @@ _BY_TURN, _BY_KEY, _BY_ID, _BY_NUMBER = 0, 1, 2, 3
 
 @kernel
 def _after(s: S, by: int, x: int, y: int) -> bool:
-    """Whether x comes before y in a heap: what Hadoop would have behind it in the ascending order."""
+    """Return whether x comes before y in a heap.
+
+    A heap gives first what comes last in Hadoop's ascending order.
+    """
     if by == _BY_TURN:
         return app_before(s, y, x)
     if by == _BY_NUMBER:

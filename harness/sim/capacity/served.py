@@ -293,7 +293,7 @@ def _usage(q: Any) -> Document:
 
 
 def _settings(values: Mapping[str, str]) -> dict[str, str]:
-    """As the simulated scheduler takes them: without their prefix; properties of others left out."""
+    """Return the Capacity Scheduler's own properties without their prefix, as the simulated scheduler takes them."""
     return {key: v for key, v in properties(dict(values)).items() if v is not None and PREFIX + key in values}
 
 

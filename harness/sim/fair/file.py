@@ -71,7 +71,7 @@ class FairFile(SchedulerFile):
 
     @property
     def leaves(self) -> list[str]:
-        """Ad hoc queues are among them."""
+        """The paths of the leaves, ad hoc queues included."""
         return [queue.path for queue in QueueManager(self.allocations).tree().leaves()]
 
     def weights(self) -> dict[str, float]:

@@ -84,7 +84,10 @@ def most_rounds(s: S, ni: int) -> int:
 
 @kernel
 def overcommitted(s: S, mb: int, vcores: int) -> bool:
-    """By the DefaultResourceCalculator, whatever the queues' policies are."""
+    """Whether a node whose free resources are these has given out more than it has.
+
+    The Fair Scheduler asks the DefaultResourceCalculator, which looks at memory alone, whatever the queues' policies.
+    """
     return mb < 0
 
 

@@ -72,7 +72,7 @@ def _settings(setup: SimSetup) -> Iterator[tuple[str, str]]:
 
 
 def _policy(plan: Plan | None, setup: SimSetup) -> Iterator[tuple[str, str]]:
-    """Policies that would have to change something."""
+    """Yield a complaint and a hint for a policy that would have to change what the scheduler does."""
     name = getattr(setup.policy, "name", "")
     if plan is not None and setup.mode == "outside":
         yield f"policy {name} has nothing to write: there are no weights, shares or limits", "take policy fifo"

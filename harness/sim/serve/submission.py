@@ -32,7 +32,7 @@ Megabytes = Annotated[int, Field(ge=1, le=1 << 40)]
 
 
 class Size(Strict):
-    """Of a container; what is left out is the master's."""
+    """The size of a container. What is not given is as large as the master's."""
 
     memory_mb: Megabytes | None = None
     vcores: Count | None = None
