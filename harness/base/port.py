@@ -1,4 +1,4 @@
-"""A TCP port of this machine, served by threads until it is closed. What is said there is its handler's."""
+"""A TCP port of this machine that threads serve until it is closed. Its handler answers what is asked there."""
 
 from __future__ import annotations
 

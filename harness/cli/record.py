@@ -165,7 +165,10 @@ def open_recorded(
 
 
 def _patient(find: Callable[[], T], every_s: float | None) -> T:
-    """What is found, once a ResourceManager answers; the impatient are told that none does."""
+    """Call ``find`` until a ResourceManager answers, and return what it finds.
+
+    ``every_s``: the pause between two tries. None: one try only, which raises Unreachable where none answers.
+    """
     from harness.yarn.errors import Unreachable
 
     told = ""

@@ -395,7 +395,10 @@ def _traps(rest: RestClient, hadoop: tuple[int, int], capacity_file: ConfigStore
 
 
 def _fair_preemption(rest: RestClient) -> Iterator[Finding]:
-    """Preemption of a Fair Scheduler: the switch; its time-outs are in the allocation file, which is not asked for."""
+    """Say whether the Fair Scheduler's preemption is switched on.
+
+    Its time-outs are not looked at, because they are in the allocation file.
+    """
     try:
         site = rest.properties()
     except (Refused, BadAnswer):

@@ -1,6 +1,6 @@
-"""One experiment's runs: a campaign of one, without a file of its own (harness.experiments.campaign).
+"""Runs of one experiment, which are a campaign of one experiment without a file (harness.experiments.campaign).
 
-What a run is, is its kind's business (harness.experiments.kind); what is printed, harness.cli.run's.
+What a run does depends on the type of the experiment (harness.experiments.kind). harness.cli.run prints the results.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A user's Python file, and one thing in it: what `--policy` and orderings may name. What it is, the caller checks."""
+"""Load one object of a user's Python file, as `--policy` and orderings name it. The caller checks what it is."""
 
 from __future__ import annotations
 

@@ -295,11 +295,18 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A rule held against one queue. Only "fine" passes.
+    """A rule held against one queue. Only the verdict "fine" passes.
 
-    band : of what the rule compares; None where the queue has no such figure.
-    beyond : in how many phases it is beyond.
-    why : of one that is not judged.
+    Parameters
+    ----------
+    rule, queue, verdict
+        The rule, the queue, and what came of it.
+    band
+        The figure that the rule compares, over the phases; None where the queue has no such figure.
+    beyond, phases
+        In how many phases the figure is beyond the rule's limit, and how many phases there are.
+    why
+        Why it is not judged, where it is not.
     """
 
     rule: Rule

@@ -188,10 +188,10 @@ def _play(experiment: str, ended: frozenset[str], max_ratio: float | None, varia
 
 
 class PhaseRunner(Generic[T]):
-    """Runs variants in many phases; side by side when that pays.
+    """Runs variants in many phases, in several processes where that pays.
 
-    What a run takes is measured at the first (``run_s``). ``play``: one variant in the phase of a seed; it goes to
-    other processes.
+    How long a run takes is measured once (`first`, ``run_s``). ``play`` runs one variant in the phase that a seed
+    stands for; it is sent to other processes, so it has to be picklable.
     """
 
     def __init__(self, play: Callable[[Variant, int], T], processes: int | None = None) -> None:
@@ -210,7 +210,7 @@ class PhaseRunner(Generic[T]):
         self._open.__exit__(*error)
 
     def first(self, variant: Variant) -> None:
-        """One run here; how long it took is what others are reckoned by."""
+        """Make one run in this process. The time that it takes is the estimate for all other runs."""
         self.warm(variant)
         begun = time.perf_counter()
         self._known[variant.name, 1] = self._play(variant, 1)

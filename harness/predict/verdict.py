@@ -446,7 +446,7 @@ def _worst(losses: Mapping[str, Band]) -> str:
 
 
 def _range(band: Band) -> str:
-    """The band's ends as positive parts, the smaller first; with their signs where they differ."""
+    """Return both ends of the band in percent: the smaller first and without signs, or with them where they differ."""
     low, high = 100 * band.low, 100 * band.high
     if low < 0 < high:
         return f"({low:+.0f} to {high:+.0f} %)"

@@ -49,7 +49,7 @@ class HeatMap:
 
     @property
     def shown(self) -> list[int]:
-        """No styles: its colours are values."""
+        """The styles that its legend needs: none, because colours stand for values here."""
         return []
 
     @property

@@ -17,7 +17,7 @@ OF_SPARK = "Spark: "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Histories:
-    """Who knows the tasks of ended applications, by their type; None: nobody is asked.
+    """The history servers that know the tasks of ended applications; None: that one is not asked.
 
     Attributes
     ----------

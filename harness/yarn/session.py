@@ -64,7 +64,7 @@ class Watch:
             self._changed.notify()
 
     def add(self, connection: socket.socket) -> None:
-        """A connection that the call uses."""
+        """Add a connection that the call uses, which is shut down when the call takes too long."""
         with self._changed, contextlib.suppress(OSError):
             # A second handle: TLS takes the first one away, and what shuts the one shuts the other.
             own = socket.socket(fileno=os.dup(connection.fileno()))

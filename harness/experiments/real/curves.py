@@ -316,10 +316,10 @@ _FEWEST_HEARTBEATS = 10
 
 
 def _between_heartbeats(tasks: Sequence[TaskRecord], period_ms: int) -> list[float]:
-    """The time between heartbeats that follow each other, as grants show it: a node gets one container at each.
+    """Return times between consecutive heartbeats of a node, taken from the grants: a node gets one container at each.
 
-    Left out are grants after a pause, and those about an end, at which a node sends a heartbeat out of its turn. Too
-    few tell nothing.
+    Grants after a pause are left out, and so are those near the end of a container, because a node then sends a
+    heartbeat out of its turn. Nothing is returned where there are too few to tell anything.
     """
     grants: dict[str, list[int]] = defaultdict(list)
     ends: dict[str, list[int]] = defaultdict(list)

@@ -137,7 +137,7 @@ def usable(target: Target, kind: str) -> Manifest | None:
 
 
 def how_to_make(kind: str, place: str) -> str:
-    """How a data set comes there, for who looked for one."""
+    """Return the hint for a place without a data set: the command that makes one."""
     return f"make it: yarnfair data generate {kind} --size 10MB --out {place}"
 
 

@@ -89,7 +89,7 @@ def _rows(size: int, per_row: int, make: Callable[[int], str]) -> bytes:
 
 
 def _join(*columns: NDArray[np.generic]) -> str:
-    """Columns of equal length as lines."""
+    """Return columns of equal length as lines of comma-separated values."""
     texts = [column.astype(str).tolist() for column in columns]
     return "\n".join(",".join(row) for row in zip(*texts, strict=True)) + "\n"
 

@@ -250,10 +250,11 @@ def _groups(attempts: Sequence[Attempt]) -> list[tuple[str, dict[tuple[str, int]
 
 
 def record_of(attempts: Sequence[Attempt], asked: int = 0) -> JobRecord:
-    """The tasks as a run's tables have them: stages numbered in their order, from 1 (`stages_of` has the driver first).
+    """Make the record from which a run's tables are made from the attempts of an application.
 
-    ``asked``: when the driver asked for its executors, milliseconds since 1970, 0: not known. A task runs in an
-    executor's container, which is there before: it was asked for, granted and launched when it began.
+    Stages are numbered in their order from 1, because in `stages_of` the driver is the first one. ``asked``: when the
+    driver asked for its executors, milliseconds since 1970 (0: not known). A task runs in an executor's container,
+    which is there before it; so it counts as asked for, granted and launched at the moment when it began.
     """
     tasks = [one for one in attempts if one.kind == "task"]
     order = {key: (2 * at + 1, n) for at, (_, numbers) in enumerate(_groups(tasks)) for key, n in numbers.items()}

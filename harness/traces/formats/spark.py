@@ -265,7 +265,7 @@ _Kept = list[tuple[TaskAttempt, Attempt]]
 
 
 def _split(found: SparkLog) -> tuple[Totals, _Kept, dict[str, Totals]]:
-    """What a log has of tasks and attempts: counted, kept, and left out by reason."""
+    """Return the totals of a log's tasks and attempts, the attempts that are kept, and what is left out by reason."""
     left_out: dict[str, Totals] = {}
     kept: _Kept = []
     every: set[tuple[tuple[int, int], int]] = set()

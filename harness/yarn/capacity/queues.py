@@ -49,7 +49,7 @@ class Capacity:
 
     @property
     def entitlement(self) -> float:
-        """What stands for it beside its siblings': the weight, the percentage, the memory in MiB."""
+        """The number that is compared with its siblings': the weight, the percentage, or the memory in MiB."""
         return float(self.amounts.get("memory", 0)) if self.amounts is not None else self.value
 
     def text(self) -> str:

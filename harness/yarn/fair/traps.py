@@ -41,7 +41,7 @@ class _Places(Protocol):
     verdict: Verdict
 
     def at(self, element: Element, queue: str | None = None) -> Spot:
-        """An element that speaks of a queue, or of none."""
+        """Return where a finding about an element stands: the element, and the queue that it is about, if any."""
         ...
 
 
