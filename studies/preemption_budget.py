@@ -119,7 +119,7 @@ def run(
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code."""
     parser = argparse.ArgumentParser(prog="python -m studies.preemption_budget", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("-o", "--out", type=Path, required=True)
     given = parser.parse_args(arguments)
     values: dict[str, Any] = {}

@@ -97,6 +97,7 @@ def assess(
         folder,
         period_s=said.period_s if said is not None else 5.0,
         max_ratio=said.max_ratio if said is not None else MAX_RATIO,
+        accept_preemption=said is not None and "preemption" in said.accept,
         scheduler=scheduler,
         missing=[note.note for note in found.notes[:3]],
         processes=jobs,

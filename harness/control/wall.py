@@ -55,7 +55,7 @@ from harness.model.plan import Attributes
 from harness.model.resources import ZERO, Resource
 from harness.policies.base import Policy
 from harness.yarn.answers import ClusterInfo
-from harness.yarn.capacity.traps import Trap
+from harness.yarn.capacity.traps import Trap, preemption_bound
 from harness.yarn.errors import Refused
 from harness.yarn.files import always
 from harness.yarn.rmclient import NotEffective
@@ -412,7 +412,7 @@ class Controller(Tenure[ClientT]):
         found = self.actuator.traps(self.client, self._look.hadoop)
         open_ = tuple(trap for trap in found if trap.name not in accepted)
         # Who accepts preemption lets shares go wherever the policy has them.
-        self.core.preemption = next((trap.preemption for trap in open_ if trap.preemption is not None), None)
+        self.core.preemption = preemption_bound(open_)
         return open_
 
     # --- writing ---

@@ -9,10 +9,15 @@ from harness.experiments.orders import queue_orders
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, jobs_of, nodes_of
 from harness.experiments.submissions import submission_queue
 from harness.model.jobs import JobSpec, TaskFaults
+from harness.model.preemption import PreemptionRule
 from harness.model.resources import Resource
 from harness.policies.capabilities import KnobPolicy
 from harness.policies.registry import make_policy
 from harness.policies.user_file import users_mistakes
+from harness.yarn.capacity.monitors import preempts
+from harness.yarn.capacity.properties import PREFIX
+from harness.yarn.capacity.queues import queue_tree
+from harness.yarn.capacity.traps import find_traps, preemption_bound
 
 if TYPE_CHECKING:
     from harness.sim.setup import Progress, SimResult, SimSetup
@@ -23,12 +28,21 @@ POLL_S = 10.0
 
 def setup_of(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobSpec]) -> SimSetup:
     """What the simulator is given for one variant."""
+    from harness.sim.capacity.tree import capacity_settings
     from harness.sim.setup import Delays, MapReduceMaster, SimSetup
 
     spec, file = experiment.spec, experiment.scheduler_file
+    nodes, allocations = nodes_of(spec), allocation_file(spec) if file is None else file.allocations
+    capacity = texts(spec.capacity) if file is None else file.capacity
+    # A Capacity Scheduler's file has settings of preemption, too, and its word counts.
+    conf = texts(spec.conf) if file is None else {**texts(spec.conf), **file.conf}
+    bound = None
+    if variant.mode == "outside" and variant.scheduler == "capacity" and preempts(conf):
+        whole = capacity if file is not None else {**capacity_settings(allocations, nodes), **capacity}
+        bound = _bound(whole, conf, accepted=spec.actuation.accept_preemption)
     return SimSetup(
-        nodes=nodes_of(spec),
-        allocations=allocation_file(spec) if file is None else file.allocations,
+        nodes=nodes,
+        allocations=allocations,
         jobs=jobs,
         entitlements=dict(experiment.weights),
         queue_orders=queue_orders(spec) if file is None else {},
@@ -38,12 +52,12 @@ def setup_of(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobS
         actuation_delay_s=spec.actuation.delay_s,
         poll_s=spec.actuation.poll_s or (POLL_S if variant.poll else 0.0),
         scheduler=variant.scheduler,
-        capacity=texts(spec.capacity) if file is None else file.capacity,
+        capacity=capacity,
         capacity_complete=file is not None,
         max_ratio=spec.actuation.max_ratio,
         task_lengths=spec.actuation.task_lengths,
-        # A Capacity Scheduler's file has settings of preemption, too, and its word counts.
-        conf=texts(spec.conf) if file is None else {**texts(spec.conf), **file.conf},
+        preemption=bound,
+        conf=conf,
         delays=Delays(**spec.delays.model_dump(exclude_none=True)),
         mapreduce=MapReduceMaster(**spec.mapreduce.model_dump()),
         faults=TaskFaults(**spec.faults.model_dump()),
@@ -53,6 +67,23 @@ def setup_of(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobS
         time_limit_s=spec.limits.duration_s or spec.limits.time_limit_s,
         stop_when_stuck=spec.limits.duration_s is None,
     )
+
+
+def _bound(capacity: Mapping[str, str], conf: Mapping[str, str], *, accepted: bool) -> PreemptionRule | None:
+    """Return what `enforce` would keep shares within beside preemption; None: they go where the policy has them.
+
+    Parameters
+    ----------
+    capacity
+        All of the scheduler's properties, without their prefix.
+    conf
+        The ResourceManager's own.
+    accepted
+        Whether preemption is accepted.
+    """
+    values = {PREFIX + name: value for name, value in capacity.items()}
+    traps = find_traps(values, conf, queue_tree(values, source="capacity"))
+    return preemption_bound(traps, ("preemption",) if accepted else ())
 
 
 def texts(values: Mapping[str, Any]) -> dict[str, str]:

@@ -263,6 +263,9 @@ class ActuationSpec(Strict):
     """Period of the RM's own poll of the file, instead; 0: none."""
     max_ratio: float | None = Field(default=None, ge=1, le=1e12, allow_inf_nan=False)
     """Weights within this ratio of the entitlements; none: as the policy has them."""
+    accept_preemption: bool = False
+    """Beside the Capacity Scheduler's preemption, weights as the policy has them (`accept: [preemption]` of `enforce`);
+    else near what is in use, as `enforce` keeps them. It kills more."""
     task_lengths: Literal["work", "containers"] = "work"
     """What the simulated controller knows of the mean task length: of tasks' `work`, or as on a real cluster of
     `containers` (Spark's are executors; masters count only where an application is nothing else)."""

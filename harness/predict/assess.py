@@ -69,6 +69,7 @@ def assess(
     *,
     period_s: float = 5.0,
     max_ratio: float = MAX_RATIO,
+    accept_preemption: bool = False,
     scheduler: SchedulerName = "fair",
     missing: Sequence[str] = (),
     budget_s: float = BUDGET_S,
@@ -86,7 +87,7 @@ def assess(
     for job in ended:
         by_queue.setdefault(job.queue, []).append(times[job.job])
     span_s = max((job.finished_s or job.submit_s for job in trace.jobs), default=0.0)
-    experiment = write_experiment(trace, folder, schedulers=(scheduler,))
+    experiment = write_experiment(trace, folder, schedulers=(scheduler,), accept_preemption=accept_preemption)
     present = Variant(scheduler, scheduler, "inside", {}, 0, period_s, scheduler=scheduler)
     options = candidates_of(trace, period_s=period_s, scheduler=scheduler, span_s=span_s)
     with Player(str(experiment), frozenset(times), max_ratio, processes) as runs:

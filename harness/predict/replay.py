@@ -167,6 +167,7 @@ def experiment_text(
     limit_s: float | None = None,
     schedulers: Sequence[str] = ("fair",),
     policies: Sequence[str] = (),
+    accept_preemption: bool = False,
 ) -> str:
     """The experiment file that plays a trace: nodes, queues, delays of the recording, each leaf its own jobs.
 
@@ -211,7 +212,7 @@ def experiment_text(
         "sample_s": sample_for(trace) if sample_s is None else sample_s,
         **({"limits": {"time_limit_s": limit_s}} if limit_s > 1.2 * LEAST_LIMIT_S else {}),
         # What a controller of that cluster would have seen.
-        "actuation": {"task_lengths": "containers"},
+        "actuation": {"task_lengths": "containers", **({"accept_preemption": True} if accept_preemption else {})},
         **({"delays": delays} if delays else {}),
     }
     head = "# Written by `yarnfair replay` from a recorded trace.\n"
@@ -226,8 +227,12 @@ def write_experiment(
     limit_s: float | None = None,
     schedulers: Sequence[str] = ("fair",),
     policies: Sequence[str] = (),
+    accept_preemption: bool = False,
 ) -> Path:
-    """The experiment file of a trace, in the folder of its runs."""
+    """The experiment file of a trace, in the folder of its runs.
+
+    ``accept_preemption``: a controller in it steers as far as its policy has the weights.
+    """
     stem = "".join(c if c.isalnum() and c.isascii() else "-" for c in trace.path.stem).strip("-") or "trace"
     name = f"replay-{stem}"[:80]
     folder.mkdir(parents=True, exist_ok=True)
@@ -235,7 +240,14 @@ def write_experiment(
     # Relative to the experiment file, as workloads' traces are.
     relative = os.path.relpath(trace.path.absolute(), folder.absolute())
     text = experiment_text(
-        trace, name, relative, sample_s=sample_s, limit_s=limit_s, schedulers=schedulers, policies=policies
+        trace,
+        name,
+        relative,
+        sample_s=sample_s,
+        limit_s=limit_s,
+        schedulers=schedulers,
+        policies=policies,
+        accept_preemption=accept_preemption,
     )
     write_text(path, text)
     return path

@@ -330,6 +330,7 @@ _ONE_PARTITION = _counted(
 _TWO_TYPES = _counted(
     "memory and vcores alone; other types are not recorded", f"{_OWN}test_a_recording_counts_memory_and_vcores_alone"
 )
+_KEPT_NEAR = "shares stay near what is in use"
 _NO_TIMEOUTS = _counted(
     "the switch, without the time-outs, which are in the allocation file",
     f"{_OWN}test_a_recording_has_the_switch_of_fair_preemption_and_no_time_outs",
@@ -454,13 +455,19 @@ FEATURES: tuple[Feature, ...] = (
         traps=("preemption",),
         shown={
             "record": _works(f"{_OWN}test_a_recording_has_the_settings_of_preemption"),
-            "assess": _works(f"{_OWN}test_a_recording_is_played_with_its_preemption"),
-            "whatif": _works(f"{_OWN}test_a_capacity_schedulers_file_is_played_with_its_preemption"),
-            "plan": _works(f"{_OWN}test_a_capacity_schedulers_file_is_played_with_its_preemption"),
+            "assess": _works(
+                f"{_OWN}test_a_policy_is_played_within_the_bound_of_enforce", f"{_KEPT_NEAR}, as `enforce` keeps them"
+            ),
+            "whatif": _works(
+                f"{_OWN}test_a_policy_is_played_within_the_bound_of_enforce", f"{_KEPT_NEAR}, as `enforce` keeps them"
+            ),
+            "plan": _works(
+                f"{_OWN}test_a_policy_is_played_within_the_bound_of_enforce", f"{_KEPT_NEAR}, as `enforce` keeps them"
+            ),
             "usage": _READ_CAPACITY,
             "enforce": _works(
                 "tests/control/test_preemption.py::test_a_controller_keeps_shares_near_what_is_in_use",
-                "shares stay near what is in use; `accept: [preemption]` lets them go all the way",
+                f"{_KEPT_NEAR}; `accept: [preemption]` lets them go all the way",
             ),
         },
     ),

@@ -12,7 +12,7 @@ import pytest
 from harness.cli import main
 from harness.control.config import read_config
 from harness.control.settings import MAX_RATIO
-from harness.experiments.resolve import Variant
+from harness.experiments.resolve import Variant, load_experiment
 from harness.predict import playing
 from harness.predict.assess import assess
 from harness.traces.recorded import read_trace
@@ -72,6 +72,19 @@ def test_nothing_is_overwritten_and_the_configuration_is_only_read(
     assert given.read_bytes() == before
     config = read_config(Path(first["recommended"]["config"]))
     assert (config.mode, config.allocation_file, config.queues) == ("shadow", "/x/fair-scheduler.xml", {"steady": 1})
+
+
+@pytest.mark.parametrize("accepted", [False, True])
+def test_preemption_is_accepted_where_the_controllers_configuration_accepts_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], accepted: bool
+) -> None:
+    given = tmp_path / "given.yaml"
+    more = "accept: [preemption]\n" if accepted else ""
+    given.write_text(f"policy: ltrf\nallocation_file: /x/fair-scheduler.xml\nledger: /x/l.db\n{more}")
+    trace = recording(tmp_path, quiet())
+    assessed(capsys, str(trace), "-o", str(tmp_path / "out"), "--config", str(given))
+    spec = load_experiment(str(tmp_path / "out" / "replay.yaml")).spec
+    assert spec.actuation.accept_preemption is accepted
 
 
 def test_what_is_recommended_was_played_within_its_own_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

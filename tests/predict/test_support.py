@@ -17,6 +17,7 @@ from harness.experiments.placed import with_scheduler_file
 from harness.experiments.resolve import LoadedExperiment, jobs_of, variants_of
 from harness.experiments.scheduler_file import read_scheduler_file
 from harness.experiments.simulated import setup_of
+from harness.model.preemption import PreemptionRule
 from harness.model.queues import NEVER_MS
 from harness.model.resources import ZERO, Resource
 from harness.predict.replay import capacity_limits_of
@@ -42,6 +43,7 @@ from harness.yarn.answers import NodeStatus
 from harness.yarn.capacity.convert import render_properties
 from harness.yarn.capacity.monitors import POLICIES, PREEMPTION
 from harness.yarn.capacity.properties import PREFIX
+from harness.yarn.capacity.traps import preemption_bound
 from tests.clusters.test_doctor import CAPACITY_FILE, RECORDED, held
 from tests.control.driven import controlled
 from tests.control.rm_model import CapacityRmModel, MemoryPlace, RmModel
@@ -276,6 +278,26 @@ def test_a_recording_is_played_with_its_preemption(tmp_path: Path) -> None:
     assert scheduler.S.g[0]["preemption"] == 1
     closed = {path: bool(scheduler.S.p[slot]["disabled"]) for path, slot in scheduler.queue_slots.items()}
     assert closed == {"root": False, "root.a": False, "root.b": True}
+
+
+@pytest.mark.parametrize("accepted", [False, True])
+def test_a_policy_is_played_within_the_bound_of_enforce(tmp_path: Path, accepted: bool) -> None:
+    """`assess`, `whatif` and `plan` do what `enforce` does for the same traps, with the rule of the same settings."""
+    header = preempting()
+    waits = {f"{PREEMPTION_PREFIX}max_wait_before_kill": "4000"}
+    example = BY_KEY["capacity-preemption"].example
+    enforced = enforce_traps(replace(example, site={**example.site, **waits}))
+    loaded = replayed(tmp_path, header.model_copy(update={"conf": {**header.conf, **waits}}))
+    actuation = loaded.spec.actuation.model_copy(update={"accept_preemption": accepted})
+    loaded = replace(loaded, spec=loaded.spec.model_copy(update={"actuation": actuation}))
+    inside = variants_of(loaded)[0]
+    jobs = jobs_of(loaded, 1)[0]
+    outside = setup_of(loaded, replace(inside, policy="ltrf", mode="outside"), jobs).preemption
+    assert outside == preemption_bound(enforced, ("preemption",) if accepted else ())
+    assert accepted or outside == PreemptionRule(wait_s=4.0)
+    assert setup_of(loaded, inside, jobs).preemption is None
+    off = replace(loaded, spec=loaded.spec.model_copy(update={"conf": {}}))
+    assert setup_of(off, replace(inside, policy="ltrf", mode="outside"), jobs).preemption is None
 
 
 def test_a_recording_with_preemption_inside_queues_is_refused(tmp_path: Path) -> None:

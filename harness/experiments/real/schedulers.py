@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -136,7 +136,8 @@ class RealCapacityScheduler(RealScheduler):
         """Put the queues in force, unless a controller is to work there and would write nothing."""
         settings = capacity_text(wanted.experiment, wanted.allocations).encode()
         if wanted.variant.mode == "outside":
-            check_traps(settings, client, wanted.variant.name)
+            accepted = {"preemption"} if wanted.experiment.spec.actuation.accept_preemption else set()
+            check_traps(settings, client, wanted.variant.name, accepted)
         place.write(settings)
         client.refresh_queues()
         client.confirm_settings(wanted.weights())
@@ -192,11 +193,11 @@ def capacity_text(experiment: LoadedExperiment, allocations: AllocationFile) -> 
     return render_properties({**settings, **texts(experiment.spec.capacity)})
 
 
-def check_traps(settings: bytes, client: RmClient, where: str) -> None:
+def check_traps(settings: bytes, client: RmClient, where: str, accepted: Collection[str] = ()) -> None:
     """Whether a controller would write there at all (`harness.yarn.capacity.traps`). Raises InputError."""
     values = parse_configuration(settings, source="capacity").values
     tree = capacity_tree(values, source="capacity")
     for trap in find_traps(values, client.rest.properties(), tree, client.rest.info().hadoop):
-        if trap.blocking:
+        if trap.blocking and trap.name not in accepted:
             what = f"a controller writes nothing there: {trap.name}: {trap.what}"
             raise InputError(what, where=where, hint=f"{trap.hint} (`capacity`, `conf`)")

@@ -170,6 +170,7 @@ def control_settings(experiment: LoadedExperiment, variant: Variant) -> ControlS
         refresh="poll" if actuation.poll_s or variant.poll else "rpc",
         mode="full" if actuation.max_ratio is None else "bounded",
         max_ratio=actuation.max_ratio or MAX_RATIO,
-        # An experiment that switches preemption on is about it (fawkes-real).
-        accept=frozenset({"preemption"}),
+        # On the Fair Scheduler an experiment that switches preemption on is about it (fawkes-real), as shares there
+        # cannot be kept from setting it going.
+        accept=frozenset({"preemption"} if variant.scheduler == "fair" or actuation.accept_preemption else ()),
     )

@@ -6,7 +6,8 @@ each shown on a real ResourceManager by the tests (harm, then its absence).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from harness.model.preemption import PreemptionRule
@@ -24,7 +25,9 @@ from harness.yarn.capacity.monitors import (
 )
 from harness.yarn.capacity.properties import ASYNCHRONOUS, ENOUGH, PREFIX
 from harness.yarn.capacity.queues import CapacityQueue, flag
+from harness.yarn.capacity.settings import Settings
 from harness.yarn.capacity.steering import counts_dominant
+from harness.yarn.fair.javanum import parse_double, parse_float, trim
 from harness.yarn.fair.preemption import ENABLE as FAIR_PREEMPTION
 from harness.yarn.fair.preemption import queues_that_starve
 from harness.yarn.releases import ASYNCHRONOUS_SINCE, asynchronous_by_default
@@ -77,6 +80,20 @@ def find_traps(
     """
     found = [*_of_queues(values, tree, hadoop), *_of_the_rm(values, site, tree, hadoop)]
     return tuple(sorted(found, key=lambda trap: not trap.blocking))
+
+
+def preemption_bound(traps: Iterable[Trap], accepted: Collection[str] = ()) -> PreemptionRule | None:
+    """Return the rule that `enforce` keeps shares within; None: they go where a policy has them.
+
+    Parameters
+    ----------
+    traps
+        Of the cluster.
+    accepted
+        Names of those that are accepted.
+    """
+    open_ = (trap for trap in traps if trap.name not in accepted)
+    return next((trap.preemption for trap in open_ if trap.preemption is not None), None)
 
 
 def fair_traps(hadoop: tuple[int, int], site: Mapping[str, str] | None, file: AllocationFile) -> tuple[Trap, ...]:
@@ -225,7 +242,7 @@ def _of_queues(values: Mapping[str, str], tree: Mapping[str, CapacityQueue], had
             f"set {first.name(_MASTERS) if own else PREFIX + _MASTERS} to {ENOUGH:g}",
             blocking=False,
         )
-    priorities = [q.path for q in tree.values() if _number(values, f"{PREFIX}{q.path}.priority", 0.0) != 0.0]
+    priorities = [q.path for q in tree.values() if _integer(values, f"{PREFIX}{q.path}.priority", 0) != 0]
     ordered = [
         q.path
         for q in tree.values()
@@ -301,7 +318,7 @@ def _of_the_rm(
             f"set {PREFIX}legacy-queue-mode.enabled to true",
         )
     store = site.get("yarn.scheduler.configuration.store.class", "").strip()
-    if store == "zk" and _number(site, "yarn.scheduler.configuration.store.max-logs", 1000.0) != 0:
+    if store == "zk" and _integer(site, "yarn.scheduler.configuration.store.max-logs", 1000) != 0:
         yield Trap(
             "zk-log",
             "the store's log of changes outgrows ZooKeeper's largest node (jute.maxbuffer) and hangs the RM's API",
@@ -327,9 +344,10 @@ def _preemption(values: Mapping[str, str], site: Mapping[str, str], on: Callable
         off = "set yarn.resourcemanager.scheduler.monitor.enable to false"
         return Trap("preemption", f"{what}, also by {others[0]}", f"{off}, or {others[0]}")
 
-    def least(name: str, default: float) -> float:
+    def least(name: str, default: float, read: Callable[[Mapping[str, str], str, float], float]) -> float:
         # Of a file's and the ResourceManager's own value it is not known here which one counts.
-        return min(_number(values, f"{OF_PREEMPTION}{name}", default), _number(site, f"{OF_PREEMPTION}{name}", default))
+        name = f"{OF_PREEMPTION}{name}"
+        return min((read(where, name, default) for where in (values, site) if name in where), default=default)
 
     return Trap(
         "preemption",
@@ -337,8 +355,8 @@ def _preemption(values: Mapping[str, str], site: Mapping[str, str], on: Callable
         "accept it to let shares go as far as the policy has them (`accept: [preemption]`)",
         blocking=False,
         preemption=PreemptionRule(
-            ignored=max(least("max_ignored_over_capacity", 0.1), 0.0),
-            wait_s=max(least("max_wait_before_kill", 15_000.0), 0.0) / 1000.0,
+            ignored=max(least("max_ignored_over_capacity", 0.1, _double), 0.0),
+            wait_s=max(least("max_wait_before_kill", 15_000.0, _integer), 0.0) / 1000.0,
             dominant=counts_dominant(values),
         ),
     )
@@ -353,9 +371,32 @@ def _is_on(values: Mapping[str, str], site: Mapping[str, str], name: str, defaul
     return any(default if text not in ("true", "false") else text == "true" for text in found or [""])
 
 
+# A text that Hadoop cannot read is in force nowhere: with it no ResourceManager starts. Then the default stands in.
+
+
 def _number(values: Mapping[str, str], name: str, default: float) -> float:
+    """``Configuration.getFloat``."""
+    text = values.get(name)
     try:
-        return float(values.get(name, default))
+        return default if text is None else parse_float(trim(text))
+    except ValueError:
+        return default
+
+
+def _double(values: Mapping[str, str], name: str, default: float) -> float:
+    """``Configuration.getDouble``; a NaN, of which no comparison holds, is 0."""
+    text = values.get(name)
+    try:
+        found = default if text is None else parse_double(trim(text))
+    except ValueError:
+        return default
+    return 0.0 if math.isnan(found) else found
+
+
+def _integer(values: Mapping[str, str], name: str, default: float) -> float:
+    """``Configuration.getInt`` and ``getLong``, also of hexadecimal digits."""
+    try:
+        return Settings({name: values[name]}).long(name, 0) if name in values else default
     except ValueError:
         return default
 

@@ -21,6 +21,7 @@ from harness.experiments.real import runner as real
 from harness.experiments.real.checks import check_experiment, check_inside, check_policies
 from harness.experiments.real.runner import KeptCluster, real_runner
 from harness.experiments.real.schedulers import capacity_text, check_traps
+from harness.experiments.real.start import control_settings
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, load_experiment, variants_of
 from harness.yarn.capacity.properties import parse_configuration
 from harness.yarn.http import HttpOptions
@@ -221,6 +222,21 @@ def test_a_run_from_outside_that_no_controller_would_write_in_is_refused() -> No
     with pytest.raises(InputError, match="a controller writes nothing there: asynchronous") as found:
         check_traps(made.replace(b"</configuration>", asynchronous), client, "ltrf@outside")
     assert f"set {name} to false" in found.value.line()
+
+
+def test_the_controller_of_a_run_is_bounded_beside_preemption_as_enforce_is() -> None:
+    """On the Fair Scheduler nothing bounds it: an experiment with preemption is about it."""
+    loaded = load_experiment("outside-capacity")
+    fair, capacity = (
+        next(v for v in variants_of(loaded) if v.mode == "outside" and v.scheduler == scheduler)
+        for scheduler in ("fair", "capacity")
+    )
+    accepting = loaded.spec.model_copy(
+        update={"actuation": loaded.spec.actuation.model_copy(update={"accept_preemption": True})}
+    )
+    assert control_settings(loaded, capacity).accept == frozenset()
+    assert control_settings(replace(loaded, spec=accepting), capacity).accept == {"preemption"}
+    assert control_settings(loaded, fair).accept == {"preemption"}
 
 
 def test_the_settings_of_the_call_are_the_jars(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.model.preemption import PreemptionRule
-from harness.yarn.capacity.monitors import POLICIES, PREEMPTION
+from harness.yarn.capacity.monitors import ENABLE, OF_PREEMPTION, POLICIES, PREEMPTION
 from harness.yarn.capacity.queues import queue_tree
 from harness.yarn.capacity.traps import find_traps
 
@@ -221,3 +221,31 @@ def test_what_is_on_in_the_file_or_in_yarn_site_counts(name: str, file: str | No
             where[P + name] = value
     assert len(names(values, of_site)) == 1
     assert names(SAFE | {P + name: "false"}, SITE | {P + name: "false"}) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "ignored"),
+    [("0.0f", 0.0), ("0.25d", 0.25), (" 0.25\t", 0.25), ("0x1p-2", 0.25), (".5", 0.5), ("NaN", 0.0), ("1_0", 0.1)],
+)
+def test_what_preemption_ignores_is_read_as_java_reads_it(text: str, ignored: float) -> None:
+    """Python reads 1_0 as 10, and none of the suffixes. What Java cannot read is in force nowhere."""
+    site = {**SITE, ENABLE: "true", f"{OF_PREEMPTION}max_ignored_over_capacity": text}
+    (trap,) = find_traps(SAFE, site, queue_tree(SAFE, source="f"))
+    assert trap.preemption == PreemptionRule(ignored=ignored)
+    # Which one counts is not known where the file has it, too.
+    both = {**SAFE, f"{OF_PREEMPTION}max_ignored_over_capacity": "0.05"}
+    (trap,) = find_traps(both, site, queue_tree(both, source="f"))
+    assert trap.preemption == PreemptionRule(ignored=min(ignored, 0.05))
+
+
+@pytest.mark.parametrize(("text", "wait_s"), [("4000", 4.0), ("0xfa0", 4.0), ("4e3", 15.0), ("4000.0", 15.0)])
+def test_how_long_preemption_waits_is_read_as_java_reads_it(text: str, wait_s: float) -> None:
+    site = {**SITE, ENABLE: "true", f"{OF_PREEMPTION}max_wait_before_kill": text}
+    (trap,) = find_traps(SAFE, site, queue_tree(SAFE, source="f"))
+    assert trap.preemption == PreemptionRule(wait_s=wait_s)
+
+
+@pytest.mark.parametrize(("text", "held"), [("-1f", False), ("1000d", False), ("0x0p0", True), ("2_000", True)])
+def test_a_factor_is_read_as_java_reads_it(text: str, held: bool) -> None:
+    """One that cannot be read counts as the default, 1."""
+    assert names({**SAFE, f"{P}root.b.user-limit-factor": text}, SITE) == (["user-limit-factor"] if held else [])
