@@ -24,6 +24,7 @@ from harness.experiments.resolve import jobs_of, load_experiment, variants_of
 from harness.experiments.simulated import setup_of
 from harness.model.jobs import JobSpec
 from harness.model.preemption import PreemptionRule
+from harness.report.gallery.spread import spread
 from harness.results.summary import jobs_table, summarise
 from studies.result import in_one_line, write
 
@@ -135,7 +136,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 for way in ways
             }
             values[f"{containers} containers, tasks of {20 * factor:g} s{most}"] = {
-                way: {name: [row[name] for row in found] for name in ("loss", "containers", "memory_mb_s")}
+                way: {
+                    name: {**spread(each), "each": each}
+                    for name in ("loss", "containers", "memory_mb_s")
+                    if (each := [row[name] for row in found])
+                }
                 for way, found in rows.items()
             }
     write(given.out, "python -m studies.preemption_budget -o docs/records/preemption-budget.json", values)
