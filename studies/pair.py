@@ -17,6 +17,7 @@ from harness.base.errors import InputError, YarnfairError
 from harness.clusters import daemons, jars, processes, site
 from harness.clusters.daemons import free_ports
 from harness.yarn import rpc
+from harness.yarn.capacity.properties import ASYNCHRONOUS
 from harness.yarn.http import HttpOptions
 from harness.yarn.rest import RestClient
 from harness.yarn.rmclient import RmAddress
@@ -96,6 +97,7 @@ class Pair:
             "yarn.resourcemanager.ha.automatic-failover.enabled": "false",
             "yarn.resourcemanager.cluster-id": "pair",
             "yarn.resourcemanager.scheduler.class": daemons.SCHEDULERS["capacity" if capacity else "fair"].java_class,
+            ASYNCHRONOUS: "false",  # the default since Hadoop 3.5
             "yarn.scheduler.fair.allocation.file": str(file),
             **more,
         }

@@ -116,6 +116,8 @@ def _pair(folder: Path, properties: Mapping[str, str]) -> Iterator[Stand]:
         more = {
             **properties,
             "hadoop.zk.address": address,
+            # The elector of Hadoop 3.5 reads this name alone.
+            "yarn.resourcemanager.zk-address": address,
             "yarn.scheduler.configuration.store.max-logs": "0",
             "yarn.resourcemanager.ha.automatic-failover.enabled": "true",
             "yarn.resourcemanager.zk-timeout-ms": "4000",

@@ -102,7 +102,7 @@ def cluster() -> None:
 @_inventory
 @_settings
 @scheduler_option
-@click.option("--hadoop", metavar="VERSION", help="Hadoop's release: 3.4.2, 3.4.3 or 3.5.0 [3.4.2].")
+@click.option("--hadoop", metavar="VERSION", help="Hadoop's release: 3.4.2, 3.4.3 or 3.5.0 [3.5.0].")
 @click.option("--preemption", is_flag=True, help="Switch the scheduler's preemption on.")
 @click.option("--history", is_flag=True, help="A JobHistoryServer too (local): it knows tasks, for `assess --history`.")
 @click.option("--property", "properties", multiple=True, metavar="NAME=VALUE", help="Written into yarn-site.xml.")

@@ -89,7 +89,7 @@ def say_if_it_compiles(schedulers: Iterable[str] = ("fair",)) -> None:
 @click.option("--allocations", metavar="PLACE", help="Its allocation file: a path, sftp://, webhdfs:// [queues stay].")
 @click.option("--shared", metavar="DIR", help="A folder that this machine and all its nodes see under the same path.")
 @click.option("--inventory", metavar="FILE", help="With --backend ssh: the hosts (docs/how-to/ssh-cluster.md).")
-@click.option("--hadoop", metavar="VERSION", help="With a real backend: the release of the cluster brought up [3.4.2].")
+@click.option("--hadoop", metavar="VERSION", help="With a real backend: the release of the cluster brought up [3.5.0].")
 @scheduler_file_options
 @access_options
 @json_option

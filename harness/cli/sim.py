@@ -96,7 +96,7 @@ def _listening(host: str, option: str, port: int) -> Iterator[None]:
 @click.option(
     "--apps", type=click.IntRange(0, 100_000), help="With --queues: applications, which never end [ten a queue]."
 )
-@click.option("--hadoop", metavar="VERSION", help="Answer as this release of Hadoop does: 3.4.2, 3.4.3, 3.5.0 [3.4.2].")
+@click.option("--hadoop", metavar="VERSION", help="Answer as this release of Hadoop does: 3.4.2, 3.4.3, 3.5.0 [3.5.0].")
 @click.option("--for", "for_s", type=Number(0, min_open=True), help="Stop after this time, in wall seconds.")
 @json_option
 def serve(

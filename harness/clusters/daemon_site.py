@@ -9,6 +9,7 @@ from harness.clusters import site
 from harness.clusters.daemons import HISTORY_FOLDER, HISTORY_PORTS, LOOPBACK, SCHEDULERS
 from harness.clusters.processes import MARK
 from harness.clusters.state import ClusterSpec
+from harness.yarn.capacity.properties import ASYNCHRONOUS
 
 
 def rm_properties(spec: ClusterSpec, home: str) -> dict[str, str]:
@@ -18,7 +19,7 @@ def rm_properties(spec: ClusterSpec, home: str) -> dict[str, str]:
         "yarn.scheduler.fair.allocation.file": posixpath.join(home, "scheduler", "fair-scheduler.xml"),
         SCHEDULERS[spec.scheduler].preemption: str(spec.preemption).lower(),
         # A default of the Capacity Scheduler's class since Hadoop 3.5, with which the first ask takes an empty cluster.
-        "yarn.scheduler.capacity.schedule-asynchronously.enable": "false",
+        ASYNCHRONOUS: "false",
         "yarn.scheduler.minimum-allocation-mb": str(spec.minimum_allocation_mb),
         "yarn.scheduler.increment-allocation-mb": str(spec.minimum_allocation_mb),
         "yarn.scheduler.maximum-allocation-mb": str(spec.memory_mb),

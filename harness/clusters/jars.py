@@ -20,16 +20,17 @@ from harness.base.debug import Timer, log_program
 from harness.base.errors import InputError, RunTimedOut
 from harness.base.files import holding
 from harness.model.data import data_path
-from harness.yarn.releases import DEFAULT, release_of
+from harness.yarn.releases import DEFAULT, RELEASES, HadoopRelease, release_of
 
 _LOG = logging.getLogger(__name__)
 
+_COMMON = "hadoop-common-"
 _NEEDED = (
     "hadoop-yarn-server-resourcemanager-",
     "hadoop-yarn-server-nodemanager-",
     "hadoop-yarn-server-timelineservice-",
     "hadoop-mapreduce-client-shuffle-",
-    "hadoop-common-",
+    _COMMON,
 )
 _HADOOP = "hadoop-jars"
 #: What resolving a set may take: the largest has 250 MB.
@@ -53,6 +54,18 @@ def missing(folder: Path, needed: tuple[str, ...] = _NEEDED) -> list[str]:
 def _target(name: str, pom: Path) -> Path:
     # Another list of artefacts is another folder: nothing old is ever mixed in.
     return cache_folder() / f"{name}-{hashlib.sha256(pom.read_bytes()).hexdigest()[:12]}"
+
+
+def release(hadoop: str | None = None) -> HadoopRelease | None:
+    """The release that clusters are started with: the one asked for, else that of ``HADOOP_LIB``, else the default.
+
+    None: ``HADOOP_LIB`` has one that the table of releases has not. Raises CallError for a release that is not there.
+    """
+    if hadoop is None and (given := os.environ.get("HADOOP_LIB")):
+        names = [path.name for path in Path(given).glob(f"{_COMMON}*.jar")]
+        versions = [name.removeprefix(_COMMON).removesuffix(".jar") for name in sorted(names)]
+        return next((RELEASES[version] for version in versions if version in RELEASES), None)
+    return release_of(hadoop)
 
 
 def cached() -> bool:
@@ -88,7 +101,7 @@ def find(hadoop: str | None = None, *, progress: Callable[[str], None] = lambda 
     ------
     InputError, RunTimedOut, CallError
     """
-    release = release_of(hadoop)
+    chosen = release_of(hadoop)
     if given := os.environ.get("HADOOP_LIB"):
         if lacking := missing(Path(given)):
             raise InputError(
@@ -96,7 +109,7 @@ def find(hadoop: str | None = None, *, progress: Callable[[str], None] = lambda 
                 where=given,
                 hint="let it name a folder with Hadoop's jars, or unset it",
             )
-        if hadoop is not None and not (Path(given) / f"hadoop-common-{hadoop}.jar").is_file():
+        if hadoop is not None and not (Path(given) / f"{_COMMON}{hadoop}.jar").is_file():
             hint = "unset it, or leave --hadoop out"
             raise InputError(f"HADOOP_LIB does not have Hadoop {hadoop}", where=given, hint=hint)
         return Path(given).absolute()
@@ -106,7 +119,7 @@ def find(hadoop: str | None = None, *, progress: Callable[[str], None] = lambda 
         data_path("docker", "pom.xml"),
         _NEEDED,
         instead=instead,
-        properties=release.properties,
+        properties=chosen.properties,
         progress=progress,
     )
 

@@ -40,7 +40,6 @@ from harness.clusters.shared import LocalFolder, SharedFolder
 from harness.clusters.state import ClusterSpec, ClusterState, not_ended
 from harness.clusters.status import ClusterStatus, Part, last_words, wait_for_nodes
 from harness.model.data import data_path
-from harness.yarn.releases import release_of
 
 _PORT_ATTEMPTS = 3
 _HISTORY_HEAP_MB = 192
@@ -54,21 +53,25 @@ def _java() -> Finding:
     java = shutil.which("java")
     found = re.search(r'version "(?:1\.)?(\d+)', _java_words())
     version = int(found.group(1)) if found else None
+    # The options of the daemons are those of Java 11 and later.
+    release = jars.release()
+    least = max(11, release.java) if release is not None else 11
+    of = f"Hadoop {release.version}" if release is not None else "Hadoop"
     hint = "install a JRE 17 (openjdk-17-jre-headless) and put its java on the PATH"
     if java is None:
         return Finding("java", "problem", "no Java on the PATH", hint)
     if version is None:
         return Finding("java", "problem", f"{java} does not say its version", hint)
-    if version < 11:
-        return Finding("java", "problem", f"Java {version} is too old for the options that Hadoop needs here", hint)
+    if version < least:
+        return Finding("java", "problem", f"Java {version} is too old: {of} needs {least} or later here", hint)
     return Finding("java", "fine", f"Java {version}")
 
 
 def _check_java(hadoop: str | None) -> None:
-    """Raise InputError where this machine's Java cannot load the classes of the release that was asked for."""
-    release = release_of(hadoop)
-    found = re.search(r'version "(?:1\.)?(\d+)', _java_words()) if hadoop is not None else None
-    if found is not None and int(found.group(1)) < release.java:
+    """Raise InputError where this machine's Java cannot load the classes of the release that is started."""
+    release = jars.release(hadoop)
+    found = re.search(r'version "(?:1\.)?(\d+)', _java_words()) if release is not None else None
+    if release is not None and found is not None and int(found.group(1)) < release.java:
         what = f"Hadoop {release.version} needs Java {release.java}, this machine has {found.group(1)}"
         raise InputError(what, hint=f"install Java {release.java}, or give an older --hadoop")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
+import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from harness.clusters.remote import Remote, quote
 from harness.clusters.state import ClusterState
 from harness.clusters.status import last_words
 from harness.model.data import data_path
+from harness.yarn.releases import HadoopRelease
 
 Progress = Callable[[str], None]
 _MAIN = {"rm": RM, "nm": NM}
@@ -55,8 +57,8 @@ class Found:
     ports: list[int]
 
 
-def examine(host: Host, rm: Host, progress: Progress) -> Found:
-    """What a host has: Java, tools, room; free ports on the RM's."""
+def examine(host: Host, rm: Host, release: HadoopRelease | None, progress: Progress) -> Found:
+    """What a host has: a Java that runs the release (if it is known), tools, room; free ports on the RM's."""
     progress(f"looking at {host.name}")
     with Remote(host) as remote:
         java = host.java or "java"
@@ -66,6 +68,14 @@ def examine(host: Host, rm: Host, progress: Progress) -> Found:
                 "no Java there",
                 where=remote.name,
                 hint="install openjdk-17-jre-headless, or name it in the inventory (java: /path/to/java)",
+            )
+        java_version = re.search(r'version "(?:1\.)?(\d+)', told)
+        if release is not None and java_version is not None and int(java_version.group(1)) < release.java:
+            raise InputError(
+                f"Hadoop {release.version} needs Java {release.java}, this host has {java_version.group(1)}",
+                where=remote.name,
+                hint=f"install Java {release.java}, or name one in the inventory (java: /path/to/java), "
+                "or give an older --hadoop",
             )
         home = remote.check(
             "for tool in setsid sha256sum grep awk; do "

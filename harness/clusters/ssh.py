@@ -154,7 +154,8 @@ class SshCluster(Cluster):
         lib_name = f"lib-{digest_of(lib)}"
         with ThreadPoolExecutor(max_workers=min(len(involved), 8)) as pool:
             # Every host is asked before the first is changed.
-            found = list(pool.map(lambda host: examine(host, rm, self._progress), involved))
+            release = jars.release(state.spec.hadoop)
+            found = list(pool.map(lambda host: examine(host, rm, release, self._progress), involved))
             ports = dict(zip(RM_PORTS, found[involved.index(rm)].ports, strict=True))
             javas = {host.name: one.java for host, one in zip(involved, found, strict=True)}
             state = replace(state, remote={key: value for key, value in state.remote.items() if key != _UNTOUCHED})

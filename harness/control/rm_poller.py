@@ -17,11 +17,12 @@ from harness.ledger.accounts import AppObservation, RmAccounts
 from harness.ledger.store import LedgerStore
 from harness.model.resources import ZERO, Resource
 from harness.model.snapshot import Snapshot
-from harness.yarn.answers import FINAL_STATES, HADOOP, AppList, ClusterInfo
+from harness.yarn.answers import FINAL_STATES, AppList, ClusterInfo
 from harness.yarn.discover import rm_property
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
 from harness.yarn.jmx import Containers, queue_containers
 from harness.yarn.queue_answers import SchedulerStatus, in_full, with_created
+from harness.yarn.releases import ASSUMED
 from harness.yarn.rmclient import RmClient
 
 #: Ended applications are requested from this long before the latest known end.
@@ -67,7 +68,7 @@ class RmPoller:
         #: The RM that answered last: address, ID, start time.
         self.identity = rm
         #: Its Hadoop release.
-        self.hadoop = HADOOP
+        self.hadoop = ASSUMED
         #: After a poll: a message that another RM answered or the RM restarted; else "".
         self.news = ""
         self._watcher = AppObserver()

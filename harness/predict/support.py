@@ -17,7 +17,6 @@ from harness.experiments.scheduler_file import left_out
 from harness.model.queues import AllocationFile, SchedulerName
 from harness.sim.capacity.preempt_conf import INTRA_QUEUE
 from harness.traces.recording import scheduler_properties
-from harness.yarn.answers import HADOOP
 from harness.yarn.capacity.convert import render_properties
 from harness.yarn.capacity.monitors import ENABLE, POLICIES, QUEUE_MANAGEMENT, may_run_monitor
 from harness.yarn.capacity.properties import ASYNCHRONOUS, PREFIX, parse_configuration, shown_properties
@@ -30,7 +29,7 @@ from harness.yarn.fair.preemption import ENABLE as FAIR_PREEMPTION
 from harness.yarn.fair.preemption import is_on as fair_preemption_is_on
 from harness.yarn.files import ConfigStore
 from harness.yarn.queue_answers import CAPACITY
-from harness.yarn.releases import asynchronous_by_default
+from harness.yarn.releases import ASSUMED, asynchronous_by_default
 from harness.yarn.rest import RestClient
 
 Word = Literal["works", "counted but not steered", "refused", "not tried"]
@@ -88,7 +87,7 @@ class Cluster:
     scheduler: SchedulerName
     values: Mapping[str, str] = field(default_factory=dict)
     site: Mapping[str, str] = field(default_factory=dict)
-    hadoop: tuple[int, int] = HADOOP
+    hadoop: tuple[int, int] = ASSUMED
     file: str = ""
     version: str = ""
     nodes_gone: int = 0

@@ -18,11 +18,10 @@ from typing import Any, TypeVar
 from harness.model.resources import Resource
 from harness.yarn.errors import BadAnswer, well_formed
 from harness.yarn.json_stream import Rest, members
+from harness.yarn.releases import ASSUMED
 
 T = TypeVar("T")
 
-#: The Hadoop release that is assumed if none is given.
-HADOOP = (3, 4)
 _LONG = 2**63
 APPLICATION_ID = re.compile(r"application_\d{1,19}_\d{4,19}", re.ASCII)
 #: States of applications that no longer hold or request resources.
@@ -203,9 +202,9 @@ class ClusterInfo:
 
     @property
     def hadoop(self) -> tuple[int, int]:
-        """Major and minor version of Hadoop; `HADOOP` if it is not reported."""
+        """Major and minor version of Hadoop; `ASSUMED` if it is not reported."""
         found = re.match(r"(\d{1,4})\.(\d{1,4})", self.version)
-        return (int(found[1]), int(found[2])) if found else HADOOP
+        return (int(found[1]), int(found[2])) if found else ASSUMED
 
 
 @dataclass(frozen=True, slots=True)

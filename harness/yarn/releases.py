@@ -64,7 +64,7 @@ def asynchronous_by_default(hadoop: tuple[int, int]) -> bool:
 
 
 #: The release of a cluster for which none is given; docker/pom.xml has the same one.
-DEFAULT = "3.4.2"
+DEFAULT = "3.5.0"
 RELEASES = MappingProxyType(
     {
         release.version: release
@@ -82,11 +82,14 @@ RELEASES = MappingProxyType(
                 "3.4.2",
                 17,
                 "`GET scheduler-conf/version` has an integer in an object (`configversion`); answers leave empty maps "
-                "out; `/scheduler-ui` may edit the store (off by default)",
+                "out; a refusal's message no longer begins with a Java class, and the scheduler's own have one; "
+                "`/scheduler-ui` may edit the store (off by default)",
             ),
         )
     }
 )
+#: As which a file or a ResourceManager is judged whose release nothing tells: most clusters run one of this line.
+ASSUMED = (3, 4)
 
 
 def release_of(version: str | None, where: str = "--hadoop") -> HadoopRelease:

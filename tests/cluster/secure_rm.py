@@ -19,6 +19,7 @@ from harness.base.errors import YarnfairError
 from harness.clusters import daemons, jars, processes, site
 from harness.clusters.daemons import free_ports
 from harness.yarn import rpc
+from harness.yarn.capacity.properties import ASYNCHRONOUS
 from harness.yarn.errors import Unreachable
 from harness.yarn.http import HttpOptions
 from harness.yarn.kerberos import Login
@@ -121,6 +122,7 @@ def secure_rm(
         yarn = {
             **_rm_properties(ids, ports, keytab),
             "yarn.resourcemanager.scheduler.class": daemons.SCHEDULERS[scheduler].java_class,
+            ASYNCHRONOUS: "false",  # the default since Hadoop 3.5
             "yarn.scheduler.fair.allocation.file": str(file),
             **(more or {}),
         }

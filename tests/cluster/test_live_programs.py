@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from harness.traces.recorded import read_trace
+from harness.yarn.releases import DEFAULT
 from harness.yarn.rmclient import RmClient
 from tests.cluster.local_clusters import Given, given_cluster
 
@@ -103,7 +104,7 @@ def test_programs_run_and_are_measured(given: Given, tmp_path: Path) -> None:
     info = json.loads((folder / "run.json").read_text())
     engines = {engine["engine"]: engine for engine in info["programs"]["engines"]}
     assert set(engines) == {"MapReduce", "Spark"}
-    assert info["programs"]["hadoop"] == "3.4.2"
+    assert info["programs"]["hadoop"] == DEFAULT
     assert engines["MapReduce"]["properties"]["mapreduce.map.memory.mb"] == "512"
     assert engines["Spark"]["spark"].startswith("4.")
     assert {data["kind"] for data in info["programs"]["data"]} == {"uservisits", "text", "points"}

@@ -20,6 +20,7 @@ from harness.experiments.resolve import jobs_of, load_experiment
 from harness.jobs.replay import durations_ms, stages_in_order
 from harness.traces.recorded import read_trace
 from harness.yarn.adminrpc import effective_queues
+from harness.yarn.releases import DEFAULT
 from harness.yarn.rmclient import RmClient
 from tests.cluster.local_clusters import Given, given_cluster
 
@@ -90,7 +91,7 @@ def check_run(path: Path, folder: Path) -> None:
     """A run directory like the simulator's, with every task that was asked for and no other."""
     info, summary = (json.loads((folder / name).read_text()) for name in ("run.json", "summary.json"))
     assert info["exit"] == 0, info.get("why")
-    assert info["cluster"]["version"] == "3.4.2"
+    assert info["cluster"]["version"] == DEFAULT
     assert info["cluster"]["id"] > 10**12
     assert {"am_start_ms", "container_start_ms"} <= set(info["measured"])
     assert summary["finished"] is True

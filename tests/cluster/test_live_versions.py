@@ -1,12 +1,14 @@
 """The controller on ResourceManagers of other releases of Hadoop, with either scheduler: steered, and given back.
 
-Their jars come by Maven, the daemons' alone: some other artefacts of these releases cannot be had.
+One older release is tried with each change (the default's is everywhere else), the others in `make test-long`. Of a
+release that is not in the product's table the jars are the daemons' alone: some other artefacts cannot be had.
 """
 
 from __future__ import annotations
 
 import contextlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,21 +18,25 @@ from harness.clusters.state import ClusterSpec, StateFolder
 from harness.traces.recording import record_rm
 from harness.yarn.capacity.source import StoreSource
 from harness.yarn.fair.parse import parse_allocations
+from harness.yarn.releases import RELEASES
 from harness.yarn.rmclient import RmClient
 from tests.cluster import test_live_capacity as capacity
 from tests.cluster.enforcing import until
 from tests.cluster.readings import read_only
 from tests.cluster.test_live_capacity import MENDED, P, Rm
 
-pytestmark = [pytest.mark.live, pytest.mark.java, pytest.mark.long, pytest.mark.xdist_group("live-versions")]
+pytestmark = [pytest.mark.live, pytest.mark.java, pytest.mark.xdist_group("live-versions")]
 
 #: Release -> the kinds of capacity that it has.
 VERSIONS = {
     "3.2.4": ("percent", "absolute"),
     "3.3.6": ("percent", "absolute"),
     "3.4.1": ("weight", "percent", "absolute"),
+    "3.4.2": ("weight", "percent", "absolute"),
     "3.5.0": ("weight", "percent", "absolute"),
 }
+#: The release that is no long test, and how its Capacity Scheduler is configured there.
+OLDER, OLDER_CAPACITY = "3.4.2", ("file", "weight")
 STORE = "yarn.scheduler.configuration.store"
 #: The kind -> the capacities of root.a, root.b, root.g; root.g.x and root.g.y.
 CAPACITIES = {
@@ -52,7 +58,9 @@ FAIR = """<?xml version="1.0"?>
 
 
 def libraries(version: str, tmp_path: Path) -> Path:
-    """The daemons' jars of a release."""
+    """The jars of a release: those of `--hadoop`, or the daemons'."""
+    if version in RELEASES:
+        return jars.find(version)
     names = ("yarn-server-resourcemanager", "yarn-server-nodemanager", "yarn-server-timelineservice")
     names = (*names, "mapreduce-client-shuffle")
     rows = "".join(
@@ -130,14 +138,25 @@ def settles(rm: Rm, more: dict[str, object], busy: str = "root.b") -> None:
     read_only(rm.client, ["--rm", rm.client.rest.http.current], rm.folder)
 
 
-@pytest.mark.parametrize("release", VERSIONS, indirect=True)
-@pytest.mark.parametrize("store", ["file", "memory"])
-@pytest.mark.parametrize("kind", CAPACITIES)
+def once_or_long(release: str, *more: str) -> Any:
+    """A row of parameters, which is a long test unless it is the one for each change."""
+    short = release == OLDER and more in ((), OLDER_CAPACITY)
+    return pytest.param(release, *more, marks=() if short else pytest.mark.long)
+
+
+@pytest.mark.parametrize(
+    ("release", "store", "kind"),
+    [
+        once_or_long(release, store, kind)
+        for release, kinds in VERSIONS.items()
+        for store in ("file", "memory")
+        for kind in kinds
+    ],
+    indirect=["release"],
+)
 def test_the_capacity_scheduler(
     release: str, store: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if kind not in VERSIONS[release]:
-        pytest.skip(f"Hadoop {release} has no {kind}s")
     file = described(kind, no_limit(release))
     monkeypatch.setattr(capacity, "FILE", file)
     properties = {} if store == "file" else {f"{STORE}.class": store}
@@ -150,6 +169,7 @@ def test_the_capacity_scheduler(
         assert rm.file.read_text() == file
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("release", ["3.3.6"], indirect=True)
 def test_before_3_4_a_factor_of_minus_1_refuses_every_application(
     release: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -173,7 +193,7 @@ def test_before_3_4_a_factor_of_minus_1_refuses_every_application(
             assert "trap" not in {alarm.kind for alarm in controller.tick().alarms}
 
 
-@pytest.mark.parametrize("release", VERSIONS, indirect=True)
+@pytest.mark.parametrize("release", [once_or_long(release) for release in VERSIONS], indirect=True)
 def test_the_fair_scheduler(release: str, tmp_path: Path) -> None:
     (tmp_path / "queues.xml").write_text(FAIR)
     spec = ClusterSpec(nodes=1, memory_mb=4096, vcores=16, allocations=str(tmp_path / "queues.xml"))

@@ -17,6 +17,7 @@ from harness.cli import main
 from harness.clusters.inventory import read_inventory
 from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
 from harness.control.config import EnforceConfig
+from harness.yarn.releases import DEFAULT
 from harness.yarn.sftp import SftpStore
 from tests.clusters.test_doctor import Rm
 from tests.yarn.fake_server import FakeServer
@@ -119,15 +120,16 @@ def test_the_doctor_prints_one_document_and_its_exit_code_says_whether_all_is_we
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 130), (signal.SIGINT, 130)])
 def test_an_interrupted_up_takes_down_what_it_started(tmp_path: Path, number: signal.Signals, code: int) -> None:
-    # A java that never becomes a ResourceManager.
-    (tmp_path / "java").write_text("#!/bin/sh\nexec sleep 300\n")
+    # A java that says its version and never becomes a ResourceManager.
+    says = '[ "$1" = -version ] && { echo \'openjdk version "17.0.15"\' >&2; exit; }'
+    (tmp_path / "java").write_text(f"#!/bin/sh\n{says}\nexec sleep 300\n")
     (tmp_path / "java").chmod(0o755)
     lib = tmp_path / "lib"
     lib.mkdir()
     from harness.clusters.jars import missing
 
     for prefix in missing(lib):
-        (lib / f"{prefix}3.4.2.jar").write_text("")
+        (lib / f"{prefix}{DEFAULT}.jar").write_text("")
     state = StateFolder(tmp_path / "state")
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "HADOOP_LIB": str(lib)}
     command = [sys.executable, "-m", "harness", "cluster", "up", "--backend", "local", "--state", str(state.folder)]

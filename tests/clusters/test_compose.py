@@ -147,7 +147,7 @@ class Docker:
 
 
 #: As Compose reads it where nothing is set.
-IMAGE: str = yaml.safe_load(COMPOSE.read_text())["x-image"]["image"].replace("${HADOOP_VERSION:-3.4.2}", DEFAULT)
+IMAGE: str = yaml.safe_load(COMPOSE.read_text())["x-image"]["image"].replace(f"${{HADOOP_VERSION:-{DEFAULT}}}", DEFAULT)
 
 
 def on(docker: Docker, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[DockerCluster, ClusterState, list[str]]:

@@ -26,6 +26,7 @@ from harness.clusters.status import ClusterStatus, Part
 from harness.yarn.answers import cluster_info, nodes
 from harness.yarn.errors import Unreachable
 from harness.yarn.files import ConfigStore, LocalStore
+from harness.yarn.releases import DEFAULT
 from harness.yarn.rmclient import RmAddress
 from tests.ports import held_port
 from tests.yarn.fake_server import FakeServer, http
@@ -51,7 +52,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     lib = tmp_path / "lib"
     lib.mkdir()
     for prefix in missing(tmp_path / "none"):
-        (lib / f"{prefix}3.4.2.jar").write_text("")
+        (lib / f"{prefix}{DEFAULT}.jar").write_text("")
     monkeypatch.setenv("PATH", f"{bin_folder}:/usr/bin:/bin")
     monkeypatch.setenv("HADOOP_LIB", str(lib))
     return tmp_path

@@ -5,15 +5,17 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from lxml import etree
 
 from harness.base.errors import CallError, InputError
 from harness.cli import main
-from harness.clusters import daemon_site, jars
-from harness.clusters.state import ClusterSpec
+from harness.clusters import daemon_site, jars, local, remote_host
+from harness.clusters.inventory import Host
+from harness.clusters.state import ClusterSpec, StateFolder
 from harness.experiments.kind import Target
 from harness.experiments.real import cluster as real
 from harness.experiments.resolve import load_experiment
@@ -91,16 +93,16 @@ def test_each_release_has_jars_of_its_own(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
     monkeypatch.delenv("HADOOP_LIB", raising=False)
-    new, usual = jars.find("3.5.0"), jars.find()
-    assert new != usual
+    older, usual = jars.find("3.4.2"), jars.find()
+    assert older != usual
     assert usual == jars.find(DEFAULT)
     first, second = (tmp_path / "calls").read_text().splitlines()
-    assert "-Dhadoop.version=3.5.0 -Dhadoop.programs.version=3.4.2" in first
+    assert "-Dhadoop.version=3.4.2 -Dhadoop.programs.version=3.4.2" in first
     assert f"-Dhadoop.version={DEFAULT}" in second
     monkeypatch.setenv("HADOOP_LIB", str(usual))
     assert jars.find() == usual
-    with pytest.raises(InputError, match=r"HADOOP_LIB does not have Hadoop 3\.5\.0"):
-        jars.find("3.5.0")
+    with pytest.raises(InputError, match=r"HADOOP_LIB does not have Hadoop 3\.4\.2"):
+        jars.find("3.4.2")
 
 
 @pytest.mark.parametrize("preemption", [True, False])
@@ -117,3 +119,72 @@ def test_preemption_is_switched_by_the_schedulers_own_property(preemption: bool)
 def test_scheduling_is_synchronous_unless_a_property_says_otherwise() -> None:
     name = "yarn.scheduler.capacity.schedule-asynchronously.enable"
     assert daemon_site.rm_properties(ClusterSpec(scheduler="capacity"), "/h")[name] == "false"
+
+
+def java_of(number: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "bin").mkdir()
+    (folder / "bin" / "java").write_text(f"#!/bin/sh\necho 'openjdk version \"{number}.0.1\"' >&2\n")
+    (folder / "bin" / "java").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder / 'bin'}:/usr/bin:/bin")
+
+
+@pytest.mark.parametrize(("asked", "lib", "needed"), [(None, None, 17), ("3.4.2", None, 0), (None, "3.4.2", 0)])
+def test_a_cluster_needs_the_java_of_its_release(
+    asked: str | None, lib: str | None, needed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java 11 runs 3.4.2, by its name or as what HADOOP_LIB has; the default's classes it cannot load."""
+    java_of(11, tmp_path, monkeypatch)
+    monkeypatch.delenv("HADOOP_LIB", raising=False)
+    if lib is not None:
+        (tmp_path / "lib").mkdir()
+        (tmp_path / "lib" / f"hadoop-common-{lib}.jar").write_text("")
+        monkeypatch.setenv("HADOOP_LIB", str(tmp_path / "lib"))
+
+    class Reached(Exception):
+        """Java was found good enough."""
+
+    def find(**_: Any) -> Path:
+        raise Reached
+
+    monkeypatch.setattr(local.jars, "find", find)
+    up = local.LocalCluster(StateFolder(tmp_path / "state")).up
+    if needed:
+        with pytest.raises(InputError, match=rf"Hadoop {DEFAULT} needs Java {needed}, this machine has 11"):
+            up(ClusterSpec(hadoop=asked))
+        (found,) = [one for one in local.LocalCluster.examine(running=False) if one.check == "java"]
+        assert (found.result, f"Hadoop {DEFAULT} needs {needed}" in found.what) == ("problem", True)
+    else:
+        with pytest.raises(Reached):
+            up(ClusterSpec(hadoop=asked))
+
+
+@pytest.mark.parametrize(("asked", "runs"), [(None, False), ("3.4.2", True)])
+def test_a_host_needs_the_java_of_the_release(asked: str | None, runs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same on a host that is reached over SSH, before anything is installed there."""
+
+    class Host11:
+        """A host that answers as one with Java 11."""
+
+        name = "h1"
+
+        def __init__(self, _: object) -> None: ...
+
+        def __enter__(self) -> Host11:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def run(self, command: str) -> SimpleNamespace:
+            assert command == "java -version"
+            return SimpleNamespace(err='openjdk version "11.0.2"')
+
+        def check(self, *_: object, **__: object) -> str:
+            raise LookupError("its tools are asked for next")
+
+    monkeypatch.setattr(remote_host, "Remote", Host11)
+    monkeypatch.delenv("HADOOP_LIB", raising=False)
+    host = cast(Host, SimpleNamespace(name="h1", java=None))
+    with pytest.raises(
+        LookupError if runs else InputError, match="asked" if runs else "needs Java 17, this host has 11"
+    ):
+        remote_host.examine(host, host, jars.release(asked), lambda _: None)

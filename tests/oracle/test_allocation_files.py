@@ -34,7 +34,7 @@ SEED = int(os.environ.get("YARNFAIR_ORACLE_SEED") or 1)
 
 
 #: The project's own release of Hadoop, and another one.
-RELEASES = (None, "3.5.0")
+RELEASES = (None, "3.4.2")
 
 
 @pytest.fixture(scope="session")

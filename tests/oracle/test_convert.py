@@ -324,7 +324,7 @@ def test_hadoop_starts_with_what_is_made_placement_rules_included() -> None:
 USERS = {"alice": ("staff", "ops"), "bob": ("prod", "a")}
 
 
-@pytest.mark.parametrize("release", [None, "3.5.0"])
+@pytest.mark.parametrize("release", [None, "3.4.2"])
 def test_mutations_of_files_convert_to_files_that_load_and_place_alike(release: str | None) -> None:
     """Whatever is in a file: what is made loads; queues, limits and placement are the same, or a note says otherwise.
 

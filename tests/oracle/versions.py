@@ -23,8 +23,8 @@ from harness.base.files import read_json
 from harness.clusters.jars import find_set
 from studies.result import write
 
-#: Those whose artefacts Maven resolves, beside the project's own.
-OTHERS = ("3.5.0", "3.4.3", "3.4.1", "3.3.6", "3.2.4")
+#: Those whose artefacts Maven resolves; the project's own is among them.
+OTHERS = ("3.5.0", "3.4.3", "3.4.2", "3.4.1", "3.3.6", "3.2.4")
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>yarnfair</groupId><artifactId>hadoop-scheduler</artifactId><version>1</version><packaging>pom</packaging>

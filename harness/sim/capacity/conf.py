@@ -353,7 +353,8 @@ class _Reader:
         for queue in queues:
             percent = percent or queue.capacity > 0
             weight = weight or queue.weight >= 0
-            if queue.absolute != (0, 0):
+            # Since Hadoop 3.5 amounts of zero are a kind too (YARN-11641).
+            if queue.mode == "absolute":
                 absolute, percent = True, False
         if not root and percent + weight + absolute > 1:
             raise self.wrong(f"{path}.queues", "mixes kinds of capacities", "write one kind under one parent")

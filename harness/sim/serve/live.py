@@ -211,6 +211,13 @@ class LiveCluster:
         with self.now() as sim:
             return sim.move(app, ensure_root_prefix(queue))
 
+    def is_leaf(self, queue: str) -> bool:
+        """Whether there is such a leaf queue; none is made. Of the Fair Scheduler."""
+        with self.lock:
+            scheduler = self.sim.scheduler
+            slot = scheduler.queue_slots.get(ensure_root_prefix(queue))
+            return slot is not None and bool(scheduler.S.q["leaf"][slot])
+
     def app_states(self) -> dict[int, str]:
         """Number -> state of every application that is known."""
         with self.lock:

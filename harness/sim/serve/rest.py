@@ -29,6 +29,9 @@ from harness.yarn.releases import JERSEY_2_SINCE
 _ROOT = "/ws/v1/cluster"
 _BAD = "org.apache.hadoop.yarn.webapp.BadRequestException"
 _MISSING = "org.apache.hadoop.yarn.webapp.NotFoundException"
+_PLAIN = "java.lang.Exception"
+_ARGUMENT = "java.lang.IllegalArgumentException"
+_WEB = "javax.ws.rs.WebApplicationException"
 _UNDECLARED = "java.lang.reflect.UndeclaredThrowableException"
 _APPLICATION = re.compile(r"application_(\d{1,19})_(\d{1,10})")
 _NODE_STATES = ("NEW", "RUNNING", "UNHEALTHY", "DECOMMISSIONED", "LOST", "REBOOTED", "DECOMMISSIONING", "SHUTDOWN")
@@ -41,21 +44,53 @@ _UNREADABLE = "javax.xml.bind.UnmarshalException\n - with linked exception:\n[ja
 
 
 class Refusal(Exception):
-    """An answer with an error: status, Java's class, and its message (none: the RM gives none)."""
+    """An answer with an error.
 
-    def __init__(self, status: int, java_class: str, message: str | None = None) -> None:
+    Parameters
+    ----------
+    status, java_class
+        Its status and Java's class.
+    message
+        What it says (None: the RM says nothing).
+    cause
+        The class whose name stands before the message until Hadoop 3.5.
+    since_jersey_2
+        Whether the message is only there since then.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        java_class: str,
+        message: str | None = None,
+        *,
+        cause: str | None = None,
+        since_jersey_2: bool = False,
+    ) -> None:
         super().__init__(message)
         self.status, self.java_class, self.message = status, java_class, message
+        self._cause, self._since_jersey_2 = cause, since_jersey_2
 
-    def document(self) -> dict[str, Any]:
-        """As the RM writes it."""
-        text = {} if self.message is None else {"message": self.message}
+    def document(self, hadoop: tuple[int, int]) -> dict[str, Any]:
+        """As the RM of a release writes it."""
+        message = self.message
+        if hadoop < JERSEY_2_SINCE:
+            if self._since_jersey_2:
+                message = None
+            elif self._cause is not None:
+                message = f"{self._cause}: {message}"
+        text = {} if message is None else {"message": message}
         short = self.java_class.rpartition(".")[2]
         return {"RemoteException": {"exception": short, **text, "javaClassName": self.java_class}}
 
 
 def _bad(message: str) -> Refusal:
-    return Refusal(400, _BAD, f"java.lang.Exception: {message}")
+    return Refusal(400, _BAD, message, cause=_PLAIN)
+
+
+def _undeclared(message: str | None = None) -> Refusal:
+    """What the scheduler throws, which REST wraps: what it says is in the answer since Hadoop 3.5."""
+    return Refusal(503, _UNDECLARED, message, since_jersey_2=True)
 
 
 class Face:
@@ -81,19 +116,44 @@ class Face:
         rest = parts[3:]
         if method == "GET":
             found = self._get(rest, query)
-            if found is not None and self.cluster.release.hadoop >= JERSEY_2_SINCE:
-                found = without_empty_maps(found)
-            return (404, None, None) if found is None else (200, found, None)
+            return (404, None, None) if found is None else (200, self._written(found), None)
         if method == "POST" and rest == ["apps", "new-application"]:
-            return 200, self._new_application(), None
+            return 200, self._written(self._new_application()), None
         if method == "POST" and rest == ["apps"]:
-            return self._submit(_json(body), _user(query))
+            return self._submit(self._json(body), _user(query))
         if method == "PUT" and rest == ["scheduler-conf"]:
             with self.cluster.now() as sim:
-                return 200, sim.served.change(_json(body, strict=True)), None
+                return 200, sim.served.change(self._json(body, strict=True)), None
         if method == "PUT" and len(rest) == 3 and rest[0] == "apps":
-            return (*self._change(rest[1], rest[2], _json(body), _user(query)), None)
-        raise Refusal(503, "javax.ws.rs.WebApplicationException")
+            return (*self._change(rest[1], rest[2], self._json(body), _user(query)), None)
+        if self._jersey_2:
+            raise Refusal(503, "javax.ws.rs.NotAllowedException", "HTTP 405 Method Not Allowed")
+        raise Refusal(503, _WEB)
+
+    @property
+    def _jersey_2(self) -> bool:
+        """Whether answers are those of Hadoop 3.5 and later."""
+        return self.cluster.release.hadoop >= JERSEY_2_SINCE
+
+    def _written(self, document: Any) -> Any:
+        """Return a document as the release writes it."""
+        return without_empty_maps(document) if self._jersey_2 else document
+
+    def _json(self, body: bytes, *, strict: bool = False) -> Any:
+        """Return the body's document.
+
+        What is no JSON object is refused since 3.5. Before, it counted as empty with applications; with the
+        configuration (``strict``) what is no JSON was refused.
+        """
+        try:
+            found = json.loads(body) if body.strip() else {}
+        except (ValueError, RecursionError) as error:
+            if strict and not self._jersey_2:
+                raise Refusal(400, _WEB, f"{_UNREADABLE}{error}]") from None
+            found = None
+        if self._jersey_2 and not isinstance(found, dict):
+            raise Refusal(400, _WEB)
+        return {} if found is None else found
 
     # --- reading ---
 
@@ -114,7 +174,7 @@ class Face:
         if len(rest) == 2 and rest[0] == "nodes":
             node = write.node(rest[1])
             if node is None:
-                raise Refusal(404, _MISSING, f"java.lang.Exception: nodeId, {rest[1]}, is not found")
+                raise Refusal(404, _MISSING, f"nodeId, {rest[1]}, is not found", cause=_PLAIN)
             return node
         if rest == ["appstatistics"]:
             return write.statistics(_states(query, STATES, _no_app_state), _listed(query, "applicationTypes"))
@@ -207,18 +267,18 @@ class Face:
             raise Refusal(
                 400,
                 _BAD,
-                f"java.lang.IllegalArgumentException: Invalid ApplicationId prefix: {text}. "
-                "The valid ApplicationId should start with prefix application",
+                f"Invalid ApplicationId prefix: {text}. The valid ApplicationId should start with prefix application",
+                cause=_ARGUMENT,
             )
         found = _APPLICATION.fullmatch(text)
         if found is None:
-            raise Refusal(400, _BAD, f"java.lang.IllegalArgumentException: Invalid ApplicationId: {text}")
+            raise Refusal(400, _BAD, f"Invalid ApplicationId: {text}", cause=_ARGUMENT)
         app = self.cluster.application(int(found[2])) if int(found[1]) == self.cluster.id else None
         if app is None:
             self.cluster.catch_up()
             app = self.cluster.application(int(found[2])) if int(found[1]) == self.cluster.id else None
         if app is None:
-            raise Refusal(404, _MISSING, f"java.lang.Exception: app with id: {text} not found")
+            raise Refusal(404, _MISSING, f"app with id: {text} not found", cause=_PLAIN)
         return app
 
     # --- changing ---
@@ -277,25 +337,18 @@ class Face:
         if what == "queue":
             target = given.get("queue")
             if not isinstance(target, str) or app.state or not self.cluster.move(app, target):
-                raise Refusal(503, _UNDECLARED)
+                raise _undeclared(self._no_target(target))
             return 200, {"queue": app.queue}
         if what in ("priority", "timeout"):
-            raise Refusal(503, _UNDECLARED)
-        raise Refusal(503, "javax.ws.rs.WebApplicationException")
+            fair = self.cluster.setup.scheduler == "fair" and what == "priority"
+            raise _undeclared("Update application priority is not supported in Fair Scheduler" if fair else None)
+        raise Refusal(503, _WEB)
 
-
-def _json(body: bytes, *, strict: bool = False) -> Any:
-    """Return the body's document.
-
-    What is not JSON counts as empty, or is refused with ``strict``: the RM does the former with applications, the
-    latter with its configuration.
-    """
-    try:
-        return json.loads(body) if body.strip() else {}
-    except (ValueError, RecursionError) as error:
-        if strict:
-            raise Refusal(400, "javax.ws.rs.WebApplicationException", f"{_UNREADABLE}{error}]") from None
-        return {}
+    def _no_target(self, target: object) -> str | None:
+        """What the Fair Scheduler says of a queue that takes no applications; None for other reasons."""
+        if self.cluster.setup.scheduler != "fair" or not isinstance(target, str) or self.cluster.is_leaf(target):
+            return None
+        return f"Target queue {target} not found or is not a leaf queue."
 
 
 def _user(query: Mapping[str, list[str]]) -> str:
@@ -325,7 +378,7 @@ def _no_app_state(text: str) -> Refusal:
 
 def _no_node_state(text: str) -> Refusal:
     message = f"No enum constant org.apache.hadoop.yarn.api.records.NodeState.{text.upper()}"
-    return Refusal(400, "java.lang.IllegalArgumentException", message)
+    return Refusal(400, _ARGUMENT, message)
 
 
 def _whole(query: Mapping[str, list[str]], name: str, wrong: str) -> int | None:
@@ -377,7 +430,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             status, document, location = self.face.answer(method, address.path, query, body)
         except Refusal as refusal:
-            status, document, location = refusal.status, refusal.document(), None
+            status, document, location = refusal.status, refusal.document(self.face.cluster.release.hadoop), None
         except Answer as text:
             status, document, location = text.status, text.text, None
         self._send(status, document, location)

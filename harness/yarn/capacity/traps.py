@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from harness.model.preemption import PreemptionRule
 from harness.model.queues import ROOT, AllocationFile
-from harness.yarn.answers import HADOOP
 from harness.yarn.capacity.monitors import (
     DISABLE,
     ENABLE,
@@ -30,7 +29,7 @@ from harness.yarn.capacity.steering import counts_dominant
 from harness.yarn.fair.javanum import parse_double, parse_float, trim
 from harness.yarn.fair.preemption import ENABLE as FAIR_PREEMPTION
 from harness.yarn.fair.preemption import queues_that_starve
-from harness.yarn.releases import ASYNCHRONOUS_SINCE, asynchronous_by_default
+from harness.yarn.releases import ASSUMED, ASYNCHRONOUS_SINCE, asynchronous_by_default
 
 _GLOBAL_MAX = f"{PREFIX}global-queue-max-application"
 #: Switches of preemption by other rules than guarantees.
@@ -71,7 +70,7 @@ def find_traps(
     values: Mapping[str, str],
     site: Mapping[str, str] | None,
     tree: Mapping[str, CapacityQueue],
-    hadoop: tuple[int, int] = HADOOP,
+    hadoop: tuple[int, int] = ASSUMED,
 ) -> tuple[Trap, ...]:
     """The traps of one cluster, blocking ones first.
 
@@ -121,7 +120,7 @@ def preemption_is_on(
     values: Mapping[str, str],
     site: Mapping[str, str],
     tree: Mapping[str, CapacityQueue],
-    hadoop: tuple[int, int] = HADOOP,
+    hadoop: tuple[int, int] = ASSUMED,
 ) -> bool:
     """Whether a Capacity Scheduler's preemption runs and is not closed to all leaf queues.
 

@@ -42,6 +42,7 @@ def test_xml_and_objects_say_the_same() -> None:
     [
         ({"root.b.capacity": "50"}, "sum to 110 per cent"),
         ({"root.b.capacity": "1w"}, "mixes kinds"),
+        ({"root.a.capacity": "2w", "root.b.capacity": "[memory=0]"}, "mixes kinds"),
         ({"root.b.capacity": "-1"}, "out of range"),
         ({"root.b.capacity": "x"}, "no capacity"),
         ({"root.a.capacity": "-2w"}, "Illegal weight"),

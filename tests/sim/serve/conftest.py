@@ -85,7 +85,13 @@ class Served:
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
+def release() -> str | None:
+    """The release of Hadoop as which the cluster answers; None: the default."""
+    return None
+
+
+@pytest.fixture
+def served(tmp_path: Path, release: str | None) -> Iterator[Served]:
     """Two nodes of 4 GiB and 4 vcores, the queues a (weight 3) and b (1) with c and d, nothing running."""
     file = tmp_path / "fair-scheduler.xml"
     text = ALLOCATIONS.format(a=3.0, b=1.0)
@@ -93,7 +99,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
     nodes = tuple(NodeSpec(f"n{i}", 4096, 4) for i in (1, 2))
     setup = SimSetup(nodes=nodes, allocations=parse_allocations(text), jobs=[], conf=CONF)
     now, log = [1.7e9], []
-    cluster = LiveCluster(setup, file, completed=20, clock=lambda: now[0], log=log.append)
+    cluster = LiveCluster(setup, file, completed=20, hadoop=release, clock=lambda: now[0], log=log.append)
     rest, admin, client = RestServer(cluster), RpcServer(cluster), RpcServer(cluster)
     for server in (rest, admin, client):
         server.start()

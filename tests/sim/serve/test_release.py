@@ -20,15 +20,13 @@ from harness.yarn.capacity.source import StoreSource
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.http import HttpOptions
 from harness.yarn.rest import RestClient
-from tests.sim.serve.test_capacity_answers import RECORDED
-
-RELEASES = ("3.4.2", "3.5.0")
+from tests.sim.serve.recording import FIRST, RELEASES, recorded
 
 
 def served(folder: Path, hadoop: str | None) -> Iterator[str]:
     """The address of a Capacity Scheduler with a store, served as this release."""
     file = folder / "capacity-scheduler.xml"
-    file.write_text(RECORDED["file"])
+    file.write_text(recorded(FIRST, "capacity-")["file"])
     conf = {"yarn.scheduler.configuration.store.class": "memory"}
     nodes, nothing = (NodeSpec("n1", 4096, 16),), parse_allocations("<allocations/>")
     setup = SimSetup(nodes, nothing, jobs=[], conf=conf, scheduler="capacity")

@@ -1,27 +1,31 @@
-"""What a served cluster answers against what a real ResourceManager 3.4.2 answered: keys, types, status codes, errors.
+"""What a served cluster answers against what a real ResourceManager of the same release answered: keys, types, status
+codes, errors.
 
-``recorded.json.gz`` holds the answers of a cluster of local processes with the same queues and the same kinds of
-applications: one of MapReduce that runs, one that waits for its queue's limit, killed ones, one whose master failed.
+``recorded-RELEASE.json.gz`` (tests.sim.serve.recording) holds the answers of a cluster of local processes with the same
+queues and the same kinds of applications: one of MapReduce that runs, one that waits for its queue's limit, killed
+ones, one whose master failed.
 """
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.sim.serve.conftest import Served
+from tests.sim.serve.recording import FIRST, RELEASES, recorded, refused_bodies
 
-RECORDED: dict[str, Any] = json.loads(gzip.decompress((Path(__file__).parent / "recorded.json.gz").read_bytes()))
-# An application in an undeclared queue was among them; its queue is left out here.
-_QUEUES = RECORDED["scheduler"]["document"]["scheduler"]["schedulerInfo"]["rootQueue"]["childQueues"]
+# An application in an undeclared queue was among the first ones; its queue is left out here.
+_QUEUES = recorded(FIRST)["scheduler"]["document"]["scheduler"]["schedulerInfo"]["rootQueue"]["childQueues"]
 _QUEUES["queue"] = [queue for queue in _QUEUES["queue"] if queue["queueName"] != "root.nowhere"]
 #: What only a real application has: the web proxy leads to its master, whose address it told the RM.
 MASTERS_OWN = {"trackingUrl", "amRPCAddress"}
+
+
+def answers(served: Served) -> dict[str, Any]:
+    """What a real ResourceManager of the served release answered."""
+    return recorded(served.cluster.release.version)
 
 
 def shape(value: Any) -> Any:
@@ -52,7 +56,14 @@ def merged_with(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     return both
 
 
-def same(name: str, document: Any, *, without: frozenset[str] | set[str] = frozenset()) -> None:
+@pytest.fixture(params=RELEASES)
+def release(request: pytest.FixtureRequest) -> str:
+    """The releases of which answers are recorded, one after the other."""
+    version: str = request.param
+    return version
+
+
+def same(served: Served, name: str, document: Any, *, without: frozenset[str] | set[str] = frozenset()) -> None:
     """The recorded answer's shape is this document's."""
 
     def cut(value: Any) -> Any:
@@ -60,7 +71,7 @@ def same(name: str, document: Any, *, without: frozenset[str] | set[str] = froze
             return {key: cut(item) for key, item in value.items() if key not in without}
         return [cut(item) for item in value] if isinstance(value, list) else value
 
-    assert cut(shape(document)) == cut(shape(RECORDED[name]["document"])), name
+    assert cut(shape(document)) == cut(shape(answers(served)[name]["document"])), name
 
 
 MAPREDUCE = {
@@ -75,27 +86,27 @@ def test_the_cluster_its_metrics_nodes_and_queues(served: Served) -> None:
     served.submit("root.b.d", command="sleep 300")
     served.submit("root.b.d", command="sleep 300")
     served.later(5)
-    same("info", get("/info"))
-    same("root", get(""))
-    same("metrics", get("/metrics"))
-    same("nodes", get("/nodes"))
-    same("node", get("/nodes/n1:45454"))
-    same("nodes-lost", get("/nodes", states="lost"))
-    same("scheduler", get("/scheduler"))
-    same("new-application", served.call("POST", "/ws/v1/cluster/apps/new-application").json())
+    same(served, "info", get("/info"))
+    same(served, "root", get(""))
+    same(served, "metrics", get("/metrics"))
+    same(served, "nodes", get("/nodes"))
+    same(served, "node", get("/nodes/n1:45454"))
+    same(served, "nodes-lost", get("/nodes", states="lost"))
+    same(served, "scheduler", get("/scheduler"))
+    same(served, "new-application", served.call("POST", "/ws/v1/cluster/apps/new-application").json())
 
 
 def test_the_content_type_and_the_connection(served: Served) -> None:
     answer = served.call("GET", "/ws/v1/cluster/info")
     assert answer.headers["Content-Type"] == "application/json;charset=utf-8"
-    assert served.call("GET", "/").status_code == RECORDED["top"]["status"]
+    assert served.call("GET", "/").status_code == answers(served)["top"]["status"]
     assert served.call("GET", "/ws/v1/cluster/nothing").status_code == 404
     assert served.call("GET", "/ws/v1").status_code == 404
 
 
 def test_applications_in_each_state(served: Served) -> None:
     get = lambda path, **params: served.call("GET", "/ws/v1/cluster" + path, **params).json()  # noqa: E731
-    assert get("/apps") == RECORDED["apps-none"]["document"]
+    assert get("/apps") == answers(served)["apps-none"]["document"]
     running = served.submit("root.a", job=MAPREDUCE, **{"application-type": "MAPREDUCE"})
     first = served.submit("root.b.d", command="sleep 2000")
     waiting = served.submit("root.b.d", command="sleep 300")
@@ -106,22 +117,22 @@ def test_applications_in_each_state(served: Served) -> None:
     assert get(f"/apps/{running}/state") == {"state": "RUNNING"}
     # How an application that was submitted by REST or by a Java client differs, and what real masters tell the RM.
     label = {"appNodeLabelExpression"}
-    same("app-running", get(f"/apps/{running}"), without=MASTERS_OWN | label)
-    same("app-pending", get(f"/apps/{waiting}"))
+    same(served, "app-running", get(f"/apps/{running}"), without=MASTERS_OWN | label)
+    same(served, "app-pending", get(f"/apps/{waiting}"))
     assert "maximum limit of runnable applications" in get(f"/apps/{waiting}")["app"]["diagnostics"]
-    same("app-failed", get(f"/apps/{failing}"))
-    same("app-rejected-f", get(f"/apps/{refused}"))
+    same(served, "app-failed", get(f"/apps/{failing}"))
+    same(served, "app-rejected-f", get(f"/apps/{refused}"))
     assert get(f"/apps/{refused}")["app"]["diagnostics"] == "root.b is not a leaf queue"
     assert served.call("PUT", f"/ws/v1/cluster/apps/{killed}/state", {"state": "KILLED"}).status_code == 202
     seen = {"amContainerLogs", "amHostHttpAddress"}  # the recorded one was killed before its master had started
     used = {"resourceSecondsMap"}
-    same("app-killed", get(f"/apps/{killed}"), without=seen | used)
-    same("attempts", get(f"/apps/{running}/appattempts"))
-    same("timeouts", get(f"/apps/{first}/timeouts"))
-    same("timeout", get(f"/apps/{first}/timeouts/LIFETIME"))
-    assert get(f"/apps/{first}/priority") == RECORDED["priority"]["document"]
+    same(served, "app-killed", get(f"/apps/{killed}"), without=seen | used)
+    same(served, "attempts", get(f"/apps/{running}/appattempts"))
+    same(served, "timeouts", get(f"/apps/{first}/timeouts"))
+    same(served, "timeout", get(f"/apps/{first}/timeouts/LIFETIME"))
+    assert get(f"/apps/{first}/priority") == answers(served)["priority"]["document"]
     assert get(f"/apps/{first}/queue") == {"queue": "root.b.d"}
-    assert shape(get("/appstatistics")) == shape(RECORDED["appstatistics"]["document"])
+    assert shape(get("/appstatistics")) == shape(answers(served)["appstatistics"]["document"])
     items = {item["state"]: item["count"] for item in get("/appstatistics")["appStatInfo"]["statItem"]}
     assert items == {
         "NEW": 0,
@@ -137,7 +148,7 @@ def test_applications_in_each_state(served: Served) -> None:
     assert {(item["type"], item["count"]) for item in of_no_such_type} == {("unheard-of", 0)}
     served.later(200)
     finished = get(f"/apps/{running}")
-    same("app-finished", finished, without=MASTERS_OWN | label)
+    same(served, "app-finished", finished, without=MASTERS_OWN | label)
     assert finished["app"]["finalStatus"] == "SUCCEEDED"
     assert finished["app"]["progress"] == 100.0
     # A task's container: granted, started at the master's next heartbeat but one, reported at the node's next.
@@ -171,7 +182,7 @@ def test_filters_of_the_applications(served: Served) -> None:
     assert ids(finishedTimeBegin="1") == [c]
     plain = served.call("GET", "/ws/v1/cluster/apps", deSelects="resourceRequests").json()
     assert not any("resourceRequests" in app for app in plain["apps"]["app"])
-    same("apps-deselect", plain, without=MASTERS_OWN | {"appNodeLabelExpression", "resourceRequests"})
+    same(served, "apps-deselect", plain, without=MASTERS_OWN | {"appNodeLabelExpression", "resourceRequests"})
 
 
 @pytest.mark.parametrize(
@@ -199,29 +210,14 @@ def test_filters_of_the_applications(served: Served) -> None:
     ],
 )
 def test_refusals_are_the_rms_own(served: Served, name: str) -> None:
-    recorded = RECORDED[name]
+    theirs = answers(served)[name]
     mine = served.submit("root.a", command="sleep 300")
-    theirs = rf"application_{RECORDED['info']['document']['clusterInfo']['id']}_\d+"
-    path = re.sub(theirs, mine, recorded["path"])
-    body = recorded.get("body")
-    bodies: dict[str, Any] = {
-        "move-none": {"queue": "root.a"},
-        "kill-404": {"state": "KILLED"},
-        "submit-noid": {"application-name": "x", "queue": "root.a"},
-        "submit-badjson": b'"{"',
-        "prio-put": {"priority": 3},
-        "move-nowhere": {"queue": "root.nowhere"},
-        "move-parent": {"queue": "root.b"},
-        "kill-bad": {"state": "RUNNING"},
-        "kill-nonsense": {"x": "RUNNING"},
-        "submit-big": {
-            "application-id": mine.rpartition("_")[0] + "_0099",
-            "resource": {"memory": 999999, "vCores": 1},
-        },
-    }
-    answer = served.call(recorded["method"], path, bodies.get(name, body), **recorded["params"])
-    assert answer.status_code == recorded["status"], answer.text
-    wanted, got = dict(recorded["document"]["RemoteException"]), dict(answer.json()["RemoteException"])
+    their_ids = rf"application_{answers(served)['info']['document']['clusterInfo']['id']}_\d+"
+    path = re.sub(their_ids, mine, theirs["path"])
+    bodies = refused_bodies(mine.rpartition("_")[0] + "_0099")
+    answer = served.call(theirs["method"], path, bodies.get(name), **theirs["params"])
+    assert answer.status_code == theirs["status"], answer.text
+    wanted, got = dict(theirs["document"]["RemoteException"]), dict(answer.json()["RemoteException"])
     if name == "kill-nonsense":  # the JVM's own words about its null
         wanted.pop("message")
         got.pop("message")

@@ -11,6 +11,7 @@ from harness.yarn.capacity import mapping
 from harness.yarn.capacity.amounts import MEMORY, VCORES, Amounts, parse_container
 from harness.yarn.capacity.settings import Settings, Unknown
 from harness.yarn.fair.javanum import parse_int, trim
+from harness.yarn.releases import ASSUMED
 
 #: Prefix of Hadoop's own classes: one that is not known here does not exist. Others may be the administrator's.
 HADOOP = "org.apache.hadoop."
@@ -103,7 +104,7 @@ class Reading:
         settings: Settings,
         *,
         site: Mapping[str, str] | None = None,
-        release: tuple[int, int] = (3, 4),
+        release: tuple[int, int] = ASSUMED,
         cluster: Amounts | None = None,
     ) -> None:
         self.settings, self.site, self.release, self.cluster = settings, site, release, cluster

@@ -35,6 +35,7 @@ from harness.yarn.capacity.loading.scheduler import (
 )
 from harness.yarn.capacity.settings import Settings
 from harness.yarn.fair.javanum import hash_set_order, trim
+from harness.yarn.releases import ASSUMED
 
 _MANAGEMENT_POLICY = (
     HADOOP + "yarn.server.resourcemanager.scheduler.capacity.queuemanagement.GuaranteedOrZeroCapacityOverTimePolicy"
@@ -47,7 +48,7 @@ def find_refusals(
     values: Mapping[str, str],
     *,
     site: Mapping[str, str] | None = None,
-    release: tuple[int, int] = (3, 4),
+    release: tuple[int, int] = ASSUMED,
     cluster: Amounts | None = None,
 ) -> list[Refusal]:
     """All reasons for which Hadoop refuses a configuration; empty where it starts and refreshes.
