@@ -42,6 +42,11 @@ def _codes(_context: click.Context, _parameter: click.Parameter, value: tuple[st
     help="The RM's yarn-site.xml: limits, resource types, monitors.",
 )
 @click.option(
+    "--hadoop",
+    metavar="VERSION",
+    help="The release that has to load a capacity-scheduler.xml [each line of releases: 3.4 and 3.5].",
+)
+@click.option(
     "--format",
     "form",
     type=click.Choice(["text", "json", "github", "sarif"]),
@@ -57,6 +62,7 @@ def validate(
     ignore: tuple[str, ...],
     strict: bool,
     yarn_site: str | None,
+    hadoop: str | None,
     form: str,
     as_json: bool,
 ) -> int:
@@ -67,12 +73,14 @@ def validate(
     """
     from harness.yarn.fair.parse import read_bytes
     from harness.yarn.findings import matches
+    from harness.yarn.releases import release_of
     from harness.yarn.validation import check_document, read_site
 
+    release = None if hadoop is None else release_of(hadoop).hadoop
     site = None if yarn_site is None else read_site(read_bytes(yarn_site), source=yarn_site)
     verdicts: dict[str, Verdict] = {}
     for file in files:
-        verdict = check_document(read_bytes(file), source=file, site=site)
+        verdict = check_document(read_bytes(file), source=file, site=site, hadoop=release)
         verdicts[file] = verdict.only(
             lambda found: (not select or matches(found.code, select)) and not matches(found.code, ignore)
         )

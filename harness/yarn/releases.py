@@ -90,6 +90,8 @@ RELEASES = MappingProxyType(
 )
 #: As which a file or a ResourceManager is judged whose release nothing tells: most clusters run one of this line.
 ASSUMED = (3, 4)
+#: The lines of releases in the table. A file whose release nothing tells has to be right for each of them.
+LINES = tuple(sorted({release.hadoop for release in RELEASES.values()}))
 
 
 def release_of(version: str | None, where: str = "--hadoop") -> HadoopRelease:

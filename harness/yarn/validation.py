@@ -22,7 +22,13 @@ def read_site(document: bytes, *, source: str) -> Site:
     return parse_configuration(document, source=source).site(source)
 
 
-def check_document(document: bytes, *, source: str, site: Mapping[str, str] | None = None) -> Verdict:
+def check_document(
+    document: bytes,
+    *,
+    source: str,
+    site: Mapping[str, str] | None = None,
+    hadoop: tuple[int, int] | None = None,
+) -> Verdict:
     """Check the text of an allocation file or of a Capacity Scheduler's file; the outermost element tells which.
 
     Parameters
@@ -31,6 +37,8 @@ def check_document(document: bytes, *, source: str, site: Mapping[str, str] | No
     source : what to call it in messages.
     site : properties of yarn-site.xml, as `read_site` gives them: for the cluster's limits, its resource types and
         monitors. None where they are not known.
+    hadoop : the release of Hadoop that has to load it, as (3, 5). None: each line of releases that yarnfair knows; a
+        finding that is not of all of them says of which it is. Releases read an allocation file alike.
 
     Returns
     -------
@@ -38,8 +46,10 @@ def check_document(document: bytes, *, source: str, site: Mapping[str, str] | No
     is raised for the document's content.
     """
     capacity = is_configuration(document)
-    check = validate_properties if capacity else validate_allocations
-    verdict = check(document, source=source, site=site)
+    if capacity:
+        verdict = validate_properties(document, source=source, site=site, hadoop=hadoop)
+    else:
+        verdict = validate_allocations(document, source=source, site=site)
     if site is not None:
         found = check_site(site, scheduler="capacity" if capacity else "fair")
         said = {(one.code, one.what) for one in verdict.findings}

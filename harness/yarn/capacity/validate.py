@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from harness.base.errors import nearest
 from harness.model.queues import ROOT
@@ -29,6 +29,7 @@ from harness.yarn.fair.resources import custom_types
 from harness.yarn.fair.values import Check, Spot
 from harness.yarn.findings import Finding, Fix, Verdict
 from harness.yarn.misspelt import likely
+from harness.yarn.releases import LINES
 
 _ACL_CODES = ("YF216", "YF309")
 _HADOOP = "org.apache.hadoop."
@@ -72,7 +73,11 @@ def is_configuration(data: bytes) -> bool:
 
 
 def validate_properties(
-    data: str | bytes, *, source: str = "capacity-scheduler.xml", site: Mapping[str, str] | None = None
+    data: str | bytes,
+    *,
+    source: str = "capacity-scheduler.xml",
+    site: Mapping[str, str] | None = None,
+    hadoop: tuple[int, int] | None = None,
 ) -> Verdict:
     """Every mistake in a Capacity Scheduler's file. Nothing is raised for its content.
 
@@ -81,8 +86,10 @@ def validate_properties(
     data : the document.
     source : what to call it in messages.
     site : properties of yarn-site.xml; None where they are not known.
+    hadoop : the release that has to load it, as (3, 5); None: each line of releases in the table
+        (`harness.yarn.releases.LINES`).
     """
-    check = _Check(site)
+    check = _Check(site, hadoop=hadoop)
     return check.verdict_on(data, source, check.file)
 
 
@@ -128,8 +135,12 @@ class _Check(Check):
     ``joins``: whether to join findings that are one mistake. A check that is part of joining others does not.
     """
 
-    def __init__(self, site: Mapping[str, str] | None, *, joins: bool = True) -> None:
+    def __init__(
+        self, site: Mapping[str, str] | None, *, hadoop: tuple[int, int] | None = None, joins: bool = True
+    ) -> None:
         super().__init__()
+        #: Hadoop's releases (of each line) that have to load it.
+        self.releases = LINES if hadoop is None else (hadoop,)
         self.site, self.joins = None if site is None else Site.of(site), joins
         #: Property in full -> its text, and the element that says it.
         self.values: dict[str, tuple[str, Element]] = {}
@@ -157,10 +168,10 @@ class _Check(Check):
                 self.at(root).report("YF002", what, hint)
                 return
         texts = {name: text for name, (text, _) in self.values.items()}
-        reading = Reading(Settings(texts, self.site), site=self.site)
+        reading = Reading(Settings(texts, self.site), site=self.site, release=self.releases[0])
         tree = read_tree(reading)
         self.nodes = {} if tree is None else {node.path: node for node in tree.tree()}
-        for refusal in reading.refusals:
+        for refusal in self._of_releases(reading, texts):
             self.refused_keys.add(refusal.key)
             self._spot(refusal, root).report(refusal.code, refusal.what, refusal.hint)
         self._lists()
@@ -176,6 +187,25 @@ class _Check(Check):
             find_traps(self, tree, reading)
         if self.joins:
             self._causes()
+
+    def _of_releases(self, reading: Reading, texts: Mapping[str, str]) -> Iterator[Refusal]:
+        """What any of the releases refuses; where not all do, the refusal says which."""
+        others = self.releases[1:] if reading.release_matters else ()
+        if not others:
+            yield from reading.refusals
+            return
+        by: dict[Refusal, list[tuple[int, int]]] = {refusal: [reading.release] for refusal in reading.refusals}
+        for release in others:
+            for refusal in find_refusals(texts, site=self.site, release=release):
+                by.setdefault(refusal, []).append(release)
+        for refusal, releases in by.items():
+            yield replace(refusal, what=refusal.what + self._named(releases))
+
+    def _named(self, releases: Sequence[tuple[int, int]]) -> str:
+        """Of which releases a finding is, to be put behind it; "" where it is of all that have to load the file."""
+        if len(releases) == len(self.releases):
+            return ""
+        return f" (in Hadoop {' and '.join(f'{first}.{second}' for first, second in releases)})"
 
     # ---- one mistake, one message
 
@@ -242,10 +272,13 @@ class _Check(Check):
     def _refused_with(self, causes: Iterable[Finding]) -> set[tuple[str, str | None]]:
         """What the RM refuses once these findings are mended."""
         changes = [change for cause in causes if cause.fix is not None for change in cause.fix.properties]
-        return {(found.code, found.queue) for found in find_refusals(self._changed(changes), site=self.site)}
+        return {
+            (found.code, found.queue)
+            for found in find_refusals(self._changed(changes), site=self.site, release=self.releases[0])
+        }
 
     def _findings_with(self, changes: Iterable[tuple[str, str | None]]) -> list[Finding]:
-        check = _Check(self.site, joins=False)
+        check = _Check(self.site, hadoop=self.releases[0], joins=False)
         return _verdict_of_values(check, self._changed(changes), "with changes").findings
 
     # ---- properties
@@ -506,13 +539,13 @@ class _Check(Check):
             return False
         self.trials += 1
         values = {name: text for name, (text, _) in self.values.items()}
-        before = {(found.code, found.key) for found in find_refusals(values, site=self.site)}
+        before = {(found.code, found.key) for found in find_refusals(values, site=self.site, release=self.releases[0])}
         for name, text in changes:
             if text is None:
                 values.pop(name, None)
             else:
                 values[name] = text
-        after = find_refusals(values, site=self.site)
+        after = find_refusals(values, site=self.site, release=self.releases[0])
         if as_many and before and len(after) <= len(before):
             return True
         return all((found.code, found.key) in before for found in after)
@@ -697,8 +730,11 @@ class _Check(Check):
             what = f"{', '.join(map(trim, custom))} is ignored: yarn.resource-types does not name it"
             spot.report("YF218", what, "name it there, or remove it")
         elif not parse_absolute(text, self._types()) and "memory" not in text:
-            what = f"{name} {text[:60]!r} names no memory, and counts as none"
-            spot.report("YF218", what, "write [memory=8192,vcores=8]")
+            # In the flexible queue mode each resource counts by itself since 3.5.
+            concerned = [release for release in self.releases if self._legacy() or release < (3, 5)]
+            if concerned:
+                what = f"{name} {text[:60]!r} names no memory, and counts as none{self._named(concerned)}"
+                spot.report("YF218", what, "write [memory=8192,vcores=8]")
 
     def _maximum(self, spot: Spot, path: str, text: str) -> None:
         words = trim(text)

@@ -108,3 +108,50 @@ def test_what_is_rendered_is_valid(tmp_path: Path, capsys: pytest.CaptureFixture
     assert code == 1
     assert "root.a: its minimum share" in err
     assert "Traceback" not in err
+
+
+_TWO = {"root.queues": "a,b", "root.a.capacity": "50", "root.b.capacity": "50", "queue-mappings": "u:%user:root.a"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "older", "newer", "both"),
+    [
+        # Read only where it schedules asynchronously, which 3.5 does by itself.
+        (
+            {"schedule-asynchronously.scheduling-interval-ms": "x"},
+            ["YF204"],
+            ["YF101"],
+            [("YF101", " (in Hadoop 3.5)")],
+        ),
+        # Amounts of nothing are absolute since 3.5.
+        (
+            {"root.a.capacity": "[memory=0]"},
+            ["YF143", "YF310"],
+            ["YF140", "YF310"],
+            [("YF143", " (in Hadoop 3.4)"), ("YF140", " (in Hadoop 3.5)"), ("YF310", "")],
+        ),
+        # Since 3.5 a vector need not name memory.
+        (
+            {"legacy-queue-mode.enabled": "false", "root.a.capacity": "[vcores=2]", "root.b.capacity": "1w"},
+            ["YF218"],
+            [],
+            [("YF218", " (in Hadoop 3.4)")],
+        ),
+        ({"root.a.capacity": "40"}, ["YF143"], ["YF143"], [("YF143", "")]),
+    ],
+)
+def test_a_file_is_judged_as_the_release_reads_it_or_as_each_of_them_does(
+    settings: dict[str, str], older: list[str], newer: list[str], both: list[tuple[str, str]]
+) -> None:
+    rows = (
+        f"<property><name>{P}{name}</name><value>{text}</value></property>" for name, text in (_TWO | settings).items()
+    )
+    document = f"<configuration>{''.join(rows)}</configuration>"
+    for release, codes in (((3, 4), older), ((3, 5), newer)):
+        found = validate_properties(document, hadoop=release).findings
+        assert [one.code for one in found] == codes
+        assert not any("in Hadoop" in one.what for one in found)
+    found = validate_properties(document).findings
+    assert [
+        (one.code, one.what[one.what.find(" (in Hadoop") :] if "(in Hadoop" in one.what else "") for one in found
+    ] == both

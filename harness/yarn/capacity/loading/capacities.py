@@ -44,7 +44,7 @@ def read_capacities(reading: Reading, node: Node, label: str, *, template: bool 
         if not template and not node.broken:
             _check_vector(reading, node, each)
     if not template and not root and not node.broken:
-        weight = vector_weight(text, memory_needed=reading.release < (3, 5), types=reading.types)
+        weight = vector_weight(text, memory_needed=reading.memory_needed(text), types=reading.types)
         node.weight[label] = node.weight[label] if weight is None else weight
 
 
@@ -141,7 +141,7 @@ def _check_maximum(reading: Reading, node: Node, key: str, label: str, root: boo
 def _check_vector(reading: Reading, node: Node, key: str) -> None:
     text = reading.text(key)
     try:
-        vector_kinds(text, root=node.parent is None, memory_needed=reading.release < (3, 5), types=reading.types)
+        vector_kinds(text, root=node.parent is None, memory_needed=reading.memory_needed(text), types=reading.types)
     except ValueError as error:
         node.broken = True
         reading.refuse(
@@ -219,7 +219,7 @@ def check_unknown_resources(reading: Reading, node: Node) -> None:
         text = reading.text(key)
         if text is None or not is_vector(text):
             continue
-        parts = vector_parts(text, memory_needed=reading.release < (3, 5), types=reading.types)
+        parts = vector_parts(text, memory_needed=reading.memory_needed(text), types=reading.types)
         unknown = [name for name in parts if name not in (MEMORY, VCORES, *reading.types)]
         if not reading.site_known:
             # Without yarn-site.xml a further resource type may well be known to the RM.
@@ -245,7 +245,7 @@ def check_maximum_weights(reading: Reading, node: Node) -> None:
             continue
         if is_vector(text):
             try:
-                parts = vector_parts(text, memory_needed=reading.release < (3, 5), types=reading.types)
+                parts = vector_parts(text, memory_needed=reading.memory_needed(text), types=reading.types)
             except ValueError:
                 continue
             weighted = "weight" in parts.values()

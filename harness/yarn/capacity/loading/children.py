@@ -19,7 +19,9 @@ def _kind_of(reading: Reading, queues: Collection[Node], labels: Collection[str]
         for label in labels:
             percent |= queue.percent.get(label, 0.0) > 0
             weight |= queue.weight.get(label, -1.0) >= 0
-            if label in queue.absolute if reading.release >= (3, 5) else any_amount(queue.minimum.get(label, {})):
+            # Amounts of nothing are absolute too since 3.5 (YARN-11641).
+            named, some = label in queue.absolute, any_amount(queue.minimum.get(label, {}))
+            if named if named != some and reading.since((3, 5)) else some:
                 absolute, percent = True, False
     first = next(iter(queues), None)
     if first is not None and first.path != ROOT and percent + weight + absolute > 1:
@@ -78,7 +80,7 @@ def check_children(reading: Reading, node: Node, children: list[Node], when: Whe
 
 
 def _named_kind(queue: Node, label: str) -> str:
-    if any_amount(queue.minimum.get(label, {})):
+    if any_amount(queue.minimum.get(label, {})) or label in queue.absolute:
         return "absolute"
     if queue.weight.get(label, -1.0) >= 0:
         return "weight"

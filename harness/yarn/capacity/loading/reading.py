@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from harness.yarn.capacity import mapping
-from harness.yarn.capacity.amounts import MEMORY, VCORES, Amounts, parse_container
+from harness.yarn.capacity.amounts import MEMORY, VCORES, Amounts, is_vector, parse_container
 from harness.yarn.capacity.settings import Settings, Unknown
 from harness.yarn.fair.javanum import parse_int, trim
 from harness.yarn.releases import ASSUMED
@@ -111,6 +111,8 @@ class Reading:
         self.site_known = site is not None
         self.refusals: list[Refusal] = []
         self._noted: set[tuple[str, str, str | None, str]] = set()
+        #: Whether another release may read this configuration otherwise.
+        self.release_matters = False
         self._numbers: dict[str, float | None] = {}
         self.legacy = settings.flag("legacy-queue-mode.enabled", True)
         self.dominant = False
@@ -118,6 +120,16 @@ class Reading:
         self.types = tuple(
             dict.fromkeys(trim(name) for name in types.split(",") if trim(name) not in ("", MEMORY, VCORES, "memory"))
         )
+
+    def since(self, release: tuple[int, int]) -> bool:
+        """Return whether Hadoop is of this release or later; whoever asks reads something that differs by it."""
+        self.release_matters = True
+        return self.release >= release
+
+    def memory_needed(self, text: str | None) -> bool:
+        """Return whether a vector of resources counts as empty because it names no memory (Hadoop before 3.5)."""
+        vector = is_vector((text or "").replace(" ", "")) and "memory" not in (text or "")
+        return vector and not self.since((3, 5))
 
     def refuse(self, code: str, key: str, queue: str | None, what: str, hint: str, when: When = "start") -> None:
         """Add a refusal, unless the same one was added already."""

@@ -70,6 +70,12 @@ def read_calculator(reading: Reading) -> None:
         )
 
 
+_ASYNCHRONOUS = tuple(
+    f"schedule-asynchronously.{name}"
+    for name in ("scheduling-interval-ms", "maximum-threads", "maximum-pending-backlogs")
+)
+
+
 def check_cluster_wide(reading: Reading) -> None:
     """Check how much is assigned a heartbeat, asynchronous scheduling, and the policies that sort nodes."""
     for key, default in (
@@ -77,7 +83,10 @@ def check_cluster_wide(reading: Reading) -> None:
         ("per-node-heartbeat.maximum-container-assignments", 100),
     ):
         reading.number(key, default)
-    if reading.settings.flag("schedule-asynchronously.enable", reading.release >= (3, 5)):
+    # Hadoop reads them only where it schedules asynchronously, which it does by itself since 3.5.
+    if any(reading.text(key) is not None for key in _ASYNCHRONOUS) and reading.settings.flag(
+        "schedule-asynchronously.enable", reading.since((3, 5))
+    ):
         reading.number("schedule-asynchronously.scheduling-interval-ms", 5, "long")
         reading.number("schedule-asynchronously.maximum-threads", 1)
         reading.number("schedule-asynchronously.maximum-pending-backlogs", 100)

@@ -202,12 +202,8 @@ def _is_absolute(reading: Reading, node: Node) -> bool:
     """Whether the type is ``CapacityConfigType.ABSOLUTE_RESOURCE``."""
     if reading.legacy:
         return bool(node.absolute)
-    kinds = vector_kinds(
-        reading.text(f"{node.path}.capacity"),
-        root=node.parent is None,
-        memory_needed=reading.release < (3, 5),
-        types=reading.types,
-    )
+    text = reading.text(f"{node.path}.capacity")
+    kinds = vector_kinds(text, root=node.parent is None, memory_needed=reading.memory_needed(text), types=reading.types)
     return kinds == {"absolute"}
 
 
