@@ -598,7 +598,8 @@ class BaseActuator(ABC):
         edits = []
         for path, share in new.items():
             like = chosen.get(path)
-            if like is not None and models[like.model]["baseline"][self.SHARE] != share:
+            own = None if like is None else models[like.model]["baseline"][self.SHARE]
+            if like is not None and share != (self.ABSENT if own is None else own):
                 others = [one.model for one in found if (one.path, one.rank) == (path, like.rank)]
                 edits.append(self._continue(like, share, models, others))
             elif _parent(path) in steered:

@@ -811,6 +811,21 @@ def test_queues_of_the_same_weight_are_renamed_in_the_order_of_the_file_and_that
     )
 
 
+def test_a_weight_of_a_new_queue_that_is_a_removed_ones_entitlement_stays_as_it_was_written() -> None:
+    """The controller had written b's own weight, 1, which the file does not name; c's was no renamed b's."""
+    own, place = actuator()
+    put(own, weights={"root.a": 3.0, "root.b": 1.0, "root.g": 2.0})
+    start = place.data.index(b'  <queue name="b"')
+    rest = place.data[place.data.index(b'<queue name="b"') :]
+    end = start + 2 + rest.index(b"<queue", 1)
+    theirs = place.data[:start] + b'  <queue name="c"><weight>1</weight></queue>\n  ' + place.data[end:]
+    place.data = theirs
+    assert [edit.line() for edit in own.read()] == ["weight of root.c is 1.0 (taken as its entitlement)"]
+    put(own, weights={"root.a": 300.0, "root.c": 100.5, "root.g": 200.0})
+    own.write(own.original())
+    assert b'<queue name="c"><weight>1</weight></queue>' in place.data
+
+
 def test_both_parts_of_a_queue_that_is_split_have_its_entitlement() -> None:
     own, place = actuator()
     put(own, weights={"root.a": 500.0, "root.b": 250.0, "root.g": 250.0})

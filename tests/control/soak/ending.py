@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from harness.control.reports import TickReport
 from tests.control.soak import edits
 from tests.control.soak.process import Process
+from tests.control.soak.regime import MIN_SHARES
 from tests.control.soak.violated import Violated
 
 if TYPE_CHECKING:
@@ -33,7 +34,9 @@ class Ending:
                     raise Violated(f"{process.name} does not run")
                 continue
             allowed = {"lease"} if process not in holders else set()
-            if world.plan.policy in ("static", "hltrf", "drf") or world.plan.sets.get("resource") == "dominant":
+            # A minimum share of a queue that no file names cannot be set either (seed 2000442).
+            limits = ("static", "hltrf", "drf", *MIN_SHARES)
+            if world.plan.policy in limits or world.plan.sets.get("resource") == "dominant":
                 allowed |= {"ad-hoc"}
             if process.released or process.settings.mode == "shadow":
                 allowed |= {"guard"}

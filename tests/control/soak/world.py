@@ -335,7 +335,10 @@ class World:
             if path.is_dir() and not path.is_symlink():
                 path.rmdir()
             self.broken = self.checks.root_dropped = False
-            self.file.put(self.pristine if self.released else self._saved)
+            # What a shadow has given back meanwhile stays so (seed 2000454).
+            shadows = [p for p in self.processes if p.left_over and p.settings.mode == "shadow"]
+            given_back = self.released or any(not p.controller._left_over for p in shadows)
+            self.file.put(self.pristine if given_back else self._saved)
 
         return self.periods(rng, 0.5, 6), whole
 
