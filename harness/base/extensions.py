@@ -23,6 +23,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from harness.base.errors import InputError
+from harness.base.quick import collect_at_the_end
 
 #: The entry points of installed packages, each of which names an `Extension`.
 ENTRY_POINT_GROUP = "yarnfair.systems"
@@ -82,6 +83,8 @@ class Extension:
 def load(place: str) -> Any:
     """Import the object at ``module:attribute``."""
     module, _, attribute = place.partition(":")
+    if not module.startswith("harness."):
+        collect_at_the_end()
     return getattr(importlib.import_module(module), attribute)
 
 
@@ -152,6 +155,7 @@ def _built_in() -> list[Extension]:
 def _installed() -> list[Extension]:
     found = []
     for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: point.name):
+        collect_at_the_end()
         try:
             found.append(_checked(point.load(), point.value))
         except Exception as error:  # whatever an installed package raises while it is imported

@@ -46,6 +46,14 @@ def collect_rarely() -> None:
     atexit.register(_end_at_once)
 
 
+def collect_at_the_end() -> None:
+    """Let the interpreter's last collection take place: for a process that has run a user's code.
+
+    A file that a module of theirs has left open is written to its end only then.
+    """
+    atexit.unregister(_end_at_once)
+
+
 def _end_at_once() -> None:
     # DuckDB prints what it takes for leaks when its objects have not been collected.
     if "duckdb" not in sys.modules:

@@ -385,7 +385,9 @@ class RmAccounts:
             if back == risen != ZERO:
                 lost = _held_for(back, away_s)
                 memory, vcores = min(memory, round(lost[0] + since[0])), min(vcores, round(lost[1] + since[1]))
-            elif (memory > possible[0] or vcores > possible[1]) and not self._may_have_grown(account, now_s):
+            elif (memory > possible[0] or vcores > possible[1]) and not (
+                self._may_have_grown(account, now_s) and _beyond_late_nodes(account, rose, possible, away_s)
+            ):
                 # The application cannot have used this much itself: a late node reported ended containers with all
                 # their usage. The application need not be shown as ended, because the RM may still be saving its end.
                 lost = _held_for(account.lost_held, away_s)
@@ -410,8 +412,8 @@ class RmAccounts:
     def _may_have_grown(self, account: AppAccount, now_s: float) -> bool:
         """Whether an application may have got containers, since the last poll, that this one does not show.
 
-        Nobody has looked for long, and at the last poll all nodes that reach the RM had registered again: a rise is
-        then its own, and not what a late node reports.
+        Nobody has looked for long, and at the last poll most nodes that reach the RM had registered again. A node that
+        did not may still report containers with all their usage (`_beyond_late_nodes`).
         """
         if self._shown_s is None or account.lost_from_s is None:
             return False
@@ -498,6 +500,21 @@ class RmAccounts:
 
 def _started_s(look: AppObservation, now_s: float) -> float | None:
     return now_s - look.age_s if math.isfinite(look.age_s) else None
+
+
+def _beyond_late_nodes(account: AppAccount, rose: Usage, possible: tuple[float, float], away_s: float) -> bool:
+    """Return whether a figure rose by more than late nodes can report and the application's own containers can use.
+
+    A late node may report what was used before the RM began anew (``behind``), and of each lost container the time
+    since then; nothing where every container that ran then has been shown again.
+    """
+    if account.lost_held == ZERO:
+        return True
+    late = _held_for(account.lost_held, away_s)
+    return any(
+        rise > behind + own + later
+        for rise, behind, own, later in zip(rose, account.behind, possible, late, strict=True)
+    )
 
 
 def _end_s(account: AppAccount, look: AppObservation, now_s: float) -> float:

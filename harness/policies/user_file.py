@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import InputError, YarnfairError
+from harness.base.quick import collect_at_the_end
 
 #: The files that were imported here: as Python names them (absolute) -> as the user does.
 _IMPORTED: dict[str, str] = {}
@@ -23,6 +24,7 @@ def from_user_file(path: Path, attribute: str, *, what: str, hint: str) -> Any:
     if not path.is_file():
         raise InputError("no such file", where=str(path), hint=hint)
     module_name = f"yarnfair_user_{what}_{abs(hash(str(path.resolve())))}"
+    collect_at_the_end()
     spec = importlib.util.spec_from_file_location(module_name, path)
     assert spec is not None  # a .py file always has a spec and a loader
     assert spec.loader is not None

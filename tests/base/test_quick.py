@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gc
 import pickle
+import subprocess
+import sys
 from dataclasses import FrozenInstanceError, replace
+from pathlib import Path
 
 import pytest
 
@@ -41,3 +44,18 @@ def test_the_collector_is_as_it_was_afterwards() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_a_file_that_a_users_module_leaves_open_is_written_to_its_end(tmp_path: Path) -> None:
+    """The interpreter's last collection, which a command leaves out, takes place once a user's code has run."""
+    log, own = tmp_path / "log", tmp_path / "own.py"
+    own.write_text(f"LOG = open({str(log)!r}, 'w')\ndef Own():\n    return LOG\nLOG.write('all')\n")
+    code = (
+        "from pathlib import Path\n"
+        "from harness.base.quick import collect_rarely\n"
+        "from harness.policies.user_file import from_user_file\n"
+        "collect_rarely()\n"
+        f"from_user_file(Path({str(own)!r}), 'Own', what='policy', hint='')\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    assert log.read_text() == "all"

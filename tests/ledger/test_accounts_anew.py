@@ -396,3 +396,36 @@ def test_a_counter_that_jumps_while_an_rm_is_recovered_is_refused_and_no_base() 
     for now_s in range(415, 1200, 5):
         look(now_s, now_s)
     assert accounts.consumed()["root.a"][0] == pytest.approx(1195 * 1024, rel=0.02)
+
+
+@pytest.mark.parametrize("shown_as_ended", [True, False])
+@pytest.mark.parametrize("ran_s", [600, 7200])
+def test_a_late_node_that_registers_while_nobody_looks_is_not_charged_for_what_was_counted(
+    ran_s: int, shown_as_ended: bool
+) -> None:
+    rm, accounts = RmModel(MemoryPlace(FILE)), RmAccounts()
+    looked(rm, accounts)
+    rm.submit("x", "root.a")
+    soon, late = rm.start("x", 1024), rm.start("x", 8192)
+    for _ in range(ran_s // 10):
+        rm.now_s += 10.0
+        looked(rm, accounts)
+    rm.restart()
+    looked(rm, accounts, rm_began_anew=True)
+    rm.node_back([soon])
+    for _ in range(150):
+        rm.now_s += 1.0
+        looked(rm, accounts)
+    # Nobody looks for five minutes; the other node registers, and its container ends.
+    rm.now_s += 60.0
+    late.ended_s = rm.now_s
+    rm.node_back([late])
+    rm.now_s += 240.0
+    if shown_as_ended:
+        rm.finish("x")
+    for _ in range(6):
+        looked(rm, accounts)
+        rm.now_s += 1.0
+    looked(rm, accounts)
+    # What the lost container may have used until the end of the blind time is unknown, and nothing else is.
+    assert 0 <= accounts.consumed()["root.a"][0] - rm.truth("root.a")[0] <= 8192 * 300
