@@ -570,6 +570,8 @@ class BaseActuator(ABC):
         left = [path for path in gone if path in self.departed]
         steered = {_parent(path) for path, managed in self.managed.items() if managed.get(self.SHARE)}
         steered |= {_parent(path) for path in left}
+        # The children of a group that is itself new: copied, or renamed with all that is below it.
+        beside = steered | (stands.keys() - self.baseline.keys())
         models = self._models(left)
         wrote = self._wrote_for(models)
         later = [path for path, kept in self.departed.items() if not kept.keys() & {"named", _RENAMED}][-_LATELY:]
@@ -578,8 +580,8 @@ class BaseActuator(ABC):
             for model, last in wrote.get(share, {}).items():
                 near = _parent(model) == _parent(path), _leaf(model) == _leaf(path)
                 if self._by_hand(share) and not (
-                    (model in left and "named" not in models[model])
-                    or (last and model in later and _parent(path) in steered and any(near))
+                    (model in left and "named" not in models[model] and (last or any(near)))
+                    or (last and model in later and _parent(path) in beside and any(near))
                 ):
                     continue
                 # Moved with its name, else renamed below its parent, else any.
@@ -601,9 +603,12 @@ class BaseActuator(ABC):
             own = None if like is None else models[like.model]["baseline"][self.SHARE]
             if like is not None and share != (self.ABSENT if own is None else own):
                 others = [one.model for one in found if (one.path, one.rank) == (path, like.rank)]
-                edits.append(self._continue(like, share, models, others))
-            elif _parent(path) in steered:
-                same = [model for model, last in wrote.get(share, {}).items() if last and like is None]
+                edits.append(self._continue(like, stands[path], models, others))
+                continue
+            same = [model for model, last in wrote.get(share, {}).items() if last and like is None]
+            same.sort(key=lambda model, path=path: _leaf(model) != _leaf(path))
+            copied = _parent(path) in beside and any(_leaf(model) == _leaf(path) for model in same)
+            if _parent(path) in steered or copied:
                 text = f"{share}, as a controller wrote for {same[0]}" if same else str(share)
                 edits.append(Drift(path, self.SHARE, text, taken=True))
         return edits
@@ -625,14 +630,27 @@ class BaseActuator(ABC):
         return wrote
 
     def _continue(
-        self, like: _Likeness, share: Any, models: Mapping[str, Mapping[str, Any]], others: Sequence[str]
+        self, like: _Likeness, present: Values, models: Mapping[str, Mapping[str, Any]], others: Sequence[str]
     ) -> Drift:
-        """Give a new queue the entitlement of its model; ``others`` are as likely to be the model as the one chosen."""
+        """Give a new queue the entitlement of its model; ``others`` are as likely to be the model as the one chosen.
+
+        Its limits and whatever else a controller wrote for the model are the model's too: where the new queue still has
+        them, the administrator's own come back with the release.
+        """
         path, model = like.path, like.model
-        own = models[model]["baseline"][self.SHARE]
+        share, known = present[self.SHARE], models[model]
+        own = known["baseline"][self.SHARE]
         self.baseline[path], self.managed[path] = {self.SHARE: own}, {self.SHARE: [share]}
-        if text := models[model].get("texts", {}).get(self.SHARE):
-            self._texts(path)[self.SHARE] = text
+        continued = [self.SHARE]
+        for attribute, values in known.get("ours", {}).items():
+            value = present.get(attribute)
+            if attribute != self.SHARE and value is not None and value in values:
+                self.baseline[path][attribute] = known["baseline"].get(attribute)
+                self.managed[path][attribute] = [value]
+                continued.append(attribute)
+        for attribute in continued:
+            if text := known.get("texts", {}).get(attribute):
+                self._texts(path)[attribute] = text
         if model in self.departed and model not in self.managed:
             self.departed[model][_RENAMED] = True
         another = "another" if self._by_hand(share) else "a round"

@@ -716,3 +716,32 @@ def test_what_is_newer_than_an_older_copy_of_the_ledger_is_not_taken_for_entitle
     assert again.configured_weights()["root.a"] == pytest.approx(25.0)
     again.write(again.original())
     assert path.read_text() == FILE
+
+
+def test_a_renamed_queue_has_its_models_own_limits_and_priority_back_with_the_release(tmp_path: Path) -> None:
+    path = tmp_path / "capacity-scheduler.xml"
+    settings = {
+        "root.queues": "a,b",
+        "root.ordering-policy": "priority-utilization",
+        "root.a.capacity": "40",
+        "root.b.capacity": "60",
+    }
+    rows = "\n".join(
+        f"<property><name>yarn.scheduler.capacity.{name}</name><value>{value}</value></property>"
+        for name, value in settings.items()
+    )
+    path.write_text(f"<configuration>\n{rows}\n</configuration>\n")
+    own = CapacityActuator(FileSource(LocalStore(path)))
+    own.read()
+    own.max_shares(Resource(100_000, 100))
+    limits = {"min_shares": {"root.a": Resource(1024, 1)}, "max_shares": {"root.a": Resource(50_000, 50)}}
+    own.write(own.prepare(Attributes({"root.a": 30.0, "root.b": 70.0}, **limits)))  # type: ignore[arg-type]
+    before = path.read_text()
+    assert "root.a.maximum-capacity" in before
+    assert "root.a.priority" in before
+    path.write_text(before.replace("root.a.", "root.z.").replace("a,b", "z,b"))
+    own.read()
+    own.write(own.original())
+    assert path.read_text() == f"<configuration>\n{rows}\n</configuration>\n".replace("root.a.", "root.z.").replace(
+        "a,b", "z,b"
+    )

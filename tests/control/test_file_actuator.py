@@ -847,3 +847,68 @@ def test_a_weight_like_a_removed_queues_is_the_administrators_after_a_release() 
     place.data = place.data.replace(b"</allocations>", b'<queue name="c"><weight>500</weight></queue></allocations>')
     assert own.read() == []
     assert own.configured_weights() == {"root.b": 1.0, "root.c": 500.0, "root.g": 2.0}
+
+
+def test_a_renamed_queue_has_the_limits_of_its_model_and_the_release_takes_the_controllers_away() -> None:
+    own, place = actuator()
+    put(
+        own,
+        weights={"root.a": 517.25, "root.b": 241.125, "root.g": 241.625},
+        min_shares={"root.a": Resource(1111, 1)},
+        max_shares={"root.a": Resource(5333, 5)},
+    )
+    assert b"1111 mb" in place.data
+    assert b"5333 mb" in place.data
+    place.data = place.data.replace(b'name="a"', b'name="z"')
+    own.read()
+    own.write(own.original())
+    assert place.data == FILE.replace(b'name="a"', b'name="z"')
+
+
+GROUP = b"""<allocations>
+  <queue name="a"><weight>3</weight></queue>
+  <queue name="g"><weight>2</weight><queue name="x"><weight>3</weight></queue><queue name="y"><weight>1</weight></queue>
+  </queue>
+</allocations>
+"""
+WRITTEN = {"root.a": 600.0, "root.g": 400.0, "root.g.x": 500.0, "root.g.y": 500.0}
+
+
+def test_a_group_that_is_cut_and_pasted_under_another_name_keeps_the_entitlements_below_it() -> None:
+    own, place = actuator(GROUP)
+    put(own, weights=WRITTEN)
+    full = place.data
+    begin, end = full.index(b'  <queue name="g"'), full.index(b"</allocations>")
+    place.data = full[:begin] + full[end:]
+    own.read()
+    put(own, weights={"root.a": 1000.0})
+    place.data = full.replace(b'name="g"', b'name="h"')
+    own.read()
+    assert own.configured_weights() == {"root.a": 3.0, "root.h": 2.0, "root.h.x": 3.0, "root.h.y": 1.0}
+
+
+def test_a_group_that_is_copied_is_reported_with_all_that_is_below_it() -> None:
+    own, place = actuator(GROUP)
+    put(own, weights=WRITTEN)
+    begin, end = place.data.index(b'  <queue name="g"'), place.data.index(b"</allocations>")
+    group = place.data[begin:end]
+    place.data = place.data[:end] + group.replace(b'name="g"', b'name="h"') + place.data[end:]
+    assert {edit.line() for edit in own.read()} == {
+        "weight of root.h is 400.0, as a controller wrote for root.g (taken as its entitlement)",
+        "weight of root.h.x is 500.0, as a controller wrote for root.g.x (taken as its entitlement)",
+        "weight of root.h.y is 500.0, as a controller wrote for root.g.y (taken as its entitlement)",
+    }
+
+
+def test_an_older_round_weight_of_a_removed_queue_is_not_that_of_an_unrelated_new_one() -> None:
+    own, place = actuator(
+        GROUP.replace(b'<queue name="g">', b'<queue name="b"><weight>1</weight></queue>\n  <queue name="g">')
+    )
+    for weight in (100.0, 250.125):
+        put(own, weights={**WRITTEN, "root.a": 600.0 - weight, "root.b": weight})
+    place.data = place.data.replace(b'<queue name="b"><weight>250.125</weight></queue>\n', b"")
+    place.data = place.data.replace(
+        b'<queue name="y">', b'<queue name="new"><weight>100</weight></queue><queue name="y">'
+    )
+    assert "weight of root.g.new is 100.0 (taken as its entitlement)" in {edit.line() for edit in own.read()}
+    assert own.configured_weights()["root.g.new"] == 100.0
