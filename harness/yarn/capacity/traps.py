@@ -6,6 +6,7 @@ each shown on a real ResourceManager by the tests (harm, then its absence).
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -346,7 +347,12 @@ def _preemption(values: Mapping[str, str], site: Mapping[str, str], on: Callable
     def least(name: str, default: float, read: Callable[[Mapping[str, str], str, float], float]) -> float:
         # Of a file's and the ResourceManager's own value it is not known here which one counts.
         name = f"{OF_PREEMPTION}{name}"
-        return min((read(where, name, default) for where in (values, site) if name in where), default=default)
+        found = [
+            read({name: text}, name, default)
+            for text in (_text(values, name, site), _text(site, name, values))
+            if text is not None
+        ]
+        return min(found, default=default)
 
     return Trap(
         "preemption",
@@ -364,10 +370,20 @@ def _preemption(values: Mapping[str, str], site: Mapping[str, str], on: Callable
 def _is_on(values: Mapping[str, str], site: Mapping[str, str], name: str, default: bool = False) -> bool:
     # A file's values win over yarn-site's (FileBasedCSConfigurationProvider adds the file last), yarn-site's over a
     # store's (MutableCSConfigurationProvider). Which it is is not known here: what is on in either counts.
-    texts = [text for text in (site.get(name), values.get(name)) if text]
+    texts = [text for text in (_text(site, name, values), _text(values, name, site)) if text]
     # Configuration.getBoolean: anything but the two words is the default.
     found = [text.strip().lower() for text in texts]
     return any(default if text not in ("true", "false") else text == "true" for text in found or [""])
+
+
+def _text(values: Mapping[str, str], name: str, beside: Mapping[str, str] | None = None) -> str | None:
+    """``Configuration.get``: with what references (``${name}``) stand for, in these values or in those beside them."""
+    text = values.get(name)
+    if text is None or "${" not in text:
+        return text
+    with contextlib.suppress(ValueError):
+        return Settings({**(beside or {}), **values}).get(name)
+    return text
 
 
 # A text that Hadoop cannot read is in force nowhere: with it no ResourceManager starts. Then the default stands in.
@@ -375,7 +391,7 @@ def _is_on(values: Mapping[str, str], site: Mapping[str, str], name: str, defaul
 
 def _number(values: Mapping[str, str], name: str, default: float) -> float:
     """``Configuration.getFloat``."""
-    text = values.get(name)
+    text = _text(values, name)
     try:
         return default if text is None else parse_float(trim(text))
     except ValueError:
@@ -384,7 +400,7 @@ def _number(values: Mapping[str, str], name: str, default: float) -> float:
 
 def _double(values: Mapping[str, str], name: str, default: float) -> float:
     """``Configuration.getDouble``; a NaN, of which no comparison holds, is 0."""
-    text = values.get(name)
+    text = _text(values, name)
     try:
         found = default if text is None else parse_double(trim(text))
     except ValueError:
@@ -394,8 +410,9 @@ def _double(values: Mapping[str, str], name: str, default: float) -> float:
 
 def _integer(values: Mapping[str, str], name: str, default: float) -> float:
     """``Configuration.getInt`` and ``getLong``, also of hexadecimal digits."""
+    text = _text(values, name)
     try:
-        return Settings({name: values[name]}).long(name, 0) if name in values else default
+        return default if text is None else Settings({name: text}).long(name, 0)
     except ValueError:
         return default
 

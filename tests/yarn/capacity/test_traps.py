@@ -249,3 +249,21 @@ def test_how_long_preemption_waits_is_read_as_java_reads_it(text: str, wait_s: f
 def test_a_factor_is_read_as_java_reads_it(text: str, held: bool) -> None:
     """One that cannot be read counts as the default, 1."""
     assert names({**SAFE, f"{P}root.b.user-limit-factor": text}, SITE) == (["user-limit-factor"] if held else [])
+
+
+def test_references_to_other_properties_count_with_what_they_stand_for() -> None:
+    """Of each file, and from one into the other, as the ResourceManager reads both into one configuration."""
+    site = {
+        **SITE,
+        ENABLE: "${the.monitor}",
+        "the.monitor": "true",
+        f"{OF_PREEMPTION}max_wait_before_kill": "${wait}",
+        f"{OF_PREEMPTION}max_ignored_over_capacity": "${wait}f",
+    }
+    values = {**SAFE, "wait": "1"}
+    (trap,) = find_traps(values, site, queue_tree(values, source="f"))
+    assert trap.preemption == PreemptionRule(ignored=1.0, wait_s=0.001)
+    # One that nothing defines cannot be read, and counts as the default, 1.
+    for reference, held in (("${none}", True), ("${factor}", False)):
+        factor = {**SAFE, f"{P}root.b.user-limit-factor": reference, "factor": "-1"}
+        assert names(factor, SITE) == (["user-limit-factor"] if held else [])
