@@ -606,7 +606,8 @@ class BaseActuator(ABC):
                 edits.append(self._continue(like, stands[path], models, others))
                 continue
             same = [model for model, last in wrote.get(share, {}).items() if last and like is None]
-            same.sort(key=lambda model, path=path: _leaf(model) != _leaf(path))
+            # One of its own name first.
+            same = [one for named in (True, False) for one in same if (_leaf(one) == _leaf(path)) is named]
             copied = _parent(path) in beside and any(_leaf(model) == _leaf(path) for model in same)
             if _parent(path) in steered or copied:
                 text = f"{share}, as a controller wrote for {same[0]}" if same else str(share)
