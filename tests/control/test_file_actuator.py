@@ -871,12 +871,12 @@ GROUP = b"""<allocations>
   </queue>
 </allocations>
 """
-WRITTEN = {"root.a": 600.0, "root.g": 400.0, "root.g.x": 500.0, "root.g.y": 500.0}
+SHARES = {"root.a": 600.0, "root.g": 400.0, "root.g.x": 500.0, "root.g.y": 500.0}
 
 
 def test_a_group_that_is_cut_and_pasted_under_another_name_keeps_the_entitlements_below_it() -> None:
     own, place = actuator(GROUP)
-    put(own, weights=WRITTEN)
+    put(own, weights=SHARES)
     full = place.data
     begin, end = full.index(b'  <queue name="g"'), full.index(b"</allocations>")
     place.data = full[:begin] + full[end:]
@@ -889,7 +889,7 @@ def test_a_group_that_is_cut_and_pasted_under_another_name_keeps_the_entitlement
 
 def test_a_group_that_is_copied_is_reported_with_all_that_is_below_it() -> None:
     own, place = actuator(GROUP)
-    put(own, weights=WRITTEN)
+    put(own, weights=SHARES)
     begin, end = place.data.index(b'  <queue name="g"'), place.data.index(b"</allocations>")
     group = place.data[begin:end]
     place.data = place.data[:end] + group.replace(b'name="g"', b'name="h"') + place.data[end:]
@@ -905,7 +905,7 @@ def test_an_older_round_weight_of_a_removed_queue_is_not_that_of_an_unrelated_ne
         GROUP.replace(b'<queue name="g">', b'<queue name="b"><weight>1</weight></queue>\n  <queue name="g">')
     )
     for weight in (100.0, 250.125):
-        put(own, weights={**WRITTEN, "root.a": 600.0 - weight, "root.b": weight})
+        put(own, weights={**SHARES, "root.a": 600.0 - weight, "root.b": weight})
     place.data = place.data.replace(b'<queue name="b"><weight>250.125</weight></queue>\n', b"")
     place.data = place.data.replace(
         b'<queue name="y">', b'<queue name="new"><weight>100</weight></queue><queue name="y">'
