@@ -14,12 +14,13 @@ contains them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from harness.base.errors import InputError
 from harness.control.lease import Lease, Memory, lease_of
+from harness.control.newcomers import LATELY, RENAMED, Likeness, Models, leaf, parent
 from harness.control.values import IsManaged, Nonsense, Values, depart, remember_written
 from harness.model.plan import ResourceName
 from harness.yarn.files import ConfigStore
@@ -79,29 +80,6 @@ _OF_COPY = (
     "a controller may have written after the copy of the ledger that was restored (to make it yours, write a round "
     "one, or stop this one and give the configuration back once with --release)"
 )
-
-
-#: Marks a removed queue of which a new one has the entitlement since.
-_RENAMED = "renamed"
-#: Number of the queues removed last with whose shares a new queue's is compared if a person may have written it.
-_LATELY = 20
-
-
-@dataclass(frozen=True, slots=True)
-class _Likeness:
-    """A new queue with a share that a controller wrote for ``model``; of several the lowest ``rank`` is likeliest."""
-
-    path: str
-    model: str
-    rank: tuple[bool, ...]
-
-
-def _parent(path: str) -> str:
-    return path.rpartition(".")[0]
-
-
-def _leaf(path: str) -> str:
-    return path.rpartition(".")[2]
 
 
 def _shown(own: Any) -> str:
@@ -568,57 +546,36 @@ class BaseActuator(ABC):
         if not new:
             return []
         left = [path for path in gone if path in self.departed]
-        steered = {_parent(path) for path, managed in self.managed.items() if managed.get(self.SHARE)}
-        steered |= {_parent(path) for path in left}
-        # The children of a group that is itself new: copied, or renamed with all that is below it.
-        beside = steered | (stands.keys() - self.baseline.keys())
-        models = self._models(left)
-        wrote = self._wrote_for(models)
-        later = [path for path, kept in self.departed.items() if not kept.keys() & {"named", _RENAMED}][-_LATELY:]
-        found: list[_Likeness] = []
-        for path, share in new.items():
-            for model, last in wrote.get(share, {}).items():
-                near = _parent(model) == _parent(path), _leaf(model) == _leaf(path)
-                if self._by_hand(share) and not (
-                    (model in left and "named" not in models[model] and (last or any(near)))
-                    or (last and model in later and _parent(path) in beside and any(near))
-                ):
-                    continue
-                # Moved with its name, else renamed below its parent, else any.
-                found.append(_Likeness(path, model, (model not in left, not last, not near[1], not near[0])))
-        # The sort is stable, so that likenesses of one rank stay in the order of the document.
-        found.sort(key=lambda one: one.rank)
-        chosen: dict[str, _Likeness] = {}
-        used: set[str] = set()
-        for one in found:
-            if one.path not in chosen and one.model not in used:
-                chosen[one.path] = one
-                if one.model not in self.managed:
-                    used.add(one.model)
-        # A queue that was split in two, or renamed and copied: there are more new queues than removed ones.
-        chosen = {one.path: one for one in reversed(found)} | chosen
+        steered = {parent(path) for path, managed in self.managed.items() if managed.get(self.SHARE)}
+        steered |= {parent(path) for path in left}
+        # The children of a group that is itself new stand beside each other as they did: copied, or renamed as a whole.
+        models = self._models(left, beside=steered | (stands.keys() - self.baseline.keys()))
+        found = models.likenesses(new, self._by_hand)
+        chosen = models.choose(found)
         edits = []
         for path, share in new.items():
             like = chosen.get(path)
-            own = None if like is None else models[like.model]["baseline"][self.SHARE]
+            own = None if like is None else models.known[like.model]["baseline"][self.SHARE]
             if like is not None and share != (self.ABSENT if own is None else own):
                 others = [one.model for one in found if (one.path, one.rank) == (path, like.rank)]
-                edits.append(self._continue(like, stands[path], models, others))
+                edits.append(self._continue(like, stands[path], models.known, others))
                 continue
-            same = [model for model, last in wrote.get(share, {}).items() if last and like is None]
-            # One of its own name first.
-            same = [one for named in (True, False) for one in same if (_leaf(one) == _leaf(path)) is named]
-            copied = _parent(path) in beside and any(_leaf(model) == _leaf(path) for model in same)
-            if _parent(path) in steered or copied:
+            same = models.last_written_for(share, path) if like is None else []
+            copied = bool(same) and leaf(same[0]) == leaf(path) and parent(path) in models.beside
+            if parent(path) in steered or copied:
                 text = f"{share}, as a controller wrote for {same[0]}" if same else str(share)
                 edits.append(Drift(path, self.SHARE, text, taken=True))
         return edits
 
-    def _models(self, left: Sequence[str]) -> dict[str, dict[str, Any]]:
+    def _models(self, left: Sequence[str], *, beside: Collection[str]) -> Models:
         """Return what is known of all queues for which a controller has written a share; ``left`` come first."""
         here = {path: {"baseline": self.baseline.get(path, {}), "ours": kept} for path, kept in self.managed.items()}
-        known = {**{path: self.departed[path] for path in left}, **self.returned, **self.departed, **here}
-        return {path: kept for path, kept in known.items() if self.SHARE in kept.get("baseline", {})}
+        all_known = {**{path: self.departed[path] for path in left}, **self.returned, **self.departed, **here}
+        known = {path: kept for path, kept in all_known.items() if self.SHARE in kept.get("baseline", {})}
+        later = [path for path, kept in self.departed.items() if not kept.keys() & {"named", RENAMED}][-LATELY:]
+        return Models(
+            known=known, wrote=self._wrote_for(known), left=left, later=later, managed=self.managed, beside=beside
+        )
 
     def _wrote_for(self, models: Mapping[str, Mapping[str, Any]]) -> dict[Any, dict[str, bool]]:
         """Return each share that a controller wrote -> the queues for which it did -> whether it was their last one."""
@@ -631,7 +588,7 @@ class BaseActuator(ABC):
         return wrote
 
     def _continue(
-        self, like: _Likeness, present: Values, models: Mapping[str, Mapping[str, Any]], others: Sequence[str]
+        self, like: Likeness, present: Values, models: Mapping[str, Mapping[str, Any]], others: Sequence[str]
     ) -> Drift:
         """Give a new queue the entitlement of its model; ``others`` are as likely to be the model as the one chosen.
 
@@ -653,7 +610,7 @@ class BaseActuator(ABC):
             if text := known.get("texts", {}).get(attribute):
                 self._texts(path)[attribute] = text
         if model in self.departed and model not in self.managed:
-            self.departed[model][_RENAMED] = True
+            self.departed[model][RENAMED] = True
         another = "another" if self._by_hand(share) else "a round"
         words = f"{share}, which a controller wrote for {model}; its entitlement is that one's own, "
         words += f"{_shown(own)} (to change it, write {another} share, or name it in `queues`)"
@@ -789,7 +746,7 @@ class BaseActuator(ABC):
             if self._by_hand(value) or value not in self.written.get(path, []):
                 return None
             kept["ours"][self.SHARE] = [value]
-        kept.pop(_RENAMED, None)
+        kept.pop(RENAMED, None)
         self.baseline[path], self.managed[path] = kept["baseline"], kept["ours"]
         return kept
 
