@@ -55,7 +55,7 @@ def collect_at_the_end() -> None:
 
 
 def _end_at_once() -> None:
-    # DuckDB prints what it takes for leaks when its objects have not been collected.
+    # DuckDB's bindings report objects that were never collected as leaks, on standard error.
     if "duckdb" not in sys.modules:
         gc.freeze()
 

@@ -213,7 +213,10 @@ class Actuator(Entitlements, Protocol[ClientIn]):
         """
 
     def forget_traps(self) -> None:
-        """Look for traps anew at the next `traps`: another ResourceManager answers, or the same with other settings."""
+        """Forget what is known of traps, so that the next `traps` asks the ResourceManager again.
+
+        It is called when another ResourceManager answers, or when the same one was restarted.
+        """
 
     # --- writing ---
 

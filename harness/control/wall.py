@@ -251,8 +251,9 @@ class Controller(Tenure[ClientT]):
     def _let_last(self) -> None:
         """Repeat lasting alarms whose causes this tick has not checked: they end when the cause is seen gone."""
         raised = {alarm.kind for alarm in self._tick.alarms}
-        # A controller that sees nothing has lost its lease for that reason, and it cannot tell whether the causes of
-        # its alarms are gone. Any other one without the lease drops the alarms that only concern whoever writes.
+        # Some alarms concern only the controller that writes. One that sees the cluster and does not hold the lease
+        # drops them. One that sees nothing keeps them: it lost the lease because it sees nothing, so that it cannot
+        # know whether their causes are gone.
         if (not self.holds and not raised & _BLIND) or self.shadow:
             lasting = {alarm.kind for alarm in self._lasting}
             self._tick.dropped = frozenset(_OF_A_WRITER) & lasting - raised - self._looked_for
@@ -333,7 +334,7 @@ class Controller(Tenure[ClientT]):
             self._alarm("rm", f"{self._look.news}: its queues are written and read back again")
             self.core.forget_written()
             self._in_force, self._verified_s = {}, -math.inf
-            # It has read yarn-site.xml anew, with which preemption may have been switched on.
+            # A restarted ResourceManager has read yarn-site.xml again, and that may have switched preemption on.
             self.actuator.forget_traps()
         if skipped := self._look.skipped:
             shown = "; ".join(f"{app}: {why}" for app, why in list(skipped.items())[:3])

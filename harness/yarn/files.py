@@ -194,7 +194,7 @@ def _keep_attributes(handle: int, target: Path, *, system: bool) -> dict[str, st
     """
     lost: dict[str, str] = {}
     try:
-        # Another operating system has no such call, another file system no such attributes.
+        # Python has this call on Linux alone, and not every file system has extended attributes.
         found = {*os.listxattr(target)} - {ACL_ATTRIBUTE, *_OF_CONTENT}
     except (OSError, AttributeError):
         return lost

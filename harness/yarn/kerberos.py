@@ -135,7 +135,7 @@ def _gssapi() -> Any:
 
 
 class Spnego(requests.auth.AuthBase):
-    """Answer a 401 that asks for Negotiate with a Kerberos ticket; send none where none is asked for.
+    """Send a Kerberos ticket to a server that answers 401 and asks for it (Negotiate), and to no other.
 
     A server that was sent a ticket has to prove that it could read it (mutual authentication), otherwise its answer is
     not accepted. Answers that are errors need no proof, because Hadoop omits it from some of them.

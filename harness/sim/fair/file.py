@@ -71,7 +71,7 @@ class FairFile(SchedulerFile):
 
     @property
     def leaves(self) -> list[str]:
-        """The paths of the leaves, ad hoc queues included."""
+        """Return the paths of the leaf queues, including those that applications have created."""
         return [queue.path for queue in QueueManager(self.allocations).tree().leaves()]
 
     def weights(self) -> dict[str, float]:

@@ -89,7 +89,7 @@ def _bad(message: str) -> Refusal:
 
 
 def _undeclared(message: str | None = None) -> Refusal:
-    """What the scheduler throws, which REST wraps: what it says is in the answer since Hadoop 3.5."""
+    """Return the answer to an exception of the scheduler, whose message it has since Hadoop 3.5."""
     return Refusal(503, _UNDECLARED, message, since_jersey_2=True)
 
 

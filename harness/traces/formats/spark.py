@@ -508,7 +508,7 @@ def _dependencies(
 
 
 def _ran_before(found: SparkLog, number: int, ran: Mapping[int, tuple[int, int]]) -> set[int]:
-    """Return the nearest ancestors of a stage that ran; instead of a skipped stage its own parents are looked at."""
+    """Return the nearest ancestors of a stage that ran. A skipped ancestor is replaced by its own parents."""
     result: set[int] = set()
     seen = {number}
     waiting = list(found.parents.get(number, ()))

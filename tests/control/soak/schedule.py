@@ -100,7 +100,8 @@ def drawn(rng: random.Random, spans: list[tuple[float, float]], plan: Plan) -> l
     if plan.fifth:
         kinds, apart = sorted(OF_RECOVERIES - no), 9.0
     if plan.sixth:
-        # Once an RM began anew accounts are only nearly right, which would hide what a wrong figure does.
+        # After a ResourceManager's restart the checks allow accounts to be off, which would hide the effect of a wrong
+        # figure: a history has one kind of the two.
         kinds, apart = [rng.choice(sorted(OF_SIXTH)), "burst", "controller-restarts"], 6.0
     found = []
     for begin, end in spans:

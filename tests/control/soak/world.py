@@ -335,7 +335,7 @@ class World:
             if path.is_dir() and not path.is_symlink():
                 path.rmdir()
             self.broken = self.checks.root_dropped = False
-            # What a shadow has given back meanwhile stays so (seed 2000454).
+            # Meanwhile a shadow may have restored the administrator's values. These are not overwritten (seed 2000454).
             shadows = [p for p in self.processes if p.left_over and p.settings.mode == "shadow"]
             given_back = self.released or any(not p.controller._left_over for p in shadows)
             self.file.put(self.pristine if given_back else self._saved)

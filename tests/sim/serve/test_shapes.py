@@ -16,7 +16,7 @@ import pytest
 from tests.sim.serve.conftest import Served
 from tests.sim.serve.recording import FIRST, RELEASES, recorded, refused_bodies
 
-# An application in an undeclared queue was among the first ones; its queue is left out here.
+# The recording has an application in a queue that the file does not declare. The cluster served here has not.
 _QUEUES = recorded(FIRST)["scheduler"]["document"]["scheduler"]["schedulerInfo"]["rootQueue"]["childQueues"]
 _QUEUES["queue"] = [queue for queue in _QUEUES["queue"] if queue["queueName"] != "root.nowhere"]
 #: What only a real application has: the web proxy leads to its master, whose address it told the RM.
