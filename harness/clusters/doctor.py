@@ -7,7 +7,6 @@ other hosts (ssh) this machine is only asked for what `up` needs of it: jars to 
 
 from __future__ import annotations
 
-import contextlib
 import email.utils
 import os
 import time
@@ -37,7 +36,7 @@ from harness.yarn.files import ConfigStore, LocalStore
 from harness.yarn.holds import holds_of_queue, look
 from harness.yarn.http import HttpOptions
 from harness.yarn.queue_answers import CAPACITY
-from harness.yarn.rest import RestClient
+from harness.yarn.rest import RestClient, shown_site
 from harness.yarn.validation import check_document
 
 #: yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage of Hadoop 3.4.
@@ -356,10 +355,7 @@ def _traps(rest: RestClient, hadoop: tuple[int, int], capacity_file: ConfigStore
             except Refused:
                 # An RM that keeps its configuration in a file (the default) shows it nowhere.
                 values, whole, source = shown_properties(rest.scheduler_with_limits()[1]), False, "/scheduler"
-        site: Mapping[str, str] | None = None
-        with contextlib.suppress(Refused, BadAnswer):
-            site = rest.properties()
-        traps = find_traps(values, site, queue_tree(values, source=source), hadoop)
+        traps = find_traps(values, shown_site(rest), queue_tree(values, source=source), hadoop)
     except Refused as error:
         hint = "`yarnfair enforce --dry-run` with its capacity_file names them"
         yield Finding("capacity", "note", f"the Capacity Scheduler's traps cannot be looked for ({error.what})", hint)
@@ -399,9 +395,8 @@ def _fair_preemption(rest: RestClient) -> Iterator[Finding]:
 
     Its time-outs are not looked at, because they are in the allocation file.
     """
-    try:
-        site = rest.properties()
-    except (Refused, BadAnswer):
+    site = shown_site(rest)
+    if site is None:
         shown = "the ResourceManager does not show (/conf) whether preemption is on"
     else:
         shown = "preemption is on" if is_on(site) else ""

@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import logging
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -57,15 +58,21 @@ def _target(name: str, pom: Path) -> Path:
 
 
 def release(hadoop: str | None = None) -> HadoopRelease | None:
-    """The release that clusters are started with: the one asked for, else that of ``HADOOP_LIB``, else the default.
+    """Return the release that clusters are started with: the given one, else that of ``HADOOP_LIB``, else the default.
 
-    None: ``HADOOP_LIB`` has one that the table of releases has not. Raises CallError for a release that is not there.
+    None: ``HADOOP_LIB`` has a release that is not in the table. Raises CallError if the given one is not in it.
     """
     if hadoop is None and (given := os.environ.get("HADOOP_LIB")):
         names = [path.name for path in Path(given).glob(f"{_COMMON}*.jar")]
         versions = [name.removeprefix(_COMMON).removesuffix(".jar") for name in sorted(names)]
         return next((RELEASES[version] for version in versions if version in RELEASES), None)
     return release_of(hadoop)
+
+
+def java_version(told: str) -> int | None:
+    """Return the version of Java (8, 17) in what ``java -version`` prints; None where it says none."""
+    found = re.search(r'version "(?:1\.)?(\d+)', told)
+    return None if found is None else int(found[1])
 
 
 def cached() -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -51,8 +50,7 @@ class _PortLost(InputError):
 
 def _java() -> Finding:
     java = shutil.which("java")
-    found = re.search(r'version "(?:1\.)?(\d+)', _java_words())
-    version = int(found.group(1)) if found else None
+    version = jars.java_version(_java_words())
     # The options of the daemons are those of Java 11 and later.
     release = jars.release()
     least = max(11, release.java) if release is not None else 11
@@ -70,9 +68,9 @@ def _java() -> Finding:
 def _check_java(hadoop: str | None) -> None:
     """Raise InputError where this machine's Java cannot load the classes of the release that is started."""
     release = jars.release(hadoop)
-    found = re.search(r'version "(?:1\.)?(\d+)', _java_words()) if release is not None else None
-    if release is not None and found is not None and int(found.group(1)) < release.java:
-        what = f"Hadoop {release.version} needs Java {release.java}, this machine has {found.group(1)}"
+    version = jars.java_version(_java_words()) if release is not None else None
+    if release is not None and version is not None and version < release.java:
+        what = f"Hadoop {release.version} needs Java {release.java}, this machine has {version}"
         raise InputError(what, hint=f"install Java {release.java}, or give an older --hadoop")
 
 

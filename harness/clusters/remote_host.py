@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
-import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from harness.clusters import processes
 from harness.clusters.daemon_site import node_properties, rm_properties, site_files
 from harness.clusters.daemons import LOOPBACK, NM, RM, RM_PORTS, SCHEDULERS, java_words
 from harness.clusters.inventory import Host
+from harness.clusters.jars import java_version
 from harness.clusters.remote import Remote, quote
 from harness.clusters.state import ClusterState
 from harness.clusters.status import last_words
@@ -69,10 +69,10 @@ def examine(host: Host, rm: Host, release: HadoopRelease | None, progress: Progr
                 where=remote.name,
                 hint="install openjdk-17-jre-headless, or name it in the inventory (java: /path/to/java)",
             )
-        java_version = re.search(r'version "(?:1\.)?(\d+)', told)
-        if release is not None and java_version is not None and int(java_version.group(1)) < release.java:
+        version = java_version(told)
+        if release is not None and version is not None and version < release.java:
             raise InputError(
-                f"Hadoop {release.version} needs Java {release.java}, this host has {java_version.group(1)}",
+                f"Hadoop {release.version} needs Java {release.java}, this host has {version}",
                 where=remote.name,
                 hint=f"install Java {release.java}, or name one in the inventory (java: /path/to/java), "
                 "or give an older --hadoop",

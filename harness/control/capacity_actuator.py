@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from harness.base.errors import InputError
 from harness.control.actuator import BaseActuator, Drift, Prepared
 from harness.control.gate import refused, unlike
-from harness.control.shown import shown_site
+from harness.control.known_traps import KnownTraps
 from harness.control.values import IsManaged, Values
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Attributes, ResourceName
 from harness.model.queues import ROOT, cluster_parts
@@ -81,8 +81,7 @@ class CapacityActuator(BaseActuator):
     # CapacityScheduler.reinitialize checks what it loads as it does when it starts.
     load_validates: ClassVar[bool] = True
     loaded_otherwise: ClassVar[str] = "by `yarn rmadmin -refreshQueues`"
-    #: Hadoop release and the traps found for it; None: not determined since the properties or the RM changed.
-    _trapped: tuple[tuple[int, int], tuple[Trap, ...]] | None = field(default=None, init=False)
+    _traps: KnownTraps = field(default_factory=KnownTraps, init=False)
     _now: Configuration | None = field(default=None, init=False)
     _tree: dict[str, CapacityQueue] = field(default_factory=dict, init=False)
     _cluster: Resource = field(default=Resource(), init=False)
@@ -110,7 +109,8 @@ class CapacityActuator(BaseActuator):
         tree = queue_tree(now.values, source=self.store.name)
         # In the order of the configuration of before, as far as it is known.
         known_before = dict.fromkeys((*self._tree, *self.baseline))
-        self._now, self._tree, self._trapped = now, tree, None
+        self._now, self._tree = now, tree
+        self._traps.forget()
         gone = [path for path in known_before if path in self.baseline and path not in tree]
         for path in gone:
             self._depart(path)
@@ -426,17 +426,11 @@ class CapacityActuator(BaseActuator):
 
     def traps(self, client: RmClient, hadoop: tuple[int, int]) -> tuple[Trap, ...]:
         """Find the traps of controlling this cluster; what the RM has answered is kept until `forget_traps`."""
-        if self._trapped is not None and self._trapped[0] == hadoop:
-            return self._trapped[1]
-        site = shown_site(client)
-        found = find_traps(self._without_lifts(), site, self._tree, hadoop)
-        # What the RM does not show is asked for again: its administrator may grant it at any time.
-        self._trapped = None if site is None else (hadoop, found)
-        return found
+        return self._traps.of(client, hadoop, lambda site: find_traps(self._without_lifts(), site, self._tree, hadoop))
 
     def forget_traps(self) -> None:
         """Query the RM again at the next `traps`."""
-        self._trapped = None
+        self._traps.forget()
 
     def _without_lifts(self) -> dict[str, str]:
         """Return the properties with the administrator's priorities, because the controller's own are no trap."""

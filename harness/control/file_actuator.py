@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from harness.control.actuator import BaseActuator, Drift, Prepared
 from harness.control.gate import lines_of, refused, unlike
-from harness.control.shown import shown_site
+from harness.control.known_traps import KnownTraps
 from harness.control.values import (
     ATTRIBUTES,
     Values,
@@ -84,8 +84,7 @@ class FileActuator(BaseActuator):
     values_name: ClassVar[str] = "weights and limits"
     load_validates: ClassVar[bool] = False
     loaded_otherwise: ClassVar[str] = LOADED_BY_POLL
-    #: Hadoop release and the traps found for it; None: not determined since the file's queues or the RM changed.
-    _trapped: tuple[tuple[int, int], tuple[Trap, ...]] | None = field(default=None, init=False)
+    _traps: KnownTraps = field(default_factory=KnownTraps, init=False)
     _data: bytes = field(default=b"", init=False)
     _file: AllocationFile = field(default_factory=AllocationFile, init=False)
     _names: frozenset[str] = field(default=frozenset(), init=False)
@@ -109,7 +108,7 @@ class FileActuator(BaseActuator):
         known_before = dict.fromkeys((*self._file.configured_leaves, *self._file.configured_parents, *self.baseline))
         found: list[Drift] = []
         self._data, self._file, self._names, self._drafted = data, file, names, None
-        self._trapped = None
+        self._traps.forget()
         self._leaving.clear()
         # Remember that the file once had an element for the root: see `dangers`.
         gone = [path for path in known_before if path in self.baseline and path not in names and path != ROOT]
@@ -285,7 +284,8 @@ class FileActuator(BaseActuator):
         for path in new:
             self.named[path] = now_s
             self.baseline[path] = {"weight": None}
-        self._drafted, self._file, self._trapped = data, file, None
+        self._drafted, self._file = data, file
+        self._traps.forget()
         self._names = frozenset((*file.configured_leaves, *file.configured_parents))
 
     def shift(self, seconds: float) -> None:
@@ -389,17 +389,11 @@ class FileActuator(BaseActuator):
 
     def traps(self, client: RmClient, hadoop: tuple[int, int]) -> tuple[Trap, ...]:
         """Find the traps of controlling this cluster; what the RM has answered is kept until `forget_traps`."""
-        if self._trapped is not None and self._trapped[0] == hadoop:
-            return self._trapped[1]
-        site = shown_site(client)
-        found = fair_traps(hadoop, site, self._file)
-        # What the RM does not show is asked for again: its administrator may grant it at any time.
-        self._trapped = None if site is None else (hadoop, found)
-        return found
+        return self._traps.of(client, hadoop, lambda site: fair_traps(hadoop, site, self._file))
 
     def forget_traps(self) -> None:
         """Query the RM again at the next `traps`."""
-        self._trapped = None
+        self._traps.forget()
 
     def recognise_by(self, recognise: Callable[[], None]) -> None:
         """No-op: the file is the same whichever ResourceManager answers."""

@@ -7,7 +7,6 @@ the cell. What is written down is the test that shows how the rest works; a cell
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -24,13 +23,14 @@ from harness.yarn.capacity.queues import queue_tree
 from harness.yarn.capacity.source import StoreSource
 from harness.yarn.capacity.traps import Trap, fair_traps, find_traps, preemption_is_on
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
+from harness.yarn.fair.javanum import parse_boolean
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.fair.preemption import ENABLE as FAIR_PREEMPTION
 from harness.yarn.fair.preemption import is_on as fair_preemption_is_on
 from harness.yarn.files import ConfigStore
 from harness.yarn.queue_answers import CAPACITY
 from harness.yarn.releases import ASSUMED, asynchronous_by_default
-from harness.yarn.rest import RestClient
+from harness.yarn.rest import RestClient, shown_site
 
 Word = Literal["works", "counted but not steered", "refused", "not tried"]
 Verb = Literal["record", "assess", "whatif", "plan", "usage", "enforce"]
@@ -94,8 +94,7 @@ class Cluster:
 
     def on(self, name: str, default: bool = False) -> bool:
         """Return whether a switch is on, in the scheduler's properties or in the RM's own."""
-        text = (self.values.get(name) or self.site.get(name) or "").strip().lower()
-        return default if text not in ("true", "false") else text == "true"
+        return parse_boolean((self.values.get(name) or self.site.get(name) or "").strip(), default)
 
     def switched(self, end: str) -> bool:
         """Return whether any queue has this switch on."""
@@ -330,6 +329,9 @@ _TWO_TYPES = _counted(
     "memory and vcores alone; other types are not recorded", f"{_OWN}test_a_recording_counts_memory_and_vcores_alone"
 )
 _KEPT_NEAR = "shares stay near what is in use"
+_PLAYED_NEAR = _works(
+    f"{_OWN}test_a_policy_is_played_within_the_bound_of_enforce", f"{_KEPT_NEAR}, as `enforce` keeps them"
+)
 _NO_TIMEOUTS = _counted(
     "the switch, without the time-outs, which are in the allocation file",
     f"{_OWN}test_a_recording_has_the_switch_of_fair_preemption_and_no_time_outs",
@@ -454,15 +456,7 @@ FEATURES: tuple[Feature, ...] = (
         traps=("preemption",),
         shown={
             "record": _works(f"{_OWN}test_a_recording_has_the_settings_of_preemption"),
-            "assess": _works(
-                f"{_OWN}test_a_policy_is_played_within_the_bound_of_enforce", f"{_KEPT_NEAR}, as `enforce` keeps them"
-            ),
-            "whatif": _works(
-                f"{_OWN}test_a_policy_is_played_within_the_bound_of_enforce", f"{_KEPT_NEAR}, as `enforce` keeps them"
-            ),
-            "plan": _works(
-                f"{_OWN}test_a_policy_is_played_within_the_bound_of_enforce", f"{_KEPT_NEAR}, as `enforce` keeps them"
-            ),
+            **dict.fromkeys(("assess", "whatif", "plan"), _PLAYED_NEAR),
             "usage": _READ_CAPACITY,
             "enforce": _works(
                 "tests/control/test_preemption.py::test_a_controller_keeps_shares_near_what_is_in_use",
@@ -787,9 +781,6 @@ def cluster_at(rest: RestClient, values: Mapping[str, str] | None = None) -> Clu
         It does not answer.
     """
     info = rest.info()
-    site: Mapping[str, str] = {}
-    with contextlib.suppress(Refused, BadAnswer):
-        site = rest.properties()
     capacity = rest.scheduler().type == CAPACITY
     found: Mapping[str, str] = {}
     if capacity:
@@ -801,7 +792,7 @@ def cluster_at(rest: RestClient, values: Mapping[str, str] | None = None) -> Clu
     return Cluster(
         "capacity" if capacity else "fair",
         found,
-        site,
+        shown_site(rest) or {},
         info.hadoop,
         version=info.version,
         nodes_gone=sum(node.state in gone for node in rest.nodes(gone)),

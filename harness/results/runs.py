@@ -432,18 +432,15 @@ _ORDER = ("fair", "static", "drf", "fifo", "naive-hltrf", "ltrf", "hltrf")
 
 
 def _known_first(by: Mapping[str, list[RunRecord]]) -> dict[str, list[RunRecord]]:
-    """The variants in the order that tables and pages have, but for the reference, which comes first."""
+    """Return the reference, and behind it the other variants in the order that tables and pages have."""
     ordered = sorted(by, key=lambda label: variant_place(by[label][0].policy, by[label][0].mode, label))
-    known = [policy for policy in _ORDER if any(_plain(by[label][0]) == policy for label in ordered)]
-    if known:
-        reference = next(label for label in ordered if _plain(by[label][0]) == known[0])
-        ordered = [reference, *(label for label in ordered if label != reference)]
-    return {label: by[label] for label in ordered}
+    reference = min(ordered, key=lambda label: _as_reference(by[label][0]))
+    return {label: by[label] for label in (reference, *ordered)}
 
 
-def _plain(run: RunRecord) -> str | None:
-    """The run's policy where the scheduler itself acts by it; None where a controller does."""
-    return run.policy if run.mode == "inside" else None
+def _as_reference(run: RunRecord) -> int:
+    """Return how soon a variant is the reference; one that acts from outside or that nobody knows is so last."""
+    return _ORDER.index(run.policy) if run.mode == "inside" and run.policy in _ORDER else len(_ORDER)
 
 
 def variant_place(policy: str, mode: str, label: str) -> tuple[int, bool, tuple[tuple[int, float, str], ...]]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from harness.base.errors import InputError
+from harness.yarn.fair.javanum import parse_boolean
 
 _LONG_MAX = 2**63 - 1
 
@@ -55,7 +56,7 @@ class Conf:
 
     def flag(self, name: str, default: bool) -> bool:
         """Return a Boolean property; the default for any other text, as in Hadoop."""
-        return {"true": True, "false": False}.get((self._text(name) or "").lower(), default)
+        return parse_boolean(self._text(name) or "", default)
 
     def size(self, resource: str, name: str, default: int) -> int:
         """An allocation increment: ``yarn.resource-types.R.increment-allocation`` before the older name."""

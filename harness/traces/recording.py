@@ -37,9 +37,9 @@ from harness.traces.spec import DelaysSpec, MasterSpec
 from harness.yarn.answers import AppStatus, NodeStatus
 from harness.yarn.capacity.monitors import monitored, preempts
 from harness.yarn.capacity.properties import PREFIX
-from harness.yarn.errors import BadAnswer, Refused
 from harness.yarn.plausible import Sifted, clock_was_set, sift
 from harness.yarn.queue_answers import CAPACITY, SchedulerStatus, comparable_settings, steady_weights, with_created
+from harness.yarn.rest import shown_site
 from harness.yarn.rmclient import RmClient
 
 #: A master holds its container for a little longer than it lives: so much more is no task of its own, seconds and part.
@@ -270,10 +270,7 @@ def am_share_of(status: SchedulerStatus) -> float:
 
 def _properties(client: RmClient) -> dict[str, str]:
     """The ResourceManager's ``/conf``; nothing where that page is not shown."""
-    try:
-        return client.rest.properties()
-    except (Refused, BadAnswer):
-        return {}
+    return shown_site(client.rest) or {}
 
 
 def scheduler_properties(properties: Mapping[str, str]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from harness.yarn.errors import BadAnswer, Refused, Unreachable, well_formed
 from harness.yarn.files import ConfigStore, LocalStore
 from harness.yarn.http import HttpClient, HttpOptions, base_url
+from harness.yarn.rest import shown_site
 from harness.yarn.rmclient import RmAddress, RmClient
 from harness.yarn.stores import WebHdfsStore
 
@@ -64,11 +65,8 @@ def allocation_file(rest: str, options: HttpOptions) -> str | None:
 
 def in_a_store(client: RmClient) -> bool:
     """Whether the RM keeps the Capacity Scheduler's settings in a store of its own, by what its ``/conf`` shows."""
-    try:
-        kind = client.rest.properties().get("yarn.scheduler.configuration.store.class", "file")
-    except (Refused, BadAnswer):
-        return False
-    return kind.strip() != "file"
+    site = shown_site(client.rest) or {}
+    return site.get("yarn.scheduler.configuration.store.class", "file").strip() != "file"
 
 
 def file_of_each(rms: Sequence[RmAddress], place: ConfigStore, options: HttpOptions) -> str | None:

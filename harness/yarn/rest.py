@@ -301,3 +301,14 @@ class RestClient:
                 return state
             self._sleep(0.2)
         raise Unreachable(f"{identity} is still {state} {timeout_s:g} s after it was killed", where=self.http.current)
+
+
+def shown_site(rest: RestClient) -> dict[str, str] | None:
+    """Return the ResourceManager's own properties (``/conf``); None where it refuses to show them.
+
+    None is not the same as no property: what is not shown may be switched on. Raises Unreachable.
+    """
+    try:
+        return rest.properties()
+    except (Refused, BadAnswer):
+        return None

@@ -36,6 +36,13 @@ class Rule:
 
 
 _E, _W, _H = Level.ERROR, Level.WARNING, Level.HINT
+#: Title, why and fix of the rule that the files of both schedulers have.
+_OF_ACCESS_LISTS = (
+    "an access list with a name that is none",
+    "An access list is users, one space, groups, both lists between commas; only * alone is everybody. 'bob,*' and "
+    "'alice;bob' have names that no user has.",
+    "Write 'u1,u2 g1,g2', or *.",
+)
 
 #: Every kind of mistake, in the order of the codes.
 _ALL = (
@@ -540,14 +547,7 @@ _ALL = (
         "A child is named once, by its own name without its parent's path.",
         "Name each child once, without dots.",
     ),
-    Rule(
-        "YF216",
-        _E,
-        "an access list with a name that is none",
-        "An access list is users, one space, groups, both lists between commas; only * alone is everybody. 'bob,*' and "
-        "'alice;bob' have names that no user has.",
-        "Write 'u1,u2 g1,g2', or *.",
-    ),
+    Rule("YF216", _E, *_OF_ACCESS_LISTS),
     Rule(
         "YF217",
         _W,
@@ -913,14 +913,7 @@ _ALL = (
         "Hadoop cuts the missing amount to 32 bits, which makes -1 vcores: nothing ever runs.",
         "Write vcores too.",
     ),
-    Rule(
-        "YF516",
-        _E,
-        "an access list with a name that is none",
-        "An access list is users, one space, groups, both lists between commas; only * alone is everybody. 'bob,*' and "
-        "'alice;bob' have names that no user has.",
-        "Write 'u1,u2 g1,g2', or *.",
-    ),
+    Rule("YF516", _E, *_OF_ACCESS_LISTS),
     Rule(
         "YF517",
         _E,
@@ -1043,18 +1036,18 @@ _ALL = (
         "Remove it.",
     ),
     Rule(
-        "YF618",
-        _W,
-        "a resource type that yarn.resource-types must name",
-        "The RM refuses the file unless yarn.resource-types names it.",
-        "Check it against yarn-site.xml or resource-types.xml (--yarn-site FILE does).",
-    ),
-    Rule(
         "YF617",
         _H,
         "a queue name with white space",
         "The RM uses it as it is written; commands and metrics have it in quotes.",
         "Rename it.",
+    ),
+    Rule(
+        "YF618",
+        _W,
+        "a resource type that yarn.resource-types must name",
+        "The RM refuses the file unless yarn.resource-types names it.",
+        "Check it against yarn-site.xml or resource-types.xml (--yarn-site FILE does).",
     ),
 )
 RULES: dict[str, Rule] = {rule.code: rule for rule in _ALL}

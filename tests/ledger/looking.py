@@ -16,6 +16,13 @@ def looked(rm: RmModel, accounts: RmAccounts, **options: Any) -> None:
     accounts.observe(rm.now_s, looks_of(rm.rest.apps()), capacity=CAPACITY, **options)
 
 
+def watched(rm: RmModel, accounts: RmAccounts, seconds: float, every_s: float = 1.0) -> None:
+    """Time goes on, and somebody looks after each ``every_s`` seconds."""
+    for _ in range(round(seconds / every_s)):
+        rm.now_s += every_s
+        looked(rm, accounts)
+
+
 def wander(rm: RmModel, rng: random.Random, number: int) -> None:
     """Something happens on the cluster."""
     running = [name for name, app in rm.apps.items() if not app.final]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from harness.ledger.accounts import CACHE_S, AppObservation, RmAccounts
 from harness.model.resources import ZERO, Resource
 from tests.control.rm_model import CAPACITY, Container, MemoryPlace, RmModel
-from tests.ledger.looking import FILE, looked
+from tests.ledger.looking import FILE, looked, watched
 
 
 @pytest.mark.parametrize("outage_s", [5.0, 40.0])
@@ -24,9 +24,7 @@ def test_an_rm_that_begins_anew_and_recovers_costs_nothing_while_containers_go_o
     rm.submit("x", "root.a")
     short = rm.start("x", 512)
     first, second = rm.start("x", 1024), rm.start("x", 2048)
-    for _ in range(50):
-        rm.now_s += 1.0
-        looked(rm, accounts)
+    watched(rm, accounts, 50)
     rm.end("x", short)
     rm.now_s += 1.0
     looked(rm, accounts)
@@ -38,9 +36,7 @@ def test_an_rm_that_begins_anew_and_recovers_costs_nothing_while_containers_go_o
             rm.now_s += 1.0
             looked(rm, accounts)
         rm.node_back(node)
-    for _ in range(200):
-        rm.now_s += 1.0
-        looked(rm, accounts)
+    watched(rm, accounts, 200)
     assert accounts.consumed()["root.a"][0] == pytest.approx(rm.truth("root.a")[0], abs=2 * 3072)
     rm.finish("x")
     looked(rm, accounts)
@@ -55,16 +51,12 @@ def test_what_is_used_in_a_long_blind_time_after_a_recovery_counts(ends: bool) -
     looked(rm, accounts)
     rm.submit("x", "root.a")
     goes_on, is_lost = rm.start("x", 1024), rm.start("x", 2048)
-    for _ in range(100):
-        rm.now_s += 1.0
-        looked(rm, accounts)
+    watched(rm, accounts, 100)
     rm.end("x", is_lost)
     rm.restart()
     looked(rm, accounts, rm_began_anew=True)
     rm.node_back([goes_on])
-    for _ in range(150):
-        rm.now_s += 1.0
-        looked(rm, accounts)
+    watched(rm, accounts, 150)
     more = rm.start("x", 8192)
     rm.now_s += 300.0
     rm.end("x", more)
@@ -101,9 +93,7 @@ def test_a_node_that_comes_back_after_its_containers_have_ended_costs_little(
         # Its figure is whole, and the RM shows it as running while it saves that it has ended.
         looked(rm, accounts)
     rm.finish("x")
-    for _ in range(5):
-        rm.now_s += 1.0
-        looked(rm, accounts)
+    watched(rm, accounts, 5)
     # Not known is for how long of the time away it ran: at most six seconds less.
     assert accounts.consumed()["root.a"][0] == pytest.approx(rm.truth("root.a")[0], abs=6 * 512)
 
@@ -114,9 +104,7 @@ def test_nodes_that_come_back_one_after_the_other_with_what_has_ended_cost_littl
     looked(rm, accounts)
     rm.submit("x", "root.a")
     containers = [rm.start("x", 512), rm.start("x", 2048)]
-    for _ in range(30):
-        rm.now_s += 1.0
-        looked(rm, accounts)
+    watched(rm, accounts, 30)
     rm.restart()
     looked(rm, accounts, rm_began_anew=True)
     for second in range(90):
@@ -131,9 +119,7 @@ def test_nodes_that_come_back_one_after_the_other_with_what_has_ended_cost_littl
             rm.node_back(containers[1:])
         looked(rm, accounts)
     rm.finish("x")
-    for _ in range(5):
-        rm.now_s += 1.0
-        looked(rm, accounts)
+    watched(rm, accounts, 5)
     truth = rm.truth("root.a")[0]
     # At most what the first container had used before, once more for the second: their lives are shown in one sum.
     assert accounts.consumed()["root.a"][0] == pytest.approx(truth, abs=6 * 512 + 30 * 512)
@@ -191,9 +177,7 @@ def test_a_node_that_is_back_before_the_first_look_at_the_new_rm_costs_nothing(e
     looked(rm, accounts)
     rm.submit("x", "root.a")
     short, long = rm.start("x", 4096), rm.start("x", 512)
-    for _ in range(30):
-        rm.now_s += 1.0
-        looked(rm, accounts)
+    watched(rm, accounts, 30)
     rm.end("x", short)  # which the new RM will know nothing of: its figure lies below the old one's
     rm.now_s += 1.0
     looked(rm, accounts)
@@ -204,9 +188,7 @@ def test_a_node_that_is_back_before_the_first_look_at_the_new_rm_costs_nothing(e
     if ended:
         rm.finish("x")
     looked(rm, accounts, rm_began_anew=True)
-    for _ in range(10):
-        rm.now_s += 1.0
-        looked(rm, accounts)
+    watched(rm, accounts, 10)
     assert accounts.consumed()["root.a"][0] == pytest.approx(rm.truth("root.a")[0], abs=3 * 512)
 
 
@@ -274,9 +256,7 @@ def test_what_is_away_while_an_rm_begins_anew_twice_counts_from_the_first_time_o
     first, second = rm.start("x", 512), rm.start("x", 2048)
 
     def looks(count: int) -> None:
-        for _ in range(count):
-            rm.now_s += 1.0
-            looked(rm, accounts)
+        watched(rm, accounts, count)
 
     def begins_anew(back: Container) -> None:
         rm.now_s += 1.0
@@ -407,15 +387,11 @@ def test_a_late_node_that_registers_while_nobody_looks_is_not_charged_for_what_w
     looked(rm, accounts)
     rm.submit("x", "root.a")
     soon, late = rm.start("x", 1024), rm.start("x", 8192)
-    for _ in range(ran_s // 10):
-        rm.now_s += 10.0
-        looked(rm, accounts)
+    watched(rm, accounts, ran_s, every_s=10.0)
     rm.restart()
     looked(rm, accounts, rm_began_anew=True)
     rm.node_back([soon])
-    for _ in range(150):
-        rm.now_s += 1.0
-        looked(rm, accounts)
+    watched(rm, accounts, 150)
     # Nobody looks for five minutes; the other node registers, and its container ends.
     rm.now_s += 60.0
     late.ended_s = rm.now_s

@@ -15,7 +15,7 @@ from typing import Any
 
 from harness.base.errors import InputError
 from harness.model.queues import JAVA_INT_MAX, JAVA_LONG_MAX
-from harness.yarn.fair.javanum import float32, parse_float, parse_int, parse_long, wrap_int
+from harness.yarn.fair.javanum import float32, parse_boolean, parse_float, parse_int, parse_long, wrap_int
 
 PREFIX = "yarn.scheduler.capacity."
 
@@ -215,7 +215,7 @@ class _Reader:
             raise self.wrong(key, f"{text!r} is not an integer", "write an integer") from None
 
     def flag(self, key: str, default: bool) -> bool:
-        return {"true": True, "false": False}.get(self.settings.get(key, "").strip().lower(), default)
+        return parse_boolean(self.settings.get(key, "").strip(), default)
 
     def vector(self, key: str, text: str) -> tuple[int, int]:
         """CapacitySchedulerConfiguration's amounts: what it does not know is passed over; none without memory."""

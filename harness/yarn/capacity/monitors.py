@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.base.errors import nearest
 from harness.yarn.capacity.settings import Settings
-from harness.yarn.fair.javanum import trim, wrap_long
+from harness.yarn.fair.javanum import parse_boolean, trim, wrap_long
 
 ENABLE = "yarn.resourcemanager.scheduler.monitor.enable"
 POLICIES = "yarn.resourcemanager.scheduler.monitor.policies"
@@ -101,9 +101,7 @@ def queues_disabled(values: Mapping[str, str], paths: Iterable[str], monitors: b
     found: dict[str, bool] = {}
     for path in paths:
         above = found.get(path.rpartition(".")[0], not monitors)
-        # Configuration.getBoolean: anything but the two words is the default.
-        text = str(values.get(f"{path}.{DISABLE}", "")).strip().lower()
-        found[path] = not monitors or {"true": True, "false": False}.get(text, above)
+        found[path] = not monitors or parse_boolean(str(values.get(f"{path}.{DISABLE}", "")).strip(), above)
     return found
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 
 from harness.yarn.capacity.properties import PREFIX
-from harness.yarn.fair.javanum import parse_double, parse_float, parse_int, parse_long, trim
+from harness.yarn.fair.javanum import parse_boolean, parse_double, parse_float, parse_int, parse_long, trim
 
 _VARIABLE = re.compile(r"\$\{([^{}$\s]+)\}")
 _HEXADECIMAL = re.compile(r"[+-]?[0-9a-fA-F]+")
@@ -71,12 +71,12 @@ class Settings:
     def integer(self, key: str, default: int) -> int:
         """``Configuration.getInt``."""
         text = self.trimmed(key)
-        return default if text is None else _integer(text, parse_int)
+        return default if text is None else integer_of(text, parse_int)
 
     def long(self, key: str, default: int) -> int:
         """``Configuration.getLong``."""
         text = self.trimmed(key)
-        return default if text is None else _integer(text, parse_long)
+        return default if text is None else integer_of(text, parse_long)
 
     def real(self, key: str, default: float) -> float:
         """``Configuration.getFloat``."""
@@ -88,10 +88,9 @@ class Settings:
         if self.raw(key) is None:  # nearly always
             return default
         try:
-            text = (self.trimmed(key) or "").lower()
+            return parse_boolean(self.trimmed(key) or "", default)
         except ValueError:
             return default
-        return text == "true" if text in ("true", "false") else default
 
     def names(self, key: str) -> list[str]:
         """``Configuration.getStrings``, each name trimmed: parts between commas; empty parts are dropped."""
@@ -123,8 +122,8 @@ class Settings:
         return [part for part in dict.fromkeys(trim(part) for part in re.split(r"\s*[,\n]\s*", trim(text))) if part]
 
 
-def _integer(text: str, parse: Callable[[str], int]) -> int:
-    """An integer as Hadoop's getters read it: hexadecimal behind 0x, else as Java reads it."""
+def integer_of(text: str, parse: Callable[[str], int]) -> int:
+    """Return an integer as Hadoop's getters read it: hexadecimal behind 0x, else as Java reads it."""
     sign, body = ("-", text[1:]) if text.startswith("-") else ("", text)
     if body[:2] in ("0x", "0X"):
         if not _HEXADECIMAL.fullmatch(sign + body[2:]):

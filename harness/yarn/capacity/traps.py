@@ -25,9 +25,9 @@ from harness.yarn.capacity.monitors import (
 )
 from harness.yarn.capacity.properties import ASYNCHRONOUS, ENOUGH, PREFIX
 from harness.yarn.capacity.queues import CapacityQueue, flag
-from harness.yarn.capacity.settings import Settings
+from harness.yarn.capacity.settings import Settings, integer_of
 from harness.yarn.capacity.steering import counts_dominant
-from harness.yarn.fair.javanum import parse_double, parse_float, trim
+from harness.yarn.fair.javanum import parse_boolean, parse_double, parse_float, parse_long, trim
 from harness.yarn.fair.preemption import ENABLE as FAIR_PREEMPTION
 from harness.yarn.fair.preemption import queues_that_starve
 from harness.yarn.releases import ASSUMED, ASYNCHRONOUS_SINCE, asynchronous_by_default
@@ -39,6 +39,7 @@ _BY_OTHER_RULES = (
     f"{OF_PREEMPTION}preemption-to-balance-queue-after-satisfied.enabled",
 )
 _BY_PRIORITY = "ordering-policy.priority-utilization.underutilized-preemption.enabled"
+_MAX_LOGS = "yarn.scheduler.configuration.store.max-logs"
 _MASTERS = "maximum-am-resource-percent"
 #: With a maximum-am-resource-percent of at least this, a user's applications still start when the queue has a tenth of
 #: its usual share.
@@ -141,8 +142,8 @@ def _closed(
         found = queues_disabled(queues, [*tree] or [ROOT], monitors=True)
         for leaf in _leaves(properties, tree, hadoop) or [_Leaves(ROOT, (ROOT,))]:
             own = leaf.deciding(properties, DISABLE)
-            text = "" if own is None else properties[own].strip().lower()
-            if not {"true": True, "false": False}.get(text, found[leaf.path]):
+            text = "" if own is None else properties[own].strip()
+            if not parse_boolean(text, found[leaf.path]):
                 return False
     return True
 
@@ -175,11 +176,11 @@ class _Leaves:
     def number(self, values: Mapping[str, str], key: str, default: float) -> float:
         """Return the setting's number."""
         name = self.deciding(values, key)
-        return default if name is None else _number(values, name, default)
+        return default if name is None else _read(_text(values, name), default, parse_float)
 
     def masters_part(self, values: Mapping[str, str]) -> float:
         """Return the part of the queue's resources that ApplicationMasters may hold."""
-        common = _number(values, f"{PREFIX}{_MASTERS}", 0.1) if self.masters is None else self.masters
+        common = _read(_text(values, f"{PREFIX}{_MASTERS}"), 0.1, parse_float) if self.masters is None else self.masters
         return self.number(values, _MASTERS, common)
 
 
@@ -242,7 +243,7 @@ def _of_queues(values: Mapping[str, str], tree: Mapping[str, CapacityQueue], had
             f"set {first.name(_MASTERS) if own else PREFIX + _MASTERS} to {ENOUGH:g}",
             blocking=False,
         )
-    priorities = [q.path for q in tree.values() if _integer(values, f"{PREFIX}{q.path}.priority", 0) != 0]
+    priorities = [q.path for q in tree.values() if _read(_text(values, f"{PREFIX}{q.path}.priority"), 0, _long) != 0]
     ordered = [
         q.path
         for q in tree.values()
@@ -318,11 +319,11 @@ def _of_the_rm(
             f"set {PREFIX}legacy-queue-mode.enabled to true",
         )
     store = site.get("yarn.scheduler.configuration.store.class", "").strip()
-    if store == "zk" and _integer(site, "yarn.scheduler.configuration.store.max-logs", 1000) != 0:
+    if store == "zk" and _read(_text(site, _MAX_LOGS), 1000, _long) != 0:
         yield Trap(
             "zk-log",
             "the store's log of changes outgrows ZooKeeper's largest node (jute.maxbuffer) and hangs the RM's API",
-            "set yarn.scheduler.configuration.store.max-logs to 0",
+            f"set {_MAX_LOGS} to 0",
         )
     # The RM asks yarn.admin.acl alone who may change its queues, whether or not yarn.acl.enable is on.
     if site and "*" in site.get("yarn.admin.acl", "*"):
@@ -344,15 +345,11 @@ def _preemption(values: Mapping[str, str], site: Mapping[str, str], on: Callable
         off = "set yarn.resourcemanager.scheduler.monitor.enable to false"
         return Trap("preemption", f"{what}, also by {others[0]}", f"{off}, or {others[0]}")
 
-    def least(name: str, default: float, read: Callable[[Mapping[str, str], str, float], float]) -> float:
+    def least(name: str, default: float, parse: Callable[[str], float]) -> float:
         # Of a file's and the ResourceManager's own value it is not known here which one counts.
         name = f"{OF_PREEMPTION}{name}"
-        found = [
-            read({name: text}, name, default)
-            for text in (_text(values, name, site), _text(site, name, values))
-            if text is not None
-        ]
-        return min(found, default=default)
+        texts = [_text(values, name, site), _text(site, name, values)]
+        return min((_read(text, default, parse) for text in texts if text is not None), default=default)
 
     return Trap(
         "preemption",
@@ -361,7 +358,7 @@ def _preemption(values: Mapping[str, str], site: Mapping[str, str], on: Callable
         blocking=False,
         preemption=PreemptionRule(
             ignored=max(least("max_ignored_over_capacity", 0.1, _double), 0.0),
-            wait_s=max(least("max_wait_before_kill", 15_000.0, _integer), 0.0) / 1000.0,
+            wait_s=max(least("max_wait_before_kill", 15_000.0, _long), 0.0) / 1000.0,
             dominant=counts_dominant(values),
         ),
     )
@@ -371,9 +368,7 @@ def _is_on(values: Mapping[str, str], site: Mapping[str, str], name: str, defaul
     # A file's values win over yarn-site's (FileBasedCSConfigurationProvider adds the file last), yarn-site's over a
     # store's (MutableCSConfigurationProvider). Which it is is not known here: what is on in either counts.
     texts = [text for text in (_text(site, name, values), _text(values, name, site)) if text]
-    # Configuration.getBoolean: anything but the two words is the default.
-    found = [text.strip().lower() for text in texts]
-    return any(default if text not in ("true", "false") else text == "true" for text in found or [""])
+    return any(parse_boolean(text.strip(), default) for text in texts or [""])
 
 
 def _text(values: Mapping[str, str], name: str, beside: Mapping[str, str] | None = None) -> str | None:
@@ -386,35 +381,26 @@ def _text(values: Mapping[str, str], name: str, beside: Mapping[str, str] | None
     return text
 
 
-# A text that Hadoop cannot read is in force nowhere: with it no ResourceManager starts. Then the default stands in.
+def _read(text: str | None, default: float, parse: Callable[[str], float]) -> float:
+    """Return a number as one of Hadoop's getters parses it; the default where there is no text.
 
-
-def _number(values: Mapping[str, str], name: str, default: float) -> float:
-    """``Configuration.getFloat``."""
-    text = _text(values, name)
+    A text that Hadoop cannot read is in force nowhere: with it no ResourceManager starts. Then the default stands in.
+    """
     try:
-        return default if text is None else parse_float(trim(text))
+        return default if text is None else parse(trim(text))
     except ValueError:
         return default
 
 
-def _double(values: Mapping[str, str], name: str, default: float) -> float:
+def _double(text: str) -> float:
     """``Configuration.getDouble``; a NaN, of which no comparison holds, is 0."""
-    text = _text(values, name)
-    try:
-        found = default if text is None else parse_double(trim(text))
-    except ValueError:
-        return default
+    found = parse_double(text)
     return 0.0 if math.isnan(found) else found
 
 
-def _integer(values: Mapping[str, str], name: str, default: float) -> float:
+def _long(text: str) -> int:
     """``Configuration.getInt`` and ``getLong``, also of hexadecimal digits."""
-    text = _text(values, name)
-    try:
-        return default if text is None else Settings({name: text}).long(name, 0)
-    except ValueError:
-        return default
+    return integer_of(text, parse_long)
 
 
 def _paths(leaves: list[_Leaves]) -> list[str]:

@@ -730,7 +730,7 @@ class _Check(Check):
             what = f"{', '.join(map(trim, custom))} is ignored: yarn.resource-types does not name it"
             spot.report("YF218", what, "name it there, or remove it")
         elif not parse_absolute(text, self._types()) and "memory" not in text:
-            # In the flexible queue mode each resource counts by itself since 3.5.
+            # Since 3.5 a vector of the flexible queue mode need not name memory: each of its resources counts.
             concerned = [release for release in self.releases if self._legacy() or release < (3, 5)]
             if concerned:
                 what = f"{name} {text[:60]!r} names no memory, and counts as none{self._named(concerned)}"

@@ -25,6 +25,14 @@ def trim(text: str) -> str:
     return text.strip(_BELOW_OR_AT_SPACE)
 
 
+def parse_boolean(text: str, default: bool) -> bool:
+    """``Configuration.getBoolean`` of a trimmed text.
+
+    The two words count in upper and lower case. Any other text stands for the default.
+    """
+    return {"true": True, "false": False}.get(text.lower(), default)
+
+
 def split(text: str, separator: str) -> list[str]:
     """``String.split`` at a plain separator: trailing empty parts are dropped, a text without it is one part."""
     if separator not in text:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from harness.model.queues import NEVER_MS, ROOT, AllocationFile, PlacementRule, Queue, ensure_root_prefix
 from harness.model.resources import ZERO
+from harness.yarn.fair.javanum import parse_boolean
 from harness.yarn.fair.manager import queue_tree
 
 #: The switch, in yarn-site.xml.
@@ -22,7 +23,7 @@ _DEFAULT = f"{ROOT}.default"
 
 def is_on(site: Mapping[str, str]) -> bool:
     """Whether the switch is on in the ResourceManager's own properties (``/conf``)."""
-    return (site.get(ENABLE) or "").strip().lower() == "true"
+    return parse_boolean((site.get(ENABLE) or "").strip(), default=False)
 
 
 def queues_that_starve(site: Mapping[str, str] | None, file: AllocationFile) -> list[str]:
@@ -59,8 +60,9 @@ def queues_that_starve(site: Mapping[str, str] | None, file: AllocationFile) -> 
 def _may_create(site: Mapping[str, str], file: AllocationFile) -> bool:
     """Whether an application may create a queue that the file does not name (QueuePlacementPolicy)."""
     if file.placement_rules is None:
-        # Without rules in the file: the named queue, the user's own, or root.default if these may not be created.
-        undeclared = (site.get(UNDECLARED) or "").strip().lower() != "false"
+        # A file without rules stands for these: the queue that the application names, else its user's queue. Where
+        # these may not be created, the application goes to root.default, which is created if the file lacks it.
+        undeclared = parse_boolean((site.get(UNDECLARED) or "").strip(), default=True)
         return undeclared or not file.configured(_DEFAULT)
     return any(_creates(rule, file) for rule in file.placement_rules)
 

@@ -17,8 +17,7 @@ import gzip
 import json
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ import requests
 from harness.clusters import jars
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, StateFolder
+from tests.cluster.enforcing import until
 from tests.sim.serve.conftest import ALLOCATIONS, CONF
 
 HERE = Path(__file__).parent
@@ -35,8 +35,9 @@ RELEASES = ("3.4.2", "3.5.0")
 CLUSTER = "/ws/v1/cluster"
 NO_APP = f"{CLUSTER}/apps/application_1_0001"
 JSON = {"Accept": "application/json", "Content-Type": "application/json"}
-#: The release that was recorded first: the others' Capacity Schedulers are asked the same.
+#: The requests to the Capacity Scheduler are those of this release's recording, so that the answers can be compared.
 FIRST = RELEASES[0]
+_until = functools.partial(until, timeout_s=300.0)
 
 
 @functools.cache
@@ -107,13 +108,6 @@ class _Recorder:
 
     def app(self, identity: str) -> Any:
         return self.ask("GET", f"{CLUSTER}/apps/{identity}").json()["app"]
-
-
-def _until(met: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + 300
-    while not met():
-        assert time.monotonic() < end, what
-        time.sleep(0.3)
 
 
 def _pi(lib: Path, conf: Path, staging: Path) -> subprocess.Popen[bytes]:

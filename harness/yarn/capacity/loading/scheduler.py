@@ -70,10 +70,12 @@ def read_calculator(reading: Reading) -> None:
         )
 
 
-_ASYNCHRONOUS = tuple(
-    f"schedule-asynchronously.{name}"
-    for name in ("scheduling-interval-ms", "maximum-threads", "maximum-pending-backlogs")
-)
+#: The numbers of asynchronous scheduling: key -> Java's type.
+_ASYNCHRONOUS: dict[str, str] = {
+    "schedule-asynchronously.scheduling-interval-ms": "long",
+    "schedule-asynchronously.maximum-threads": "int",
+    "schedule-asynchronously.maximum-pending-backlogs": "int",
+}
 
 
 def check_cluster_wide(reading: Reading) -> None:
@@ -84,12 +86,10 @@ def check_cluster_wide(reading: Reading) -> None:
     ):
         reading.number(key, default)
     # Hadoop reads them only where it schedules asynchronously, which it does by itself since 3.5.
-    if any(reading.text(key) is not None for key in _ASYNCHRONOUS) and reading.settings.flag(
-        "schedule-asynchronously.enable", reading.since((3, 5))
-    ):
-        reading.number("schedule-asynchronously.scheduling-interval-ms", 5, "long")
-        reading.number("schedule-asynchronously.maximum-threads", 1)
-        reading.number("schedule-asynchronously.maximum-pending-backlogs", 100)
+    numbers = {key: kind for key, kind in _ASYNCHRONOUS.items() if reading.settings.raw(key) is not None}
+    if numbers and reading.settings.flag("schedule-asynchronously.enable", reading.since((3, 5))):
+        for key, kind in numbers.items():
+            reading.number(key, 1, kind)
     names = reading.text("multi-node-sorting.policy.names") or ""
     for name in dict.fromkeys(trim(name) for name in names.split(",") if trim(name)):
         check_lookup_policy(
