@@ -549,7 +549,9 @@ class BaseActuator(ABC):
         steered = {parent(path) for path, managed in self.managed.items() if managed.get(self.SHARE)}
         steered |= {parent(path) for path in left}
         # The children of a group that is itself new stand beside each other as they did: copied, or renamed as a whole.
-        models = self._models(left, beside=steered | (stands.keys() - self.baseline.keys()))
+        # At the first reading every queue is new, and none is a copy.
+        groups = stands.keys() - self.baseline.keys() if self.baseline else set()
+        models = self._models(left, beside=steered | groups)
         found = models.likenesses(new, self._by_hand)
         chosen = models.choose(found)
         edits = []

@@ -900,6 +900,18 @@ def test_a_group_that_is_copied_is_reported_with_all_that_is_below_it() -> None:
     }
 
 
+def test_a_file_with_an_element_for_the_root_after_a_release_is_no_copied_group() -> None:
+    """Every queue is new to a controller that starts: one whose weight was once written for itself is not its copy."""
+    own, place = actuator(b"<allocations><queue name='a'><weight>2</weight></queue><queue name='b'/></allocations>")
+    put(own, weights={"root.a": 2.0, "root.b": 1.0}, min_shares={"root.a": Resource(1024, 1)})
+    own.write(own.original())
+    own.forget()
+    inner = place.data.removeprefix(b"<allocations>").removesuffix(b"</allocations>")
+    place.data = b"<allocations><queue name='root'>" + inner + b"</queue></allocations>"
+    assert own.read() == []
+    assert own.configured_weights() == {"root": 1.0, "root.a": 2.0, "root.b": 1.0}
+
+
 def test_an_older_round_weight_of_a_removed_queue_is_not_that_of_an_unrelated_new_one() -> None:
     own, place = actuator(
         GROUP.replace(b'<queue name="g">', b'<queue name="b"><weight>1</weight></queue>\n  <queue name="g">')
