@@ -23,7 +23,7 @@ from harness.control.values import (
     resource_of,
     values_of,
 )
-from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Attributes, ResourceName
+from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Attributes, ResourceName, hadoop_policy
 from harness.model.queues import ROOT, AllocationFile, QueuePolicy
 from harness.model.resources import Resource
 from harness.policies.weights import GRID_MIN, LEVEL_SUM, WEIGHT_BITS, grid_weight
@@ -313,7 +313,9 @@ class FileActuator(BaseActuator):
         for path, most in attributes.max_shares.items():
             wanted.setdefault(path, {})["max_resources"] = [most.memory_mb, most.vcores]
         if attributes.scheduling_policies:
-            inside = {path: policy for path, policy in attributes.scheduling_policies.items() if policy != "ltrf"}
+            inside = {
+                path: own for path, policy in attributes.scheduling_policies.items() if (own := hadoop_policy(policy))
+            }
             policies, unfit = _fitting_policies(file, names, inside, self._own_policies(file))
             problems += unfit
             for path, policy in policies.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.base.errors import InputError
 from harness.experiments.resolve import LoadedExperiment, Variant
 from harness.experiments.spec import Experiment
-from harness.model.plan import QueueOrder
+from harness.model.plan import BY_ACCUMULATED, QueueOrder
 from harness.policies.registry import make_policy
 from harness.sim.interfaces import simulated
 
@@ -38,7 +38,7 @@ def check_orders(experiment: LoadedExperiment, variant: Variant) -> None:
         if queue.min_slots is not None and experiment.spec.slots is None:
             raise refuse("min_slots are of a cluster of map and reduce slots", "give slots, or take min_resources")
         if queue.children:
-            if queue.scheduling_policy == "ltrf" and not by_levels:
+            if queue.scheduling_policy in BY_ACCUMULATED and not by_levels:
                 raise refuse("its children cannot be divided by ltrf", "take naive-hltrf or hltrf, inside")
             if queue.scheduling_policy and policy.ignores_tree and variant.mode == "inside":
                 raise refuse("the policy orders leaves against each other, whatever is above them", "take naive-hltrf")
@@ -46,16 +46,16 @@ def check_orders(experiment: LoadedExperiment, variant: Variant) -> None:
                 raise refuse("quantum_s and round_s are of long-term sharing", "leave them out")
             if queue.application_weights:
                 raise refuse("application_weights are a leaf's", "leave them out")
-        elif queue.application_weights and queue.scheduling_policy != "ltrf":
+        elif queue.application_weights and queue.scheduling_policy not in BY_ACCUMULATED:
             raise refuse("application_weights need scheduling_policy: ltrf", "add that, or leave them out")
-        elif queue.round_s is not None and queue.scheduling_policy != "ltrf":
+        elif queue.round_s is not None and queue.scheduling_policy not in BY_ACCUMULATED:
             raise refuse("round_s needs scheduling_policy: ltrf", "add that, or leave it out")
-        elif queue.quantum_s is not None and queue.scheduling_policy != "ltrf" and ledger is None:
+        elif queue.quantum_s is not None and queue.scheduling_policy not in BY_ACCUMULATED and ledger is None:
             raise refuse("nothing here counts with its quantum_s", "take a long-term policy inside, or leave it out")
         fading = ledger is not None and (ledger.half_life_s is not None or ledger.window_s is not None)
         if queue.round_s is not None and queue.children and fading:
             raise refuse("rounds of its own go with neither half_life nor window", "leave one out")
-        if not orders_inside and (own or queue.scheduling_policy == "ltrf"):
+        if not orders_inside and (own or queue.scheduling_policy in BY_ACCUMULATED):
             raise refuse("policies of queues are the Fair Scheduler's", "leave them out")
 
 
@@ -70,6 +70,6 @@ def _keys(path: str) -> list[str]:
 def has_own(spec: Experiment) -> str | None:
     """A queue whose choice only the simulator's scheduler has, if there is one."""
     for path, queue in spec.all_queues().items():
-        if queue.scheduling_policy == "ltrf" or queue.quantum_s is not None or queue.round_s is not None:
+        if queue.scheduling_policy in BY_ACCUMULATED or queue.quantum_s is not None or queue.round_s is not None:
             return path
     return None

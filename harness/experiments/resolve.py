@@ -30,7 +30,7 @@ from harness.jobs.workloads.base import Scale
 from harness.model.brought import named, names
 from harness.model.data import data_path
 from harness.model.jobs import JobSpec, NodeSpec
-from harness.model.plan import Mode
+from harness.model.plan import Mode, hadoop_policy
 from harness.model.queues import NEVER_MS, ROOT, AllocationFile, QueueSettings, ResourceLimit
 from harness.model.resources import Resource, increments
 from harness.policies.registry import make_policy, settings_of, stock_scheduler
@@ -191,7 +191,7 @@ def allocation_file(spec: Experiment) -> AllocationFile:
             max_resources=ResourceLimit(most) if most is not None else None,
             max_running_apps=queue.max_running_apps,
             max_am_share=queue.max_am_share,
-            scheduling_policy=None if queue.scheduling_policy == "ltrf" else queue.scheduling_policy,
+            scheduling_policy=hadoop_policy(queue.scheduling_policy),
         )
         if queue.children:
             parents.insert(parents.index(path.rpartition(".")[0]), path)

@@ -17,7 +17,7 @@ from pydantic import (
 
 from harness.base.documents import Name, Positive, Seconds, Strict
 from harness.model.jobs import NodeChange
-from harness.model.plan import Mode
+from harness.model.plan import Mode, SchedulingPolicy
 from harness.model.queues import BAD_IN_NAME, ROOT
 from harness.sim.schedulers import SCHEDULERS
 from harness.traces.spec import DelaysSpec
@@ -160,7 +160,7 @@ class QueueSpec(Strict):
     """Most running applications."""
     max_am_share: Annotated[float, Field(allow_inf_nan=False)] | None = None
     """Part of the fair share that AMs may take; -1: no limit."""
-    scheduling_policy: Literal["fair", "drf", "fifo", "ltrf"] | None = None
+    scheduling_policy: SchedulingPolicy | None = None
     """How it divides, where that is its own choice: [below](#a-queues-own-choice)."""
     quantum_s: Seconds | None = None
     """Its own quantum Q (LTYARN 6.2.3)."""

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal, cast
 
+from harness.model.queues import QueuePolicy
 from harness.model.resources import Resource
 
 ResourceName = Literal["memory", "vcores", "dominant"]
 #: Ordering inside a leaf (between its applications) or below a parent (between its children).
 SchedulingPolicy = Literal["fair", "drf", "fifo", "ltrf"]
+#: The ones that Hadoop's schedulers do not have: applications come in the order of their accumulated resources.
+BY_ACCUMULATED: Final[frozenset[SchedulingPolicy]] = frozenset({"ltrf"})
 #: Whether a policy decides in the scheduler, or steers it from outside.
 Mode = Literal["inside", "outside"]
 
@@ -135,3 +138,8 @@ class Plan(Attributes):
 
     order: Order = field(default_factory=Order)
     reasons: Mapping[str, str] = field(default_factory=dict)
+
+
+def hadoop_policy(policy: SchedulingPolicy | None) -> QueuePolicy | None:
+    """Return a queue's scheduling policy as Hadoop's schedulers have it; None for one that only the simulator has."""
+    return None if policy is None or policy in BY_ACCUMULATED else cast(QueuePolicy, policy)

@@ -114,6 +114,10 @@ class Policy(ABC):
     #: Whether what a queue had too little of comes back to it later: its debts mean something to the reader.
     gives_back: ClassVar[bool] = False
 
+    #: Whether a page shows the first minutes of one of its runs sample by sample, as LTYARN Fig. 6 does. Subclasses do
+    #: not inherit it (`harness.policies.registry.has_detail_figure`).
+    detail_figure: ClassVar[bool] = False
+
     #: Whether a queue's due is its own weight's part of all leaves', the tree ignored.
     ignores_tree: ClassVar[bool] = False
 

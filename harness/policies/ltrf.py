@@ -48,6 +48,7 @@ class Ltrf(LongTermPolicy):
     name = "ltrf"
     weighs = True
     ignores_tree = True
+    detail_figure = True
     Settings = LtrfSettings
     settings: LtrfSettings
 

@@ -13,7 +13,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from harness.base.errors import CallError, InputError, first_sentence, nearest
+from harness.base.errors import CallError, InputError, YarnfairError, first_sentence, nearest
 from harness.base.extensions import Registry
 from harness.policies.base import Policy, parse_settings
 from harness.policies.user_file import from_user_file
@@ -73,6 +73,14 @@ def stock_scheduler(name: str) -> str | None:
     """Return the scheduler that a policy stands for; None for a policy that runs on any scheduler."""
     found: str | None = vars(policy_class(name)).get("stock_of")
     return found
+
+
+def has_detail_figure(name: str) -> bool:
+    """Return whether pages show the first minutes of a run under a policy; False for a policy that is not known."""
+    try:
+        return bool(vars(policy_class(name)).get("detail_figure"))
+    except YarnfairError:
+        return False
 
 
 def installed_policy(name: str) -> str | None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import InputError
+from harness.experiments.spec import DEFAULT_SCHEDULER
 from harness.predict.replay import write_experiment
 from harness.predict.simulated_run import simulated_jobs
 from harness.predict.usage import By, gb_hours, owed_at_end, paid_back_in_all, statement
@@ -101,7 +102,7 @@ def payback(trace: Trace, folder: Path, by: By = "month", *, processes: int | No
     from harness.experiments.resolve import load_experiment, variants_of
     from harness.experiments.run import run_experiment
 
-    kind = trace.header.scheduler or "fair"
+    kind = trace.header.scheduler or DEFAULT_SCHEDULER
     loaded = load_experiment(str(write_experiment(trace, folder, schedulers=(kind,))))
     ended = run_experiment(loaded, variants_of(loaded), folder, processes=processes)
     sums: dict[str, Mapping[str, float]] = {}

@@ -21,6 +21,7 @@ from harness.base.files import read_json, write_text
 from harness.base.stats import half_width_95
 from harness.experiments.kind import Ended
 from harness.experiments.resolve import split_policy
+from harness.experiments.spec import DEFAULT_SCHEDULER
 from harness.model.plan import WEIGHT_MIN
 from harness.model.queues import cluster_parts
 from harness.policies.registry import OBJECTS, stock_scheduler
@@ -34,6 +35,8 @@ from harness.yarn.capacity.loading.queue import PARENT_POLICIES
 _CONTENDING = 3
 #: Samples of one replay, about.
 MOST_SAMPLES = 20_000
+#: What a replay compares unless the call names policies: the scheduler as it is, and a long-term policy beside it.
+USUAL_POLICIES = ("fair", "ltrf@outside")
 _ORDERING = ".ordering-policy"
 #: An experiment's own default (`LimitsSpec`).
 LEAST_LIMIT_S = 1e6
@@ -48,7 +51,7 @@ def policy_uses(schedulers: Sequence[str], policies: Sequence[str] = ()) -> list
     """
     uses = []
     for scheduler in schedulers:
-        for text in policies or ("fair", "ltrf@outside"):
+        for text in policies or USUAL_POLICIES:
             policy, mode = split_policy(text)
             if stock_scheduler(policy) is not None:
                 uses.append({"policy": simulated(scheduler).stock_policy, "scheduler": scheduler})
@@ -71,16 +74,14 @@ def _written(policies: Sequence[str]) -> list[str]:
             policy = f"{Path(path).absolute()}:{attribute}"
         if policy not in OBJECTS:
             found.append(policy if mode is None else f"{policy}@{mode}")
-    return list(dict.fromkeys(found)) or ["fair", "ltrf@outside"]
+    return list(dict.fromkeys(found)) or list(USUAL_POLICIES)
 
 
 def left_out(header: Header, schedulers: Sequence[str]) -> list[str]:
-    """What the trace says of one scheduler and a replay on the other cannot have, in words."""
-    found = []
+    """Say which of the trace's settings a replay on these schedulers cannot have."""
     limits = sum(key != _CALCULATOR for key in header.capacity or {})
-    if "fair" in schedulers and limits:
-        found.append(f"{limits} limits of the Capacity Scheduler have no counterpart on fair")
-    return found
+    without = [name for name in schedulers if not simulated(name).reads_capacity] if limits else []
+    return [f"{limits} limits of the Capacity Scheduler have no counterpart on {name}" for name in without]
 
 
 def span_s(trace: Trace) -> float:
@@ -112,7 +113,7 @@ def played_queues(header: Header) -> dict[str, QueueLine]:
     queue gets its part of the cluster in percent instead, level by level: what `CapacityActuator.configured_weights`
     says of the real configuration. A Fair Scheduler's weights are taken as they are, by both.
     """
-    if header.scheduler != "capacity":
+    if not simulated(header.scheduler or DEFAULT_SCHEDULER).entitlements_are_parts:
         return dict(header.queues)
     parts = cluster_parts({path: line.weight for path, line in header.queues.items()}, 100.0)
     return {
@@ -165,7 +166,7 @@ def experiment_text(
     *,
     sample_s: float | None = None,
     limit_s: float | None = None,
-    schedulers: Sequence[str] = ("fair",),
+    schedulers: Sequence[str] = (DEFAULT_SCHEDULER,),
     policies: Sequence[str] = (),
     accept_preemption: bool = False,
 ) -> str:
@@ -176,7 +177,7 @@ def experiment_text(
     """
     header = trace.header
     limit_s = time_limit_s(trace) if limit_s is None else limit_s
-    fair_alone = tuple(schedulers) == ("fair",)
+    default_alone = tuple(schedulers) == (DEFAULT_SCHEDULER,)
     queues: dict[str, Any] = {}
     for path, line in played_queues(header).items():
         parent, _, leaf = path.rpartition(".")
@@ -186,6 +187,7 @@ def experiment_text(
         at[leaf] = line.model_dump(exclude_none=True)
     busy = {job.queue for job in trace.jobs}
     delays = header.delays.model_dump(exclude_none=True)
+    limits = capacity_limits_of(header)
     document = {
         "experiment": name,
         # What a reader of any answer from it has to know, so that pages say it, too.
@@ -205,10 +207,10 @@ def experiment_text(
             for path in header.leaves()
             if path in busy
         },
-        **({} if fair_alone else {"scheduler": schedulers[0]}),
+        **({} if default_alone else {"scheduler": schedulers[0]}),
         # What a Fair Scheduler's trace says of limits is converted.
-        **({"capacity": limits} if "capacity" in schedulers and (limits := capacity_limits_of(header)) else {}),
-        "policies": _written(policies) if fair_alone else policy_uses(schedulers, policies),
+        **({"capacity": limits} if any(simulated(name).reads_capacity for name in schedulers) and limits else {}),
+        "policies": _written(policies) if default_alone else policy_uses(schedulers, policies),
         "sample_s": sample_for(trace) if sample_s is None else sample_s,
         **({"limits": {"time_limit_s": limit_s}} if limit_s > 1.2 * LEAST_LIMIT_S else {}),
         # What a controller of that cluster would have seen.
@@ -225,7 +227,7 @@ def write_experiment(
     *,
     sample_s: float | None = None,
     limit_s: float | None = None,
-    schedulers: Sequence[str] = ("fair",),
+    schedulers: Sequence[str] = (DEFAULT_SCHEDULER,),
     policies: Sequence[str] = (),
     accept_preemption: bool = False,
 ) -> Path:

@@ -21,6 +21,8 @@ from harness.experiments.spec import NodeGroupSpec
 from harness.jobs.replay import durations_ms, stages_in_order
 from harness.model.data import data_path
 from harness.policies.registry import POLICIES, stock_scheduler
+from harness.sim.interfaces import simulated
+from harness.sim.schedulers import SCHEDULERS
 from harness.traces.nodes import NodeEvent
 from harness.traces.recorded import JobLine, NodeChangeLine, NodeLine, Trace, job_line, mean_held_mb, put_trace
 
@@ -55,7 +57,7 @@ def trace_of_run(folder: Path, into: Path) -> Trace:
     where = str(folder / "run.json")
     try:
         policy, seed, resolved = str(run["policy"]["name"]), int(run["seed"]), dict(run["experiment"])
-        data = {**resolved, "workloads": _inline(resolved["workloads"], folder), "policies": ["fair"]}
+        data = {**resolved, "workloads": _inline(resolved["workloads"], folder), "policies": [policy]}
     except (KeyError, TypeError, ValueError):
         raise InputError(
             "no run of a YARN cluster", where=where, hint="give a run of an experiment without `kind`"
@@ -65,17 +67,19 @@ def trace_of_run(folder: Path, into: Path) -> Trace:
     # Under any other policy the run does not show what the scheduler does by itself.
     if policy not in POLICIES or stock_scheduler(policy) is None:
         what = f"a simulated run under {policy}, which says nothing about the scheduler by itself"
-        raise InputError(what, where=where, hint="give a run under fair or capacity")
+        stock = " or ".join(simulated(name).stock_policy for name in SCHEDULERS)
+        raise InputError(what, where=where, hint=f"give a run under {stock}")
     experiment = load_experiment(where, YamlDocument(where, data, {}))
     spec = experiment.spec
     scheduler = str(run["policy"].get("scheduler", spec.scheduler))
     nodes, changes = _nodes_over_time(spec.cluster.nodes)
+    reads_capacity = simulated(scheduler).reads_capacity
     header = run_header(experiment, f"{folder}, simulated", {}, nodes=nodes, given=None).model_copy(
         update={
             "changes": changes or None,
             "delays": spec.delays,
             "scheduler": scheduler,
-            "capacity": {key: str(value) for key, value in spec.capacity.items()} if scheduler == "capacity" else None,
+            "capacity": {key: str(value) for key, value in spec.capacity.items()} if reads_capacity else None,
         }
     )
     played = simulated_jobs(folder)

@@ -380,7 +380,7 @@ def with_weights(experiment: LoadedExperiment, weights: Mapping[str, float]) -> 
     if not weights:
         return experiment
     entitlements = {**experiment.weights, **weights}
-    if experiment.spec.scheduler == "capacity":
+    if simulated(experiment.spec.scheduler).entitlements_are_parts:
         # As `replay.played_queues` has them: a queue's part of the cluster follows when one above it is dragged.
         entitlements = cluster_parts(entitlements, 100.0) | {ROOT: entitlements[ROOT]}
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from harness.base.stats import half_width_95
+from harness.policies.registry import has_detail_figure
 from harness.report.charts import Chart
 from harness.report.curves import Curve, Floats, bucket_means, over_seeds, steps, within
 from harness.report.data import Run, Series, short
@@ -399,8 +400,9 @@ def _counted(run: Run, series: Series) -> Curve | None:
 
 
 def detail_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]:
-    """Fig. 6 as it stands in the paper: the first 260 s, sample by sample, of one run (one seed) under LTRF."""
-    chosen = next((one.first for one in variants if one.first.policy == "ltrf" and one.first.mode == "inside"), None)
+    """Fig. 6 as the paper has it: the first 260 s, sample by sample, of one run under a policy that asks for it."""
+    inside = (one.first for one in variants if one.first.mode == "inside")
+    chosen = next((run for run in inside if has_detail_figure(run.policy)), None)
     if chosen is None or chosen.end_s() < 60:
         return []
     until, alone = min(DETAIL_S, chosen.end_s()), Variant(chosen.label, [chosen])

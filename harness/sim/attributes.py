@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from dataclasses import replace
 
-from harness.model.plan import Attributes
+from harness.model.plan import Attributes, hadoop_policy
 from harness.model.queues import AllocationFile, QueueSettings, ResourceLimit
 
 _FLOAT32 = struct.Struct("<f")
@@ -28,5 +28,5 @@ def with_attributes(allocations: AllocationFile, wanted: Attributes) -> Allocati
     for queue, most in wanted.max_shares.items():
         settings[queue] = replace(of(queue), max_resources=ResourceLimit(most))
     for queue, policy in wanted.scheduling_policies.items():
-        settings[queue] = replace(of(queue), scheduling_policy=None if policy == "ltrf" else policy)
+        settings[queue] = replace(of(queue), scheduling_policy=hadoop_policy(policy))
     return replace(allocations, settings=settings)

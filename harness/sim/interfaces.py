@@ -151,6 +151,11 @@ class SimulatedScheduler:
         from outside.
     steered
         Whether a policy from outside can act on it. Without that, `put_in_force` refuses whatever a plan says.
+    reads_capacity
+        Whether it reads the settings that an experiment or a trace has under ``capacity``.
+    entitlements_are_parts
+        Whether a queue's recorded weight is a part of its parent's, without a unit that all queues share. Such
+        entitlements are converted to parts of the cluster before a policy compares them.
     """
 
     name: str
@@ -170,6 +175,8 @@ class SimulatedScheduler:
     stock_policy: str
     orders_inside: bool = False
     steered: bool = True
+    reads_capacity: bool = False
+    entitlements_are_parts: bool = False
 
 
 @cache

@@ -66,6 +66,10 @@ class ServedScheduler(ABC):
     has_store: ClassVar[bool] = False
     #: What an application that may run is marked by.
     runs_field: ClassVar[str]
+    #: Why a change of an application's priority is refused, in Hadoop's words; None: Hadoop gives no reason.
+    no_priority: ClassVar[str | None] = None
+    #: Whether a move to a queue that takes no applications is refused with a reason.
+    explains_moves: ClassVar[bool] = False
     #: A queue's MiB that ``queueUsagePercentage`` is a part of.
     share_field: ClassVar[str]
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from harness.base.errors import InputError, InternalError
 from harness.model.jobs import JobSpec
-from harness.model.plan import Attributes, Plan
+from harness.model.plan import BY_ACCUMULATED, Attributes, Plan
 from harness.model.queues import AllocationFile, QueueTree
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
@@ -201,7 +201,7 @@ class Simulation:
         named: dict[str, Any] = {path: own.policy for path, own in self.setup.queue_orders.items() if own.policy}
         if self.plan is not None and self.setup.mode == "inside":
             named = {**self.plan.scheduling_policies, **named}
-        return [path for path, policy in named.items() if policy == "ltrf" and self.tree[path].leaf]
+        return [path for path, policy in named.items() if policy in BY_ACCUMULATED and self.tree[path].leaf]
 
     def _set_long_term(self) -> None:
         """Arrays of integrals and orders, beside the scheduler's."""

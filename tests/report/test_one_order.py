@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.policies.fair import Fair
+from harness.policies.registry import OBJECTS
 from harness.report import render_report
 from harness.report.data import load_runs
-from harness.report.figures import Styles, fairness_groups, speedup_groups
+from harness.report.figures import Styles, detail_groups, fairness_groups, speedup_groups
 from harness.report.hierarchy import running_groups
 from harness.report.tables import comparison_tables, wait_tables
 from harness.report.variants import drawn_variants, variants_of
@@ -34,6 +36,24 @@ def test_a_policy_has_one_colour_whichever_others_stand_beside_it(write_run: Wri
     for names in (["ltrf"], ["outside", "ltrf"], ["static", "ltrf"], ["fair", "outside"]):
         own = Styles.of(load_runs([paths[name] for name in names])).variants
         assert own == {name: of_all[name] for name in own}
+
+
+def test_the_first_minutes_are_drawn_of_a_policy_that_asks_for_it(
+    write_run: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = {name: write_run(name, name) for name in ("fair", "ltrf", "gone", "own")}
+
+    def drawn(*policies: str) -> list[str]:
+        variants, _ = drawn_variants(load_runs([paths[policy] for policy in policies]))
+        styles = Styles.of([run for one in variants for run in one.runs])
+        return [group.title for group in detail_groups(variants, styles)]
+
+    assert len(drawn("fair", "ltrf")) == 1
+    # A policy that is not registered any more, and one that does not ask.
+    assert drawn("fair", "gone") == []
+    monkeypatch.setitem(OBJECTS, "own", type("Own", (Fair,), {"name": "own", "detail_figure": True}))
+    (title,) = drawn("fair", "own")
+    assert "own" in title
 
 
 def test_the_bars_and_the_curves_of_a_policy_have_its_colour(three_policies: list[Path]) -> None:

@@ -17,6 +17,8 @@ from harness.experiments.real.programs import NO_TOKENS, check_memory, program_j
 from harness.experiments.real.schedulers import REAL_SCHEDULERS
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of
 from harness.policies import make_policy
+from harness.policies.registry import stock_scheduler
+from harness.sim.interfaces import simulated
 
 _SIM = "use --backend sim"
 
@@ -53,9 +55,10 @@ def check_policies(variants: Sequence[Variant], backend: str, target: Target) ->
     """Whether the variants' policies can run where they are to. Raises CallError."""
     stays = target.rm is not None and target.allocations is None
     for variant in variants:
-        if stays and (variant.policy != "fair" or variant.mode == "outside" or variant.settings):
+        if stays and (stock_scheduler(variant.policy) is None or variant.mode == "outside" or variant.settings):
             what = "--rm without --allocations: the cluster's queues and policy stay as they are"
-            hint = "say where the RM's allocation file lies (a path, sftp:// ...), or use --policy fair"
+            stock = simulated(variant.scheduler).stock_policy
+            hint = f"say where the RM's allocation file lies (a path, sftp:// ...), or use --policy {stock}"
             raise CallError(what, where=variant.name, hint=hint)
         if variant.scheduler not in backend_class(backend).schedulers:
             what = f"the {backend} backend brings up no {variant.scheduler} scheduler"

@@ -105,4 +105,6 @@ CAPACITY = SimulatedScheduler(
     served=ServedCapacityScheduler,
     file=CapacityFile,
     stock_policy="capacity",
+    reads_capacity=True,
+    entitlements_are_parts=True,
 )

@@ -26,6 +26,8 @@ class ServedFairScheduler(ServedScheduler):
     file_key = "allocation_file"
     runs_field = "runnable"
     share_field = "steady_mb"
+    no_priority = "Update application priority is not supported in Fair Scheduler"
+    explains_moves = True
 
     # --- applications ---
 

@@ -340,13 +340,12 @@ class Face:
                 raise _undeclared(self._no_target(target))
             return 200, {"queue": app.queue}
         if what in ("priority", "timeout"):
-            fair = self.cluster.setup.scheduler == "fair" and what == "priority"
-            raise _undeclared("Update application priority is not supported in Fair Scheduler" if fair else None)
+            raise _undeclared(self.cluster.sim.served.no_priority if what == "priority" else None)
         raise Refusal(503, _WEB)
 
     def _no_target(self, target: object) -> str | None:
-        """What the Fair Scheduler says of a queue that takes no applications; None for other reasons."""
-        if self.cluster.setup.scheduler != "fair" or not isinstance(target, str) or self.cluster.is_leaf(target):
+        """What the scheduler says of a queue that takes no applications; None for other reasons."""
+        if not self.cluster.sim.served.explains_moves or not isinstance(target, str) or self.cluster.is_leaf(target):
             return None
         return f"Target queue {target} not found or is not a leaf queue."
 

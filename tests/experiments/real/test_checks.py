@@ -23,6 +23,8 @@ from harness.experiments.real.runner import KeptCluster, real_runner
 from harness.experiments.real.schedulers import capacity_text, check_traps
 from harness.experiments.real.start import control_settings
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, load_experiment, variants_of
+from harness.policies.fair import Fair
+from harness.policies.registry import OBJECTS
 from harness.yarn.capacity.properties import parse_configuration
 from harness.yarn.http import HttpOptions
 from tests.yarn.fake_gssapi import FakeGssapi
@@ -288,3 +290,17 @@ def test_a_cell_of_a_campaign_brings_up_its_own_policys_cluster(
     finally:
         cluster.close()
     assert asked == [ten]
+
+
+def test_a_cluster_that_stays_as_it_is_runs_any_policy_that_stands_for_its_scheduler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The policy declares it (`Policy.stock_of`): no list of names has to be changed for a new one."""
+    own = type("OwnFair", (Fair,), {"name": "own-fair", "stock_of": "fair"})
+    monkeypatch.setitem(OBJECTS, "own-fair", own)
+    monkeypatch.setitem(OBJECTS, "own", type("Own", (Fair,), {"name": "own"}))
+    fair, stays = variants_of(load(tmp_path))[0], Target(rm="http://rm:8088")
+    check_policies([fair, replace(fair, policy="own-fair")], "local", stays)
+    with pytest.raises(CallError, match="stay as they are") as found:
+        check_policies([replace(fair, policy="own")], "local", stays)
+    assert "use --policy fair" in found.value.line()
