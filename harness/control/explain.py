@@ -163,6 +163,13 @@ def _held(view: View, row: QueueRow) -> list[str]:
     """Explain which limits hold the queue back, or that none does."""
     if row.holds:
         return [hold.line() for hold in row.holds]
+    if not row.leaf and _blocked(view, row.path):
+        held = [path for path, other in view.queues.items() if other.holds and path.startswith(row.path + ".")]
+        more = f" and {len(held) - 3} more" if len(held) > 3 else ""
+        return [
+            f"Limits hold every queue in it that waits: {', '.join(held[:3])}{more}. `yarnfair explain {held[0]}` says "
+            "which."
+        ]
     if view.facts is None or not row.leaf or not row.wants:
         return []
     return [f"No limit holds it. {_room(view, row)}".rstrip()]
@@ -226,7 +233,7 @@ def _next(view: View, row: QueueRow) -> list[str]:
     if row.path in places:
         place = places.index(row.path) + 1
         lead = "It is next" if place == 1 else f"It is number {place} of the {len(places)} that wait"
-        if row.holds:
+        if row.holds or _blocked(view, row.path):
             lead = "Without that it would be next" if place == 1 else f"Without that it would be number {place}"
     else:
         lead = "It wants nothing now"

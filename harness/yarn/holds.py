@@ -23,6 +23,7 @@ from harness.model.resources import ZERO, Resource
 from harness.yarn import jmx
 from harness.yarn.answers import AppStatus, NodeStatus
 from harness.yarn.capacity.properties import PREFIX
+from harness.yarn.discover import rm_property
 from harness.yarn.queue_answers import CAPACITY, QueueStatus, SchedulerStatus, in_full
 from harness.yarn.queue_limits import QueueLimits, SchedulerLimits, UserUse
 from harness.yarn.rest import RestClient
@@ -81,6 +82,9 @@ class Facts:
     container_every_s
         How long it takes on the average until some container of the cluster ends, seconds, since the RM's start; None:
         not known.
+    smallest
+        The smallest container. A Capacity Scheduler rounds its limits for ApplicationMasters up to multiples of it.
+        None: the RM does not show it.
     """
 
     status: SchedulerStatus
@@ -88,6 +92,7 @@ class Facts:
     apps: Sequence[AppStatus] = ()
     nodes: Sequence[NodeStatus] = ()
     container_every_s: float | None = None
+    smallest: Resource | None = None
 
     @property
     def is_capacity(self) -> bool:
@@ -123,7 +128,19 @@ def look(rest: RestClient) -> Facts:
         containers = jmx.queue_containers(rest.http, only=rest.http.current).get("root")
         up_s = (info.clock_s or time.time()) - info.started_on_ms / 1000.0
         every_s = up_s / containers.released if containers is not None and containers.released and up_s > 0 else None
-    return Facts(status, limits, apps, nodes, every_s)
+    smallest = _smallest(rest) if status.type == CAPACITY else None
+    return Facts(status, limits, apps, nodes, every_s, smallest)
+
+
+def _smallest(rest: RestClient) -> Resource | None:
+    """Return the smallest container by ``/conf``; None if the RM does not show it."""
+    with contextlib.suppress(YarnfairError, ValueError):
+        named = [
+            int(rm_property(rest.http, rest.http.current, f"yarn.scheduler.minimum-allocation-{name}") or "")
+            for name in ("mb", "vcores")
+        ]
+        return Resource(*named)
+    return None
 
 
 def waits_for_master(app: AppStatus) -> bool:
@@ -386,8 +403,9 @@ def _am_share(facts: Facts, limits: QueueLimits, ask: Resource | None) -> Hold:
         mend = f"Set it in the allocation file {least} (a part of its fair share), or to -1 (no limit)"
         return Hold("am-share", path, f"maxAMShare of {path}", words, mend, has=has, limit=most, unit=unit)
     name, now = f"{PREFIX}{path}.maximum-am-resource-percent", limits.setting("maximum-am-resource-percent")
-    least = f" to {_up(now * (has + more) / most, 2)} or more" if now and most > 0 and more else ""
-    mend = f"Raise it{'' if now is None else f' from {_few(now)}'}{least}"
+    # It is a part of the guaranteed capacity, or of what the queue can have now if that is more.
+    one = _amount(facts.status.queues[path].fair_share, unit)
+    mend = _raise(now, _least(facts, unit, now=now, one=one, limit=most, need=has + more) if more else None)
     # With a part of 1 the limit is the queue's maximum; see `_distinct`.
     limit = None if now is not None and now >= 1 else most
     return Hold("am-share", path, name, words, mend, has=has, limit=limit, unit=unit)
@@ -401,12 +419,47 @@ def _user_am_share(facts: Facts, limits: QueueLimits, user: UserUse, ask: Resour
     key, now = "maximum-am-resource-percent", percent
     if factor is not None and factor >= 0 and percent is not None and percent >= 1:
         key, now = "user-limit-factor", factor
-    least = f" to {_up(now * (has + more) / most, 2)} or more" if now and most > 0 and more else ""
-    mend = f"Raise it{'' if now is None else f' from {_few(now)}'}{least}"
+    one = float(_amount(facts.status.queues[limits.path].fair_share, unit))
+    if factor is not None and factor >= 0:
+        # Each active user has an equal part, but no less than the minimum.
+        one *= max((limits.setting("minimum-user-limit-percent") or 0.0) / 100.0, 1.0 / max(len(limits.users), 1))
+        one *= (percent or 0.0) if key == "user-limit-factor" else factor
+    mend = _raise(now, _least(facts, unit, now=now, one=one, limit=most, need=has + more) if more else None)
     if key != "user-limit-factor" and factor is not None and factor >= 0:
         mend += f", or {PREFIX}{limits.path}.user-limit-factor (now {_few(factor)})"
     return Hold(
         "user-am-share", limits.path, f"{PREFIX}{limits.path}.{key}", words, mend, has=has, limit=most, unit=unit
+    )
+
+
+def _amount(of: Resource, unit: str) -> int:
+    return of.vcores if unit == "vcores" else of.memory_mb
+
+
+def _least(facts: Facts, unit: str, *, now: float | None, one: float, limit: int, need: int) -> float | None:
+    """Return a value of a setting by which a Capacity Scheduler's limit for masters is at least ``need``.
+
+    The limit is the setting times a base, rounded up to a multiple of the smallest container
+    (``AbstractLeafQueue.getUserAMResourceLimitPerPartition``, ``calculateAndGetAMResourceLimitPerPartition``). So the
+    limit in force may be nearly one smallest container above that product, and does not grow in proportion. ``one`` is
+    a lower bound of the base from the queue's capacity. None: nothing is known that would suffice.
+    """
+    step = 0 if facts.smallest is None else _amount(facts.smallest, unit)
+    if step > 0:
+        # Hadoop adds a half before it cuts the fraction off, so one unit above a multiple gives the next multiple.
+        product, before = (need + step - 1) // step * step - step + 1, limit - step
+        fits = now is not None and now * one <= limit
+    else:
+        product, before, fits = need, 0, True
+    enough = [product / one] if one > 0 and fits else []
+    if now and before > 0:
+        enough.append(now * product / before)
+    return min(enough, default=None)
+
+
+def _raise(now: float | None, least: float | None) -> str:
+    return f"Raise it{'' if now is None else f' from {_few(now)}'}" + (
+        "" if least is None else f" to {_up(least, 2)} or more"
     )
 
 

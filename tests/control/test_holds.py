@@ -41,6 +41,7 @@ def facts_of(kind: str) -> Facts:
         answers.apps(recorded(kind, "apps"), "x"),
         answers.nodes(recorded(kind, "nodes"), "x"),
         container_every_s=20.0,
+        smallest=Resource(256, 1),
     )
 
 
@@ -60,7 +61,7 @@ HELD = {
         "user-running-apps", "root.users", "maxRunningApps of user bob", 1, None, 'of <user name="bob">, or userMaxApps'
     ),
     ("capacity", "root.am"): (
-        "user-am-share", "root.am", f"{P}root.am.maximum-am-resource-percent", 512, 256, "from 0.1 to 0.40 or more"
+        "user-am-share", "root.am", f"{P}root.am.maximum-am-resource-percent", 512, 256, "from 0.1 to 0.94 or more"
     ),
     ("capacity", "root.most"): (
         "maximum", "root.most", f"{P}root.most.maximum-capacity", 1024, 1228, "from 15 to 18.8 % or more"
@@ -72,7 +73,7 @@ HELD = {
         "running-apps", "root.dept", f"{P}root.dept.max-parallel-apps", 1, 1, "to 2 or more"
     ),
     ("capacity", "root.factor"): (
-        "user-am-share", "root.factor", f"{P}root.factor.user-limit-factor", 1024, 1024, "from 1 to 1.50 or more"
+        "user-am-share", "root.factor", f"{P}root.factor.user-limit-factor", 1024, 1024, "from 1 to 1.57 or more"
     ),
     ("capacity", "root.users"): (
         "user-running-apps", "root.users", f"{P}user.bob.max-parallel-apps", 1, None, f"or {P}user.max-parallel-apps"
@@ -94,6 +95,46 @@ def test_a_queue_is_told_which_limit_holds_it_and_which_setting_mends_it(kind: s
     [app] = [app for app in facts.waiting(path) if hold in holds_of_app(facts, app)][:1]
     assert hold.line() in explain_app(view, app)
     assert expected_s(view, view.queues[path]) is None
+
+
+@pytest.mark.parametrize(
+    ("now", "guaranteed_mb", "limit_mb", "has_mb", "told"),
+    [
+        (0.4, 2457, 1024, 1024, 0.53),
+        (0.6, 1026, 768, 512, 0.75),
+        (0.3, 2211, 768, 512, 0.35),
+        (0.3, 1658, 512, 512, 0.47),
+    ],
+)
+def test_the_part_for_masters_that_is_told_lets_one_more_start(
+    now: float, guaranteed_mb: int, limit_mb: int, has_mb: int, told: float
+) -> None:
+    """On a ResourceManager (3.5.0, smallest container 256 MiB) one more master of 512 MiB started at ``told``.
+
+    With 0.01 less none did. The limit is rounded up to whole smallest containers, so it does not grow in proportion.
+    """
+    facts = facts_of("capacity")
+    limits, queues = dict(facts.limits.queues), dict(facts.status.queues)
+    [anna] = limits["root.am"].users
+    anna = replace(anna, am_used=Resource(has_mb, 1), am_limit=Resource(limit_mb, 1))
+    settings = {"maximum-am-resource-percent": now, "user-limit-factor": 1.0, "minimum-user-limit-percent": 100.0}
+    limits["root.am"] = replace(limits["root.am"], users=(anna,), settings=settings)
+    queues["root.am"] = replace(queues["root.am"], fair_share=Resource(guaranteed_mb, 1))
+    facts = replace(facts, status=replace(facts.status, queues=queues), limits=replace(facts.limits, queues=limits))
+    [hold] = holds_of_queue(facts, "root.am")
+    assert f"Raise it from {now} to {told:.2f} or more" in hold.mend
+    # Without the smallest container the whole product has to suffice.
+    [hold] = holds_of_queue(replace(facts, smallest=None), "root.am")
+    alone = float(hold.mend.partition(" to ")[2].partition(" or more")[0])
+    assert alone * guaranteed_mb >= has_mb + 512
+
+
+@pytest.mark.parametrize("kind", ["fair", "capacity"])
+def test_a_parent_whose_waiting_queues_are_all_held_is_not_next(kind: str) -> None:
+    words = " ".join(explain(view_of(facts_of(kind)), "root.dept"))
+    assert "Limits hold every queue in it that waits: root.dept.y" in words
+    assert "It is " not in words
+    assert "Without that it would be " in words
 
 
 @pytest.mark.parametrize("kind", ["fair", "capacity"])
