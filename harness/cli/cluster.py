@@ -291,7 +291,7 @@ def _report(findings: list[Finding], as_json: bool, can_use: list[Row] | None = 
     document: dict[str, Any] = {"healthy": not problems, "findings": wrong, "checks": rows}
     if can_use is not None:
         document["can_use"] = {row.feature.key: row.document() for row in can_use}
-    print_result(as_json, document, lines)
+    print_result(as_json, document, lines, hang=9)
     return 1 if problems else 0
 
 

@@ -378,15 +378,23 @@ def _traps(rest: RestClient, hadoop: tuple[int, int], capacity_file: ConfigStore
         traps = tuple(trap for trap in traps if trap.name != "maximum-applications")
     # With no other priority there, a controller's lift is 1: who wrote it only the controller knows.
     maybe_lifts = {text.strip() for name, text in values.items() if name.endswith(".priority")} <= {"0", "1"}
-    blocking = False
+    blocking: list[str] = []
     for trap in traps:
         if trap.name == "priority" and maybe_lifts:
             hint = "`yarnfair enforce --dry-run` with the controller's configuration tells whose it is"
             yield Finding(trap.name, "note", f"{trap.what}: yours, or the lift of a controller that runs", hint)
             continue
-        blocking = blocking or trap.blocking
+        if trap.blocking:
+            blocking.append(trap.name)
         yield Finding(trap.name, "problem" if trap.blocking else "note", trap.what, trap.hint)
-    if not blocking and whole:
+    if blocking:
+        yield Finding(
+            "capacity",
+            "note",
+            f"`enforce` writes nothing before this is mended: {', '.join(blocking)}",
+            f"mend it, or accept it in the controller's configuration (`accept: [{', '.join(blocking)}]`)",
+        )
+    elif whole:
         yield Finding("capacity", "fine", "the Capacity Scheduler can be steered")
 
 

@@ -7,14 +7,16 @@ the cell. What is written down is the test that shows how the rest works; a cell
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import contextlib
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from harness.base.errors import InputError
-from harness.experiments.scheduler_file import left_out
+from harness.experiments.scheduler_file import Dropped, left_out
 from harness.model.queues import AllocationFile, SchedulerName
-from harness.sim.capacity.preempt_conf import INTRA_QUEUE
+from harness.sim.capacity.preempt_conf import INTRA_QUEUE, PREEMPTION_PREFIX
 from harness.traces.recording import scheduler_properties
 from harness.yarn.capacity.convert import render_properties
 from harness.yarn.capacity.monitors import ENABLE, POLICIES, QUEUE_MANAGEMENT, may_run_monitor
@@ -32,7 +34,7 @@ from harness.yarn.queue_answers import CAPACITY
 from harness.yarn.releases import ASSUMED, asynchronous_by_default
 from harness.yarn.rest import RestClient, shown_site
 
-Word = Literal["works", "counted but not steered", "refused", "not tried"]
+Word = Literal["works", "counted but not steered", "refused", "not tried", "unknown"]
 Verb = Literal["record", "assess", "whatif", "plan", "usage", "enforce"]
 _FOLLOWING = "tests/traces/test_following.py::"
 #: Each is a command.
@@ -82,6 +84,10 @@ class Cluster:
         Its release in full, as the RM has it.
     nodes_gone
         How many nodes it has lost, decommissioned or is about to.
+    site_shown
+        Whether the RM shows its own properties. If not, what they decide is unknown.
+    whole
+        Whether ``values`` are all of the Capacity Scheduler's properties, not those alone that its queues show.
     """
 
     scheduler: SchedulerName
@@ -91,6 +97,8 @@ class Cluster:
     file: str = ""
     version: str = ""
     nodes_gone: int = 0
+    site_shown: bool = True
+    whole: bool = True
 
     def on(self, name: str, default: bool = False) -> bool:
         """Return whether a switch is on, in the scheduler's properties or in the RM's own."""
@@ -141,7 +149,7 @@ class Feature:
         if verb == "enforce":
             found = self._enforced(self.example if cluster is None else cluster)
         elif verb in ("whatif", "plan"):
-            found = self._simulated()
+            found = self._simulated(cluster)
         if found is None and self.played_without and verb in ("assess", "whatif", "plan") and not self._recorded():
             found = Cell("counted but not steered", f"a recording does not have it: played without {self.title}")
         return found or self.shown.get(verb, Cell("not tried"))
@@ -159,20 +167,28 @@ class Feature:
                 return Cell("refused", f"{trap.what}; {trap.hint} (or `accept: [{trap.name}]`)")
         return Cell("counted but not steered", own[0].what) if own else None
 
-    def _simulated(self) -> Cell | None:
-        """What the simulator says of a scheduler's file with it."""
-        example = self.example
-        text = example.file or render_properties(
-            {name.removeprefix(PREFIX): value for name, value in example.values.items()}
-        )
+    def _simulated(self, cluster: Cluster | None = None) -> Cell | None:
+        """What the simulator says of a scheduler's file with it; of a cluster at hand, by the names of its queues."""
         try:
-            left = left_out(text.encode(), source="FILE", conf=dict(example.site))
+            own = self._uncovered(self.example)
         except InputError as error:
             return Cell("refused", error.what)
-        own = [one for one in left if one.what == self.uncovered]
         if not own:
             return None
-        return Cell("refused", f"a scheduler's file with {own[0].name} ({own[0].what}; `--drop` leaves it out)")
+        if cluster is not None and cluster.values:
+            # What else is wrong with the cluster's own file is not this feature's.
+            with contextlib.suppress(InputError):
+                own = self._uncovered(cluster) or own
+        more = f" and {len(own) - 1} more" if own[1:] else ""
+        return Cell("refused", f"a scheduler's file with {own[0].name}{more} ({own[0].what}; `--drop` leaves it out)")
+
+    def _uncovered(self, cluster: Cluster) -> list[Dropped]:
+        """Return the settings of a cluster that are this feature's and that the simulator does not cover."""
+        text = cluster.file or render_properties(
+            {name.removeprefix(PREFIX): value for name, value in cluster.values.items()}
+        )
+        left = left_out(text.encode(), source="FILE", conf=dict(cluster.site))
+        return [one for one in left if one.what == self.uncovered]
 
     def _recorded(self) -> bool:
         """Whether the first line of a recording would have any of its settings."""
@@ -183,9 +199,9 @@ def enforce_traps(cluster: Cluster) -> tuple[Trap, ...]:
     """Return what `enforce` says of a cluster before it writes; InputError where it cannot steer its queues at all."""
     if cluster.scheduler == "fair":
         file = parse_allocations(cluster.file.encode(), source="FILE") if cluster.file else AllocationFile()
-        return fair_traps(cluster.hadoop, cluster.site, file)
+        return fair_traps(cluster.hadoop, cluster.site if cluster.site_shown else None, file)
     tree = queue_tree(cluster.values, source="its configuration")
-    return find_traps(cluster.values, cluster.site, tree, cluster.hadoop)
+    return find_traps(cluster.values, cluster.site if cluster.site_shown else None, tree, cluster.hadoop)
 
 
 _BASE = {
@@ -199,6 +215,7 @@ _BASE = {
 }
 _SITE = {"yarn.acl.enable": "true", "yarn.admin.acl": "admin"}
 _STORE = "yarn.scheduler.configuration.store.class"
+_STORES = "configuration store"
 _FILE = "<allocations><queue name='a'/><queue name='b'/></allocations>"
 _TIMED_FILE = _FILE.replace(
     "</allocations>", "<defaultFairSharePreemptionTimeout>60</defaultFairSharePreemptionTimeout></allocations>"
@@ -344,7 +361,7 @@ _STORE_WRITES = _works(
 def _store(kind: str, **more: Cell) -> Feature:
     return Feature(
         key=f"store-{kind}",
-        group="configuration store",
+        group=_STORES,
         title="configuration in a file" if kind == "file" else f"configuration in the store {kind}",
         has=_stored(kind),
         example=replace(CAPACITY_BASE, site={**_SITE, _STORE: kind}),
@@ -744,10 +761,15 @@ FEATURES: tuple[Feature, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A feature that the cluster at hand has, and what each verb does with it."""
+    """A feature that the cluster at hand has or may have, and what each verb does with it."""
 
     feature: Feature
     cells: Mapping[Verb, Cell]
+
+    @property
+    def unknown(self) -> bool:
+        """Whether the cluster does not show if it has the feature."""
+        return all(cell.word == "unknown" for cell in self.cells.values())
 
     def document(self) -> dict[str, Any]:
         """Return it as JSON has it."""
@@ -756,12 +778,64 @@ class Row:
 
 
 def rows(cluster: Cluster) -> list[Row]:
-    """Return the rows of the features that a cluster has."""
-    return [
-        Row(feature, {verb: feature.cell(verb, cluster) for verb in VERBS})
-        for feature in FEATURES
-        if feature.has(cluster)
-    ]
+    """Return the rows of the features that a cluster has, and of those of which it does not show whether it does."""
+    found = []
+    for feature in FEATURES:
+        if (why := _unknown(feature, cluster)) is not None:
+            found.append(Row(feature, dict.fromkeys(VERBS, Cell("unknown", why))))
+        elif feature.has(cluster):
+            found.append(Row(feature, {verb: feature.cell(verb, cluster) for verb in VERBS}))
+    return found
+
+
+def _unknown(feature: Feature, cluster: Cluster) -> str | None:
+    """Return why it is unknown whether a cluster has a feature; None if that is known.
+
+    It is unknown where settings that are not shown could change the answer.
+    """
+    # Which of the stores it is makes no difference but for this one.
+    if (cluster.site_shown and cluster.whole) or (feature.group == _STORES and feature.key != "store-zk-log"):
+        return None
+    plain = CAPACITY_BASE if feature.example.scheduler == "capacity" else FAIR_BASE
+    site = {} if cluster.site_shown else _unlike(feature.example.site, plain.site)
+    # What queues are set to the RM shows in its queues, whatever its configuration is kept in.
+    hidden = _unlike(feature.example.values, plain.values)
+    hidden = {
+        name: text
+        for name, text in hidden.items()
+        if not name.startswith(f"{PREFIX}root.") or (cluster.hadoop < (3, 4) and name.endswith(_SHOWN_SINCE_3_4))
+    }
+    # The rules of preemption may be in either file, its switch in yarn-site.xml alone.
+    own = _unlike(feature.example.site, plain.site)
+    hidden |= {name: text for name, text in own.items() if name.startswith(PREEMPTION_PREFIX)}
+    values = {} if cluster.whole else {name: text for name, text in hidden.items() if name not in cluster.site}
+    if not site and not values:
+        return None
+    # The settings of the example, and the other value of each switch.
+    both = ((values, site), (_switched(values), _switched(site)))
+    answers = {
+        feature.has(replace(cluster, values={**cluster.values, **first}, site={**cluster.site, **second}))
+        for first, second in both
+    }
+    if answers <= {feature.has(cluster)}:
+        return None
+    return (
+        "the ResourceManager does not show /conf, which decides: let this user read it"
+        if site
+        else "capacity-scheduler.xml decides, which the ResourceManager does not show: give it with --allocations"
+    )
+
+
+_SHOWN_SINCE_3_4 = ".auto-create-child-queue.enabled"
+
+
+def _unlike(own: Mapping[str, str], plain: Mapping[str, str]) -> dict[str, str]:
+    return {name: text for name, text in own.items() if plain.get(name) != text}
+
+
+def _switched(settings: Mapping[str, str]) -> dict[str, str]:
+    other = {"true": "false", "false": "true"}
+    return {name: other.get(text, text) for name, text in settings.items()}
 
 
 def cluster_at(rest: RestClient, values: Mapping[str, str] | None = None) -> Cluster:
@@ -783,36 +857,58 @@ def cluster_at(rest: RestClient, values: Mapping[str, str] | None = None) -> Clu
     info = rest.info()
     capacity = rest.scheduler().type == CAPACITY
     found: Mapping[str, str] = {}
+    whole = True
     if capacity:
         try:
             found = values if values is not None else StoreSource(rest.http).read().values
         except Refused:
-            found = shown_properties(rest.scheduler_with_limits()[1])
+            found, whole = shown_properties(rest.scheduler_with_limits()[1]), False
+    site = shown_site(rest)
     gone: tuple[str, ...] = ("LOST", "DECOMMISSIONED", "DECOMMISSIONING", "SHUTDOWN")
     return Cluster(
         "capacity" if capacity else "fair",
         found,
-        shown_site(rest) or {},
+        site or {},
         info.hadoop,
         version=info.version,
         nodes_gone=sum(node.state in gone for node in rest.nodes(gone)),
+        site_shown=site is not None,
+        whole=whole,
     )
 
 
 def lines(found: list[Row]) -> Iterator[str]:
-    """Return what a person reads: one line a feature, and below it the reasons of the cells that are no plain yes."""
-    width = max((len(row.feature.title) for row in found), default=0)
-    yield f"{'can I use it?':<{width}}  " + "  ".join(f"{verb:<{_WIDTH}}" for verb in VERBS).rstrip()
+    """Return what a person reads, in 80 columns: a feature a line, and below them the reasons of what is no plain yes.
+
+    Reasons are whole lines, for the caller to fold.
+    """
+    yield f"{'can I use it?':<{_TITLE}}" + _columns(VERBS)
+    unknown: dict[str, list[str]] = {}
     for row in found:
-        words = "  ".join(f"{row.cells[verb].word:<{_WIDTH}}" for verb in VERBS).rstrip()
-        yield f"{row.feature.title:<{width}}  {words}"
+        if row.unknown:
+            unknown.setdefault(row.cells["enforce"].why, []).append(row.feature.title)
+            continue
+        *before, last = textwrap.wrap(row.feature.title, _TITLE - 1, break_on_hyphens=False, subsequent_indent=" ")
+        yield from before
+        yield f"{last:<{_TITLE}}" + _columns(_SHORT.get(row.cells[verb].word, row.cells[verb].word) for verb in VERBS)
     for row in found:
+        reasons: dict[str, list[str]] = {}
         for verb, cell in row.cells.items():
-            if cell.why and cell.word != "works":
-                yield f"{verb}, {row.feature.title}: {cell.text()}"
+            if cell.why and cell.word != "works" and not row.unknown:
+                reasons.setdefault(cell.text(), []).append(verb)
+        for reason, verbs in reasons.items():
+            yield f"{', '.join(verbs)}, {row.feature.title}: {reason}"
+    for why, titles in unknown.items():
+        yield f"unknown whether the cluster has {', '.join(titles)}: {why}"
 
 
-_WIDTH = len("counted but not steered")
+#: How many columns a title has, and each of the cells; together 80.
+_TITLE, _CELL = 27, 9
+_SHORT = {"counted but not steered": "counted", "not tried": "untried"}
+
+
+def _columns(words: Iterable[str]) -> str:
+    return "".join(f"{word:<{_CELL}}" for word in words).rstrip()
 
 
 def seen(rest: RestClient, file: ConfigStore | None = None) -> list[Row]:

@@ -7,7 +7,7 @@ These are the facts by which a scheduler leaves an application or a container wa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.model.queues import JAVA_INT_MAX
@@ -56,6 +56,11 @@ class QueueLimits:
         The Capacity Scheduler's capacity as a property has it, ``40`` or ``2w`` or ``[memory=8192,vcores=8]``.
     settings
         The Capacity Scheduler's settings as they are, by their key without prefix (``user-limit-factor``).
+    creation
+        How a Capacity Scheduler's queue creates queues below it: ``legacy``, ``flexible`` (version 2) or ``off``; "":
+        the RM does not show it (before Hadoop 3.4).
+    created
+        Whether the scheduler has created this queue by itself.
     """
 
     path: str
@@ -70,6 +75,8 @@ class QueueLimits:
     users: tuple[UserUse, ...] = ()
     capacity: str = ""
     settings: Mapping[str, float] | None = None
+    creation: str = ""
+    created: bool = False
 
     def setting(self, key: str) -> float | None:
         """Return one of the Capacity Scheduler's settings; None if the answer does not show it."""
@@ -162,6 +169,8 @@ def _capacity(root: Fields) -> Iterator[tuple[str, QueueLimits]]:
                 users=tuple(_users(fields)) if leaf else (),
                 capacity=_capacity_text(fields),
                 settings=settings,
+                creation=fields.text("autoCreationEligibility", ""),
+                created=fields.text("creationMethod", "").startswith("dynamic"),
             ),
         )
         if depth < MAX_QUEUE_DEPTH:
@@ -203,17 +212,7 @@ def _with_sums(found: dict[str, QueueLimits]) -> dict[str, QueueLimits]:
     return {
         path: queue
         if queue.leaf
-        else QueueLimits(
-            path,
-            queue.parent,
-            False,
-            queue.state,
-            max_running=queue.max_running,
-            running=running[path],
-            applications=queue.applications,
-            capacity=queue.capacity,
-            settings=queue.settings,
-        )
+        else replace(queue, leaf=False, am_used=ZERO, am_limit=ZERO, running=running[path], users=())
         for path, queue in found.items()
     }
 

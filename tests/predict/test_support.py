@@ -28,8 +28,10 @@ from harness.predict.support import (
     VERBS,
     Cluster,
     Feature,
+    Row,
     Verb,
     enforce_traps,
+    lines,
     rows,
 )
 from harness.predict.usage import statement
@@ -42,8 +44,9 @@ from harness.yarn import answers
 from harness.yarn.answers import NodeStatus
 from harness.yarn.capacity.convert import render_properties
 from harness.yarn.capacity.monitors import POLICIES, PREEMPTION
-from harness.yarn.capacity.properties import PREFIX
+from harness.yarn.capacity.properties import ASYNCHRONOUS, PREFIX, shown_properties
 from harness.yarn.capacity.traps import preemption_bound
+from harness.yarn.queue_limits import scheduler_limits
 from tests.clusters.test_doctor import CAPACITY_FILE, RECORDED, held
 from tests.control.driven import controlled
 from tests.control.rm_model import CapacityRmModel, MemoryPlace, RmModel
@@ -404,6 +407,89 @@ def test_doctor_says_first_what_each_command_does_with_this_cluster(
     assert second.startswith("Capacity Scheduler")
     assert "enforce, node labels: refused: node labels are on" in text
     assert text.index("can I use it?") < text.index("rm: Hadoop")
+
+
+@pytest.mark.parametrize("status", [403, 404])
+@pytest.mark.parametrize("kind", ["fair", "capacity"])
+def test_what_conf_decides_is_unknown_where_it_is_refused(
+    kind: str, status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rm = held(kind)
+    rm.more["/conf"] = status
+    with FakeServer(rm.serve) as server:
+        call = ["cluster", "doctor", "--rm", server.url]
+        with pytest.raises(SystemExit):
+            main([*call, "--json"])
+        table = json.loads(capsys.readouterr().out)["can_use"]
+        with pytest.raises(SystemExit):
+            main(call)
+        text = capsys.readouterr().out
+    unknown = {key for key, row in table.items() if {row[verb]["word"] for verb in VERBS} == {"unknown"}}
+    assert {f"{kind}-preemption", "kerberos", "ha", "resource-types"} <= unknown
+    assert {"node-labels", "asynchronous"} <= unknown or kind == "fair"
+    assert not unknown & {"fair", "capacity", "hadoop-3.4", "capacity-percent", "auto-created-v1"}
+    assert "does not show /conf, which decides" in table[f"{kind}-preemption"]["enforce"]["why"]
+    (line,) = [line for line in text.splitlines() if line.startswith("unknown whether") and "/conf" in line]
+    assert BY_KEY[f"{kind}-preemption"].title in line
+
+
+def test_what_the_file_decides_is_unknown_without_it() -> None:
+    def unknown(cluster: Cluster) -> set[str]:
+        return {row.feature.key for row in rows(cluster) if row.unknown}
+
+    hidden = {"asynchronous", "multi-node", "capacity-flexible"}
+    assert unknown(CAPACITY_BASE) == set()
+    assert unknown(replace(CAPACITY_BASE, whole=False)) == hidden
+    # Its default since 3.5 is on, so without the file nobody can say that it is refused.
+    assert unknown(replace(CAPACITY_BASE, whole=False, hadoop=(3, 5))) == hidden
+    preempting = {**CAPACITY_BASE.site, MONITOR: "true", ASYNCHRONOUS: "false"}
+    assert unknown(replace(CAPACITY_BASE, whole=False, site=preempting)) == {
+        "capacity-preemption-inside", "multi-node", "capacity-flexible"
+    }  # fmt: skip
+    assert unknown(replace(CAPACITY_BASE, whole=False, hadoop=(3, 3))) == {*hidden, "auto-created-v1"}
+    assert unknown(FAIR_BASE) == set()
+
+
+def test_a_parent_that_creates_queues_shows_without_the_file() -> None:
+    """As Hadoop 3.5.0 shows one of 15 % with one child, created from a template of 30 %."""
+    child: dict[str, Any] = {
+        "type": "capacitySchedulerLeafQueueInfo", "queueName": "alice", "capacity": 30.0, "maxCapacity": 100.0,
+        "creationMethod": "dynamicLegacy", "autoCreationEligibility": "off", "userLimit": 100, "userLimitFactor": 1.0,
+        "configuredMaxAMResourceLimit": 0.3,
+    }  # fmt: skip
+    parent: dict[str, Any] = {
+        "queueName": "research",
+        "capacity": 15.0,
+        "maxCapacity": 100.0,
+        "autoCreationEligibility": "legacy",
+    }
+    other = {**child, "queueName": "prod", "capacity": 85.0, "creationMethod": "static", "userLimitFactor": -1.0}
+    for below in ([child], []):
+        parent["queues"] = {"queue": below}
+        queues = {"queue": [parent, other]}
+        root: dict[str, Any] = {"type": "capacityScheduler", "queueName": "root", "capacity": 100.0, "queues": queues}
+        for queue in (child, parent, other, root):
+            queue["capacities"] = {"queueCapacitiesByPartition": []}
+        values = shown_properties(scheduler_limits({"scheduler": {"schedulerInfo": root}}, "x"))
+        cluster = Cluster("capacity", values, CAPACITY_BASE.site, whole=False)
+        by_key = {row.feature.key: row for row in rows(cluster)}
+        cells = by_key["auto-created-v1"].cells
+        assert cells["enforce"].why.startswith("root.research: it creates queues by itself")
+        assert f"{PREFIX}root.research.auto-create-child-queue.enabled" in cells["whatif"].why
+        assert "root.b" not in cells["plan"].why
+        traps = {trap.name: trap for trap in enforce_traps(cluster)}
+        # The settings of the template are those of a queue that it made; without one they are not seen.
+        held = f"{PREFIX}root.research.leaf-queue-template.user-limit-factor"
+        assert (held in traps["user-limit-factor"].hint) if below else ("user-limit-factor" not in traps)
+
+
+def test_the_table_fits_a_terminal() -> None:
+    found = [Row(feature, {verb: feature.cell(verb) for verb in VERBS}) for feature in FEATURES]
+    table = [line for line in lines(found) if ": " not in line]
+    assert len(table) > len(FEATURES)
+    assert max(len(line) for line in table) <= 80
+    text = "\n".join(lines(found))
+    assert "whatif, plan, asynchronous scheduling: refused: " in text
 
 
 def test_doctor_has_no_table_where_nothing_answers(capsys: pytest.CaptureFixture[str]) -> None:

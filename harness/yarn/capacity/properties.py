@@ -21,6 +21,8 @@ PREFIX = "yarn.scheduler.capacity."
 ASYNCHRONOUS = f"{PREFIX}schedule-asynchronously.enable"
 #: From here on a user-limit-factor, and a maximum-am-resource-percent, hold a lone user to nothing at any usual share.
 ENOUGH = 1000.0
+#: ``autoCreationEligibility`` in ``/scheduler`` -> the setting that it tells, without ``.enabled``.
+_CREATION = {"legacy": "auto-create-child-queue", "flexible": "auto-queue-creation-v2"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +152,21 @@ def shown_properties(limits: SchedulerLimits) -> dict[str, str]:
     """Return a Capacity Scheduler's properties as far as ``/scheduler`` shows them, with their prefix.
 
     An RM whose configuration is a file shows it nowhere else. Whether a value is set or a default is not seen, and of
-    what the scheduler itself is set to nothing is.
+    what the scheduler itself is set to nothing is. A queue that the scheduler has created by itself is in no
+    configuration; its settings are those of the template of its parent. A template of which there is no queue yet is
+    not seen: it has values here that hold nobody.
     """
     found: dict[str, str] = {}
     below: dict[str, list[str]] = {}
     for path, queue in limits.queues.items():
+        if queue.creation in _CREATION:
+            found[f"{PREFIX}{path}.{_CREATION[queue.creation]}.enabled"] = "true"
+        if queue.creation == "legacy":
+            template = {"user-limit-factor": -1.0, "maximum-am-resource-percent": ENOUGH}
+            template |= next((one.settings or {} for one in limits.queues.values() if one.parent == path), {})
+            found |= {f"{PREFIX}{path}.leaf-queue-template.{key}": f"{value:g}" for key, value in template.items()}
+        if queue.created:
+            continue
         if queue.parent is not None:
             below.setdefault(queue.parent, []).append(path.rpartition(".")[2])
             found[f"{PREFIX}{path}.capacity"] = queue.capacity
