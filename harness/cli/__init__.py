@@ -127,6 +127,10 @@ class LazyGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.exceptions.NoSuchCommand:
+            for name in ("cluster", "sim", "campaign", "data", "job"):
+                group = self.get_command(ctx, name)
+                if isinstance(group, click.Group) and args[0] in group.commands:
+                    raise click.UsageError(f"No such command {args[0]!r}. It is `yarnfair {name} {args[0]}`.") from None
             raise click.exceptions.NoSuchCommand(args[0], possibilities=COMMANDS, ctx=ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

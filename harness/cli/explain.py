@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +11,9 @@ from harness.base.errors import CallError
 from harness.cli.live_view import Source, source_options
 from harness.cli.output import json_option, print_result
 from harness.model.queues import ensure_root_prefix
+
+if TYPE_CHECKING:
+    from harness.control.view import View
 
 _APPLICATION = re.compile(r"application_[0-9]+_[0-9]+")
 
@@ -30,14 +34,29 @@ def explain(what: str, source: Source, as_json: bool) -> None:
     from harness.control.explain import explain as words
 
     view = source.view(limits=True)
-    path = ensure_root_prefix(what)
-    if path not in view.queues:
-        known = ", ".join(list(view.queues)[:12])
-        raise CallError(f"no queue {what[:60]!r}", where=view.source, hint=f"one of {known}")
+    path = _path_of(what, view)
     if not as_json:
         policy = f", policy {view.policy}" if view.policy else ""
         click.echo(f"{path} at {moment(view, view.time_s)} ({view.source}{policy})")
     print_result(as_json, document(view, path), [f"  {line}" for line in words(view, path)], hang=4)
+
+
+def _path_of(what: str, view: View) -> str:
+    """Return the full path of a queue that is named in full, without ``root``, or by the end of its path alone.
+
+    Raises
+    ------
+    CallError
+        No queue has this name, or several have.
+    """
+    if (path := ensure_root_prefix(what)) in view.queues:
+        return path
+    found = [known for known in view.queues if known.endswith(f".{what}")]
+    if len(found) == 1:
+        return found[0]
+    known = ", ".join((found or list(view.queues))[:12])
+    many = f"{len(found)} queues have the name" if found else "no queue"
+    raise CallError(f"{many} {what[:60]!r}", where=view.source, hint=f"one of {known}")
 
 
 def _explain_app(identity: str, source: Source, as_json: bool) -> None:

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from harness.base.errors import InputError
-from harness.experiments.scheduler_file import Dropped, left_out
+from harness.experiments.scheduler_file import left_out
 from harness.model.queues import AllocationFile, SchedulerName
 from harness.sim.capacity.preempt_conf import INTRA_QUEUE, PREEMPTION_PREFIX
+from harness.sim.scheduler_file import Dropped
 from harness.traces.recording import scheduler_properties
 from harness.yarn.capacity.convert import render_properties
 from harness.yarn.capacity.monitors import ENABLE, POLICIES, QUEUE_MANAGEMENT, may_run_monitor

@@ -337,17 +337,25 @@ def gb_hours(mb_s: float) -> float:
 
 
 def lines_of(periods: Sequence[Period]) -> list[str]:
-    """A table for a person, GB-hours."""
+    """A table for a person, GB-hours, with as many digits as a small cluster's amounts need."""
     lines = []
+    accounts = [account for period in periods for account in period.accounts.values()]
+    most = max((abs(value) for one in accounts for value in (one.due, one.had, one.owed)), default=0.0) / 1024 / 3600
+    # The largest amount has three digits or more.
+    digits = 1 if most >= 10 or most <= 0 else min(2 - math.floor(math.log10(most)), 6)
+
+    def amount(mb_s: float) -> str:
+        return f"{round(mb_s / 1024 / 3600, digits) + 0.0:,.{digits}f}"
+
     for period in periods:
         lines.append(f"{period.name} (GB h)")
         lines.append(f"  {'queue':<28}{'due':>11}{'had':>11}{'lent':>11}{'borrowed':>11}{'paid back':>11}{'owed':>11}")
         for leaf, account in period.accounts.items():
             figures = "".join(
-                f"{gb_hours(value):>11,.1f}"
+                f"{amount(value):>11}"
                 for value in (account.due, account.had, account.lent, account.borrowed, account.paid_back, account.owed)
             )
             lines.append(f"  {leaf.removeprefix('root.'):<28}{figures}")
             for lender, value in sorted(account.from_.items(), key=lambda one: -one[1])[:3]:
-                lines.append(f"    borrowed of {lender.removeprefix('root.')}: {gb_hours(value):,.1f}")
+                lines.append(f"    borrowed of {lender.removeprefix('root.')}: {amount(value)}")
     return lines

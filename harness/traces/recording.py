@@ -143,7 +143,7 @@ def record_rm(
         jobs.append(job)
         if number % 100 == 0:
             progress(f"{number} of {len(apps)} applications")
-    words = ", ".join(f"{count} by {name}" for name, count in sorted(detail.items()))
+    words = ", ".join(f"{count} {_KNOWN[name]}" for name, count in sorted(detail.items(), reverse=True))
     used, what = [job.queue for job in jobs], f"{len(jobs)} applications: {words}"
     notes, end_s = [], max((job.submit_s for job in jobs), default=0.0)
     for words in filter(None, (sifted.words(), clock_was_set(sifted.apps))):
@@ -442,6 +442,10 @@ def _with_overheads(line: JobLine, app: App, began_ms: int | None) -> JobLine:
         # It asks for its tasks at the heartbeat after. Another clock than the ResourceManager's is not believed.
         changed["am_start_s"] = round((began_ms - launched_ms) / 1000.0 + waits_s, 3)
     return line.model_copy(update=changed)
+
+
+#: What is known of an application, by its detail.
+_KNOWN = {"tasks": "known task by task", "integrals": "known by the sums of what they held (memory, vcores)"}
 
 
 def _by_integrals(app: App) -> dict[str, Any]:

@@ -276,6 +276,22 @@ def test_the_command_explains_queues_and_applications_without_a_controller(
     assert "The ResourceManager says: [" in out
 
 
+def test_a_queue_is_known_by_the_end_of_its_path(rm: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("y", "dept.y", "root.dept.y"):
+        code, out, err = asked(capsys, name, "--rm", rm[1], "--json")
+        assert code == 0, err
+        assert json.loads(out)["queue"] == "root.dept.y"
+    code, _, err = asked(capsys, "t.y", "--rm", rm[1])
+    assert code == 2
+    assert "no queue 't.y'; one of root, " in " ".join(err.split())
+
+
+def test_a_command_of_a_group_is_named_where_it_is_missed(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = called(capsys, "doctor", "--rm", "http://127.0.0.1:1")
+    assert code == 2
+    assert "It is `yarnfair cluster doctor`" in err
+
+
 def test_rest_alone_suffices_and_says_what_is_missing(rm: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     kind, url = rm
     code, out, err = asked(capsys, "root.full", "--rm", url, "--json")

@@ -18,7 +18,7 @@ from harness.base.errors import InputError
 from harness.cli import main
 from harness.predict.foreign import played_trace
 from harness.predict.payback import payback
-from harness.predict.usage import By, assumed_of, document_of, owed_at_end, statement
+from harness.predict.usage import By, assumed_of, document_of, lines_of, owed_at_end, statement
 from harness.traces.accounting import Shape, held_by, work_of
 from harness.traces.recorded import ExecutorsLine, Header, JobLine, NodeChangeLine, NodeLine, QueueLine, trace_text
 from harness.traces.recording import Seen, job_of
@@ -106,6 +106,18 @@ def test_sums_balance_to_the_megabyte_second(rows: list[tuple[str, int, int, int
         assert math.fsum(one.owed for one in accounts) == pytest.approx(0.0, abs=0.5)
     had = math.fsum(one.had for period in found for one in period.accounts.values())
     assert had == pytest.approx(math.fsum(map(held_by, jobs)), abs=0.5, rel=1e-12)
+
+
+def test_a_small_statement_has_digits_enough() -> None:
+    """Of two minutes on a small cluster one digit is 0.0 in every cell, as if nothing had run."""
+    (small,) = statement(header(), [ran("root.prod", 0.0, 100.0, 0)], "day")
+    row = next(line for line in lines_of([small]) if line.lstrip().startswith("prod"))
+    due, had, *_ = (float(cell.replace(",", "")) for cell in row.split()[1:])
+    account = small.accounts["root.prod"]
+    assert due == pytest.approx(account.due / 1024 / 3600, rel=0.01)
+    assert had == pytest.approx(account.had / 1024 / 3600, rel=0.01)
+    large = statement(header(), [ran("root.prod", 0.0, 30 * DAY, 0)], "month")
+    assert all(re.search(r"\d\.\d( |$)", line) for line in lines_of(large) if line.lstrip().startswith("prod"))
 
 
 def test_a_trace_without_times_has_no_statement() -> None:
