@@ -190,7 +190,7 @@ def _told(policy: Policy, report: TickReport, before: dict[str, float]) -> list[
 
     if report.record is None:
         return []
-    return changes_of(report.record, report.snapshot, before, policy)
+    return changes_of(report.record, report.snapshot, before, policy, creating=report.creating)
 
 
 def _in_shares(told: list[Change]) -> list[str]:

@@ -145,6 +145,11 @@ class BaseActuator(ABC):
 
     # --- stored and shared state ---
 
+    @property
+    def creating(self) -> frozenset[str]:
+        """Queues that create queues below them by themselves, whose values stay: none, unless a subclass has some."""
+        return frozenset()
+
     def document(self) -> dict[str, Any]:
         """Return the ownership of all values, as a ledger stores it (`restored`) and a lease announces it (`adopt`)."""
         return {name: self._part(name) for name in self.document_names()}

@@ -316,6 +316,11 @@ class CapacityActuator(BaseActuator):
         """Return nothing: in the Capacity Scheduler the guaranteed minimum is the capacity itself."""
         return {}
 
+    @property
+    def creating(self) -> frozenset[str]:
+        """The parents whose children the RM creates."""
+        return frozenset(path for path, queue in self._tree.items() if queue.fixed)
+
     def max_shares(self, capacity: Resource) -> dict[str, Resource]:
         """Return the administrator's maximum shares of queues whose maximum the controller has written."""
         self._cluster = capacity

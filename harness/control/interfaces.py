@@ -98,6 +98,10 @@ class Actuator(Entitlements, Protocol[ClientIn]):
         """What messages call the values that it writes."""
 
     @property
+    def creating(self) -> frozenset[str]:
+        """Queues that create queues below them by themselves: what is below them keeps its values."""
+
+    @property
     def load_validates(self) -> bool:
         """Whether the cluster checks what it loads as completely as when it starts."""
 

@@ -48,6 +48,8 @@ class TickReport:
     #: What was written, queue -> share in the unit of the scheduler's configuration; and what messages call it.
     written: Mapping[str, float] = field(default_factory=dict)
     values_name: str = "weights"
+    #: Queues that create queues below them by themselves: what is below them keeps its values.
+    creating: frozenset[str] = frozenset()
     #: Kinds of lasting alarms that are no affair of this controller any more: it does not write.
     dropped: frozenset[str] = frozenset()
     #: Time from the decision until the RM showed it (None: not carried out, or not read back).

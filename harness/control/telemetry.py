@@ -80,7 +80,8 @@ class TickLog:
             weights = record.attributes.weights
             moved = [queue for queue in record.changed if queue in weights]
             before = self._weights or report.before
-            every = changes_of(record, report.snapshot, before, self.policy)
+            every = changes_of(record, report.snapshot, before, self.policy, creating=report.creating)
+            moved = [queue for queue in moved if not _is_below(queue, report.creating)]
             told = [change for change in every if change.moved or not self._weights]
             named = {change.queue for change in sorted(told, key=_moved, reverse=True)[:_MOST_NAMED]}
             shown = [change.line() for change in told if change.queue in named]
@@ -136,12 +137,27 @@ def _moved(change: Change) -> float:
     return abs(change.after - (change.before or 0.0))
 
 
-def changes_of(record: Record, snapshot: Snapshot | None, before: Mapping[str, float], policy: Policy) -> list[Change]:
-    """Return a decision as changes of shares with causes; ``before``: the previous weights."""
+def changes_of(
+    record: Record,
+    snapshot: Snapshot | None,
+    before: Mapping[str, float],
+    policy: Policy,
+    *,
+    creating: frozenset[str] = frozenset(),
+) -> list[Change]:
+    """Return a decision as changes of shares with causes.
+
+    ``before``: the previous weights. ``creating``: queues whose children the RM creates; nothing below them is written.
+    """
     seen = () if snapshot is None else snapshot.queues.values()
     queues = {q.name: Entitled(q.weight, q.leaf, q.pending_containers > 0 or q.demand != q.allocated) for q in seen}
     after = record.attributes.weights
-    return changes(before, after, record.counted, queues, record.reasons, policy, record.newcomers)
+    found = changes(before, after, record.counted, queues, record.reasons, policy, record.newcomers)
+    return [change for change in found if not _is_below(change.queue, creating)]
+
+
+def _is_below(queue: str, above: frozenset[str]) -> bool:
+    return any(queue.startswith(f"{path}.") for path in above)
 
 
 class Metrics:

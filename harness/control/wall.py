@@ -421,6 +421,7 @@ class Controller(Tenure[ClientT]):
     def _actuate(self, attributes: Attributes) -> list[Action]:
         """Write, refresh, and report the result to the core."""
         tick = self._tick
+        tick.creating = self.actuator.creating
         self._decided_s = self.clock()
         if self.shadow and not self.dry_run:
             # A shadow treats the decision as written, so that it is logged again only when it changes.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,8 +10,10 @@ import pytest
 
 from harness.control.app_observer import AppObserver
 from harness.control.explain import explain
+from harness.control.telemetry import Log, TickLog
 from harness.control.view import from_ledger
 from harness.model.resources import ZERO, Resource
+from harness.policies import make_policy
 from harness.report.live import LivePage
 from harness.traces.recording import rm_header
 from harness.yarn.answers import NodeStatus
@@ -122,6 +125,24 @@ def test_the_controller_and_a_recording_count_them(tmp_path: Path) -> None:
     rm.rest.nodes = lambda **_: [node]
     header = rm_header(rm, {"root": 100.0, **BASE}, [])  # type: ignore[arg-type]
     assert {path: header.queues[path].weight for path in due} == pytest.approx(due)
+
+
+def test_children_that_nobody_steers_are_in_no_line_of_the_log(tmp_path: Path) -> None:
+    """The log had parts of theirs, as if they were to be written: 25 and 75 % of what a template sets to 10 and 30."""
+    rm = AutoCreating()
+    rm.created = {"root.research.ann": 10.0, "root.research.bob": 30.0}
+    rm.submit("x", "root.a").pending = 3
+    for log_format in ("text", "json"):
+        out = io.StringIO()
+        log = TickLog(Log(out, log_format), make_policy("ltrf"))
+        where = tmp_path / log_format
+        where.mkdir()
+        with controlled(rm, where, mode="shadow", accept=frozenset({"user-limit-factor"})) as controller:
+            log(controller.tick())
+        (line,) = [line for line in out.getvalue().splitlines() if "would write" in line]
+        assert "research" in line
+        assert "ann" not in line
+        assert "bob" not in line
 
 
 def test_a_parent_with_children_is_no_leaf() -> None:
