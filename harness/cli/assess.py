@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 @jobs_option
 @json_option
 def assess(
+    *,
     trace: Path | None,
     rm: str | None,
     cluster: Path | None,
@@ -83,7 +84,17 @@ def assess(
     said = None if config is None else read_config(config)
     folder = fresh_folder(out if out is not None else Path("runs") / f"assess-{_name(trace, rm)}")
     claim(folder, Contents("assess", _name(trace, rm), ""))
-    found, scheduler, given = _trace_of(trace, rm, cluster, said, for_s, history, spark_history, folder, access)
+    found, scheduler, given = _trace_of(
+        trace=trace,
+        rm=rm,
+        cluster_at=cluster,
+        said=said,
+        for_s=for_s,
+        history=history,
+        spark_history=spark_history,
+        folder=folder,
+        access=access,
+    )
     if isinstance(found, Lacks):
         why = f"{found.what}: give --cluster FILE, or --rm URL of the cluster" if found.file else found.what
         _print({"verdict": "unsure", "why": why, "lines": [f"unsure: {why}."], **_NOTHING}, as_json)
@@ -144,6 +155,7 @@ def _progress(quiet: bool) -> Any:
 
 
 def _trace_of(
+    *,
     trace: Path | None,
     rm: str | None,
     cluster_at: Path | None,

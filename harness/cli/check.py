@@ -75,6 +75,7 @@ class _HistoryTakesSeveral(click.Command):
 )
 @json_option
 def check(
+    *,
     runs: tuple[Path, ...],
     recorded: Path | None,
     history: tuple[Path, ...],

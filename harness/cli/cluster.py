@@ -113,6 +113,7 @@ def cluster() -> None:
 @click.option("--keep", is_flag=True, help="Leave a cluster that does not come up for `doctor` to examine.")
 @json_option
 def up(
+    *,
     backend: str,
     state: str | None,
     inventory: str | None,

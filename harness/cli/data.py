@@ -149,6 +149,7 @@ def _columns(_context: click.Context, _parameter: click.Parameter, value: str | 
 @click.option("--until", "until_s", type=click.FloatRange(0), metavar="S", help="Only jobs submitted before.")
 @json_option
 def convert(
+    *,
     kind: str,
     files: tuple[Path, ...],
     out: Path,

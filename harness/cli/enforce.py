@@ -58,6 +58,7 @@ _HARMLESS = frozenset({"rm", "foreign", "ad-hoc", "trap", "note", "backup"})
 @click.option("--metrics-address", metavar="ADDRESS", help="Where it listens (default: 127.0.0.1).")
 @json_option
 def enforce(
+    *,
     rms: tuple[str, ...],
     config_file: str,
     once: bool,

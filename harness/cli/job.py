@@ -71,6 +71,7 @@ def list_them(as_json: bool) -> None:
 @click.option("--timeout", default=1800.0, type=Number(1, 864000), show_default=True, help="Seconds.")
 @json_option
 def run(
+    *,
     name: str,
     inputs: tuple[str, ...],
     output: str,

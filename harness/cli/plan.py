@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 @jobs_option
 @json_option
 def plan(
+    *,
     trace: Path,
     before: str,
     after: str | None,

@@ -49,6 +49,7 @@ T = TypeVar("T")
 )
 @json_option
 def record(
+    *,
     rm: str | None,
     config: Path | None,
     client: str | None,

@@ -77,6 +77,7 @@ def name_of(trace: Path) -> str:
 @no_report_option
 @json_option
 def replay(
+    *,
     trace: Path,
     cluster: Path | None,
     policies: tuple[str, ...],

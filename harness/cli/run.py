@@ -94,6 +94,7 @@ def say_if_it_compiles(schedulers: Iterable[str] = ("fair",)) -> None:
 @access_options
 @json_option
 def run(
+    *,
     experiments: tuple[str, ...],
     backend: str,
     policies: tuple[str, ...],

@@ -100,6 +100,7 @@ def _listening(host: str, option: str, port: int) -> Iterator[None]:
 @click.option("--for", "for_s", type=Number(0, min_open=True), help="Stop after this time, in wall seconds.")
 @json_option
 def serve(
+    *,
     experiment: str | None,
     port: int,
     admin_port: int,

@@ -24,6 +24,7 @@ from harness.cli.output import OutputFile, cluster_option, json_option, print_re
 @click.option("--jobs", type=click.IntRange(1, 256), help="Simulations at once [cores].")
 @json_option
 def usage(
+    *,
     trace: Path,
     cluster: Path | None,
     by: Literal["day", "week", "month"],

@@ -57,6 +57,7 @@ def _codes(_context: click.Context, _parameter: click.Parameter, value: tuple[st
 @json_option
 @without_collector()
 def validate(
+    *,
     files: tuple[str, ...],
     select: tuple[str, ...],
     ignore: tuple[str, ...],

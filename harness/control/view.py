@@ -277,6 +277,7 @@ def from_rm(
     weights: Mapping[str, float] | None,
     apps: Iterable[AppStatus],
     kept: View | None = None,
+    *,
     clock_s: float | None = None,
     facts: Facts | None = None,
 ) -> View:

@@ -19,7 +19,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from harness.base.errors import YarnfairError
@@ -70,6 +70,26 @@ _LASTING = frozenset(
 )
 #: Lasting alarms that are irrelevant to a controller that does not write.
 _OF_A_WRITER = ("ad-hoc", "actuation", "not-in-force")
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """A document that the RM refused, and until when the next attempt is delayed.
+
+    Parameters
+    ----------
+    kind, reason
+        The alarm's.
+    until_s
+        On the controller's clock.
+    edits
+        The actuator's count of the administrator's edits at the refusal: a further one ends the delay.
+    """
+
+    kind: str
+    reason: str
+    until_s: float
+    edits: int
 
 
 class Controller(Tenure[ClientT]):
@@ -139,7 +159,7 @@ class Controller(Tenure[ClientT]):
         self._looked_for: set[str] = set()
         #: What the RM refused: kind of alarm, reason, time of the next attempt, and `edits` of the actuator at the
         #: refusal.
-        self._refused: tuple[str, str, float, int] | None = None
+        self._refused: _Refusal | None = None
         self._refused_gap_s = settings.period_s
         rm = store.document("rm")
         known = rm if isinstance(rm, list) else None
@@ -480,10 +500,10 @@ class Controller(Tenure[ClientT]):
         """Whether the next attempt after a refusal is not due yet; if so, the alarm is repeated."""
         if self._refused is None:
             return False
-        kind, reason, until_s, edits = self._refused
-        if self.clock() >= until_s or self.actuator.edits != edits:
+        refused = self._refused
+        if self.clock() >= refused.until_s or self.actuator.edits != refused.edits:
             return False
-        self._alarm(kind, reason)
+        self._alarm(refused.kind, refused.reason)
         return True
 
     def _take_back(self, reason: str) -> list[Action]:
@@ -499,7 +519,7 @@ class Controller(Tenure[ClientT]):
 
     def _hold_off(self, kind: str, reason: str) -> None:
         """Delay the next attempt after a refusal."""
-        self._refused = kind, reason, self.clock() + self._refused_gap_s, self.actuator.edits
+        self._refused = _Refusal(kind, reason, self.clock() + self._refused_gap_s, self.actuator.edits)
         self._refused_gap_s = min(2 * self._refused_gap_s, max(_MOST_REFUSED_S, self.settings.period_s))
 
     def _restored(self) -> str:

@@ -199,14 +199,24 @@ def _assumed_of_spark(lines: Sequence[JobLine]) -> list[str]:
     return found
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class _Span:
+    """What a job held on average, and from when to when, in seconds."""
+
+    begin_s: float
+    end_s: float
+    mb: float
+    vcores: float
+
+
 def peak_of(jobs: Sequence[TimedJob]) -> tuple[float, float]:
     """The most MB and the most vcores that jobs held at once, each job by what it held on average while it ran.
 
     A job of which it is not known when it ran counts from its submission, with all its tasks at once. A Spark
     application holds its executors whatever runs in them; without an end, until the last of all jobs ended.
     """
-    spans: list[tuple[float, float, float, float]] = []
-    unended: list[tuple[float, float, float, float]] = []
+    spans: list[_Span] = []
+    unended: list[_Span] = []
     for job in jobs:
         line, executors = job.line, job.line.executors
         submitted_s = job.submitted_ms / 1000.0
@@ -221,17 +231,17 @@ def peak_of(jobs: Sequence[TimedJob]) -> tuple[float, float]:
         else:
             mb = executors_mb(executors)
             vcores = mb / executors.memory_mb * executors.vcores
-        span = begin_s, begin_s + ran_s, mb + line.am.memory_mb, vcores + line.am.vcores
+        span = _Span(begin_s, begin_s + ran_s, mb + line.am.memory_mb, vcores + line.am.vcores)
         (unended if executors is not None and line.finished_s is None else spans).append(span)
-    last_s = max((end_s for _, end_s, _, _ in (*spans, *unended)), default=0.0)
-    spans += [(begin_s, last_s, mb, vcores) for begin_s, _, mb, vcores in unended]
+    last_s = max((one.end_s for one in (*spans, *unended)), default=0.0)
+    spans += [replace(one, end_s=last_s) for one in unended]
     held: list[tuple[float, float, float]] = []
     mb = vcores = most_mb = most_vcores = 0.0
-    for begin_s, end_s, more_mb, more_vcores in sorted(spans):
-        while held and held[0][0] <= begin_s:
+    for one in sorted(spans):
+        while held and held[0][0] <= one.begin_s:
             _, less_mb, less_vcores = heapq.heappop(held)
             mb, vcores = mb - less_mb, vcores - less_vcores
-        heapq.heappush(held, (end_s, more_mb, more_vcores))
-        mb, vcores = mb + more_mb, vcores + more_vcores
+        heapq.heappush(held, (one.end_s, one.mb, one.vcores))
+        mb, vcores = mb + one.mb, vcores + one.vcores
         most_mb, most_vcores = max(most_mb, mb), max(most_vcores, vcores)
     return most_mb, most_vcores

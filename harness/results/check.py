@@ -31,7 +31,7 @@ Levels = NDArray[np.float64]
 NO_RUN = Key("run")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
     """One metric of one run (or of several, by their mean) held against what is recorded."""
 
@@ -130,7 +130,9 @@ def check(runs: Sequence[RunRecord], baseline: Baseline) -> Checked:
         )
     found.remarks += [f"{run.path}: nothing is recorded of {run.experiment}, {run.variant}" for run in unknown]
     found.held += [
-        _not_judged((run.experiment, run.variant, run.backend), str(run.path), "nothing is recorded of it")
+        _without_value(
+            (run.experiment, run.variant, run.backend), str(run.path), "not judged", "nothing is recorded of it"
+        )
         for run in unknown
     ]
     for entry in baseline.entries:
@@ -139,7 +141,7 @@ def check(runs: Sequence[RunRecord], baseline: Baseline) -> Checked:
             listed = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
             words = f"recorded with seed {listed}, of which no run was given"
             found.remarks.append(f"{entry.experiment}, {entry.variant}: {words}")
-            found.held.append(_not_judged(entry.name, baseline.path, words))
+            found.held.append(_without_value(entry.name, baseline.path, "not judged", words))
     total = max(1, sum(len(_bounded(entries[name])) for name in groups))
     tested = together([(entries[name], own) for name, own in groups.items()])
     for name, own in groups.items():
@@ -152,16 +154,33 @@ def check(runs: Sequence[RunRecord], baseline: Baseline) -> Checked:
         places = {(run.experiment, run.backend) for run in runs}
         words = "recorded, but no run of it was given"
         found.held += [
-            Held(*entry.name, baseline.path, NO_RUN, None, None, None, "-", "missing", words)
+            _without_value(entry.name, baseline.path, "missing", words)
             for entry in baseline.entries
             if entry.name not in given and (entry.experiment, entry.backend) in places
         ]
     return found
 
 
-def _not_judged(name: tuple[str, str, str], where: str, words: str) -> Held:
-    """A run that could not be held against anything, or a recorded one that nothing was held against."""
-    return Held(*name, where, NO_RUN, None, None, None, "-", "not judged", words)
+def _without_value(name: tuple[str, str, str], where: str, verdict: Verdict, words: str) -> Held:
+    """Return the result for a policy as a whole: no run of it was given, or nothing is recorded of it."""
+    return _held(name, where, NO_RUN, _Judged(None, None, None, "-", verdict, words))
+
+
+def _held(name: tuple[str, str, str], run: str, key: Key, judged: _Judged) -> Held:
+    experiment, variant, backend = name
+    return Held(
+        experiment=experiment,
+        variant=variant,
+        backend=backend,
+        run=run,
+        key=key,
+        value=judged.value,
+        recorded=judged.recorded,
+        bound=judged.bound,
+        how=judged.how,
+        verdict=judged.verdict,
+        words=judged.words,
+    )
 
 
 def _other_software(run: RunRecord, entry: Entry) -> list[str]:
@@ -178,8 +197,16 @@ def _other_software(run: RunRecord, entry: Entry) -> list[str]:
     return found
 
 
-#: What comes of one metric: value, recorded, bound, how, verdict, words (`Held`).
-_Judged = tuple[float | None, float | None, float | None, str, Verdict, str]
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """The outcome for one metric, without whose metric it is. The fields are those of `Held`."""
+
+    value: float | None
+    recorded: float | None
+    bound: float | None
+    how: str
+    verdict: Verdict
+    words: str
 
 
 def _exactly(run: RunRecord, entry: Entry) -> list[Held]:
@@ -198,7 +225,7 @@ def _exactly(run: RunRecord, entry: Entry) -> list[Held]:
             tail = "" if worse is None else ", worse" if worse else ", better"
             words = f"{_moved(key.metric, value, known)}{tail}; held exactly"
             verdict = "worse" if worse else "changed"
-        out.append(Held(*entry.name, str(run.path), key, value, known, known, how, verdict, words))
+        out.append(_held(entry.name, str(run.path), key, _Judged(value, known, known, how, verdict, words)))
     return out
 
 
@@ -223,18 +250,17 @@ def _by_spread(
     for key in in_order(entry.spread):
         spread = entry.spread[key]
         values = [run.values[key] for run in runs if key in run.values]
-        judged: _Judged
         if len(values) < len(runs):
             words = "not every run has it" if values else "the run does not have it"
-            judged = None, spread.median, None, "-", "not judged" if key.metric.other_run else "missing", words
+            lacking: Verdict = "not judged" if key.metric.other_run else "missing"
+            judged = _Judged(None, spread.median, None, "-", lacking, words)
         elif key.metric.count:
             judged = _count(key, spread, values)
         elif (entry.name, key) in tested:
             judged = _in_the_test(key, spread, values, *tested[entry.name, key])
         else:
             judged = _within(key, spread, values, entry.margin, metrics)
-        value, known, limit, how, verdict, words = judged
-        out.append(Held(*entry.name, name, key, value, known, limit, how, verdict, words))
+        out.append(_held(entry.name, name, key, judged))
     return out
 
 
@@ -245,12 +271,12 @@ def _within(key: Key, spread: Spread, values: Sequence[float], margin: float | N
     how = f"margin of {percent_text(margin, 0, signed=False)}" if margin is not None else f"spread of {spread.n} runs"
     if limit is None:
         words = f"{spread.n} recorded run(s) show no spread; at least {FEWEST} do"
-        return value, spread.median, None, how, "not judged", words
+        return _Judged(value, spread.median, None, how, "not judged", words)
     words = _moved(key.metric, value, spread.median)
     if value > limit if key.metric.better == "lower" else value < limit:
         words += f", beyond the bound of {amount_text(limit, key.metric)} ({how})"
-        return value, spread.median, limit, how, "worse", words
-    return value, spread.median, limit, how, "fine", words
+        return _Judged(value, spread.median, limit, how, "worse", words)
+    return _Judged(value, spread.median, limit, how, "fine", words)
 
 
 def _in_the_test(key: Key, spread: Spread, values: Sequence[float], p: float, rare: bool) -> _Judged:
@@ -258,8 +284,9 @@ def _in_the_test(key: Key, spread: Spread, values: Sequence[float], p: float, ra
     value, usual = _mean(values, spread), _mean(spread.values, spread)
     words, how = _moved(key.metric, value, usual), f"{len(values)} runs against {spread.n}"
     if rare and abs(value - usual) > floor(key, spread):
-        return value, usual, None, how, "worse", f"{words}, more than chance gives (p {p:.3f}, all metrics together)"
-    return value, usual, None, how, "fine", words
+        words += f", more than chance gives (p {p:.3f}, all metrics together)"
+        return _Judged(value, usual, None, how, "worse", words)
+    return _Judged(value, usual, None, how, "fine", words)
 
 
 def _count(key: Key, spread: Spread, values: Sequence[float]) -> _Judged:
@@ -273,7 +300,7 @@ def _count(key: Key, spread: Spread, values: Sequence[float]) -> _Judged:
     elif value != known:
         verdict = "worse" if key.metric.is_worse(value, known) else "changed"
         words = f"{_moved(key.metric, value, known)}; the same in all {spread.n} recorded run(s)"
-    return value, known, known, "a count", verdict, words
+    return _Judged(value, known, known, "a count", verdict, words)
 
 
 def acknowledged(checked: Checked, accepted: Sequence[Acknowledgement], today: str) -> Checked:
@@ -325,4 +352,4 @@ def _of_history(one: History) -> Held:
     else:
         value, recorded = last.median, one.best if one.word == "worse" else one.levels[0].median
     how = f"history of {one.length} runs"
-    return Held(*one.name, str(one.runs[-1].path), one.key, value, recorded, None, how, verdict, one.words)
+    return _held(one.name, str(one.runs[-1].path), one.key, _Judged(value, recorded, None, how, verdict, one.words))

@@ -118,7 +118,7 @@ def histories(runs: Iterable[RunRecord]) -> tuple[list[History], list[str]]:
     left_out = 0
     for run in runs:
         if run.invalid() is None:
-            series.setdefault((run.experiment, run.variant, run.backend, run.hash), []).append(run)
+            series.setdefault(_Of(run.experiment, run.variant, run.backend, run.hash), []).append(run)
         else:
             left_out += 1
     remarks = [f"{left_out} run(s) that do not count are left out"] if left_out else []
@@ -126,7 +126,7 @@ def histories(runs: Iterable[RunRecord]) -> tuple[list[History], list[str]]:
         own.sort(key=lambda run: (run.start, str(run.path)))
     series, replaced = _without_replaced(series)
     remarks = [*_several_experiments(series), *replaced, *remarks]
-    tracks: list[tuple[_Series, Key, list[RunRecord], float]] = []
+    tracks: list[_Track] = []
     for name, own in series.items():
         keys = in_order(key for run in own for key in run.values if held_by_spread(key))
         if not keys:
@@ -135,24 +135,47 @@ def histories(runs: Iterable[RunRecord]) -> tuple[list[History], list[str]]:
         for key in keys:
             having = [run for run in own if key in run.values]
             least = least_change_p([run.values[key] for run in having])
-            tracks.append((_Series(name, tuple(own)), key, having, least))
+            tracks.append(_Track(_Series(name, tuple(own)), key, having, least))
             if having[-1] is not own[-1]:
                 ended.append(f"{key.title()} (last in {_place(having[-1])})")
         if ended:
             more = f" and {len(ended) - 5} more" if len(ended) > 5 else ""
             remarks.append(f"{_named(name)}: the latest run does not have {', '.join(ended[:5])}{more}")
     # As in a check: all metrics together, each on its own side (a change to the better is no alarm).
-    alpha = level_of_each([least for *_, least in tracks], 2 * HISTORY_ALPHA)
-    varying = sum(least < 1 for *_, least in tracks)
+    alpha = level_of_each([one.least_p for one in tracks], 2 * HISTORY_ALPHA)
+    varying = sum(one.least_p < 1 for one in tracks)
     found = [
-        _changing(of, key, having, alpha) if least <= alpha else _unseen(of, key, having, varying)
-        for of, key, having, least in tracks
+        _changing(one.series, one.key, one.runs, alpha)
+        if one.least_p <= alpha
+        else _unseen(one.series, one.key, one.runs, varying)
+        for one in tracks
     ]
     return found, remarks
 
 
-#: The experiment's name, the policy, the backend and the experiment's hash.
-_Of = tuple[str, str, str, str]
+@dataclass(frozen=True, slots=True)
+class _Of:
+    """What the runs of one history have in common: names and the experiment's hash."""
+
+    experiment: str
+    variant: str
+    backend: str
+    hash: str
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """The experiment, the policy and the backend, whatever the experiment's hash is."""
+        return self.experiment, self.variant, self.backend
+
+
+@dataclass(frozen=True, slots=True)
+class _Track:
+    """One metric of a series: the runs that have it, oldest first, and the least p that a change in it can have."""
+
+    series: _Series
+    key: Key
+    runs: Sequence[RunRecord]
+    least_p: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +187,7 @@ class _Series:
 
 
 def _named(name: _Of) -> str:
-    experiment, variant, backend, _ = name
-    return f"{experiment}, {variant}" + ("" if backend == "sim" else f" on {backend}")
+    return f"{name.experiment}, {name.variant}" + ("" if name.backend == "sim" else f" on {name.backend}")
 
 
 def _place(run: RunRecord) -> str:
@@ -182,10 +204,10 @@ def _without_replaced(series: Mapping[_Of, list[RunRecord]]) -> tuple[dict[_Of, 
     remarks = []
     for name, own in series.items():
         last = own[-1].start
-        others = [runs for other, runs in series.items() if other[:3] == name[:3] and other != name]
+        others = [runs for other, runs in series.items() if other.names == name.names and other != name]
         if last and any(last < runs[0].start for runs in others):
             remarks.append(
-                f"{_named(name)}: {counted(len(own), 'run')} up to {last[:10]} (of hash {name[3][:12] or 'unknown'}) "
+                f"{_named(name)}: {counted(len(own), 'run')} up to {last[:10]} (of hash {name.hash[:12] or 'unknown'}) "
                 "are left out: later runs of that name are of another experiment"
             )
         else:
@@ -195,12 +217,12 @@ def _without_replaced(series: Mapping[_Of, list[RunRecord]]) -> tuple[dict[_Of, 
 
 def _several_experiments(series: Mapping[_Of, object]) -> list[str]:
     versions: dict[str, set[str]] = {}
-    for experiment, _, _, digest in series:
-        versions.setdefault(experiment, set()).add(digest)
+    for name in series:
+        versions.setdefault(name.experiment, set()).add(name.hash)
     return [
-        f"the runs of {name} are of {len(hashes)} different experiments of that name "
+        f"the runs of {experiment} are of {len(hashes)} different experiments of that name "
         f"({', '.join(sorted(digest[:12] or 'no hash' for digest in hashes))}): each has a history of its own"
-        for name, hashes in versions.items()
+        for experiment, hashes in versions.items()
         if len(hashes) > 1
     ]
 
@@ -232,9 +254,9 @@ def _history(
 ) -> History:
     values = [run.values[key] for run in runs]
     return History(
-        experiment=of.name[0],
-        variant=of.name[1],
-        backend=of.name[2],
+        experiment=of.name.experiment,
+        variant=of.name.variant,
+        backend=of.name.backend,
         key=key,
         series=of.runs,
         runs=tuple(runs),

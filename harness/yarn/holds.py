@@ -377,58 +377,98 @@ def _passed_over(facts: Facts, limits: QueueLimits) -> bool:
     )
 
 
-def _does_not_fit(facts: Facts, used: Resource, limit: Resource, ask: Resource | None) -> tuple[str, int, int, int]:
-    """Return unit, what is held, the limit, and what the next one asks for, of the resource that does not fit."""
+@dataclass(frozen=True, slots=True)
+class _Shortage:
+    """A resource that is at its limit.
+
+    Parameters
+    ----------
+    unit
+        ``MiB`` or ``vcores``.
+    has, most
+        What is held, and the limit.
+    more
+        What the next application asks for; 0 where that is not known.
+    """
+
+    unit: str
+    has: int
+    most: int
+    more: int
+
+    def words(self, whose: str) -> str:
+        """Say what is held of how much, and what would be needed."""
+        held = f"{whose} hold {self.has:,} of at most {self.most:,} {self.unit} there"
+        if not self.more:
+            return held
+        lacking = self.has + self.more - self.most
+        return f"{held}, and the next one asks for {self.more:,} {self.unit}, {lacking:,} more than is left"
+
+
+def _does_not_fit(facts: Facts, used: Resource, limit: Resource, ask: Resource | None) -> _Shortage:
+    """Return the resource that does not fit."""
     size = ask or ZERO
     if used.memory_mb + size.memory_mb <= limit.memory_mb and facts.counts_vcores:
-        return "vcores", used.vcores, limit.vcores, size.vcores
-    return "MiB", used.memory_mb, limit.memory_mb, size.memory_mb
-
-
-def _am_words(whose: str, has: int, most: int, more: int, unit: str) -> str:
-    words = f"{whose} hold {has:,} of at most {most:,} {unit} there"
-    return words + (
-        f", and the next one asks for {more:,} {unit}, {has + more - most:,} more than is left" if more else ""
-    )
+        return _Shortage("vcores", used.vcores, limit.vcores, size.vcores)
+    return _Shortage("MiB", used.memory_mb, limit.memory_mb, size.memory_mb)
 
 
 def _am_share(facts: Facts, limits: QueueLimits, ask: Resource | None) -> Hold:
-    unit, has, most, more = _does_not_fit(facts, limits.am_used, limits.am_limit, ask)
-    words = _am_words("ApplicationMasters", has, most, more, unit)
+    short = _does_not_fit(facts, limits.am_used, limits.am_limit, ask)
+    words = short.words("ApplicationMasters")
     path = limits.path
     if not facts.is_capacity:
         fair = facts.status.queues[path].fair_share
-        whole = fair.memory_mb if unit == "MiB" else fair.vcores
-        least = f"to {_up((has + more) / whole, 2)} or more" if whole > 0 and more else "higher"
+        whole = fair.memory_mb if short.unit == "MiB" else fair.vcores
+        least = f"to {_up((short.has + short.more) / whole, 2)} or more" if whole > 0 and short.more else "higher"
         mend = f"Set it in the allocation file {least} (a part of its fair share), or to -1 (no limit)"
-        return Hold("am-share", path, f"maxAMShare of {path}", words, mend, has=has, limit=most, unit=unit)
+        return Hold(
+            "am-share", path, f"maxAMShare of {path}", words, mend, has=short.has, limit=short.most, unit=short.unit
+        )
     name, now = f"{PREFIX}{path}.maximum-am-resource-percent", limits.setting("maximum-am-resource-percent")
     # It is a part of the guaranteed capacity, or of what the queue can have now if that is more.
-    one = _amount(facts.status.queues[path].fair_share, unit)
-    mend = _raise(now, _least(facts, unit, now=now, one=one, limit=most, need=has + more) if more else None)
+    one = _amount(facts.status.queues[path].fair_share, short.unit)
+    mend = _raise(
+        now,
+        _least(facts, short.unit, now=now, one=one, limit=short.most, need=short.has + short.more)
+        if short.more
+        else None,
+    )
     # With a part of 1 the limit is the queue's maximum; see `_distinct`.
-    limit = None if now is not None and now >= 1 else most
-    return Hold("am-share", path, name, words, mend, has=has, limit=limit, unit=unit)
+    limit = None if now is not None and now >= 1 else short.most
+    return Hold("am-share", path, name, words, mend, has=short.has, limit=limit, unit=short.unit)
 
 
 def _user_am_share(facts: Facts, limits: QueueLimits, user: UserUse, ask: Resource | None) -> Hold:
-    unit, has, most, more = _does_not_fit(facts, user.am_used, user.am_limit, ask)
-    words = _am_words(f"ApplicationMasters of {user.name}", has, most, more, unit)
+    short = _does_not_fit(facts, user.am_used, user.am_limit, ask)
+    words = short.words(f"ApplicationMasters of {user.name}")
     percent, factor = limits.setting("maximum-am-resource-percent"), limits.setting("user-limit-factor")
     # The user's limit is a part of the queue's guaranteed capacity, times the factor unless that is -1.
     key, now = "maximum-am-resource-percent", percent
     if factor is not None and factor >= 0 and percent is not None and percent >= 1:
         key, now = "user-limit-factor", factor
-    one = float(_amount(facts.status.queues[limits.path].fair_share, unit))
+    one = float(_amount(facts.status.queues[limits.path].fair_share, short.unit))
     if factor is not None and factor >= 0:
         # Each active user has an equal part, but no less than the minimum.
         one *= max((limits.setting("minimum-user-limit-percent") or 0.0) / 100.0, 1.0 / max(len(limits.users), 1))
         one *= (percent or 0.0) if key == "user-limit-factor" else factor
-    mend = _raise(now, _least(facts, unit, now=now, one=one, limit=most, need=has + more) if more else None)
+    mend = _raise(
+        now,
+        _least(facts, short.unit, now=now, one=one, limit=short.most, need=short.has + short.more)
+        if short.more
+        else None,
+    )
     if key != "user-limit-factor" and factor is not None and factor >= 0:
         mend += f", or {PREFIX}{limits.path}.user-limit-factor (now {_few(factor)})"
     return Hold(
-        "user-am-share", limits.path, f"{PREFIX}{limits.path}.{key}", words, mend, has=has, limit=most, unit=unit
+        "user-am-share",
+        limits.path,
+        f"{PREFIX}{limits.path}.{key}",
+        words,
+        mend,
+        has=short.has,
+        limit=short.most,
+        unit=short.unit,
     )
 
 

@@ -145,6 +145,34 @@ class Answer:
 _LOG = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """One call, whichever address it is sent to.
+
+    Parameters
+    ----------
+    method, path, params, body
+        What is asked.
+    end
+        Until when an answer is waited for, on the client's clock.
+    words
+        Whether the answer is plain text.
+    reader
+        What makes the document of an answer as it comes; None: it is JSON as a whole.
+    most_bytes
+        The longest answer that makes sense; None: as the options say.
+    """
+
+    method: str
+    path: str
+    params: Mapping[str, str] | None
+    body: Any
+    end: float
+    words: bool
+    reader: Reader | None
+    most_bytes: int | None
+
+
 class _Heard:
     """One exchange, for the debug log: what was asked, and the beginning of the answer."""
 
@@ -312,6 +340,16 @@ class HttpClient:
         Raises Unreachable, NoActiveRm, Refused, BadAnswer.
         """
         end = self._clock() + self.options.deadline_s
+        call = _Call(
+            method=method,
+            path=path,
+            params=params,
+            body=body,
+            end=end,
+            words=words,
+            reader=reader,
+            most_bytes=most_bytes,
+        )
         delay = self.options.backoff_s
         for attempt in range(self.options.attempts):
             if attempt:
@@ -323,7 +361,7 @@ class HttpClient:
             while (base := only or self.current) not in tried:
                 tried.add(base)
                 try:
-                    return self._once(base, method, path, params, body, end, words, reader, most_bytes)
+                    return self._once(base, call)
                 except _Failed as failed:
                     last = failed
                 if not (repeatable or last.unsent):
@@ -345,56 +383,33 @@ class HttpClient:
                 return
         self._current = (self._bases.index(base) + 1) % len(self._bases)
 
-    def _once(
-        self,
-        base: str,
-        method: str,
-        path: str,
-        params: Mapping[str, str] | None,
-        body: Any,
-        end: float,
-        words: bool,
-        reader: Reader | None,
-        most_bytes: int | None,
-    ) -> Answer:
-        left = max(0.05, end - self._clock())
+    def _once(self, base: str, call: _Call) -> Answer:
+        left = max(0.05, call.end - self._clock())
         with self._session.within(left) as watch:
             try:
-                answer = self._exchange(base, method, path, params, body, end, watch, words, reader, most_bytes)
+                answer = self._exchange(base, call, watch)
             except (_Failed, BadAnswer):
                 if not watch.late:
                     raise
             else:
                 if not watch.late:
                     return answer
-        raise _Failed(self._late(base + path), unsent=not watch.sent)
+        raise _Failed(self._late(base + call.path), unsent=not watch.sent)
 
-    def _exchange(
-        self,
-        base: str,
-        method: str,
-        path: str,
-        params: Mapping[str, str] | None,
-        body: Any,
-        end: float,
-        watch: Watch,
-        words: bool,
-        reader: Reader | None,
-        most_bytes: int | None,
-    ) -> Answer:
-        query = dict(params or {})
+    def _exchange(self, base: str, call: _Call, watch: Watch) -> Answer:
+        query = dict(call.params or {})
         if self.options.user is not None and self.options.auth == "simple":
             query["user.name"] = self.options.user
-        url = _address_of(base, path)
-        left = max(0.05, end - self._clock())
-        heard = _Heard(method, url, query, body) if _LOG.isEnabledFor(logging.DEBUG) else None
+        url = _address_of(base, call.path)
+        left = max(0.05, call.end - self._clock())
+        heard = _Heard(call.method, url, query, call.body) if _LOG.isEnabledFor(logging.DEBUG) else None
         try:
             response = self._session.request(
-                method,
+                call.method,
                 url,
                 params=query,
-                data=None if body is None else json.dumps(body).encode(),
-                headers=None if body is None else {"Content-Type": "application/json"},
+                data=None if call.body is None else json.dumps(call.body).encode(),
+                headers=None if call.body is None else {"Content-Type": "application/json"},
                 timeout=(min(self.options.connect_timeout_s, left), min(self.options.read_timeout_s, left)),
                 allow_redirects=False,
                 stream=True,
@@ -413,15 +428,16 @@ class HttpClient:
             # Malformed header lines and addresses surface as these.
             raise BadAnswer(f"an answer that is not HTTP: {_reason(error)}", where=url) from None
         try:
-            most = self.options.max_answer_bytes * (1 if reader is None else STREAMED)
-            most = most if most_bytes is None else min(most, most_bytes)
-            chunks = self._chunks(response, url, end, most)
+            most = self.options.max_answer_bytes * (1 if call.reader is None else STREAMED)
+            most = most if call.most_bytes is None else min(most, call.most_bytes)
+            chunks = self._chunks(response, url, call.end, most)
             if heard is not None:
                 chunks = heard.chunks(chunks)
-            if reader is not None and 200 <= response.status_code < 300:
-                return Answer(url, response.status_code, reader(_not_of_standby(chunks, base), url), response.headers)
+            if call.reader is not None and 200 <= response.status_code < 300:
+                document = call.reader(_not_of_standby(chunks, base), url)
+                return Answer(url, response.status_code, document, response.headers)
             data = b"".join(chunks)
-            return self._judge(response, base, url, data, words)
+            return self._judge(response, base, url, data, call.words)
         finally:
             response.close()
             if heard is not None:

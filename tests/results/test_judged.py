@@ -20,7 +20,17 @@ KEYS = ("makespan_s", "sharing_loss_integral", "last_loss_s", "sharing_benefit",
 
 def held(key: str, value: float | None, recorded: float | None, verdict: Any = "worse", variant: str = "ltrf") -> Held:
     return Held(
-        "x", variant, "sim", "runs/x", key_of(key), value, recorded, recorded, "exactly", verdict, f"is {value}"
+        experiment="x",
+        variant=variant,
+        backend="sim",
+        run="runs/x",
+        key=key_of(key),
+        value=value,
+        recorded=recorded,
+        bound=recorded,
+        how="exactly",
+        verdict=verdict,
+        words=f"is {value}",
     )
 
 

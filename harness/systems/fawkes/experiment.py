@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -92,6 +92,16 @@ def load_mr(document: YamlDocument) -> LoadedMR:
     return LoadedMR(spec, document, hash_of(resolved), known)
 
 
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """One policy of an experiment, or of a call, which gives its name alone."""
+
+    policy: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    growth: Growth | None = None
+    name: str | None = None
+
+
 def mr_variants(loaded: LoadedMR, asked: Selection = EVERYTHING) -> list[MRVariant]:
     """What is to run. CallError for policies, settings or options that do not fit, InputError where the file does."""
     spec, policies, given = loaded.spec, asked.policies, asked.settings
@@ -103,16 +113,17 @@ def mr_variants(loaded: LoadedMR, asked: Selection = EVERYTHING) -> list[MRVaria
             MRVariant(name, "layout", _MODE, {}, 0, "transient-core", layout) for name, layout in spec.layouts.items()
         ]
         return expand_seeds(found, asked.seeds, spec.seed)
-    uses: list[tuple[str, Mapping[str, Any], Growth | None, str | None]] = chosen(
-        [(use.policy, use.settings, use.growth, use.name) for use in spec.policies],
+    uses = chosen(
+        [_Use(use.policy, use.settings, use.growth, use.name) for use in spec.policies],
         policies,
-        lambda use, name: name in (use[0], use[3]),
-        lambda name: (name, {}, None, None),
+        lambda use, name: name in (use.policy, use.name),
+        _Use,
     )
-    known = {key for policy, *_ in uses for key in settings_of(policy)}
-    for policy, its_settings, growth, name in uses:
+    known = {key for use in uses for key in settings_of(use.policy)}
+    for use in uses:
+        policy, growth = use.policy, use.growth
         takes = settings_of(policy)
-        merged = {key: value for key, value in spec.settings.items() if key in takes} | dict(its_settings)
+        merged = {key: value for key, value in spec.settings.items() if key in takes} | dict(use.settings)
         merged = merge_overrides(merged, given, takes)
         period_s = float(_policy_of(policy, merged, loaded).settings.period)
         if spec.sample_s > period_s:
@@ -122,7 +133,7 @@ def mr_variants(loaded: LoadedMR, asked: Selection = EVERYTHING) -> list[MRVaria
                 raise CallError(what, where="--set", hint="give a period of at least sample_s")
             where = loaded.document.where(("sample_s",))
             raise InputError(what, where=where, hint="give a sample_s of at most the period")
-        label = name or (policy if growth is None else f"{policy},growth={growth}")
+        label = use.name or (policy if growth is None else f"{policy},growth={growth}")
         found.append(MRVariant(label, policy, _MODE, merged, 0, growth or spec.growth))
     check_given(given, known, "see docs/reference/fawkes.md")
     check_names([variant.name for variant in found], loaded.document)

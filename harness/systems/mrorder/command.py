@@ -46,6 +46,7 @@ MAX_SLOTS = 10**9
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting of mrorder, such as target=tct.")
 @json_option
 def order(
+    *,
     jobs_file: str,
     map_slots: int,
     reduce_slots: int,

@@ -167,7 +167,18 @@ class Google2019(TableReader):
             made = collector.add(
                 job.records,
                 job.where,
-                partial(_timed, name, job, queue, last_us, assumed, collector, joined, cut, after_others),
+                partial(
+                    _timed,
+                    name,
+                    job,
+                    queue,
+                    last_us=last_us,
+                    assumed=assumed,
+                    collector=collector,
+                    joined=joined,
+                    cut=cut,
+                    after_others=after_others,
+                ),
             )
             without_queue += made and not queue
         sizes: dict[tuple[int, int], int] = {}
@@ -276,6 +287,7 @@ def _timed(
     name: str,
     job: _Collection,
     queue: str,
+    *,
     last_us: float,
     assumed: Assumptions,
     collector: Collector,

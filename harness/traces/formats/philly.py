@@ -137,7 +137,17 @@ class Philly(TableReader):
             kept = collector.add(
                 1,
                 where,
-                partial(_timed, job, queue, submitted_s, clock_s, assumed, collector, where, joined),
+                partial(
+                    _timed,
+                    job,
+                    queue,
+                    submitted_s=submitted_s,
+                    clock_s=clock_s,
+                    assumed=assumed,
+                    collector=collector,
+                    where=where,
+                    joined=joined,
+                ),
             )
             without_queue += kept and not queue
         return collector.finish(
@@ -226,6 +236,7 @@ def _seconds(value: Any) -> float | None:
 def _timed(
     job: Mapping[str, Any],
     queue: str,
+    *,
     submitted_s: float,
     clock_s: float,
     assumed: Assumptions,
