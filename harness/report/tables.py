@@ -13,7 +13,7 @@ from typing import Any
 from harness.report.data import SHOWN_DECISIONS, Run, short
 from harness.report.variants import Variant, grouped, interval_text, range_text
 from harness.results.catalogue import Key, in_order
-from harness.results.comparison import Measure
+from harness.results.comparison import Measure, shown
 from harness.results.metric import Metric
 from harness.results.phases import FILE, span
 from harness.results.summary import open_jobs
@@ -193,28 +193,28 @@ def tabled(runs: Sequence[Run]) -> list[Variant]:
 
 #: What the first table has of a whole run, and what has a table by queue.
 _OVERALL = (
-    Measure("makespan", "s", 1, "makespan_s"),
-    Measure("sharing benefit", "", 3, "sharing_benefit"),
-    Measure("sharing loss", "", 3, "sharing_loss"),
-    Measure("loss integral", "s", 1, "sharing_loss_integral"),
-    Measure("last loss", "s", 1, "last_loss_s"),
+    shown("makespan_s"),
+    shown("sharing_benefit", title="sharing benefit"),
+    shown("sharing_loss", title="sharing loss", digits=3),
+    shown("sharing_loss_integral", title="loss integral", digits=1),
+    shown("last_loss_s", title="last loss", digits=1),
 )
-_UTILISATION = Measure("utilisation", "%", 1, "utilisation.*", 100.0)
-_JOBS, _FAILED = Measure("Jobs", "", 0, "queues.*.jobs"), Measure("Failed jobs", "", 0, "queues.*.failed", rare=True)
+_UTILISATION = shown("utilisation.*", digits=1, percent=True)
+_JOBS, _FAILED = shown("queues.*.jobs", title="Jobs"), shown("queues.*.failed", title="Failed jobs", rare=True)
 _COUNTS = (_JOBS.key, _FAILED.key)
 _DEGREE = "1 is what the queue's own partition would have given."
 _SLOWDOWN = "Completion time over what the job would take alone on the empty cluster, with tasks of expected length."
 _SPEED_UP = "Mean completion under static over that here."
 _WORKLOAD = "From the first submission of a queue to the end of its last job."
 _BY_QUEUE = (
-    Measure("Fairness degree at the end", "", 3, "queues.*.fairness_degree", note=_DEGREE),
-    Measure("Mean completion time of a job", "s", 1, "queues.*.mean_completion_s", note="From submission to end."),
-    Measure("95th percentile of the completion time", "s", 1, "queues.*.p95_completion_s"),
-    Measure("Mean slowdown", "", 2, "queues.*.mean_slowdown", note=_SLOWDOWN),
-    Measure("Speed-up over the static partition", "", 3, "queues.*.speedup_over_static", note=_SPEED_UP),
-    Measure("Whole workload", "s", 0, "queues.*.workload_s", note=_WORKLOAD),
+    shown("queues.*.fairness_degree", title="Fairness degree at the end", note=_DEGREE),
+    shown("queues.*.mean_completion_s", title="Mean completion time of a job", note="From submission to end."),
+    shown("queues.*.p95_completion_s", title="95th percentile of the completion time"),
+    shown("queues.*.mean_slowdown", title="Mean slowdown", note=_SLOWDOWN),
+    shown("queues.*.speedup_over_static", title="Speed-up over the static partition", digits=3, note=_SPEED_UP),
+    shown("queues.*.workload_s", title="Whole workload", note=_WORKLOAD),
 )
-_WAIT = Measure("Longest wait for a container", "s", 1, "queues.*.max_wait_s")
+_WAIT = shown("queues.*.max_wait_s", title="Longest wait for a container")
 
 
 def comparison_tables(runs: Sequence[Run]) -> list[Table]:

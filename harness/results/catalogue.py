@@ -8,7 +8,7 @@ A number without an entry is still compared and recorded, as one of which neithe
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
@@ -55,6 +55,10 @@ _MEASURES: tuple[Metric, ...] = (
         0.01,
         other_run=True,
     ),
+    Metric("cost_dollars", "cost", "$", "lower", 2, 0.01),
+    Metric("soft_fairness", "soft fairness degree", "", "lower", 3, 0.1),
+    Metric("soft_fairness_p95", "soft fairness degree exceeded in 5 % of the time", "", "lower", 3, 0.1),
+    Metric("theta", "soft fairness by Theorem 1", "", "lower", 3, 0.1),
 )
 
 #: Counts, times of the machine and the parts of `yarnfair bench`, which tables show last.
@@ -123,6 +127,29 @@ def _wild(parts: tuple[str, ...]) -> tuple[Metric, str] | None:
         if len(pattern) == len(own) and all(p in ("*", part) for p, part in zip(pattern, own, strict=True)):
             return metric, ", ".join(part for p, part in zip(pattern, own, strict=True) if p == "*")
     return None
+
+
+def declared(key: str, own: Sequence[Metric] = ()) -> Metric:
+    """Return the declaration of a metric: the core's, or one of a package's own. Needs no extension to be loaded.
+
+    Parameters
+    ----------
+    key
+        Its path in a summary. The queue may be a star, as in ``queues.*.jobs``, or left out, as in the catalogue.
+    own
+        The metrics that the calling package declares.
+
+    Raises
+    ------
+    KeyError
+        For a key that is declared nowhere.
+    """
+    wanted = _pattern(key.replace("queues.*.", "queues."))
+    for metric in (*own, *_MEASURES, *_COUNTS):
+        pattern = _pattern(metric.key)
+        if len(pattern) == len(wanted) and all(p in ("*", part) for p, part in zip(pattern, wanted, strict=True)):
+            return metric
+    raise KeyError(f"no metric {key!r} is declared in harness.results.catalogue or among {[one.key for one in own]}")
 
 
 def metric_of(key: str) -> Metric:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from harness.results.catalogue import added_metrics, metric_of, number
+from harness.results.catalogue import added_metrics, declared, metric_of, number
 from harness.results.metric import Metric
 from harness.results.sentences import SAME, percent
 
@@ -91,6 +91,54 @@ class Measure:
         return f"{value:,.{self.digits}f}{_mark(self.metric, before, value)}"
 
 
+def shown(
+    key: str,
+    *,
+    title: str | None = None,
+    digits: int | None = None,
+    percent: bool = False,
+    head: str = "",
+    note: str = "",
+    main: bool = True,
+    rare: bool = False,
+    own: Sequence[Metric] = (),
+) -> Measure:
+    """Return a declared metric as a table shows it.
+
+    Title, unit and digits are those of the metric's declaration, so that a change of it reaches every table.
+
+    Parameters
+    ----------
+    key
+        Its path in a summary; a ``*`` stands for each part's name.
+    title, digits
+        Where the table words it differently, or shows it more coarsely.
+    percent
+        Whether the table shows a part of 1 in percent.
+    head, note, main, rare
+        As in `Measure`.
+    own
+        The metrics that the calling package declares.
+
+    Raises
+    ------
+    KeyError
+        For a metric that is declared nowhere.
+    """
+    metric = declared(key, own)
+    return Measure(
+        title=metric.title if title is None else title,
+        unit="%" if percent else metric.unit,
+        digits=metric.digits if digits is None else digits,
+        key=key,
+        scale=100.0 if percent else 1.0,
+        head=head,
+        note=note,
+        main=main,
+        rare=rare,
+    )
+
+
 def found_at(summary: Any, path: Iterable[str]) -> Any:
     """What stands at a path of keys; None where there is nothing."""
     for key in path:
@@ -107,21 +155,23 @@ def _mark(metric: Metric, before: float | None, value: float) -> str:
 
 #: Of runs of a YARN cluster.
 YARN = (
-    Measure("makespan", "s", 0, "makespan_s"),
-    Measure("sharing benefit, mean", "", 3, "sharing_benefit", head="sharing benefit", main=False),
-    Measure("sharing loss, mean", "", 3, "sharing_loss", head="mean loss", main=False),
-    Measure("sharing loss integral", "s", 1, "sharing_loss_integral", head="sharing loss"),
-    Measure("last sharing loss", "s", 0, "last_loss_s", head="last loss"),
-    Measure("memory used", "%", 1, "utilisation.memory", 100.0, head="memory", main=False),
-    Measure("vcores used", "%", 1, "utilisation.vcores", 100.0, head="vcores", main=False),
-    Measure("soft fairness degree", "", 2, "soft_fairness", head="soft fairness", main=False),
-    Measure("  exceeded in 5 % of the time", "", 2, "soft_fairness_p95", head="exceeded in 5 % of time", main=False),
-    Measure("  by Theorem 1", "", 2, "theta", head="by Theorem 1", main=False),
-    Measure("cost", "$", 2, "cost_dollars"),
-    Measure("fairness degree", "", 3, "queues.*.fairness_degree", main=False),
-    Measure("speed-up over static", "", 2, "queues.*.speedup_over_static", main=False),
-    Measure("mean completion", "s", 0, "queues.*.mean_completion_s"),
-    Measure("whole workload", "s", 0, "queues.*.workload_s", main=False),
+    shown("makespan_s", digits=0),
+    shown("sharing_benefit", head="sharing benefit", main=False),
+    shown("sharing_loss", digits=3, head="mean loss", main=False),
+    shown("sharing_loss_integral", digits=1, head="sharing loss"),
+    shown("last_loss_s", head="last loss"),
+    shown("utilisation.memory", title="memory used", digits=1, percent=True, head="memory", main=False),
+    shown("utilisation.vcores", title="vcores used", digits=1, percent=True, head="vcores", main=False),
+    shown("soft_fairness", digits=2, head="soft fairness", main=False),
+    shown(
+        "soft_fairness_p95", title="  exceeded in 5 % of the time", digits=2, head="exceeded in 5 % of time", main=False
+    ),
+    shown("theta", title="  by Theorem 1", digits=2, head="by Theorem 1", main=False),
+    shown("cost_dollars"),
+    shown("queues.*.fairness_degree", main=False),
+    shown("queues.*.speedup_over_static", main=False),
+    shown("queues.*.mean_completion_s", digits=0),
+    shown("queues.*.workload_s", main=False),
 )
 
 

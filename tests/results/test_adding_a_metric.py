@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
@@ -13,7 +14,8 @@ import numpy as np
 import pytest
 
 from harness.base.errors import InputError
-from harness.results import comparison, summary
+from harness.results import catalogue, comparison, summary
+from harness.results.catalogue import declared
 from harness.results.metric import Metric
 
 PACKAGE = '''
@@ -108,3 +110,34 @@ def test_other_kinds_of_experiments_keep_their_own_rows(monkeypatch: pytest.Monk
     assert [one.key for one in comparison.with_added(comparison.YARN)][-1] == "own"
     other = (comparison.Measure("cost", "$", 2, "cost_dollars"),)
     assert comparison.with_added(other) is other
+
+
+def test_a_table_takes_words_unit_and_digits_from_the_declaration() -> None:
+    own = Metric("queues.peak_mb", "largest peak", "MiB", "lower", 1)
+    shown = comparison.shown("queues.*.peak_mb", own=[own])
+    assert (shown.title, shown.unit, shown.digits, shown.scale) == ("largest peak", "MiB", 1, 1.0)
+    part = comparison.shown("utilisation.memory", title="memory", digits=0, percent=True)
+    assert (part.title, part.unit, part.digits, part.scale) == ("memory", "%", 0, 100.0)
+    with pytest.raises(KeyError, match=r"queues\.\*\.peak_mb"):
+        comparison.shown("queues.*.peak_mb")
+
+
+def test_no_table_repeats_what_a_metric_declares() -> None:
+    """`Measure` is written out for figures that are declared nowhere; of all others there is one declaration."""
+    repeated = []
+    root = Path(comparison.__file__).parents[1]
+    for path in root.rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text())):
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == "Measure":
+                keys = [one.value for one in call.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+                repeated += [f"{path.relative_to(root)}: {key}" for key in keys[2:3] if is_declared(key)]
+    assert not repeated, "write shown(KEY)"
+
+
+def is_declared(key: str) -> bool:
+    """Whether the core, or any system that is here, declares a metric."""
+    try:
+        declared(key, catalogue.added_metrics())
+    except KeyError:
+        return False
+    return True

@@ -2,43 +2,43 @@
 
 from __future__ import annotations
 
-from harness.results.comparison import Measure
+from harness.results.comparison import Measure, shown
+from harness.systems.fawkes.metrics import METRICS
 
 #: Of policies, over the whole run and of each MR-cluster.
 POLICIES = (
-    Measure("makespan", "s", 0, "makespan_s"),
-    Measure("job slowdown, mean", "", 2, "mean_slowdown"),
-    Measure("median", "", 2, "median_slowdown"),
+    shown("makespan_s", digits=0),
+    shown("mean_slowdown"),
+    shown("median_slowdown", title="median"),
     Measure("greatest", "", 2, "max_slowdown", main=False),
-    Measure("reconfigurations", "", 1, "reconfigurations"),
-    Measure("nodes that changed hands", "", 1, "nodes_moved"),
-    Measure("tasks killed", "", 1, "killed_tasks"),
-    Measure("data replicated", "GB", 1, "replicated_gb", main=False),
-    Measure("nodes held", "%", 1, "utilisation.nodes", 100.0, main=False),
-    Measure("slots in use", "%", 1, "utilisation.slots", 100.0, main=False),
-    Measure("global discrimination, mean", "s\u00b2", 0, "global_discrimination.mean"),
-    Measure("variance of overall discrimination", "s\u00b2", 0, "overall_discrimination_variance", main=False),
-    Measure("Mean job slowdown of each MR-cluster", "", 2, "queues.*.mean_slowdown"),
-    Measure("Mean completion time of a job", "s", 0, "queues.*.mean_completion_s"),
-    Measure("End of the last job", "s", 0, "queues.*.last_end_s"),
-    Measure("Most nodes", "", 0, "queues.*.max_nodes"),
+    shown("reconfigurations", digits=1, own=METRICS),
+    shown("nodes_moved", digits=1, own=METRICS),
+    shown("killed_tasks", digits=1, own=METRICS),
+    shown("replicated_gb", main=False, own=METRICS),
+    shown("utilisation.nodes", title="nodes held", digits=1, percent=True, main=False),
+    shown("utilisation.slots", title="slots in use", digits=1, percent=True, main=False),
+    shown("global_discrimination.mean", title="global discrimination, mean", digits=0, own=METRICS),
+    shown("overall_discrimination_variance", title="variance of overall discrimination", main=False, own=METRICS),
+    shown("queues.*.mean_slowdown", title="Mean job slowdown of each MR-cluster"),
+    shown("queues.*.mean_completion_s", title="Mean completion time of a job", digits=0),
+    shown("queues.*.last_end_s", title="End of the last job", own=METRICS),
+    shown("queues.*.max_nodes", title="Most nodes", own=METRICS),
     Measure("Jobs waiting, mean over the samples", "", 1, "queues.*.mean_waiting_jobs", main=False),
-    Measure("Overall discrimination", "s", 0, "queues.*.overall_discrimination_s"),
-    Measure("Jobs", "", 0, "queues.*.jobs", main=False),
+    shown("queues.*.overall_discrimination_s", title="Overall discrimination", digits=0, own=METRICS),
+    shown("queues.*.jobs", title="Jobs", main=False),
 )
 #: Of layouts, of each application that ran alone on them.
 LAYOUTS = (
-    Measure("idle: a node leaves in", "s", 1, "idle.per_node_s"),
+    shown("idle.per_node_s", title="idle: a node leaves in", own=METRICS),
     Measure("idle: all leave in", "s", 1, "idle.left_after_s"),
-    Measure("Time alone", "s", 0, "applications.*.runtime_s"),
-    Measure(
-        "Time over that on the reference layout",
-        "",
-        3,
+    shown("applications.*.runtime_s", title="Time alone", own=METRICS),
+    shown(
         "applications.*.over_reference",
+        title="Time over that on the reference layout",
         note="1: as fast; above 1: slower.",
+        own=METRICS,
     ),
-    Measure("Speed-up over the reference layout", "", 3, "applications.*.speedup"),
-    Measure("Nodes that shrink have left after", "s", 1, "applications.*.left_after_s", rare=True),
+    shown("applications.*.speedup", title="Speed-up over the reference layout", own=METRICS),
+    shown("applications.*.left_after_s", title="Nodes that shrink have left after", rare=True, own=METRICS),
     Measure("Data handed on before nodes left", "GB", 1, "applications.*.replicated_gb", rare=True),
 )

@@ -23,21 +23,28 @@ from harness.experiments.selection import (
 )
 from harness.policies.base import Policy
 from harness.policies.registry import make_policy, settings_of
-from harness.results.comparison import Measure
+from harness.results.comparison import Measure, shown
 from harness.sim.durations import exp_portable, job_key, normal_quantile, unit
+from harness.systems.progress_share.metrics import METRICS
 from harness.systems.progress_share.rates import NodeType, RateJob, RatesScenario
 from harness.systems.progress_share.scenarios import play_rates, slot_chooser
 from harness.systems.progress_share.spec import RatesExperiment
 
 #: What is shown of runs, over the whole run and of each job.
 MEASURES = (
-    Measure("makespan", "s", 1, "makespan_s"),
-    Measure("sum of the progress shares", "", 3, "sum_progress_share"),
+    shown("makespan_s"),
+    shown("sum_progress_share", own=METRICS),
     Measure("contended for", "s", 1, "contended_s"),
-    Measure("Completion", "s", 1, "queues.*.mean_completion_s"),
-    Measure("Progress share, least", "", 3, "queues.*.progress_share.min"),
-    Measure("Progress share, mean from start to end of the job", "", 3, "queues.*.progress_share.mean"),
-    Measure("Part of the contended time below its share", "%", 1, "queues.*.progress_share.below_share", 100.0),
+    shown("queues.*.mean_completion_s", title="Completion"),
+    shown("queues.*.progress_share.min", title="Progress share, least", own=METRICS),
+    shown("queues.*.progress_share.mean", title="Progress share, mean from start to end of the job", own=METRICS),
+    shown(
+        "queues.*.progress_share.below_share",
+        title="Part of the contended time below its share",
+        digits=1,
+        percent=True,
+        own=METRICS,
+    ),
 )
 
 

@@ -7,6 +7,5 @@ METRICS: tuple[Metric, ...] = (
     Metric("queues.progress_share.mean", "progress share, mean", "", "neither", 3),
     Metric("queues.progress_share.min", "progress share, least", "", "higher", 3, 0.01),
     Metric("queues.progress_share.below_share", "part of its waiting time below its share", "", "lower", 3, 0.02),
-    Metric("cost_dollars", "cost", "$", "lower", 2, 0.01),
     Metric("accelerator_billed_h", "accelerators billed", "h", "neither", 0),
 )

@@ -9,5 +9,4 @@ EXTENSION = Extension(
         "qknober": "harness.systems.qknober.policy:Qknober",
     },
     experiment_types={"vectors": "harness.systems.qknober.experiment:KIND"},
-    metrics=("harness.systems.qknober.metrics:METRICS",),
 )

@@ -22,7 +22,7 @@ from harness.base.errors import CallError, InputError
 from harness.experiments.kind import Computed, Ended, Kind, KindVariant, Loaded, hash_of
 from harness.experiments.selection import EVERYTHING, Selection, check_given, chosen, expand_seeds, merge_overrides
 from harness.experiments.spec import PolicySpec, Scalar, Seeds, Slug, combinations, short_for
-from harness.results.comparison import Measure
+from harness.results.comparison import Measure, shown
 from harness.systems.qknober.google import SHAPE, WHOLE, Part, Shape, read_trace, synthetic
 from harness.systems.qknober.simulator import RULES, UPDATE_S, WINDOW, VectorLoad, VectorRun, simulate
 
@@ -48,18 +48,18 @@ Window = Annotated[int, Field(ge=1, le=1_000_000)] | Literal["all"]
 
 #: What is shown of runs, over the whole run and of each resource.
 MEASURES = (
-    Measure("makespan", "s", 0, "makespan_s"),
-    Measure("speed-up over static", "", 3, "speedup_over_static"),
+    shown("makespan_s", digits=0),
+    shown("speedup_over_static"),
     Measure("speed-up over DRF", "", 3, "speedup_over_drf"),
     Measure("speed-up over QKnober at knob 1", "", 3, "speedup_over_knob_1"),
     Measure("mean completion", "s", 0, "mean_completion_s"),
     Measure("mean wait", "s", 0, "mean_wait_s"),
-    Measure("mean slowdown", "", 2, "mean_slowdown"),
-    Measure("soft fairness degree", "", 2, "soft_fairness"),
-    Measure("exceeded in 5 % of the time", "", 2, "soft_fairness_p95"),
-    Measure("by Theorem 1", "", 2, "theta"),
+    shown("mean_slowdown", title="mean slowdown"),
+    shown("soft_fairness", digits=2),
+    shown("soft_fairness_p95", title="exceeded in 5 % of the time", digits=2),
+    shown("theta", title="by Theorem 1", digits=2),
     Measure("decisions", "", 0, "decisions"),
-    Measure("Utilisation until the end", "%", 1, "utilisation.*", 100.0),
+    shown("utilisation.*", title="Utilisation until the end", digits=1, percent=True),
     Measure("Utilisation until the last submission", "%", 1, "utilisation_while_submitted.*", 100.0),
 )
 
