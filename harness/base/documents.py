@@ -189,7 +189,7 @@ def read_yaml(path: Path) -> YamlDocument:
     return parse_yaml(read_text(path, MAX_BYTES), str(path))
 
 
-def validated(model: type[M], document: YamlDocument, *, data: Any = None, at: KeyPath = ()) -> M:
+def validated(model: type[M], document: YamlDocument, *, data: object = None, at: KeyPath = ()) -> M:
     """`document` (or `data` found at key path `at` within it) as a model.
 
     Raises InputError that names the file, the line, the key path and how many other findings there are.
@@ -216,11 +216,11 @@ def keys_at(model: type[BaseModel], location: KeyPath) -> list[str]:
     return [key for one in here for key in _keys_of(one)]
 
 
-def _keys_of(one: Any) -> list[str]:
+def _keys_of(one: object) -> list[str]:
     return list(getattr(one, "model_fields", ()))
 
 
-def _models_in(annotation: Any) -> list[Any]:
+def _models_in(annotation: object) -> list[Any]:
     """The models in an annotation, and its mappings of models."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]

@@ -163,7 +163,7 @@ def _installed() -> list[Extension]:
     return found
 
 
-def _checked(found: Any, where: str) -> Extension:
+def _checked(found: object, where: str) -> Extension:
     if not isinstance(found, Extension):
         raise InputError("is not a harness.base.extensions.Extension", where=where)
     return found

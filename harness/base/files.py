@@ -180,7 +180,7 @@ def read_text(path: str | Path, most: int = MOST_BYTES, *, hint: str = "check th
         return read_whole(path, most).decode("utf-8")
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """The value as JSON has it: numbers that are not finite become null."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
@@ -196,12 +196,12 @@ def no_constant(name: str) -> float:
     raise ValueError(f"{name} is not a number")
 
 
-def json_text(document: Mapping[str, Any]) -> str:
+def json_text(document: Mapping[str, object]) -> str:
     """A JSON document as the files of this package have it: indented, in UTF-8, null for what is not finite."""
     return json.dumps(plain(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def write_json(path: Path, document: Mapping[str, Any]) -> None:
+def write_json(path: Path, document: Mapping[str, object]) -> None:
     """One JSON document, replaced whole."""
     write_text(path, json_text(document))
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 
-def left_fold_sum(values: Iterable[Any], start: Any = 0) -> Any:
+def left_fold_sum(values: Iterable[object], start: object = 0) -> Any:
     """The values added one after the other, from left to right.
 
     Python's own `sum` makes up for rounding errors since 3.12: a simulation's last digits would follow Python's

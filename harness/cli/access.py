@@ -25,7 +25,7 @@ def as_config(access: Access) -> dict[str, Any]:
     return said | ({"auth": access["auth"]} if "auth" in access else {})
 
 
-def access_options(function: Callable[..., Any]) -> Callable[..., Any]:
+def access_options(function: Callable[..., object]) -> Callable[..., Any]:
     """--kerberos, --principal, --keytab, --ca-file, as one argument `access`."""
 
     @functools.wraps(function)

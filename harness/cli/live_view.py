@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from harness.yarn.rmclient import RmClient
 
 
-def source_options(function: Callable[..., Any]) -> Callable[..., Any]:
+def source_options(function: Callable[..., object]) -> Callable[..., Any]:
     """--rm, --config, --ledger, --run, --at, and those of harness.cli.access, as one argument `source`."""
 
     @functools.wraps(function)

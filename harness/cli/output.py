@@ -70,7 +70,7 @@ def outlive_readers() -> None:
         )
 
 
-def print_json(document: Any) -> None:
+def print_json(document: object) -> None:
     """The result of a command with ``--json``: one document, nothing else, on standard output. NaN is null there."""
     click.echo(json.dumps(plain(document), indent=1, ensure_ascii=False))
 
@@ -105,7 +105,7 @@ class OutputFile(click.Path):
     def __init__(self) -> None:
         super().__init__(path_type=Path, dir_okay=False, readable=False, allow_dash=True)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """Return the output path; fail early if it cannot be written."""
         path = Path(super().convert(value, param, ctx))  # type: ignore[arg-type]
         option = param.opts[-1] if param is not None else "the output"
@@ -121,7 +121,7 @@ class OutputFolder(click.Path):
     def __init__(self) -> None:
         super().__init__(path_type=Path, file_okay=False, readable=False)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """Return the folder's path; fail early if it cannot be written."""
         path = Path(super().convert(value, param, ctx))  # type: ignore[arg-type]
         option = param.opts[-1] if param is not None else "folder"
@@ -138,7 +138,7 @@ def _reserve_for_json(context: click.Context, parameter: click.Parameter, value:
     return value
 
 
-def print_result(as_json: bool, document: Any, lines: Iterable[str], *, hang: int | None = None) -> None:
+def print_result(as_json: bool, document: object, lines: Iterable[str], *, hang: int | None = None) -> None:
     """Print a command's result: its document with ``--json``, else lines of text.
 
     ``hang`` is the indentation of continuation lines, as in `echo_wrapped`; None: lines are not wrapped.
@@ -222,7 +222,7 @@ class Span(click.ParamType):  # type: ignore[type-arg]
     name = "time"
     _UNITS: ClassVar[dict[str, float]] = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Return the duration in seconds."""
         found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([smhd]?)", str(value).strip())
         if found is None or not float(found[1]):
@@ -235,7 +235,7 @@ class Seeds(click.ParamType[list[int]]):
 
     name = "seeds"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
         """Return the list of seeds."""
         first, dash, last = str(value).partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()):

@@ -160,10 +160,10 @@ class Accelerators:
         with docker_client() as client:
             yield client, state
 
-    def _accelerators(self, client: Any, state: ClusterState) -> list[Any]:
+    def _accelerators(self, client: object, state: ClusterState) -> list[Any]:
         return _service(self.cluster.containers(client, state), ACCELERATOR)
 
-    def _pattern(self, client: Any, state: ClusterState) -> Any:
+    def _pattern(self, client: object, state: ClusterState) -> Any:
         own = _service(self.cluster.containers(client, state), "nm")
         if not own:
             hint = "bring the cluster up again: another NodeManager is made like one of its own"

@@ -17,7 +17,6 @@ import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
 
 from harness.base.debug import Timer, log_program
 from harness.base.errors import CallError, InputError, RunTimedOut
@@ -50,14 +49,14 @@ _LONGEST_LOOK_MS = 3_600_000
 _ELEMENT = "defaultQueueSchedulingPolicy"
 
 
-def _checked(policy: str, settings: Mapping[str, Any]) -> dict[str, str]:
+def _checked(policy: str, settings: Mapping[str, object]) -> dict[str, str]:
     """Settings by the jar's names, as Settings.java reads them. CallError for what it would not take."""
     if policy not in CLASSES:
         raise CallError(f"no policy {policy[:40]!r} for inside an RM", hint=f"one of {', '.join(CLASSES)}")
     return {name: _checked_value(name, value) for name, value in settings.items()}
 
 
-def _checked_value(name: str, value: Any) -> str:
+def _checked_value(name: str, value: object) -> str:
     if name not in SETTINGS:
         raise CallError(f"the policy has no setting {name[:40]!r}", hint=f"one of {', '.join(SETTINGS)}")
     if name == "observe_ms":
@@ -141,7 +140,7 @@ def allocations_with(text: str, policy: str) -> str:
     return f"{text[:end]}  <{_ELEMENT}>{CLASSES[policy]}</{_ELEMENT}>\n{text[end:]}"
 
 
-def own_settings(policy: str, settings: Mapping[str, Any]) -> dict[str, str]:
+def own_settings(policy: str, settings: Mapping[str, object]) -> dict[str, str]:
     """An experiment's settings of a policy, as the jar has them: t_wait and round are in seconds there too.
 
     What is not set has the policy's own default, whatever the jar's is. Raises CallError for a policy or setting that
@@ -154,7 +153,7 @@ def own_settings(policy: str, settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def with_jar(
-    spec: ClusterSpec, policy: str, settings: Mapping[str, Any], *, progress: Callable[[str], None] = lambda _: None
+    spec: ClusterSpec, policy: str, settings: Mapping[str, object], *, progress: Callable[[str], None] = lambda _: None
 ) -> ClusterSpec:
     """A cluster like `spec` whose RM has the policies on its class path; the allocation file decides whether they act.
 

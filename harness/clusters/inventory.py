@@ -160,7 +160,7 @@ class Inventory:
         return {"hosts": [asdict(host) for host in self.hosts]}
 
 
-def restored(document: Any) -> Inventory:
+def restored(document: object) -> Inventory:
     """The inventory of a `document`. ValueError for what is none."""
     return TypeAdapter(Inventory).validate_python(document)
 

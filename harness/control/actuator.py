@@ -82,21 +82,21 @@ _OF_COPY = (
 )
 
 
-def _shown(own: Any) -> str:
+def _shown(own: object) -> str:
     return "unset" if own is None else str(own)
 
 
-def generation_of(value: Any) -> int:
+def generation_of(value: object) -> int:
     """Read a generation from a document; 0 if the value is missing or invalid."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
-def _stays(value: Any, own: Any) -> str:
+def _stays(value: object, own: object) -> str:
     """Describe a value that a controller wrote once, beside which the administrator's own stays in effect."""
     return f"{value}, which a controller wrote; {_kept_as(own)} (to change it, name it in `queues`)"
 
 
-def _kept_as(own: Any) -> str:
+def _kept_as(own: object) -> str:
     """Describe which of the administrator's values counts."""
     return "yours stays unset as before" if own is None else f"yours stays {own} as before"
 
@@ -164,7 +164,7 @@ class BaseActuator(ABC):
         return (*cls.PARTS, *_KEPT, "generation", "from_copy")
 
     @classmethod
-    def restored(cls, store: Any, document: Callable[[str], Any]) -> Self:
+    def restored(cls, store: object, document: Callable[[str], object]) -> Self:
         """Restore the actuator from a ledger's documents (``document``: name -> content, None if absent)."""
         kept: dict[str, Any] = {name: document(name) or {} for name in (*cls.PARTS, *_KEPT)}
         actuator = cls(store, **{_FIELDS.get(name, name): part for name, part in kept.items()})
@@ -172,7 +172,7 @@ class BaseActuator(ABC):
         actuator.from_copy = document("from_copy") is True
         return actuator
 
-    def reopened(self, document: Callable[[str], Any]) -> Self:
+    def reopened(self, document: Callable[[str], object]) -> Self:
         """Return an actuator of the same configuration that goes on from what a ledger has kept (`restored`)."""
         return type(self).restored(self.store, document)
 
@@ -196,7 +196,7 @@ class BaseActuator(ABC):
         self._refusals = None
         self._look_anew()
 
-    def adopt(self, document: Mapping[str, Any], *, lives: bool = False) -> None:
+    def adopt(self, document: Mapping[str, object], *, lives: bool = False) -> None:
         """Take over another controller's document.
 
         Values in the configuration that the document lists as managed are treated as managed, and its baseline as the
@@ -282,7 +282,7 @@ class BaseActuator(ABC):
             announced["written"] = {str(path): list(shares) for path, shares in written.items()}
         return announced
 
-    def _departed(self, kept: Mapping[str, Any]) -> dict[str, Any]:
+    def _departed(self, kept: Mapping[str, object]) -> dict[str, Any]:
         return {name: read(kept[name]) for name, read in self.PARTS.items() if name in kept or name in _ALWAYS}
 
     @abstractmethod
@@ -417,7 +417,7 @@ class BaseActuator(ABC):
         persons = self._changed_by_hand(groups, stands)
         return {path for parent, changed in groups.items() if parent in persons for path in changed}
 
-    def _changed_by_hand(self, groups: Mapping[str, Mapping[str, Any]], stands: Mapping[str, Values]) -> set[str]:
+    def _changed_by_hand(self, groups: Mapping[str, Mapping[str, object]], stands: Mapping[str, Values]) -> set[str]:
         """Return the parents of the sibling groups whose unknown shares a person has written.
 
         If any of them looks computed, another controller has written all of the group. ``groups``: parent -> queue ->
@@ -426,7 +426,7 @@ class BaseActuator(ABC):
         return {parent for parent, changed in groups.items() if all(self._by_hand(share) for share in changed.values())}
 
     @abstractmethod
-    def _by_hand(self, share: Any) -> bool:
+    def _by_hand(self, share: object) -> bool:
         """Whether a person may have written this share; a computed share has more digits."""
 
     @abstractmethod
@@ -508,7 +508,7 @@ class BaseActuator(ABC):
                 due[attribute] = value
             yield path, due
 
-    def _back(self, attribute: str, value: Any) -> Any:
+    def _back(self, attribute: str, value: object) -> Any:
         """Return the value to restore for an attribute whose baseline is ``value``."""
         return value
 
@@ -516,7 +516,7 @@ class BaseActuator(ABC):
         """Drop all that is known of a queue, and return it."""
         return {name: self._part(name).pop(path, {}) for name in self.PARTS}
 
-    def _reclaim(self, path: str, present: Mapping[str, Any]) -> list[Drift]:
+    def _reclaim(self, path: str, present: Mapping[str, object]) -> list[Drift]:
         """Recognise values of an unknown queue as written by a controller before it restored the configuration.
 
         Such values are never taken for the administrator's. The administrator's values of that time become the
@@ -667,7 +667,7 @@ class BaseActuator(ABC):
         self._refusals = None
         self._look_anew()
 
-    def _means_absent(self, path: str, share: Any) -> bool:
+    def _means_absent(self, path: str, share: object) -> bool:
         """Whether the administrator named no share and this one has the same effect, so that he changed nothing."""
         unnamed = path in self.baseline and self.baseline[path].get(self.SHARE) is None
         return unnamed and share is not None and share == self.ABSENT
@@ -721,7 +721,7 @@ class BaseActuator(ABC):
             self.managed.setdefault(path, {}).setdefault(attribute, []).append(value)
 
     @abstractmethod
-    def _limit_by_hand(self, attribute: str, value: Any) -> bool:
+    def _limit_by_hand(self, attribute: str, value: object) -> bool:
         """Whether a person may have written this value of an attribute other than the share."""
 
     def unknown_shares(self) -> list[str]:
@@ -740,7 +740,7 @@ class BaseActuator(ABC):
         if "ours" in kept:
             depart(self.departed, path, kept)
 
-    def _returned(self, path: str, value: Any) -> dict[str, Any] | None:
+    def _returned(self, path: str, value: object) -> dict[str, Any] | None:
         """Restore the entry of a queue that reappears with a managed share, so that it has its own entitlement again.
 
         Returns the entry; None if there is none or the share differs.

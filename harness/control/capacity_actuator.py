@@ -183,7 +183,7 @@ class CapacityActuator(BaseActuator):
     def _by_hand(self, share: Any) -> bool:
         return share is None or is_by_hand(share)
 
-    def _changed_by_hand(self, groups: Mapping[str, Mapping[str, Any]], stands: Mapping[str, Values]) -> set[str]:
+    def _changed_by_hand(self, groups: Mapping[str, Mapping[str, object]], stands: Mapping[str, Values]) -> set[str]:
         """Like `BaseActuator._changed_by_hand`; a sum that no controller writes is a person's, whatever its parts.
 
         Another controller that no lease announces may have other entitlements, and writes other sums. It writes all

@@ -34,6 +34,7 @@ from harness.control.events import (
 from harness.control.preemption import within_use
 from harness.control.threshold import keep_small_changes
 from harness.ledger import Ledger, Usage
+from harness.ledger.ledger import LedgerState
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Attributes, LedgerSettings
 from harness.model.preemption import PreemptionRule
 from harness.model.resources import ZERO
@@ -114,7 +115,7 @@ class ControlCore:
         #: `written`, and its weights in the order of that shape (None: `written` has more than weights).
         self._in_order: tuple[Attributes | None, Any] = (None, None)
         #: An earlier controller's ledger and counters, until an observation shows how the policy accounts (`resume`).
-        self._kept: tuple[Mapping[str, Any], Mapping[str, Sequence[float]]] | None = None
+        self._kept: tuple[LedgerState, Mapping[str, Sequence[float]]] | None = None
         #: By how much their times are moved.
         self._shift_s = 0.0
         self._leaf_weights: tuple[tuple[str, float], ...] = ()
@@ -171,7 +172,7 @@ class ControlCore:
         self._in_order = self.written, found.copy()
         return actions
 
-    def resume(self, state: Mapping[str, Any], consumed: Mapping[str, Sequence[float]]) -> None:
+    def resume(self, state: LedgerState, consumed: Mapping[str, Sequence[float]]) -> None:
         """Continue an earlier controller's accounts from the first observation on; what is in force is not known.
 
         state : the ledger's (`Ledger.state`). If it does not match how the policy accounts, accounting restarts and an

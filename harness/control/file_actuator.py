@@ -417,7 +417,7 @@ class FileActuator(BaseActuator):
         """Return the weights that are in force in the RM."""
         return {path: queue.weight for path, queue in client.effective_queues().items()}
 
-    def _by_hand(self, share: Any) -> bool:
+    def _by_hand(self, share: object) -> bool:
         if share is None:
             return True
         # No administrator wants a weight that hangs or breaks the ResourceManager.
@@ -426,7 +426,7 @@ class FileActuator(BaseActuator):
         few = float32(float(f"{share:.5g}")) == share
         return float32(float(f"{share:.3g}")) == share or (few and grid_weight(share) != share)
 
-    def _changed_by_hand(self, groups: Mapping[str, Mapping[str, Any]], stands: Mapping[str, Values]) -> set[str]:
+    def _changed_by_hand(self, groups: Mapping[str, Mapping[str, object]], stands: Mapping[str, Values]) -> set[str]:
         """Like `BaseActuator._changed_by_hand`, for weights, of which every fourth computed one is round.
 
         Without a lease nothing but the values themselves shows another controller. It writes all groups of a file, so
@@ -447,7 +447,7 @@ class FileActuator(BaseActuator):
                 found.add(parent)
         return found
 
-    def _limit_by_hand(self, attribute: str, value: Any) -> bool:
+    def _limit_by_hand(self, attribute: str, value: object) -> bool:
         # A person writes whole hundreds of MiB, or quarters of a GiB; a controller writes a fraction of the cluster.
         return not isinstance(value, list) or any(value[0] % step == 0 for step in (100, 256))
 
@@ -532,7 +532,7 @@ class FileActuator(BaseActuator):
                     found[path] = f"its {attribute.replace('_', ' ')} is {words[0]}, not {words[1]}"
         return found
 
-    def _back(self, attribute: str, value: Any) -> Any:
+    def _back(self, attribute: str, value: object) -> Any:
         return finite(value) if attribute == "weight" and value is not None else value
 
 

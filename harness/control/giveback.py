@@ -61,7 +61,7 @@ def release(
     lease: Lease | None,
     open_client: Callable[[], ClientT | None],
     settings: ControlSettings,
-    released: Mapping[str, Any] | None = None,
+    released: Mapping[str, object] | None = None,
     recognise: Callable[[ClientT], None] = lambda _: None,
 ) -> Release:
     """Restore the administrator's values: in the file, then in the ResourceManager, finally in the bookkeeping.
@@ -192,7 +192,7 @@ def _noted(notes: list[tuple[str, str]], kind: str, do: Callable[[], object]) ->
 
 
 def give_back(
-    actuator: Actuator[ClientT], store: LedgerStore, lease: Lease | None, released: Mapping[str, Any] | None = None
+    actuator: Actuator[ClientT], store: LedgerStore, lease: Lease | None, released: Mapping[str, object] | None = None
 ) -> Prepared:
     """Restore the administrator's values without refreshing a ResourceManager; return the document.
 

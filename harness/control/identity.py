@@ -39,7 +39,7 @@ class ClusterFacts:
         return {"name": self.name, "hosts": sorted(self.hosts)}
 
     @classmethod
-    def restored(cls, document: Any) -> ClusterFacts:
+    def restored(cls, document: object) -> ClusterFacts:
         """Restore from `document`; invalid content yields facts without any information."""
         if not isinstance(document, Mapping):
             return cls()

@@ -127,7 +127,7 @@ class Actuator(Entitlements, Protocol[ClientIn]):
             The parts of `document`, by name.
         """
 
-    def adopt(self, document: Mapping[str, Any], *, lives: bool = False) -> None:
+    def adopt(self, document: Mapping[str, object], *, lives: bool = False) -> None:
         """Go on from another controller's `document`.
 
         Parameters

@@ -39,7 +39,7 @@ class Memory(Protocol):
     def document(self, name: str) -> Any:
         """Return a named document; None if there is none."""
 
-    def commit(self, *, documents: Mapping[str, Any] | None = None) -> None:
+    def commit(self, *, documents: Mapping[str, object] | None = None) -> None:
         """Store named documents."""
 
 
@@ -198,7 +198,7 @@ class Lease:
         self._take_words(found)
         return _who(found) if found.get("owner") else ""
 
-    def keep(self, announced: Mapping[str, Any], released: Mapping[str, Any] | None = None) -> None:
+    def keep(self, announced: Mapping[str, object], released: Mapping[str, object] | None = None) -> None:
         """Store the holder's announcement before it writes the file, and check that the lease is still its own.
 
         Raises HeldByAnother, or InputError if the lease cannot be read or written.
@@ -385,7 +385,7 @@ class Lease:
         """Whether there was (or may have been) another holder whose last announcement is no longer available."""
         return (self._stood is not None or self._nonsense or self._was_silent) and not self.heard
 
-    def _take_words(self, found: Mapping[str, Any]) -> None:
+    def _take_words(self, found: Mapping[str, object]) -> None:
         """Take over the lease's announcement. Not for the holder, because somebody else may have written the lease."""
         announced, by = found.get("said"), found.get("said_by")
         self.heard = isinstance(announced, dict) and isinstance(by, str) and by != ""

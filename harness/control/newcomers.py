@@ -62,7 +62,7 @@ class Models:
     managed: Collection[str]
     beside: Collection[str]
 
-    def likenesses(self, new: Mapping[str, Any], by_hand: Callable[[Any], bool]) -> list[Likeness]:
+    def likenesses(self, new: Mapping[str, object], by_hand: Callable[[object], bool]) -> list[Likeness]:
         """Return the models of new queues, the likeliest first.
 
         Parameters
@@ -104,7 +104,7 @@ class Models:
         # A queue that was split in two, or renamed and copied: there are more new queues than removed ones.
         return {one.path: one for one in reversed(found)} | chosen
 
-    def last_written_for(self, share: Any, path: str) -> list[str]:
+    def last_written_for(self, share: object, path: str) -> list[str]:
         """Return the queues for which a controller wrote this share last, those of the path's own name first."""
         found = [model for model, last in self.wrote.get(share, {}).items() if last]
         return sorted(found, key=lambda model: leaf(model) != leaf(path))

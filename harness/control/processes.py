@@ -20,7 +20,7 @@ def this_process() -> dict[str, Any]:
     return {"pid": pid, "started": _started(pid), "pids": _namespace(), "boot": boot_id()}
 
 
-def is_dead(signature: Mapping[str, Any]) -> bool:
+def is_dead(signature: Mapping[str, object]) -> bool:
     """Return whether the process that signed is known to be dead; False if that cannot be determined from here."""
     pid, boot, namespace = signature.get("pid"), boot_id(), _namespace()
     if not boot or not namespace or (signature.get("boot"), signature.get("pids")) != (boot, namespace):

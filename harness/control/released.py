@@ -63,7 +63,7 @@ class Released:
         self._said = None
         return True
 
-    def inherit(self, said: Mapping[str, Any] | None) -> None:
+    def inherit(self, said: Mapping[str, object] | None) -> None:
         """Take over the release that the previous holder announced in the lease. Raises StoreFull."""
         good = said is not None and isinstance(said.get("time_s"), int | float) and isinstance(said.get("why"), str)
         taken = {"time_s": said["time_s"], "why": said["why"], "given_back": False} if good and said else None

@@ -47,7 +47,7 @@ def entitlement(weight: Any) -> float:
     return min(max(float(weight), WEIGHT_MIN), WEIGHT_MAX)
 
 
-def finite(weight: Any) -> float:
+def finite(weight: object) -> float:
     """Convert a weight of a file to one that can be restored; values that would break the RM are replaced."""
     return float(weight) if isinstance(weight, int | float) and 0 <= weight < math.inf else entitlement(weight)
 
@@ -79,7 +79,7 @@ def depart(departed: dict[str, dict[str, Any]], path: str, kept: dict[str, Any])
         del departed[next(iter(departed))]
 
 
-def remember_named(departed: dict[str, dict[str, Any]], path: str, seen_s: float, weight: Any) -> None:
+def remember_named(departed: dict[str, dict[str, Any]], path: str, seen_s: float, weight: object) -> None:
     """Remember the weight of a queue that the controller has named; ``seen_s``: when it last had applications.
 
     If the administrator had defined the queue before it was removed, the administrator's baseline is kept.
@@ -108,7 +108,7 @@ def remember_written(written: dict[str, list[Any]], path: str, shares: list[Any]
         del written[next(iter(written))]
 
 
-def is_round(weight: Any) -> bool:
+def is_round(weight: object) -> bool:
     """Whether a person may have written this weight: three digits at most."""
     return not isinstance(weight, float) or float(f"{weight:.3g}") == weight
 
@@ -122,13 +122,13 @@ class Nonsense(InputError):
         )
 
 
-def _known(values: Mapping[str, Any]) -> Mapping[str, Any]:
+def _known(values: Mapping[str, object]) -> Mapping[str, Any]:
     if not values.keys() <= set(ATTRIBUTES):
         raise ValueError(f"no attribute {sorted(values)[0]!r}")
     return values
 
 
-def checked_values(values: Mapping[str, Any]) -> Values:
+def checked_values(values: Mapping[str, object]) -> Values:
     """Validate and copy a queue's values of another controller's document. Raises what malformed content causes."""
     found = dict(_known(values))
     entitlement(found.get("weight"))
@@ -137,12 +137,12 @@ def checked_values(values: Mapping[str, Any]) -> Values:
     return found
 
 
-def checked_managed(values: Mapping[str, Any]) -> dict[str, list[Any]]:
+def checked_managed(values: Mapping[str, object]) -> dict[str, list[Any]]:
     """Like `checked_values`, for managed values."""
     return {name: list(found) for name, found in _known(values).items()}
 
 
-def checked_texts(values: Mapping[str, Any]) -> dict[str, str | None]:
+def checked_texts(values: Mapping[str, object]) -> dict[str, str | None]:
     """Like `checked_values`, for the administrator's original texts."""
     found = {str(name): None if text is None else str(text) for name, text in values.items()}
     for text in found.values():

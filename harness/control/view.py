@@ -255,7 +255,7 @@ def from_ledger(path: Path, now_s: float | None = None) -> View:
     return found if given_back else with_changes(found, read_decisions(path, most=MOST_DECISIONS))
 
 
-def of_policy(view: View, name: str, settings: Mapping[str, Any]) -> View:
+def of_policy(view: View, name: str, settings: Mapping[str, object]) -> View:
     """Return the view with the policy's properties filled in; unchanged if the policy cannot be loaded here."""
     try:
         policy = make_policy(name, {key: value for key, value in settings.items() if value is not None})

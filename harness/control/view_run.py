@@ -87,10 +87,10 @@ def _weight(value: Any) -> float | None:
     return weight if weight == weight else None
 
 
-def _entitlements(identity: Mapping[str, Any]) -> dict[str, float]:
+def _entitlements(identity: Mapping[str, object]) -> dict[str, float]:
     found: dict[str, float] = {}
 
-    def walk(queues: Any, prefix: str) -> None:
+    def walk(queues: object, prefix: str) -> None:
         if not isinstance(queues, dict):
             return
         for name, said in queues.items():

@@ -58,7 +58,7 @@ class ShownUse:
         #: vcore x ms; time.
         self._of = np.zeros((0, 5), np.int64)
 
-    def asked(self, world: Any, scheduler: Any, now_ms: int) -> None:
+    def asked(self, world: object, scheduler: object, now_ms: int) -> None:
         """Simulate another client's request if that is due."""
         if now_ms >= self.next_ms:
             self.next_ms += self._asked_ms * ((now_ms - self.next_ms) // self._asked_ms + 1)

@@ -145,7 +145,7 @@ class Loaded:
         return {"experiment": self.spec.model_dump(mode="json")}
 
 
-def hash_of(resolved: Mapping[str, Any], *, ensure_ascii: bool = True) -> str:
+def hash_of(resolved: Mapping[str, object], *, ensure_ascii: bool = True) -> str:
     """Return the hash of an experiment: of everything that its figures depend on, so not of ``about``."""
     counted = {key: value for key, value in resolved.items() if key != "about"}
     return hashlib.sha256(json.dumps(counted, sort_keys=True, ensure_ascii=ensure_ascii).encode()).hexdigest()

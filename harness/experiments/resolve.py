@@ -373,7 +373,7 @@ def _period(given: Any, use: PolicyUse, experiment: LoadedExperiment, where: str
     return period_s
 
 
-def _check(policy: str, settings: Mapping[str, Any], where: str) -> None:
+def _check(policy: str, settings: Mapping[str, object], where: str) -> None:
     """Makes the policy once, so that a mistake is found before anything runs."""
     try:
         make_policy(policy, settings)
@@ -398,7 +398,7 @@ def _check_scheduler(policy: str, scheduler: str, where: str) -> None:
         raise _mistake(what, where, hint)
 
 
-def _name(use: PolicyUse, chosen: Mapping[str, Any]) -> str:
+def _name(use: PolicyUse, chosen: Mapping[str, object]) -> str:
     path, colon, attribute = use.policy.rpartition(":")
     stem = f"{Path(path).stem}-{attribute}" if colon else use.policy  # a user's policy: file.py:Class
     base = use.name or (f"{stem}@outside" if use.mode == "outside" else f"{stem}@rm" if use.in_rm else stem)
@@ -408,7 +408,7 @@ def _name(use: PolicyUse, chosen: Mapping[str, Any]) -> str:
     return ",".join([base, *parts])
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     return "".join(c if c.isalnum() or c in "._-" else "_" for c in str(value))[:40]

@@ -39,7 +39,7 @@ def chosen(
     return [use for name in names for use in [one for one in uses if fits(one, name)] or [otherwise(name)]]
 
 
-def merge_overrides(own: Mapping[str, Any], given: Mapping[str, str], known: Collection[str]) -> dict[str, Any]:
+def merge_overrides(own: Mapping[str, object], given: Mapping[str, str], known: Collection[str]) -> dict[str, Any]:
     """A policy's settings with those of the call that it knows."""
     return {**own, **{key: value for key, value in given.items() if key in known}}
 

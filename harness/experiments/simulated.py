@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.experiments.orders import queue_orders
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, jobs_of, nodes_of
@@ -86,7 +86,7 @@ def _bound(capacity: Mapping[str, str], conf: Mapping[str, str], *, accepted: bo
     return preemption_bound(traps, ("preemption",) if accepted else ())
 
 
-def texts(values: Mapping[str, Any]) -> dict[str, str]:
+def texts(values: Mapping[str, object]) -> dict[str, str]:
     """Settings as Hadoop writes them."""
     return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in values.items()}
 
@@ -105,7 +105,7 @@ def simulate_variant(setup: SimSetup, on_progress: Callable[[Progress], None] | 
 
 
 def of_papers(
-    experiment: LoadedExperiment, policy: str, settings: Mapping[str, Any], result: SimResult
+    experiment: LoadedExperiment, policy: str, settings: Mapping[str, object], result: SimResult
 ) -> dict[str, float]:
     """What only some runs have: the bound of QKnober's Theorem 1 at a given knob; the cost of nodes with prices."""
     from harness.results.metrics import until

@@ -45,7 +45,7 @@ DEFAULT_SCHEDULER: Final = "fair"
 SimulatedSchedulerName = Annotated[str, AfterValidator(_known)]
 
 
-def combinations(lists: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
+def combinations(lists: Mapping[str, Sequence[object]]) -> Iterator[dict[str, Any]]:
     """Each combination of the listed values, by their keys."""
     for values in itertools.product(*lists.values()):
         yield dict(zip(lists, values, strict=True))
@@ -365,7 +365,7 @@ class LimitsSpec(Strict):
     times what the simulator takes, at least 1,800 s, or a day where the simulator does not know."""
 
 
-def _policy(value: Any) -> Any:
+def _policy(value: object) -> Any:
     """``ltrf@outside`` as the mapping that it is short for."""
     if not isinstance(value, str):
         return value

@@ -30,14 +30,18 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
+import numpy.typing as npt
 
 from harness.base.sums import left_fold_sum
 from harness.ledger.decay import LN2, SlidingWindow, half_life_factor
 from harness.model.plan import LedgerSettings
 from harness.model.resources import Resource
+
+#: One number for each leaf, or a row for each.
+Floats = npt.NDArray[np.float64]
 
 
 class Usage(NamedTuple):
@@ -45,6 +49,25 @@ class Usage(NamedTuple):
 
     memory_mb_s: float = 0.0
     vcore_s: float = 0.0
+
+
+class LedgerState(TypedDict):
+    """A ledger as plain JSON values, from `Ledger.state` to `Ledger.restored`."""
+
+    #: The fields of `LedgerSettings`.
+    settings: dict[str, Any]
+    #: When the ledger began, and the last observation, in seconds.
+    start_s: float
+    time_s: float
+    #: Number of the present round.
+    round: int
+    #: MiB and vcores of the cluster.
+    capacity: list[int]
+    #: Leaf -> entitlement.
+    weights: dict[str, float]
+    #: Leaf -> its account; ``departed``: of leaves that are not there now.
+    accounts: dict[str, list[Any]]
+    departed: dict[str, list[Any]]
 
 
 #: Rows of a ledger's columns (one column per leaf): see `_Account`.
@@ -201,9 +224,9 @@ class Ledger:
     def observe_columns(
         self,
         time_s: float,
-        usage: Any,
+        usage: Floats,
         active: Collection[str] = (),
-        due: Any = None,
+        due: Floats | None = None,
         *,
         checked: bool = False,
     ) -> None:
@@ -239,7 +262,7 @@ class Ledger:
             if self.settings.pseudo:
                 self._arrive(active)
 
-    def _add(self, time_s: float, amounts: Any, counted_s: float, fraction: float) -> None:
+    def _add(self, time_s: float, amounts: Floats, counted_s: float, fraction: float) -> None:
         """Add usage to the accounts; a ``fraction`` of it, the last ``counted_s`` seconds, lies in this round."""
         settings, columns = self.settings, self.columns
         columns[PLAIN] += amounts
@@ -255,7 +278,7 @@ class Ledger:
         elif counted_s > 0:
             self._fade(time_s, counted_s, amounts)
 
-    def _owe(self, due: Any, amounts: Any, interval_s: float, fraction: float) -> None:
+    def _owe(self, due: Floats, amounts: Floats, interval_s: float, fraction: float) -> None:
         """Add what each leaf got beyond its due in an interval; a ``fraction`` of the interval lies in this round."""
         half_life = self.settings.half_life_s
         beta = 1.0 if half_life is None else half_life_factor(interval_s * fraction, half_life)
@@ -307,7 +330,7 @@ class Ledger:
         total = 1.0 if resource == "dominant" else whole.amount(resource, whole)
         return total * self._weights[leaf] / self._weight_sum
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> LedgerState:
         """Return all that `restored` needs to continue, as plain JSON values."""
         accounts = self._held()
         return {
@@ -330,7 +353,7 @@ class Ledger:
                 window.shift(seconds)
 
     @classmethod
-    def restored(cls, state: Mapping[str, Any], settings: LedgerSettings) -> Ledger:
+    def restored(cls, state: LedgerState, settings: LedgerSettings) -> Ledger:
         """Restore the ledger of a `state`, and count with `settings` from now on.
 
         What has been counted stays. Raises ValueError if the resource (different units) or the sliding window
@@ -351,7 +374,7 @@ class Ledger:
         ledger._hold(accounts, {leaf: _Account.restored(account) for leaf, account in state["departed"].items()})
         return ledger
 
-    def _measured(self, usage: Any, checked: bool) -> Any:
+    def _measured(self, usage: Floats, checked: bool) -> Floats:
         """Return the usage in the settings' resource. Raises ValueError if it is out of range."""
         if not checked and not (usage.min(initial=0.0) >= 0 and usage.max(initial=0.0) < math.inf):
             for memory, vcores in usage.tolist():

@@ -361,7 +361,7 @@ def is_in_use(path: Path) -> bool:
     return False
 
 
-def write_document(path: Path, name: str, content: Any) -> None:
+def write_document(path: Path, name: str, content: object) -> None:
     """Store a named document in an existing ledger, even while a controller is using it. Raises InputError."""
     with contextlib.closing(_connect(path)) as db, _errors(path):
         db.execute(_KEEP_DOCUMENT, (name, _text(content)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, cast
+from typing import Final, Literal, cast
 
 from harness.model.queues import QueuePolicy
 from harness.model.resources import Resource
@@ -123,7 +123,9 @@ class Attributes:
     scheduling_policies: Mapping[str, SchedulingPolicy] = field(default_factory=dict)
 
     @property
-    def all_but_weights(self) -> tuple[Mapping[str, Any], ...]:
+    def all_but_weights(
+        self,
+    ) -> tuple[Mapping[str, Resource], Mapping[str, Resource], Mapping[str, SchedulingPolicy]]:
         """What an allocation file has to be read anew for."""
         return self.min_shares, self.max_shares, self.scheduling_policies
 

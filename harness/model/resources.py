@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(frozen=True, slots=True, order=False)
@@ -53,7 +52,7 @@ ZERO = Resource(0, 0)
 UNBOUNDED = Resource(2**63 - 1, 2**31 - 1)
 
 
-def increments(conf: Mapping[str, Any]) -> Resource:
+def increments(conf: Mapping[str, object]) -> Resource:
     """Return the increments to which the Fair Scheduler rounds requests up.
 
     ``yarn.resource-types.*.increment-allocation``, else the older ``yarn.scheduler.increment-allocation-*``, else

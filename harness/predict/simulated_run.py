@@ -146,7 +146,7 @@ def _inline(workloads: Mapping[str, Mapping[str, Any]], folder: Path) -> dict[st
     }
 
 
-def _with_its_trace(workload: dict[str, Any], sha256: Any, folder: Path) -> dict[str, Any]:
+def _with_its_trace(workload: dict[str, Any], sha256: object, folder: Path) -> dict[str, Any]:
     """The workload with the path of the trace that it played.
 
     The path is relative to the workload's file: one of the project's, or the experiment file, which lies where the

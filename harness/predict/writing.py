@@ -33,7 +33,7 @@ def fresh_folder(wanted: Path) -> Path:
 
 
 def config_text(
-    best: Played, present: EnforceConfig | None, given: Mapping[str, Any], scheduler: SchedulerName = "fair"
+    best: Played, present: EnforceConfig | None, given: Mapping[str, object], scheduler: SchedulerName = "fair"
 ) -> str:
     """Return the text of a configuration that begins in shadow mode.
 
@@ -110,6 +110,6 @@ def _policy(found: Assessed, played: Played) -> dict[str, Any]:
     }
 
 
-def write_document(path: Path, document: Mapping[str, Any]) -> None:
+def write_document(path: Path, document: Mapping[str, object]) -> None:
     """assess.json."""
     write_json(path, document)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -46,7 +45,7 @@ def column(table: pd.DataFrame, name: str, path: Path) -> Floats:
         raise InputError(f"column {name} does not hold numbers", where=str(path), hint="run it again") from None
 
 
-def text_of(info: Mapping[str, Any], *names: str, default: str = "") -> str:
+def text_of(info: Mapping[str, object], *names: str, default: str = "") -> str:
     """Return the first of these keys whose value is a text, else the default."""
     for name in names:
         if isinstance(info.get(name), str):

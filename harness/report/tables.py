@@ -338,14 +338,14 @@ def decision_tables(runs: Sequence[Run]) -> list[Table]:
     return tables
 
 
-def _ordered(value: Any, places: Mapping[str, int]) -> Any:
+def _ordered(value: object, places: Mapping[str, int]) -> Any:
     """A value of each queue, in the order of the page's tables; anything else as it is."""
     if not isinstance(value, Mapping) or not any(queue in places for queue in value):
         return value
     return dict(sorted(value.items(), key=lambda item: places.get(item[0], len(places))))
 
 
-def _when(entry: Mapping[str, Any]) -> str:
+def _when(entry: Mapping[str, object]) -> str:
     value = entry.get("time_s")
     return figure_text(float(value), 1) if isinstance(value, int | float) else ABSENT
 
@@ -363,7 +363,7 @@ def _compact(value: object, limit: int = 240) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "\u2026"
 
 
-def _what(entry: Mapping[str, Any]) -> str:
+def _what(entry: Mapping[str, object]) -> str:
     parts = [str(entry[name]) for name in ("kind", "action", "event") if isinstance(entry.get(name), str)]
     changed = entry.get("changed")
     for name, value in entry.items():
@@ -381,7 +381,7 @@ def _what(entry: Mapping[str, Any]) -> str:
 _COUNTED = {"vcores": ("vcore\u00b7s", 1), "dominant": ("s of the whole cluster", 1)}
 
 
-def _why(entry: Mapping[str, Any], resource: str) -> str:
+def _why(entry: Mapping[str, object], resource: str) -> str:
     for name in ("reasons", "reason", "why"):
         if entry.get(name):
             return _compact(entry[name], 400)

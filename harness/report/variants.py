@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from harness.base.stats import half_width_95
 from harness.report.curves import Curve, over_seeds
@@ -70,7 +69,7 @@ class Variant:
         return over_seeds(found, after_end=after_end)
 
 
-def number_at(summary: Mapping[str, Any], *keys: str) -> float | None:
+def number_at(summary: Mapping[str, object], *keys: str) -> float | None:
     """The finite number at a path of keys."""
     return number(found_at(summary, keys))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from markupsafe import Markup
 
@@ -14,7 +13,7 @@ from harness.report.serving import content_policy
 from harness.report.templating import page_templates
 
 
-def page(data: Mapping[str, Any] | None = None) -> str:
+def page(data: Mapping[str, object] | None = None) -> str:
     """The document; ``data``: what an exported one shows (`harness.predict.whatif.WhatIf.export`)."""
     # A text that holds "</script" would end the block.
     text = (

@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import Any
 
 from harness.base.extensions import extensions, load
 from harness.results.metric import Metric
@@ -236,7 +235,7 @@ def key_of(text: str) -> Key:
     return Key(text)
 
 
-def flat(summary: Mapping[str, Any]) -> dict[Key, float]:
+def flat(summary: Mapping[str, object]) -> dict[Key, float]:
     """Every finite number of a summary by its key, in the catalogue's order. Null, words and lists are left out."""
     found: dict[Key, float] = {}
     for name, value in summary.items():
@@ -249,7 +248,7 @@ def flat(summary: Mapping[str, Any]) -> dict[Key, float]:
     return {key: found[key] for key in in_order(found)}
 
 
-def _numbers(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, float]]:
+def _numbers(values: Mapping[str, object], above: str = "") -> Iterator[tuple[str, float]]:
     for name, value in values.items():
         if isinstance(value, Mapping):
             yield from _numbers(value, f"{above}{name}.")

@@ -139,7 +139,7 @@ def shown(
     )
 
 
-def found_at(summary: Any, path: Iterable[str]) -> Any:
+def found_at(summary: object, path: Iterable[str]) -> Any:
     """What stands at a path of keys; None where there is nothing."""
     for key in path:
         summary = summary.get(key) if isinstance(summary, Mapping) else None

@@ -73,7 +73,7 @@ def span(phases: Phases | None, *keys: str) -> tuple[float, float] | None:
     return None if phases is None else phases.span(*keys)
 
 
-def write_phases(folder: Path, summaries: Sequence[Mapping[str, Any]]) -> None:
+def write_phases(folder: Path, summaries: Sequence[Mapping[str, object]]) -> None:
     """Into a run directory. ``summaries``: of the variant, one a phase. Raises InputError when the disk refuses."""
     document = {"phases": len(summaries), "figures": listed(summaries)}
     write_text(folder / FILE, json.dumps(plain(document), ensure_ascii=False, allow_nan=False) + "\n")
@@ -95,7 +95,7 @@ def read_phases(folder: Path) -> Phases | None:
     return found
 
 
-def listed(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def listed(summaries: Sequence[Mapping[str, object]]) -> dict[str, Any]:
     """Equally built documents as one, a list in place of each number; what is no number in any is left out."""
     found: dict[str, Any] = {}
     for key in dict.fromkeys(key for summary in summaries for key in summary if key != _NOT_KEPT):
@@ -107,11 +107,11 @@ def listed(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _number(value: Any) -> bool:
+def _number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _sound(figures: Mapping[str, Any], count: int) -> bool:
+def _sound(figures: Mapping[str, object], count: int) -> bool:
     return all(
         _sound(value, count)
         if isinstance(value, Mapping)

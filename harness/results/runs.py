@@ -188,7 +188,7 @@ def decision_lines(folder: Path) -> Iterator[tuple[str, dict[str, Any] | None]]:
         raise InputError(f"not readable: {error}", where=str(path), hint="check its permissions") from None
 
 
-def kind_of(decision: Mapping[str, Any]) -> str:
+def kind_of(decision: Mapping[str, object]) -> str:
     """What kind of decision it is."""
     return str(decision.get("kind") or decision.get("action") or decision.get("event") or "decision")
 
@@ -346,7 +346,7 @@ def groups(arguments: Sequence[str | Group], reference: str | None = None) -> Ch
     return Chosen(contests, remarks)
 
 
-def _unused(name: str, taken: Mapping[str, Any], paths: Sequence[Path]) -> str:
+def _unused(name: str, taken: Mapping[str, object], paths: Sequence[Path]) -> str:
     if name not in taken:
         return name
     above = paths[0].resolve().parent

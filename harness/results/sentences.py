@@ -60,7 +60,7 @@ class Change:
         return self.seeds < 2 or self.low > 0 or self.high < 0
 
 
-def change(before: Ran, after: Ran, value_of: Callable[[Mapping[str, Any]], float | None]) -> Change | None:
+def change(before: Ran, after: Ran, value_of: Callable[[Mapping[str, object]], float | None]) -> Change | None:
     """How a figure changed between two variants; None where one has no number there, or 0 before."""
     was, now = value_of(before.summary), value_of(after.summary)
     if was is None or now is None or was <= 0:

@@ -175,7 +175,7 @@ class WriteThrottle:
 class RunDirectory:
     """One run directory being written. Closed by `close`; until then it is marked unfinished."""
 
-    def __init__(self, path: Path, identity: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, identity: Mapping[str, object]) -> None:
         """Create the directory, or reuse it, and write ``run.json`` with ``exit`` null.
 
         Parameters
@@ -234,7 +234,7 @@ class RunDirectory:
         """Notes in ``run.json`` how far the run has come."""
         self.note(progress=figures)
 
-    def write_summary(self, summary: Mapping[str, Any]) -> None:
+    def write_summary(self, summary: Mapping[str, object]) -> None:
         """Write ``summary.json``."""
         write_json(self.path / "summary.json", summary)
 
@@ -251,7 +251,7 @@ class RunDirectory:
         """Replace a text file as a whole."""
         write_text(self.path / name, text)
 
-    def write_lines(self, name: str, entries: Iterable[Mapping[str, Any]]) -> None:
+    def write_lines(self, name: str, entries: Iterable[Mapping[str, object]]) -> None:
         """A file of JSON objects, one a line."""
 
         def write(temporary: Path) -> None:
@@ -287,7 +287,7 @@ class RunDirectory:
         return settle(path, target) if name and path == staging_of(target) else path
 
 
-def _refuse_foreign(path: Path, before: Mapping[str, Any], identity: Mapping[str, Any]) -> None:
+def _refuse_foreign(path: Path, before: Mapping[str, object], identity: Mapping[str, object]) -> None:
     """Raises InputError where a valid run of something else stands."""
     if before["exit"] != 0:
         return
@@ -303,6 +303,6 @@ def _refuse_foreign(path: Path, before: Mapping[str, Any], identity: Mapping[str
             )
 
 
-def _name_of(identity: Mapping[str, Any]) -> Any:
+def _name_of(identity: Mapping[str, object]) -> Any:
     experiment = identity.get("experiment")
     return experiment.get("experiment") if isinstance(experiment, Mapping) else None

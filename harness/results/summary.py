@@ -71,7 +71,7 @@ def allocations_table(result: SimResult) -> pd.DataFrame:
     times, queues = len(samples.time_s), len(samples.queues)
     names = np.tile(np.arange(queues), times)
 
-    def flat(values: Any, kind: type) -> Any:
+    def flat(values: object, kind: type) -> Any:
         return np.asarray(values).reshape(times * queues).astype(kind, copy=False)
 
     share_mb = np.outer(samples.capacity_mb, samples.share_fraction)
@@ -149,7 +149,7 @@ def summarise(result: SimResult, jobs: pd.DataFrame, queues: list[str]) -> dict[
     return {**summary, **_computed(curves, summary)}
 
 
-def _computed(curves: Curves, summary: Mapping[str, Any]) -> dict[str, float | None]:
+def _computed(curves: Curves, summary: Mapping[str, object]) -> dict[str, float | None]:
     """The metrics that bring their own rule (`Metric.compute`). None where the value is no finite number.
 
     Raises InputError for a rule that fails, and for one of a key that the summary has already, or of a queue's.
@@ -234,7 +234,7 @@ def _jobs_of(own: Mapping[str, Floats], failed: NDArray[np.bool_]) -> dict[str, 
     }
 
 
-def open_jobs(queue: Mapping[str, Any]) -> float:
+def open_jobs(queue: Mapping[str, object]) -> float:
     """How many jobs of a queue's summary had neither ended nor failed; 0 where it does not say how many ended.
 
     No whole number where the summary is the mean of several.

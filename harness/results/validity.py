@@ -30,7 +30,7 @@ class Invalid:
     reason: str
 
 
-def invalidity(info: Mapping[str, Any], summary: Mapping[str, Any], *, damage: str = "") -> Invalid | None:
+def invalidity(info: Mapping[str, object], summary: Mapping[str, object], *, damage: str = "") -> Invalid | None:
     """Decide whether the figures of a run count.
 
     Parameters
@@ -63,7 +63,7 @@ def invalidity(info: Mapping[str, Any], summary: Mapping[str, Any], *, damage: s
     return control_invalidity(info.get("control"))
 
 
-def control_invalidity(control: Any) -> Invalid | None:
+def control_invalidity(control: object) -> Invalid | None:
     """Decide whether a policy that acts from outside can have had its effect.
 
     Parameters
@@ -75,7 +75,7 @@ def control_invalidity(control: Any) -> Invalid | None:
     return Invalid(4, reason) if reason else None
 
 
-def _jobs(info: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
+def _jobs(info: Mapping[str, object], summary: Mapping[str, object]) -> str:
     """Return what is wrong with the jobs of a run, or ""."""
     queues = summary.get("queues", {})
     if not isinstance(queues, Mapping):
@@ -96,14 +96,14 @@ def _jobs(info: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
     return ""
 
 
-def _limits(info: Mapping[str, Any]) -> Mapping[str, Any]:
+def _limits(info: Mapping[str, object]) -> Mapping[str, Any]:
     """Return the limits of the experiment, which cut a run at its ``duration_s`` on purpose."""
     experiment = info.get("experiment")
     limits = experiment.get("limits") if isinstance(experiment, Mapping) else None
     return limits if isinstance(limits, Mapping) else {}
 
 
-def _control(control: Any) -> str:
+def _control(control: object) -> str:
     """Return why the policy from outside cannot have had its effect, or ""."""
     if control is None:
         return ""
@@ -128,6 +128,6 @@ def _control(control: Any) -> str:
     return ""
 
 
-def _number(control: Mapping[str, Any], key: str) -> float:
+def _number(control: Mapping[str, object], key: str) -> float:
     value = control.get(key)
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan

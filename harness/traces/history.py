@@ -80,7 +80,7 @@ class History:
         # and is only kept from ending before the maps have.
         return load_of(attempts.kept, sizes) if attempts.kept else None
 
-    def _attempts(self, job: str, tasks: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> _Attempts:
+    def _attempts(self, job: str, tasks: Sequence[Mapping[str, object]], about: Mapping[str, object]) -> _Attempts:
         found = _Attempts()
         end_ms = _time(about.get("finishTime"))
         counts = [about.get(name) for name in _UNSUCCESSFUL]
@@ -150,6 +150,6 @@ class History:
         return listed
 
 
-def _time(value: Any) -> int | None:
+def _time(value: object) -> int | None:
     """A time since 1970 in milliseconds; None where the server does not say it."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

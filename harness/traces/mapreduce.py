@@ -94,7 +94,7 @@ def heap_mb(options: str | None) -> int | None:
 
 
 def container_sizes(
-    configuration: Iterable[tuple[str, Any]], *, heaps_mb: Mapping[str, int | None] | None = None
+    configuration: Iterable[tuple[str, object]], *, heaps_mb: Mapping[str, int | None] | None = None
 ) -> ContainerSizes:
     """What the containers of a MapReduce job ask for.
 

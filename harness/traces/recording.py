@@ -388,7 +388,7 @@ def _job_of(app: App, histories: Histories | None, zero_ms: int, settled: bool) 
     return JobLine(kind="dag", detail="integrals", **_by_integrals(app), **common)
 
 
-def _of_spark(logged: TimedJob, app: App, common: Mapping[str, Any]) -> JobLine:
+def _of_spark(logged: TimedJob, app: App, common: Mapping[str, object]) -> JobLine:
     """A Spark application: its stages by its driver's log, its place and its times by the ResourceManager.
 
     The driver's clock is another machine's. Where it says that the driver asked for executors before its master had

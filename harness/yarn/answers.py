@@ -34,7 +34,7 @@ _MOST_DIAGNOSTICS = 8000
 class Fields:
     """An object of a JSON document, with the path to it for messages."""
 
-    def __init__(self, value: Any, where: str, path: str) -> None:
+    def __init__(self, value: object, where: str, path: str) -> None:
         if not isinstance(value, dict):
             raise BadAnswer(f"{path} is {_kind(value)}, not an object", where=where)
         self._value, self._where, self._path = value, where, path
@@ -44,16 +44,16 @@ class Fields:
         """The source of the answer."""
         return self._where
 
-    def _bad(self, name: str, value: Any, wanted: str) -> BadAnswer:
+    def _bad(self, name: str, value: object, wanted: str) -> BadAnswer:
         return BadAnswer(f"{self._path}.{name} is {_kind(value)}, not {wanted}", where=self._where)
 
-    def _get(self, name: str, default: Any) -> Any:
+    def _get(self, name: str, default: object) -> Any:
         value = self._value.get(name, default)
         if value is _REQUIRED:
             raise BadAnswer(f"{self._path} has no {name}", where=self._where)
         return value
 
-    def integer(self, name: str, default: Any = _REQUIRED, *, least: int = -_LONG) -> int:
+    def integer(self, name: str, default: object = _REQUIRED, *, least: int = -_LONG) -> int:
         """Read an integer of Java's long range, not below `least`."""
         value = self._value.get(name, default)
         if type(value) is int and least <= value < _LONG:
@@ -75,7 +75,7 @@ class Fields:
             return value
         return self.integer(name)
 
-    def count(self, name: str, default: Any = _REQUIRED) -> int:
+    def count(self, name: str, default: object = _REQUIRED) -> int:
         """Read an integer that cannot be negative; a negative one counts as 0.
 
         Java's -1 means "not known" or "no longer", and an RM whose clock was set back computes negative durations until
@@ -86,11 +86,11 @@ class Fields:
             return value
         return max(0, self.integer(name, default))
 
-    def length(self, name: str, default: Any) -> Any:
+    def length(self, name: str, default: object) -> Any:
         """Read a non-negative integer; the default if it is missing."""
         return self.integer(name, default, least=0)
 
-    def number(self, name: str, default: Any = _REQUIRED) -> float:
+    def number(self, name: str, default: object = _REQUIRED) -> float:
         """A finite number."""
         value = self._get(name, default)
         try:
@@ -101,7 +101,7 @@ class Fields:
             raise self._bad(name, value, "a finite number")
         return found
 
-    def text(self, name: str, default: Any = _REQUIRED) -> str:
+    def text(self, name: str, default: object = _REQUIRED) -> str:
         """A text (`well_formed`); null counts as the default."""
         value = self._value.get(name, default)
         if type(value) is str and value.isascii():
@@ -126,7 +126,7 @@ class Fields:
     def __contains__(self, name: str) -> bool:
         return name in self._value
 
-    def flag(self, name: str, default: Any = _REQUIRED) -> bool:
+    def flag(self, name: str, default: object = _REQUIRED) -> bool:
         """Read a boolean."""
         value = self._get(name, default)
         if not isinstance(value, bool):
@@ -174,7 +174,7 @@ class Fields:
             yield f"{self._path}.{name}.{item}[{index}]", value
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool | int | float | str):
@@ -296,7 +296,7 @@ class NewApplication:
     maximum: Resource
 
 
-def cluster_info(document: Any, where: str) -> ClusterInfo:
+def cluster_info(document: object, where: str) -> ClusterInfo:
     """Read ``/info``."""
     info = Fields(document, where, "answer").object("clusterInfo")
     return ClusterInfo(
@@ -308,7 +308,7 @@ def cluster_info(document: Any, where: str) -> ClusterInfo:
     )
 
 
-def properties(document: Any, url: str, *, defaults: bool = True) -> dict[str, str]:
+def properties(document: object, url: str, *, defaults: bool = True) -> dict[str, str]:
     """Read ``/conf``: property -> value, with or without Hadoop's defaults."""
     found = document.get("properties") if isinstance(document, dict) else None
     if not isinstance(found, list):
@@ -321,7 +321,7 @@ def properties(document: Any, url: str, *, defaults: bool = True) -> dict[str, s
     }
 
 
-def cluster_metrics(document: Any, where: str) -> ClusterMetrics:
+def cluster_metrics(document: object, where: str) -> ClusterMetrics:
     """Read ``/metrics``."""
     sums = Fields(document, where, "answer").object("clusterMetrics")
 
@@ -341,7 +341,7 @@ def cluster_metrics(document: Any, where: str) -> ClusterMetrics:
     )
 
 
-def nodes(document: Any, where: str) -> list[NodeStatus]:
+def nodes(document: object, where: str) -> list[NodeStatus]:
     """Read ``/nodes``, sorted by ID."""
     found = [
         NodeStatus(
@@ -364,7 +364,7 @@ def nodes(document: Any, where: str) -> list[NodeStatus]:
 Ended = dict[str, tuple[Any, AppStatus]]
 
 
-def apps(document: Any, where: str, ended: Ended | None = None) -> AppList:
+def apps(document: object, where: str, ended: Ended | None = None) -> AppList:
     """Read ``/apps`` from a complete document: see `apps_of`."""
     return apps_of(Fields(document, where, "answer").members("apps", "app", _REQUIRED), where, ended)
 
@@ -383,7 +383,7 @@ def read_apps(chunks: Iterable[bytes], where: str, ended: Ended | None = None) -
     return apps_of(shown(), where, ended)
 
 
-def apps_of(shown: Iterable[tuple[str, Any]], where: str, ended: Ended | None = None) -> AppList:
+def apps_of(shown: Iterable[tuple[str, object]], where: str, ended: Ended | None = None) -> AppList:
     """Return the applications of ``/apps``, sorted by ID (the order of submission to one RM).
 
     ``shown``: path in the answer and raw value of each application. ``ended``: ended applications of the previous
@@ -419,13 +419,13 @@ def _submitted(identity: str) -> tuple[int, ...]:
     return tuple(int(part) for part in identity.split("_")[1:])
 
 
-def _known(value: Any, known: Ended) -> AppStatus | None:
+def _known(value: object, known: Ended) -> AppStatus | None:
     identity = value.get("id") if isinstance(value, dict) else None
     before = known.get(identity) if isinstance(identity, str) else None
     return before[1] if before is not None and before[0] == value else None
 
 
-def app(document: Any, where: str) -> AppStatus:
+def app(document: object, where: str) -> AppStatus:
     """Read ``/apps/{id}``."""
     return _app(Fields(document, where, "answer").object("app"), where)
 
@@ -483,17 +483,17 @@ def _spare(read: Callable[[str, T], T], name: str, default: T) -> T:
         return default
 
 
-def app_state(document: Any, where: str) -> str:
+def app_state(document: object, where: str) -> str:
     """Read ``/apps/{id}/state``."""
     return Fields(document, where, "answer").text("state")
 
 
-def app_queue(document: Any, where: str) -> str:
+def app_queue(document: object, where: str) -> str:
     """Read ``/apps/{id}/queue``."""
     return Fields(document, where, "answer").text("queue")
 
 
-def new_application(document: Any, where: str) -> NewApplication:
+def new_application(document: object, where: str) -> NewApplication:
     """Read the answer to ``POST /apps/new-application``."""
     fields = Fields(document, where, "answer")
     identity = fields.text("application-id")

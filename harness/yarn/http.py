@@ -179,7 +179,7 @@ class _Heard:
     #: So much of an answer is kept, bytes.
     MOST = 2000
 
-    def __init__(self, method: str, url: str, query: Mapping[str, str], body: Any) -> None:
+    def __init__(self, method: str, url: str, query: Mapping[str, str], body: object) -> None:
         asked = f" {json.dumps(body)}" if body is not None else ""
         self.asked = f"{method} {url}{f' {dict(query)}' if query else ''}{shown(asked)}"
         self.timer, self.beginning, self.size = Timer(), b"", 0
@@ -324,7 +324,7 @@ class HttpClient:
         path: str,
         *,
         params: Mapping[str, str] | None = None,
-        body: Any = None,
+        body: object = None,
         repeatable: bool,
         only: str | None = None,
         words: bool = False,

@@ -7,7 +7,7 @@ An RM behind a proxy may not show the page: who asks must be able to do without.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from harness.yarn.answers import Fields
 from harness.yarn.errors import BadAnswer
@@ -32,7 +32,7 @@ def queue_containers(http: HttpClient, *, only: str | None = None) -> Mapping[st
     return parse(answer.document, answer.url)
 
 
-def parse(document: Any, where: str) -> Mapping[str, Containers]:
+def parse(document: object, where: str) -> Mapping[str, Containers]:
     """The counts in a JMX document. Beans of single users are passed over."""
     beans = document.get("beans") if isinstance(document, dict) else None
     if not isinstance(beans, list):

@@ -137,7 +137,7 @@ def members(chunks: Iterable[bytes], outer: str, inner: str, where: str) -> Iter
 class Rest:
     """What a document is without the members of its list."""
 
-    def __init__(self, document: Any) -> None:
+    def __init__(self, document: object) -> None:
         self.document = document
 
 

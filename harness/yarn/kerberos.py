@@ -98,7 +98,7 @@ class Login:
         except gssapi.exceptions.GSSError as error:
             raise self.trouble(error, where) from None
 
-    def trouble(self, error: Any, where: str) -> NoTicket:
+    def trouble(self, error: object, where: str) -> NoTicket:
         """Why there is no ticket for a server, in one line."""
         said = _said(error)
         if self.keytab is not None and "No credentials cache" in said:

@@ -413,5 +413,5 @@ def _of_json(rule: Mapping[str, Any]) -> _Rule:
     return _Rule(kind, matches, queue, creates and policy != "defaultQueue", fallback)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)

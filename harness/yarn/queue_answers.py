@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from harness.base.sums import left_fold_sum
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
@@ -93,7 +93,7 @@ def named_in_full(apps: AppList) -> bool:
     return all(app.queue.startswith("root.") for app in apps)
 
 
-def scheduler(document: Any, where: str) -> SchedulerStatus:
+def scheduler(document: object, where: str) -> SchedulerStatus:
     """Read ``/scheduler`` of a Fair or a Capacity Scheduler; BadAnswer for any other scheduler."""
     info = Fields(document, where, "answer").object("scheduler").object("schedulerInfo")
     kind = info.text("type")
@@ -177,7 +177,7 @@ def _capacity_cluster(root: Fields, where: str) -> Resource:
     return own.resource("effectiveMinResource")
 
 
-def capacity_limits(document: Any, where: str) -> dict[str, str]:
+def capacity_limits(document: object, where: str) -> dict[str, str]:
     """Return the limits of queues in a Capacity Scheduler's ``/scheduler``, as settings without their prefix.
 
     These are maximum capacities, limits of users, applications and AMs, ordering policies, priorities, and whether

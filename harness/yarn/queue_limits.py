@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from harness.model.queues import JAVA_INT_MAX
 from harness.model.resources import ZERO, Resource
@@ -101,7 +100,7 @@ class SchedulerLimits:
             at = found.parent
 
 
-def scheduler_limits(document: Any, where: str) -> SchedulerLimits:
+def scheduler_limits(document: object, where: str) -> SchedulerLimits:
     """Read the limits in ``/scheduler`` of a Fair or a Capacity Scheduler.
 
     Raises

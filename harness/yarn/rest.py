@@ -131,7 +131,7 @@ class RestClient:
         """Close the connections."""
         self.http.close()
 
-    def _said(self, read: Callable[[Any, str], T], path: str, method: str = "GET", **how: Any) -> T:
+    def _said(self, read: Callable[[object, str], T], path: str, method: str = "GET", **how: Any) -> T:
         """Request and parse an answer with ``read`` (of harness.yarn.answers); ``how``: see `HttpClient.request`."""
         answer = self.http.request(method, path, repeatable=True, **how)
         return read(answer.document, answer.url)

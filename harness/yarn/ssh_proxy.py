@@ -13,7 +13,6 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Mapping
-from typing import Any
 
 from harness.base.errors import InputError, reason
 
@@ -21,7 +20,7 @@ from harness.base.errors import InputError, reason
 _END_S = 2.0
 
 
-def proxy_command(said: Mapping[str, Any], host: str, port: int, *, timeout_s: float) -> str | None:
+def proxy_command(said: Mapping[str, object], host: str, port: int, *, timeout_s: float) -> str | None:
     """The shell command that leads to `host`:`port`, None for the direct way.
 
     `said`: what ~/.ssh/config has for the host, names in lower case, ProxyCommand with its % filled in. ProxyJump is

@@ -212,7 +212,7 @@ class OpenCluster:
         self._key: tuple[str, Place] | None = None
         self._runner: Runner | None = None
 
-    def runner(self, experiment: Loaded, coming: Sequence[Any], place: Place, says: Says) -> Runner:
+    def runner(self, experiment: Loaded, coming: Sequence[object], place: Place, says: Says) -> Runner:
         """What runs variants, of which `coming` are known, on the place's cluster, brought up if it is not there yet.
 
         Waits for its turn. Raises what bringing it up raises.

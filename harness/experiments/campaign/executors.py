@@ -81,7 +81,7 @@ def run_cell(
     *,
     runner: Runner | None = None,
     cluster: OpenCluster | None = None,
-    coming: Sequence[Any] = (),
+    coming: Sequence[object] = (),
     says: Callable[[str], None] = lambda _: None,
 ) -> ExecutorEvent:
     """Runs one cell into its directory below `out`; of what a run raises, it raises KeyboardInterrupt alone.
@@ -104,7 +104,7 @@ def _run_cell(
     *,
     runner: Runner | None,
     cluster: OpenCluster | None,
-    coming: Sequence[Any],
+    coming: Sequence[object],
     says: Callable[[str], None],
 ) -> ExecutorEvent:
     began = time.perf_counter()
@@ -171,7 +171,7 @@ class InProcessExecutor:
 
     room, queues = 1, False
 
-    def __init__(self, coming: Sequence[Any] = (), runner: Runner | None = None) -> None:
+    def __init__(self, coming: Sequence[object] = (), runner: Runner | None = None) -> None:
         """``coming``: the variants that will come; ``runner``: as in `run_cell`."""
         self._coming, self._runner = coming, runner
         self._next: tuple[Cell, Loaded, Path] | None = None

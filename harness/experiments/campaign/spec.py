@@ -221,7 +221,7 @@ def _experiment_file(name: str, document: YamlDocument, at: int) -> Path:
         raise InputError(error.what, where=document.where(("experiments", at)), hint=error.hint) from None
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """A setting as the command line has it."""
     return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
 
@@ -241,7 +241,7 @@ def _cells(spec: Campaign, document: YamlDocument, file: str, loaded: Loaded, pl
     return out
 
 
-def of_one(loaded: Loaded, variants: Sequence[Any], place: Place) -> LoadedCampaign:
+def of_one(loaded: Loaded, variants: Sequence[object], place: Place) -> LoadedCampaign:
     """The campaign of one experiment that `yarnfair run` is: its variants in their order, a directory each."""
     file = loaded.document.file
     cells = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from harness.base.errors import InputError
 from harness.clusters import inrm
@@ -80,7 +80,7 @@ class RealScheduler(ABC):
         """
 
     @abstractmethod
-    def actuator(self, place: ConfigStore, document: Callable[[str], Any]) -> Actuator[RmClient]:
+    def actuator(self, place: ConfigStore, document: Callable[[str], object]) -> Actuator[RmClient]:
         """Return the actuator of a controller (``document``: of its ledger, by name)."""
 
     @abstractmethod
@@ -112,7 +112,7 @@ class RealFairScheduler(RealScheduler):
             inrm.confirm(client.rest, variant.policy, [queue.path for queue in wanted.tree if queue.path not in own])
         client.confirm_weights(wanted.weights())
 
-    def actuator(self, place: ConfigStore, document: Callable[[str], Any]) -> Actuator[RmClient]:
+    def actuator(self, place: ConfigStore, document: Callable[[str], object]) -> Actuator[RmClient]:
         """Return the actuator of the allocation file."""
         return FileActuator.restored(place, document)
 
@@ -142,7 +142,7 @@ class RealCapacityScheduler(RealScheduler):
         client.refresh_queues()
         client.confirm_settings(wanted.weights())
 
-    def actuator(self, place: ConfigStore, document: Callable[[str], Any]) -> Actuator[RmClient]:
+    def actuator(self, place: ConfigStore, document: Callable[[str], object]) -> Actuator[RmClient]:
         """Return the actuator of ``capacity-scheduler.xml``."""
         return CapacityActuator.restored(FileSource(place), document)
 

@@ -241,7 +241,7 @@ def _part(content: bytes | Path) -> dict[str, Any]:
         return {"bytes": content.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
 
 
-def _missing(target: Target, parts: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> set[str]:
+def _missing(target: Target, parts: Mapping[str, Mapping[str, object]], names: Sequence[str]) -> set[str]:
     """Those of a data set's files that are not there as its manifest has them."""
     there = target.sizes()
     return {name for name in names if name not in parts or there.get(name) != parts[name]["bytes"]}

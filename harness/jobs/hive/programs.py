@@ -93,7 +93,7 @@ def columns_of(sql: str, data: Input) -> list[str]:
         return [str(row[0]) for row in connection.execute(f"describe {sql}").fetchall()]
 
 
-def answer_of(one: SparkProgram, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+def answer_of(one: SparkProgram, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """An answer in the form that Spark's queries leave."""
     return json.dumps({"query": one.queries[0], "columns": list(columns), "rows": rows}) + "\n"
 

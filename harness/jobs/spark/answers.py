@@ -66,7 +66,7 @@ def order_of(sql: str, columns: Sequence[str]) -> list[int]:
     return [columns.index(name) for name in names]
 
 
-def _value(value: Any) -> Any:
+def _value(value: object) -> Any:
     if isinstance(value, (Decimal, float)):
         return float(value)
     return value.isoformat() if isinstance(value, date) else value
@@ -77,7 +77,7 @@ def _read(value: Any, like: Any) -> Any:
     return float(value) if isinstance(like, float) and value is not None else value
 
 
-def _close(one: Any, other: Any) -> bool:
+def _close(one: object, other: object) -> bool:
     if isinstance(one, float) and isinstance(other, (int, float)):
         return math.isclose(one, other, rel_tol=_RELATIVE, abs_tol=_ABSOLUTE)
     return bool(one == other)

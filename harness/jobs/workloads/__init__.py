@@ -5,7 +5,6 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from harness.base.documents import KeyPath, YamlDocument, read_yaml, validated
 from harness.base.errors import InputError
@@ -29,7 +28,7 @@ def workload_class(kind: str) -> type[Workload]:
     return found
 
 
-def workload_of(document: YamlDocument, *, folder: Path, data: Any = None, at: KeyPath = ()) -> LoadedWorkload:
+def workload_of(document: YamlDocument, *, folder: Path, data: object = None, at: KeyPath = ()) -> LoadedWorkload:
     """The workload that `document` (or `data` at key path `at` of it) describes.
 
     Raises InputError with file, line and key.
@@ -44,7 +43,7 @@ def workload_of(document: YamlDocument, *, folder: Path, data: Any = None, at: K
     return LoadedWorkload(validated(workload_class(kind), document, data=found, at=at), document, at, folder)
 
 
-def load_workload(path: Path, but: Mapping[str, Any] | None = None) -> LoadedWorkload:
+def load_workload(path: Path, but: Mapping[str, object] | None = None) -> LoadedWorkload:
     """The workload of a file, with the keys in `but` other than there.
 
     Raises InputError with file, line and key.

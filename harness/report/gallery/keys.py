@@ -10,7 +10,7 @@ from typing import Any
 SERIES = re.compile(r"\[([^\[\]]*;[^\[\]]*)\]")
 
 
-def found(values: Any, keys: str) -> Any:
+def found(values: object, keys: str) -> Any:
     """What stands under the keys (``a/b/0``) of a record's values. KeyError with what could have stood there."""
     at = values
     for part in keys.split("/"):

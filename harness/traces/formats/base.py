@@ -434,7 +434,7 @@ def timed_job(
     return TimedJob(submitted_ms, line, tasks, records)
 
 
-def milliseconds(value: Any) -> int | None:
+def milliseconds(value: object) -> int | None:
     """A time since 1970 in milliseconds, or None for what is none (absent, -1, not a number)."""
     if isinstance(value, bool):
         return None
@@ -445,7 +445,7 @@ def milliseconds(value: Any) -> int | None:
     return value if isinstance(value, int) and 0 < value < LATEST_MS else None
 
 
-def text_of(value: Any) -> str | None:
+def text_of(value: object) -> str | None:
     """A text, which Avro's JSON may wrap in its type; None for what is none."""
     if isinstance(value, Mapping):
         value = value.get("string")

@@ -121,7 +121,7 @@ class _History:
     tasks: dict[str, _Task] = field(default_factory=dict)
     attempts: dict[str, _Attempt] = field(default_factory=dict)
 
-    def take(self, kind: str, event: Mapping[str, Any]) -> None:
+    def take(self, kind: str, event: Mapping[str, object]) -> None:
         """Add one event. Raises KeyError, TypeError for one that lacks what its kind has."""
         match kind:
             case "JobSubmitted":
@@ -155,11 +155,11 @@ class _History:
                     # Files of Hadoop 0.23 do not say which attempt succeeded: the last one.
                     task.winner = task.attempts[-1] if task.attempts else None
 
-    def _task(self, event: Mapping[str, Any]) -> _Task:
+    def _task(self, event: Mapping[str, object]) -> _Task:
         name = _identity(event["taskid"])
         return self.tasks.setdefault(name, _Task(str(event.get("taskType", "MAP"))))
 
-    def _attempt(self, event: Mapping[str, Any]) -> _Attempt:
+    def _attempt(self, event: Mapping[str, object]) -> _Attempt:
         name, task = _identity(event["attemptId"]), _identity(event["taskid"])
         if name not in self.attempts:
             kind = str(event.get("taskType", "MAP"))
@@ -185,7 +185,7 @@ class _History:
         return assumed
 
 
-def _identity(value: Any) -> str:
+def _identity(value: object) -> str:
     if not isinstance(value, str) or not value:
         raise TypeError("an id is a text")
     return value

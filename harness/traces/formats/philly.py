@@ -213,11 +213,11 @@ def _objects(path: Path, log: str) -> Iterator[tuple[str, dict[str, Any] | str]]
         yield where, value if isinstance(value, dict) else f"expected an object, found {type(value).__name__}"
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return value if isinstance(value, str) and value != "None" else ""
 
 
-def _seconds(value: Any) -> float | None:
+def _seconds(value: object) -> float | None:
     """A time of the log (``2017-10-07 01:12:09``); None where it is missing. Raises BadRecord for any other text."""
     if value is None or value in ("", "None"):
         return None
@@ -234,7 +234,7 @@ def _seconds(value: Any) -> float | None:
 
 
 def _timed(
-    job: Mapping[str, Any],
+    job: Mapping[str, object],
     queue: str,
     *,
     submitted_s: float,
@@ -303,7 +303,7 @@ def _timed(
     )
 
 
-def _gpus(detail: Any) -> tuple[int, ...]:
+def _gpus(detail: object) -> tuple[int, ...]:
     """How many GPUs an attempt held on each of its machines. Raises BadRecord."""
     if detail is None:
         return ()

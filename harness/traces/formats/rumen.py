@@ -135,9 +135,9 @@ def _attempts(kind: str, task: Mapping[str, Any], job_end: int | None, name: str
     return kept, reasons
 
 
-def _heap(value: Any) -> int | None:
+def _heap(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**31 else None
 
 
-def _name(value: Any) -> str | None:
+def _name(value: object) -> str | None:
     return str(value) if isinstance(value, str | int) and str(value).strip() else None

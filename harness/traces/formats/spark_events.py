@@ -161,13 +161,13 @@ class SparkLog:
         return max((at for at in times if at is not None), default=0)
 
 
-def _identity(value: Any) -> str:
+def _identity(value: object) -> str:
     if not isinstance(value, str) or not value:
         raise TypeError("an id is a text")
     return value
 
 
-def _number(value: Any) -> int:
+def _number(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**62:
         raise TypeError("a number of Spark's is whole")
     return value

@@ -222,7 +222,9 @@ def _read_workflows(file: Path, collector: Collector, workflows: dict[int, _Work
         found.submit_ms = submit_ms
 
 
-def _whole(row: Mapping[str, Any], name: str, *, missing: int | None = None, least: int = 0, most: int = 2**63) -> int:
+def _whole(
+    row: Mapping[str, object], name: str, *, missing: int | None = None, least: int = 0, most: int = 2**63
+) -> int:
     """A column that is a whole number in this range. Raises BadRecord."""
     value = row.get(name)
     if value is None and missing is not None:
@@ -234,7 +236,7 @@ def _whole(row: Mapping[str, Any], name: str, *, missing: int | None = None, lea
     return value
 
 
-def _vcores(row: Mapping[str, Any], assumed: Assumptions) -> int:
+def _vcores(row: Mapping[str, object], assumed: Assumptions) -> int:
     value = row.get("resource_amount_requested")
     if value is not None and not (isinstance(value, int | float) and math.isfinite(value)):
         raise BadRecord(f"resource_amount_requested is {str(value)[:40]}")
@@ -243,7 +245,7 @@ def _vcores(row: Mapping[str, Any], assumed: Assumptions) -> int:
     return size_of(None, amount, 1024, 1)[1]
 
 
-def _parents(row: Mapping[str, Any]) -> tuple[int, ...]:
+def _parents(row: Mapping[str, object]) -> tuple[int, ...]:
     value = row.get("parents")
     if value is None:
         return ()

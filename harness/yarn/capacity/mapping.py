@@ -234,7 +234,7 @@ def read_json(text: str) -> Any:
     return json.JSONDecoder(parse_constant=constant).raw_decode(text, start)[0]
 
 
-def _check_rule(rule: Any, rules: _Rules) -> None:
+def _check_rule(rule: object, rules: _Rules) -> None:
     if not isinstance(rule, dict):
         raise Syntax("it is not an object", "write an object with type, matches and policy")
     policy = _choice(rule, "policy", tuple(_POLICIES))
@@ -273,7 +273,7 @@ def _check_rule(rule: Any, rules: _Rules) -> None:
         rules.place(placeholder if parent is None else f"{parent}.{placeholder}")
 
 
-def _text(rule: Mapping[str, Any], key: str) -> str | None:
+def _text(rule: Mapping[str, object], key: str) -> str | None:
     value = rule.get(key)
     if isinstance(value, (dict, list)):
         raise Syntax(f"{key} is not a text", "write a text")
@@ -282,7 +282,7 @@ def _text(rule: Mapping[str, Any], key: str) -> str | None:
     return value if value is None or isinstance(value, str) else json.dumps(value)
 
 
-def _choice(rule: Mapping[str, Any], key: str, known: tuple[str, ...]) -> str | None:
+def _choice(rule: Mapping[str, object], key: str, known: tuple[str, ...]) -> str | None:
     value = rule.get(key)
     if value is None or (isinstance(value, str) and value in known):
         return value

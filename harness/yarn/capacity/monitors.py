@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from harness.base.errors import nearest
 from harness.yarn.capacity.settings import Settings
@@ -56,12 +55,12 @@ _NUMBERS = {
 }
 
 
-def monitored(site: Mapping[str, Any]) -> bool:
+def monitored(site: Mapping[str, object]) -> bool:
     """Whether the Capacity Scheduler's monitors run, which yarn-site.xml sets up; preemption may be among them."""
     return str(site.get(ENABLE, "")).strip().lower() == "true"
 
 
-def runs_monitor(site: Mapping[str, Any], monitor: str) -> bool:
+def runs_monitor(site: Mapping[str, object], monitor: str) -> bool:
     """Whether a monitor, by the full name of its class, is among those that run if monitors run at all.
 
     Without a list it is preemption's alone.
@@ -69,7 +68,7 @@ def runs_monitor(site: Mapping[str, Any], monitor: str) -> bool:
     return monitor in [name.strip() for name in str(site.get(POLICIES, PREEMPTION)).split(",")]
 
 
-def may_run_monitor(values: Mapping[str, Any], site: Mapping[str, Any], monitor: str) -> bool:
+def may_run_monitor(values: Mapping[str, object], site: Mapping[str, object], monitor: str) -> bool:
     """Whether a monitor is among those that run if monitors run at all, by the list of either of two sources.
 
     ``values`` are the scheduler's properties and ``site`` the ResourceManager's own. A file's list wins over
@@ -79,7 +78,7 @@ def may_run_monitor(values: Mapping[str, Any], site: Mapping[str, Any], monitor:
     return any(runs_monitor(source, monitor) for source in lists or [{}])
 
 
-def preempts(site: Mapping[str, Any]) -> bool:
+def preempts(site: Mapping[str, object]) -> bool:
     """Whether the monitors run, and include preemption."""
     return monitored(site) and runs_monitor(site, PREEMPTION)
 

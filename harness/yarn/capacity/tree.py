@@ -21,7 +21,7 @@ _CHILDREN = "children"
 _QUEUES = "queues"
 
 
-def is_capacity_tree(data: Any) -> bool:
+def is_capacity_tree(data: object) -> bool:
     """Whether plain data is a queue tree in the Capacity Scheduler's terms."""
     return isinstance(data, dict) and data.get("scheduler") == "capacity"
 

@@ -177,7 +177,7 @@ def _expected(before: AllocationFile, changes: Mapping[str, Change], source: str
     return replace(before, settings=settings)
 
 
-def _says(settings: QueueSettings, attribute: Attribute, value: Any) -> bool:
+def _says(settings: QueueSettings, attribute: Attribute, value: object) -> bool:
     said = getattr(settings, attribute)
     return bool(said == value) and not (attribute == "min_resources" and settings.minimum_dropped)
 

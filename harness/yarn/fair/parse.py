@@ -49,7 +49,7 @@ _NAME_SPACE = (
 )
 
 
-def read_allocations(path: str | Path, *, conf: Mapping[str, Any] | None = None) -> AllocationFile:
+def read_allocations(path: str | Path, *, conf: Mapping[str, object] | None = None) -> AllocationFile:
     """The allocation file at a path; InputError if it cannot be read, or if Hadoop would refuse it."""
     return parse_allocations(read_bytes(path), source=str(path), conf=conf)
 
@@ -61,7 +61,7 @@ def read_bytes(path: str | Path) -> bytes:
 
 
 def parse_allocations(
-    xml: str | bytes, *, conf: Mapping[str, Any] | None = None, source: str = "allocation file"
+    xml: str | bytes, *, conf: Mapping[str, object] | None = None, source: str = "allocation file"
 ) -> AllocationFile:
     """The settings that Hadoop takes from an allocation file.
 
@@ -77,7 +77,7 @@ def parse_allocations(
     return read_document(parse_xml(xml, source=source), conf=conf, source=source)
 
 
-def read_document(root: Element, *, conf: Mapping[str, Any] | None = None, source: str) -> AllocationFile:
+def read_document(root: Element, *, conf: Mapping[str, object] | None = None, source: str) -> AllocationFile:
     """`parse_allocations` of a document that is parsed already."""
     types = tuple(part.strip() for part in str((conf or {}).get("yarn.resource-types", "")).split(",") if part.strip())
     return _Reader(source, types).read(root)

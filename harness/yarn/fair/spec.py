@@ -300,7 +300,7 @@ class TreeSpec(_Model):
 
     @field_validator("queues", "placement")
     @classmethod
-    def _not_empty(cls, value: Any) -> Any:
+    def _not_empty(cls, value: object) -> Any:
         if value == {}:
             raise Wrong("there are no queues", "name at least one under 'queues'")
         if value == []:

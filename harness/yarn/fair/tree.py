@@ -34,7 +34,7 @@ Where = Callable[[KeyPath], str]
 ACL_KEYS = {re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", element): element for element in ACL_ELEMENTS}
 
 
-def read_tree(data: Any, where: Where) -> AllocationFile:
+def read_tree(data: object, where: Where) -> AllocationFile:
     """The allocation file that a queue tree describes.
 
     Parameters
@@ -132,11 +132,11 @@ def _rule(spec: RuleSpec) -> PlacementRule:
     return PlacementRule(spec.rule, spec.create, spec.queue, _rule(spec.parent) if spec.parent else None)
 
 
-def _or(value: Any, otherwise: Any) -> Any:
+def _or(value: object, otherwise: object) -> Any:
     return otherwise if value is None else value
 
 
-def _ms(seconds: int | None, otherwise: Any) -> Any:
+def _ms(seconds: int | None, otherwise: object) -> Any:
     return otherwise if seconds is None else seconds * 1000
 
 
