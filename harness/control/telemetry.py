@@ -82,6 +82,10 @@ class TickLog:
             before = self._weights or report.before
             every = changes_of(record, report.snapshot, before, self.policy, creating=report.creating)
             moved = [queue for queue in moved if not _is_below(queue, report.creating)]
+            # Of a group that keeps its values nothing has changed, whatever was decided.
+            kept = set(weights).difference(report.written) if report.written else set()
+            every = [change for change in every if change.queue not in kept]
+            moved = [queue for queue in moved if queue not in kept]
             told = [change for change in every if change.moved or not self._weights]
             named = {change.queue for change in sorted(told, key=_moved, reverse=True)[:_MOST_NAMED]}
             shown = [change.line() for change in told if change.queue in named]
@@ -97,7 +101,9 @@ class TickLog:
                 self._same_s = now
             else:
                 # Keep the old weights until small steps add up to a visible change.
-                self._weights = dict(weights)
+                self._weights = {
+                    queue: before.get(queue, weight) if queue in kept else weight for queue, weight in weights.items()
+                }
             # Whoever reads the JSON selects by the event's name, which stays.
             event = report.values_name if not self._log.in_json else "weights"
             self._log(

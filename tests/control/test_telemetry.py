@@ -50,6 +50,20 @@ def test_weights_that_were_decided_and_not_written_are_no_change() -> None:
     assert "a 50 -> 25 %" in stream.getvalue()
 
 
+def test_queues_whose_values_were_kept_are_no_change() -> None:
+    """A new queue without a share yet keeps its siblings' capacities; the log said that theirs were in force."""
+    stream = io.StringIO()
+    told = TickLog(Log(stream), make_policy("ltrf"))
+    told(replace(decision({}, a=1.0, b=1.0, c=1.0, d=1.0), written=dict.fromkeys(("root.c", "root.d"), 25.0)))
+    told(replace(decision({}, a=1.0, b=5.0, c=1.0, d=1.0), written={"root.c": 20.0, "root.d": 20.0}))
+    first, second = stream.getvalue().splitlines()
+    assert not any(f" {name} " in line for name in "ab" for line in (first, second)), (first, second)
+    assert "c 25 -> 12 %, d 25 -> 12 %" in second
+    # Its change counts from what stood there before.
+    told(replace(decision({}, a=2.0, b=5.0, c=2.0, d=1.0), written=dict.fromkeys(("root.a", "root.b", "root.c"), 20.0)))
+    assert "b 25 -> 50 %" in stream.getvalue().splitlines()[-1]
+
+
 def test_two_alarms_of_one_kind_that_last_are_two_lines_and_not_two_in_every_period() -> None:
     stream, now = io.StringIO(), [0.0]
     told = TickLog(Log(stream), make_policy("ltrf"), lambda: now[0])
