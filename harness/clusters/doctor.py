@@ -24,7 +24,7 @@ from harness.clusters.status import ClusterStatus
 from harness.model.data import data_path
 from harness.model.resources import ZERO, Resource
 from harness.yarn.answers import NodeStatus
-from harness.yarn.capacity.properties import parse_configuration, shown_properties
+from harness.yarn.capacity.properties import ASYNCHRONOUS, parse_configuration, shown_properties
 from harness.yarn.capacity.queues import queue_tree
 from harness.yarn.capacity.source import StoreSource
 from harness.yarn.capacity.traps import find_traps
@@ -36,6 +36,7 @@ from harness.yarn.files import ConfigStore, LocalStore
 from harness.yarn.holds import holds_of_queue, look
 from harness.yarn.http import HttpOptions
 from harness.yarn.queue_answers import CAPACITY
+from harness.yarn.releases import ASYNCHRONOUS_SINCE
 from harness.yarn.rest import RestClient, shown_site
 from harness.yarn.validation import check_document
 
@@ -355,7 +356,8 @@ def _traps(rest: RestClient, hadoop: tuple[int, int], capacity_file: ConfigStore
             except Refused:
                 # An RM that keeps its configuration in a file (the default) shows it nowhere.
                 values, whole, source = shown_properties(rest.scheduler_with_limits()[1]), False, "/scheduler"
-        traps = find_traps(values, shown_site(rest), queue_tree(values, source=source), hadoop)
+        site = shown_site(rest)
+        traps = find_traps(values, site, queue_tree(values, source=source), hadoop)
     except Refused as error:
         hint = "`yarnfair enforce --dry-run` with its capacity_file names them"
         yield Finding("capacity", "note", f"the Capacity Scheduler's traps cannot be looked for ({error.what})", hint)
@@ -379,7 +381,18 @@ def _traps(rest: RestClient, hadoop: tuple[int, int], capacity_file: ConfigStore
     # With no other priority there, a controller's lift is 1: who wrote it only the controller knows.
     maybe_lifts = {text.strip() for name, text in values.items() if name.endswith(".priority")} <= {"0", "1"}
     blocking: list[str] = []
+    seen = whole or ASYNCHRONOUS in (site or {})
     for trap in traps:
+        if trap.name == "asynchronous" and not seen:
+            since = ".".join(map(str, ASYNCHRONOUS_SINCE))
+            yield Finding(
+                trap.name,
+                "note",
+                f"it is not shown whether scheduling is asynchronous, the default since Hadoop {since}: where it is, "
+                "the first ask takes an empty cluster whole, and `enforce` writes nothing",
+                f"give --allocations capacity-scheduler.xml; {trap.hint}",
+            )
+            continue
         if trap.name == "priority" and maybe_lifts:
             hint = "`yarnfair enforce --dry-run` with the controller's configuration tells whose it is"
             yield Finding(trap.name, "note", f"{trap.what}: yours, or the lift of a controller that runs", hint)

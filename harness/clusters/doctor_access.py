@@ -33,8 +33,9 @@ def examine_access(rest_address: str, access: Mapping[str, Any]) -> Iterator[Fin
         yield Finding("refresh", "note", f"not looked at: {_line(error)}", error.hint)
         return
     with client:
+        capacity = _has_capacity(client)
         try:
-            if _has_capacity(client):
+            if capacity:
                 yield Finding("read-back", "fine", "REST shows the capacities in force")
             else:
                 client.effective_queues()
@@ -42,7 +43,7 @@ def examine_access(rest_address: str, access: Mapping[str, Any]) -> Iterator[Fin
         except YarnfairError as error:
             hint = f"{error.hint}; or `read_back: false`" if error.hint else "or `read_back: false`"
             yield Finding("read-back", "note", f"`enforce` cannot read back: {_line(error)}", hint)
-        yield _refresh(client)
+        yield _refresh(client, polls=not capacity)
 
 
 def _has_capacity(client: RmClient) -> bool:
@@ -53,7 +54,8 @@ def _has_capacity(client: RmClient) -> bool:
         return False
 
 
-def _refresh(client: RmClient) -> Finding:
+def _refresh(client: RmClient, *, polls: bool) -> Finding:
+    """Say whether `enforce` could refresh; ``polls``: whether the scheduler also reads its file by itself."""
     (rm,), user = client.rms, client.user
     groups: list[str] = []
     try:
@@ -61,12 +63,18 @@ def _refresh(client: RmClient) -> Finding:
     except YarnfairError as error:
         # One that knows no such call is no real RM, but it has let us in.
         if not (isinstance(error, Refused) and error.exception == "RpcNoSuchMethodException"):
-            hint = f"{error.hint}; or {_POLL}" if error.hint else _POLL
+            ways = [way for way in (error.hint, _POLL if polls else None) if way]
+            hint = "; or ".join(ways) or None
             return Finding("refresh", "note", f"`enforce` cannot refresh by RPC: {_line(error)}", hint)
     allowed = rm_property(client.rest.http, rm.rest, "yarn.admin.acl")
     if allowed is not None and not _has(allowed, user, groups):
         what = f"{user} may not refresh by RPC: yarn.admin.acl is {allowed.strip()[:80]!r}"
-        return Finding("refresh", "note", what, f"put {user} or a group of it into yarn.admin.acl; or {_POLL}")
+        return Finding(
+            "refresh",
+            "note",
+            what,
+            f"put {user} or a group of it into yarn.admin.acl" + (f"; or {_POLL}" if polls else ""),
+        )
     how = "with Kerberos" if client.login is not None else "without Kerberos"
     acl = "yarn.admin.acl is not shown" if allowed is None else "yarn.admin.acl has it"
     return Finding("refresh", "fine", f"the RPC at {rm.admin} takes {user}, {how}; {acl}")

@@ -320,6 +320,23 @@ def test_a_capacity_scheduler_whose_configuration_is_a_file(tmp_path: Path) -> N
     assert "keeps its configuration in a file" not in " ".join(finding.what for finding in findings)
 
 
+def test_a_default_that_no_file_shows_is_no_problem(tmp_path: Path) -> None:
+    """Since 3.5 scheduling is asynchronous by default: without the file nobody sees whether it switches that off."""
+    rm = held("capacity")
+    rm.info["clusterInfo"]["resourceManagerVersion"] = "3.5.0"
+    found = {finding.check: finding for finding in examine(rm)}
+    assert (found["asynchronous"].result, found["asynchronous"].what.split(",")[0]) == (
+        "note",
+        "it is not shown whether scheduling is asynchronous",
+    )
+    assert "asynchronous" not in found["capacity"].what
+    # Each queue has a part for masters of its own there, and one setting mends one queue.
+    assert str(found["am-limit"].hint).endswith("to 1000, and that of the others")
+    (tmp_path / "c.xml").write_text(CAPACITY_FILE)
+    found = {finding.check: finding for finding in examine(rm, capacity_file=LocalStore(tmp_path / "c.xml"))}
+    assert found["asynchronous"].result == "problem"
+
+
 def test_a_standby_is_told_as_one_and_the_active_rm_is_examined() -> None:
     rm, standby = Rm(), Rm()
     standby.info["clusterInfo"]["haState"] = "STANDBY"

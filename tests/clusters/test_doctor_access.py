@@ -72,6 +72,11 @@ def test_a_capacity_scheduler_is_read_back_by_rest(rm: dict[str, Any], monkeypat
     rm["queues"] = Unreachable("no answer: Connection refused", where="rm:8032", hint="check the port")
     monkeypatch.setattr(RestClient, "scheduler", lambda _: SimpleNamespace(type=CAPACITY))
     assert found()["read-back"] == Finding("read-back", "fine", "REST shows the capacities in force")
+    # It never polls its file.
+    for rm["acl"], rm["groups"] in (("staff", []), ("ops", Unreachable("no answer", where="rm:8033"))):
+        refresh = found()["refresh"]
+        assert refresh.result == "note"
+        assert "poll" not in (refresh.hint or "")
 
 
 def test_an_rpc_that_cannot_be_used_is_a_note_with_the_other_way(rm: dict[str, Any]) -> None:

@@ -240,7 +240,8 @@ def _of_queues(values: Mapping[str, str], tree: Mapping[str, CapacityQueue], had
             "am-limit",
             f"a user's ApplicationMasters are held to a part of the queue's share in {_some(_paths(masters))}: at a "
             "small share few of their applications run, and a part of the cluster may stand idle",
-            f"set {first.name(_MASTERS) if own else PREFIX + _MASTERS} to {ENOUGH:g}",
+            f"set {first.name(_MASTERS) if own else PREFIX + _MASTERS} to {ENOUGH:g}"
+            + (_others(_paths(masters)) if own else ""),
             blocking=False,
         )
     priorities = [q.path for q in tree.values() if _read(_text(values, f"{PREFIX}{q.path}.priority"), 0, _long) != 0]
