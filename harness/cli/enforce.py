@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 #: Alarms of things that come right by themselves, or that the controller has put right.
-_HARMLESS = frozenset({"rm", "foreign", "ad-hoc", "trap", "note", "backup"})
+_HARMLESS = frozenset({"rm", "foreign", "ad-hoc", "trap", "note", "backup", "unpaid"})
 
 
 @click.command()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from harness.model.snapshot import QueueView
 from harness.policies.base import Policy
 
 #: Amounts from this many GiB·s (vcore·s, cluster·s) on are shown in hours.
@@ -24,6 +25,11 @@ class Entitled:
     weight: float
     leaf: bool
     asks: bool = True
+
+    @classmethod
+    def of(cls, queue: QueueView) -> Entitled:
+        """Return what a snapshot shows of a queue."""
+        return cls(queue.weight, queue.leaf, queue.pending_containers > 0 or queue.demand != queue.allocated)
 
 
 def amount(value: float, unit: str) -> str:
@@ -152,13 +158,14 @@ def changes(
     claimed = {queue.rpartition(".")[0] for queue, debt in owed.items() if debt > 0 and queues[queue].asks}
     found = []
     for queue, part in will.items():
-        why = reasons.get(queue, "")
+        reason = reasons.get(queue, "")
         debt = owed.get(queue, 0.0)
-        if not why:
-            why = debt_words(debt, whole, unit)
-            if why and Change(queue, was.get(queue), part, "").moved and queue in due:
-                asks, unclaimed = queues[queue].asks, queue.rpartition(".")[0] not in claimed
-                why += _against(debt, was.get(queue), part, due[queue], asks=asks, unclaimed=unclaimed)
+        why = debt_words(debt, whole, unit)
+        if reason:
+            why = f"{why}; {reason}" if why else reason
+        elif why and Change(queue, was.get(queue), part, "").moved and queue in due:
+            asks, unclaimed = queues[queue].asks, queue.rpartition(".")[0] not in claimed
+            why += _against(debt, was.get(queue), part, due[queue], asks=asks, unclaimed=unclaimed)
         found.append(Change(queue, was.get(queue), part, why))
     return found
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from harness.control.bound import bounded
+from harness.control.changes import percent
 from harness.control.events import (
     Action,
     Actuated,
@@ -31,7 +32,7 @@ from harness.control.events import (
     Tick,
     Write,
 )
-from harness.control.preemption import within_use
+from harness.control.preemption import HeldBack, held_back, within_use
 from harness.control.threshold import keep_small_changes
 from harness.ledger import Ledger, Usage
 from harness.ledger.ledger import LedgerState
@@ -98,6 +99,8 @@ class ControlCore:
         #: written.
         self.written: Attributes | None = None
         self.last_write_s = -math.inf
+        #: The waiting leaves to which the bounds beside preemption gave less than the policy, at the last decision.
+        self.held: Mapping[str, HeldBack] = {}
         #: The entitlements by which `written` was decided, where a threshold asks for them.
         self._entitled: Mapping[str, float] = {}
         #: Since when an Observe has not been answered (None: none outstanding).
@@ -234,6 +237,8 @@ class ControlCore:
             wanted = Attributes(plan.weights, plan.min_shares, plan.max_shares, plan.scheduling_policies)
             # Beside preemption a plan that stays the same is bounded anew: the bounds move with what is in use.
             unchanged = wanted == before and self.preemption is None
+            if self.preemption is None:
+                self.held = {}
             if unchanged or now - self.last_write_s < self.write_gap_s:
                 return alarms
             sound, problem = _sound(wanted, snapshot)
@@ -245,7 +250,9 @@ class ControlCore:
                 if sound.min_shares:
                     problem = "its minimum shares would be filled by preemption (`accept: [preemption]`)"
                 else:
-                    sound = replace(sound, weights=within_use(sound.weights, snapshot, self.preemption))
+                    planned = sound.weights
+                    sound = replace(sound, weights=within_use(planned, snapshot, self.preemption))
+                    self.held = held_back(planned, sound.weights, snapshot, self.preemption)
         except Exception as error:
             # A user's policy may raise or return anything; the cluster must keep its last good weights, and a person
             # must be told.
@@ -261,7 +268,14 @@ class ControlCore:
                 self._entitled = entitled
         if sound == before:
             return alarms
-        return [*alarms, *self._write(sound, now, counted.by_leaf, plan.reasons)]
+        return [*alarms, *self._write(sound, now, counted.by_leaf, {**self._reasons_held(), **plan.reasons})]
+
+    def _reasons_held(self) -> dict[str, str]:
+        """Why a queue that waits has less than its policy gives it."""
+        return {
+            name: f"held back, so that preemption kills nothing (else {percent(one.planned)} of the cluster)"
+            for name, one in self.held.items()
+        }
 
     def _write(
         self, wanted: Attributes, now_s: float, counted: Mapping[str, float], reasons: Mapping[str, str]

@@ -14,7 +14,7 @@ from harness.control.reports import TickReport
 __all__ = ["ControlHealth", "health_of_decisions"]
 
 #: Alarms that do not prevent a policy from acting. Any other alarm counts as blocking if the tick did nothing.
-HARMLESS = frozenset({"foreign", "note", "app", "rm", "ad-hoc", "ledger", "guard", "backup"})
+HARMLESS = frozenset({"foreign", "note", "app", "rm", "ad-hoc", "ledger", "guard", "backup", "unpaid"})
 RELEASED = "released"
 #: A controller without a tick for longer than this many seconds and this many periods counts as out of action.
 SILENCE_S, SILENT_PERIODS = 30.0, 10.0

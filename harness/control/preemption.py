@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from harness.base.sums import left_fold_sum
 from harness.model.preemption import PreemptionRule
@@ -29,6 +30,30 @@ _NOISE = 1e-9
 #: Which part of what preemption ignores is made use of. The rest is for weights' and guarantees' own rounding: use that
 #: exceeds what is ignored by nothing but that costs a whole container.
 _MARGIN = 0.9
+#: A queue is held back if the bounds leave it less than this part of what the policy gives it.
+_HELD_BACK = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBack:
+    """A waiting leaf to which the bounds give less than its policy does.
+
+    Parameters
+    ----------
+    planned
+        The part of the cluster that the policy's weights give it.
+    given
+        The part that the bounds leave of it.
+    due
+        The part that its entitlement is.
+    above_due
+        Whether it uses more than its due by at least a container, so that a debt is being paid.
+    """
+
+    planned: float
+    given: float
+    due: float
+    above_due: bool
 
 
 def within_use(weights: Mapping[str, float], snapshot: Snapshot, rule: PreemptionRule) -> dict[str, float]:
@@ -46,10 +71,8 @@ def within_use(weights: Mapping[str, float], snapshot: Snapshot, rule: Preemptio
     rule
         The scheduler's.
     """
-    children: dict[str, list[QueueView]] = {}
-    for queue in snapshot.queues.values():
-        children.setdefault(queue.parent or "", []).append(queue)
-    due = _due(snapshot, children)
+    children = _children(snapshot)
+    due = _parts({queue.name: queue.weight for queue in snapshot.queues.values()}, children)
     used = {name: _used(queue, snapshot, rule) for name, queue in snapshot.queues.items()}
     one = max((_asked(queue, snapshot, rule) for queue in snapshot.leaves()), default=0.0)
     ending = _ending(snapshot, used, one, rule)
@@ -78,13 +101,50 @@ def within_use(weights: Mapping[str, float], snapshot: Snapshot, rule: Preemptio
     return found
 
 
-def _due(snapshot: Snapshot, children: Mapping[str, Sequence[QueueView]]) -> dict[str, float]:
-    """Return each queue's entitlement as a part of the cluster."""
+def held_back(
+    planned: Mapping[str, float], given: Mapping[str, float], snapshot: Snapshot, rule: PreemptionRule
+) -> dict[str, HeldBack]:
+    """Return the waiting leaves to which `within_use` gave clearly less of the cluster than the policy did.
+
+    Parameters
+    ----------
+    planned
+        The policy's weights.
+    given
+        The weights within the bounds.
+    snapshot
+        The queues, with the entitlements as weights.
+    rule
+        The scheduler's.
+    """
+    entitled = {queue.name: queue.weight for queue in snapshot.queues.values()}
+    children = _children(snapshot)
+    due, plan, have = (_parts(weights, children) for weights in (entitled, planned, given))
+    found = {}
+    for leaf in snapshot.leaves():
+        name = leaf.name
+        if leaf.pending_containers <= 0 or name not in planned or have[name] >= _HELD_BACK * plan[name]:
+            continue
+        above = _used(leaf, snapshot, rule) >= due[name] + _asked(leaf, snapshot, rule) - _NOISE
+        found[name] = HeldBack(plan[name], have[name], due[name], above)
+    return found
+
+
+def _children(snapshot: Snapshot) -> dict[str, list[QueueView]]:
+    """Return the children of each parent, parents before their children; "" is the parent of the root."""
+    found: dict[str, list[QueueView]] = {}
+    for queue in snapshot.queues.values():
+        found.setdefault(queue.parent or "", []).append(queue)
+    return found
+
+
+def _parts(weights: Mapping[str, float], children: Mapping[str, Sequence[QueueView]]) -> dict[str, float]:
+    """Return the part of the cluster that each queue's weight gives it; a queue without a weight gets nothing."""
     found = {queue.name: 1.0 for queue in children.get("", ())}
-    for parent in snapshot.queues:
-        below = children.get(parent, ())
-        total = left_fold_sum(queue.weight for queue in below)
-        found.update({queue.name: found[parent] * queue.weight / total if total > 0 else 0.0 for queue in below})
+    for parent, below in children.items():
+        total = left_fold_sum(weights.get(queue.name, 0.0) for queue in below)
+        for queue in below if parent else ():
+            found[queue.name] = found[parent] * weights.get(queue.name, 0.0) / total if total > 0 else 0.0
     return found
 
 

@@ -26,7 +26,7 @@ LogFormat = Literal["text", "json"]
 #: A lasting alarm is repeated after this time, seconds.
 REPEAT_S = 300.0
 #: Alarms whose text names different objects each time; all alarms of such a kind count as the same.
-_OF_A_KIND = ("app",)
+_OF_A_KIND = ("app", "unpaid")
 #: Momentary figures in an alarm's text: a different figure does not make it a different alarm.
 _FIGURE = re.compile(r"\b\d[\d.,]*(?= (?:s\b|%|times\b))")
 _BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
@@ -156,7 +156,7 @@ def changes_of(
     ``before``: the previous weights. ``creating``: queues whose children the RM creates; nothing below them is written.
     """
     seen = () if snapshot is None else snapshot.queues.values()
-    queues = {q.name: Entitled(q.weight, q.leaf, q.pending_containers > 0 or q.demand != q.allocated) for q in seen}
+    queues = {queue.name: Entitled.of(queue) for queue in seen}
     after = record.attributes.weights
     found = changes(before, after, record.counted, queues, record.reasons, policy, record.newcomers)
     return [change for change in found if not _is_below(change.queue, creating)]

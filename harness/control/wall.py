@@ -25,6 +25,7 @@ from typing import Any, Self
 from harness.base.errors import YarnfairError
 from harness.base.files import plain
 from harness.control.actuator import Prepared
+from harness.control.changes import Entitled, debts
 from harness.control.clock import SteadyClock
 from harness.control.clocks import Clocks, ClocksDiffer, read_clocks
 from harness.control.core import ControlCore
@@ -50,10 +51,12 @@ from harness.control.poll import POLL_EFFECT_S, POLL_WRITE_GAP_S
 from harness.control.reports import Alarm, TickReport
 from harness.control.settings import ControlSettings
 from harness.control.tenure import ClientT, Tenure
+from harness.control.unpaid import UnpaidDebts
 from harness.ledger.store import LedgerStore, StoreFull
 from harness.model.plan import Attributes
 from harness.model.resources import ZERO, Resource
-from harness.policies.base import Policy
+from harness.model.snapshot import Snapshot
+from harness.policies.base import CountedLedger, Policy
 from harness.yarn.answers import ClusterInfo
 from harness.yarn.capacity.traps import Trap, preemption_bound
 from harness.yarn.errors import Refused
@@ -67,6 +70,7 @@ _BLIND = frozenset({"observation", "clock", "cluster", "actuation", "ledger", "f
 #: Alarms about lasting conditions. A tick that did not check the condition cannot know that it has ended.
 _LASTING = frozenset(
     {"ad-hoc", "actuation", "not-in-force", "ledger", "trap", "invalid", "file", "app", "policy", "clock", "cluster"}
+    | {"unpaid"}
 )
 #: Lasting alarms that are irrelevant to a controller that does not write.
 _OF_A_WRITER = ("ad-hoc", "actuation", "not-in-force")
@@ -157,6 +161,7 @@ class Controller(Tenure[ClientT]):
         #: tick has checked.
         self._lasting: tuple[Alarm, ...] = ()
         self._looked_for: set[str] = set()
+        self._unpaid = UnpaidDebts()
         #: What the RM refused: kind of alarm, reason, time of the next attempt, and `edits` of the actuator at the
         #: refusal.
         self._refused: _Refusal | None = None
@@ -364,6 +369,7 @@ class Controller(Tenure[ClientT]):
         else:
             self._checked("trap")
         actions = [*self._settle(), *self.core.handle(observed)]
+        self._tell_unpaid(snapshot)
         if not any(isinstance(action, Write) for action in actions):
             self._keep()
             if self._verification_due():
@@ -426,6 +432,19 @@ class Controller(Tenure[ClientT]):
             elif trap.line() not in self._noted:
                 self._alarm("note", trap.line())
         self._noted = {trap.line() for trap in traps if not trap.blocking}
+
+    def _tell_unpaid(self, snapshot: Snapshot) -> None:
+        """Report debts that the bounds beside preemption have left unpaid for long."""
+        core = self.core
+        self._checked("unpaid")
+        if core.ledger is None or not self.policy.gives_back:
+            return
+        counted = CountedLedger.of(core.ledger).by_leaf if core.held else {}
+        queues = {queue.name: Entitled.of(queue) for queue in snapshot.queues.values()} if core.held else {}
+        owed = debts(counted, queues, flat=self.policy.dues_are_flat(), newcomers=core.ledger.newcomers())
+        unit = core.ledger.settings.resource
+        if text := self._unpaid.look(snapshot.time_s, core.held, owed, sum(counted.values()), unit):
+            self._alarm("unpaid", text)
 
     def _traps(self) -> tuple[Trap, ...]:
         """Return the traps that were not accepted; the read-back trap is irrelevant without `read_back`."""

@@ -348,3 +348,42 @@ def test_a_plan_that_stays_the_same_is_bounded_by_what_is_in_use_now(monkeypatch
     core.handle(Actuated(5.0))
     again = core.handle(Observed(replace(borrowed, time_s=10.0), unused))
     assert not [action for action in again if isinstance(action, Write)], "nothing moved"
+
+
+def test_a_debt_that_the_bounds_leave_unpaid_is_an_alarm_until_it_is_paid(tmp_path: Path) -> None:
+    """Queue b lent all, then waits beside a, whose containers never end: it got its due for hours without a word."""
+    said: dict[bool, list[set[str]]] = {}
+    texts: list[str] = []
+    for accepted in (False, True):
+        rm = CapacityRmModel(capacities.stored(dict(CAPACITY_BASE.values)))
+        rm.rest.properties = lambda **_: {**CAPACITY_BASE.site, MONITOR: "true"}
+        rm.submit("x", "root.a").pending = 5
+        held = [rm.start("x", 10240, 10) for _ in range(10)]
+        (tmp_path / str(accepted)).mkdir()
+        accept = frozenset({"preemption"} if accepted else ())
+        with controlled(rm, tmp_path / str(accepted), accept=accept) as controller:
+            for _ in range(60):
+                controller.tick()
+                rm.now_s += 5
+            rm.submit("y", "root.b").pending = 5
+            for container in held[5:]:
+                rm.end("x", container)
+            for _ in range(5):
+                rm.start("y", 10240, 10)
+            seen = said.setdefault(accepted, [])
+            for tick in range(200):
+                report = controller.tick()
+                seen.append(kinds(report) & {"unpaid"})
+                texts += [alarm.text for alarm in report.alarms if alarm.kind == "unpaid"]
+                if tick == 150:
+                    for container in held[2:5]:
+                        rm.end("x", container)
+                    for _ in range(3):
+                        rm.start("y", 10240, 10)
+                rm.now_s += 5
+    assert said[True] == [set()] * 200
+    assert said[False] == [set()] * 120 + [{"unpaid"}] * 31 + [set()] * 49
+    assert texts[0].startswith("root.b is owed ")
+    assert (
+        "has waited 10 min without more than its due (50 % of the cluster; by its debt it would have 99 %)" in texts[0]
+    )
