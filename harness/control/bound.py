@@ -16,7 +16,7 @@ from harness.model.snapshot import QueueView, Snapshot
 from harness.policies.weights import grid_weight
 
 #: Rounding to the weight grid changes a weight by at most this fraction.
-_ROUNDING = 2.0**-12
+ROUNDING = 2.0**-12
 
 
 def bounded(weights: Mapping[str, float], snapshot: Snapshot, max_ratio: float) -> dict[str, float]:
@@ -47,7 +47,7 @@ def bounded(weights: Mapping[str, float], snapshot: Snapshot, max_ratio: float) 
 def _level(
     siblings: list[QueueView], named: list[QueueView], ratios: dict[str, float], max_ratio: float
 ) -> dict[str, float]:
-    inside = max(max_ratio * (1.0 - 2 * _ROUNDING), 1.0)
+    inside = max(max_ratio * (1.0 - 2 * ROUNDING), 1.0)
     waiting = [ratios[q.name] for q in named if q.pending_containers > 0 or q.demand != q.allocated]
     top = max(waiting or ratios.values())
     if len(named) < len(siblings):
@@ -73,7 +73,7 @@ def _level(
 
 def _rounded(weight: float, entitlement: float) -> float:
     """Round to the weight grid; a weight within rounding of the entitlement becomes the entitlement."""
-    return entitlement if abs(weight - entitlement) <= entitlement * _ROUNDING else grid_weight(weight)
+    return entitlement if abs(weight - entitlement) <= entitlement * ROUNDING else grid_weight(weight)
 
 
 def _entitlement(queue: QueueView) -> float:

@@ -251,7 +251,7 @@ class ControlCore:
                     problem = "its minimum shares would be filled by preemption (`accept: [preemption]`)"
                 else:
                     planned = sound.weights
-                    sound = replace(sound, weights=within_use(planned, snapshot, self.preemption))
+                    sound = replace(sound, weights=within_use(planned, snapshot, self.preemption, self.max_ratio))
                     self.held = held_back(planned, sound.weights, snapshot, self.preemption)
         except Exception as error:
             # A user's policy may raise or return anything; the cluster must keep its last good weights, and a person

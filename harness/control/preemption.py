@@ -10,6 +10,9 @@ killed for another one that waits below its own. Two bounds keep that from happe
   entitlement and what it uses, but for its part of what ends by itself in time: a larger share would be filled by
   killing.
 
+Where a ratio bounds the weights of siblings as well (harness.control.bound), both hold: a parent keeps enough for all
+of its children to have their part of it.
+
 Facts: ProportionalCapacityPreemptionPolicy, PreemptableResourceCalculator of Hadoop 3.4.2.
 """
 
@@ -20,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.base.sums import left_fold_sum
+from harness.control.bound import ROUNDING
 from harness.model.preemption import PreemptionRule
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
@@ -56,7 +60,9 @@ class HeldBack:
     above_due: bool
 
 
-def within_use(weights: Mapping[str, float], snapshot: Snapshot, rule: PreemptionRule) -> dict[str, float]:
+def within_use(
+    weights: Mapping[str, float], snapshot: Snapshot, rule: PreemptionRule, max_ratio: float | None = None
+) -> dict[str, float]:
     """Return weights as near to a plan's as the bounds allow; the weights of siblings keep their sum.
 
     The entitlements themselves are within the bounds at every level, so that there is always an answer. Siblings of
@@ -70,25 +76,30 @@ def within_use(weights: Mapping[str, float], snapshot: Snapshot, rule: Preemptio
         The queues, parents before children, with the entitlements as weights.
     rule
         The scheduler's.
+    max_ratio
+        The bound M within which the plan's weights are (`harness.control.bound.bounded`), which is kept; None: there is
+        none.
     """
     children = _children(snapshot)
+    most = math.inf if max_ratio is None else max(max_ratio * (1.0 - 2 * ROUNDING), 1.0)
     due = _parts({queue.name: queue.weight for queue in snapshot.queues.values()}, children)
     used = {name: _used(queue, snapshot, rule) for name, queue in snapshot.queues.items()}
     one = max((_asked(queue, snapshot, rule) for queue in snapshot.leaves()), default=0.0)
     ending = _ending(snapshot, used, one, rule)
     borrowed = any(used[queue.name] > (1.0 + rule.ignored) * due[queue.name] + _NOISE for queue in snapshot.leaves())
-    least = _least(snapshot, children, due, used, ending, rule)
+    least = _least(snapshot, children, due, used, ending, rule, most)
     found, given = dict(weights), dict(due)
     for parent, siblings in children.items():
         names = [queue.name for queue in siblings]
         if parent == "" or any(name not in weights for name in names):
             continue
-        low = [least[name] for name in names]
+        group = [due[name] for name in names]
+        low = _raised([least[name] for name in names], group, most)
         high = [math.inf] * len(names)
         if borrowed:
             waiting = sum(queue.pending_containers > 0 for queue in siblings)
             more = _whole(ending["root"] / max(waiting, 1), one)
-            high = [max(due[name], used[name] + more) for name in names]
+            high = _lowered([max(due[name], used[name] + more) for name in names], group, most)
         parts = _fill([weights[name] for name in names], low, high, given[parent])
         whole = left_fold_sum(parts)
         if whole <= 0.0:
@@ -155,18 +166,32 @@ def _least(
     used: Mapping[str, float],
     ending: Mapping[str, float],
     rule: PreemptionRule,
+    most: float,
 ) -> dict[str, float]:
     """Return the part of the cluster below which each queue is never given less.
 
     A parent keeps at least what its children keep together: by the dominant resource, they may use more in sum than
-    the parent does.
+    the parent does; and those that use less may have no less than the ratio ``most`` leaves them.
     """
     found: dict[str, float] = {}
     for name in reversed(list(snapshot.queues)):
         own = min(used[name] / (1.0 + _MARGIN * rule.ignored), used[name] - ending[name])
-        below = left_fold_sum(found[queue.name] for queue in children.get(name, ()))
+        inside = [queue.name for queue in children.get(name, ())]
+        below = left_fold_sum(_raised([found[child] for child in inside], [due[child] for child in inside], most))
         found[name] = min(due[name], max(own, below))
     return found
+
+
+def _raised(low: Sequence[float], due: Sequence[float], most: float) -> list[float]:
+    """Return lower bounds of siblings' parts, raised to within the ratio ``most`` of the highest, by their dues."""
+    top = max((least / own for least, own in zip(low, due, strict=True) if own > 0.0), default=0.0)
+    return [max(least, top / most * own) for least, own in zip(low, due, strict=True)]
+
+
+def _lowered(high: Sequence[float], due: Sequence[float], most: float) -> list[float]:
+    """Return upper bounds of siblings' parts, lowered to within the ratio ``most`` of the lowest, by their dues."""
+    bottom = min((bound / own for bound, own in zip(high, due, strict=True) if own > 0.0), default=math.inf)
+    return [min(bound, bottom * most * own) if own > 0.0 else bound for bound, own in zip(high, due, strict=True)]
 
 
 def _part(amount: Resource, snapshot: Snapshot, rule: PreemptionRule) -> float:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.control.bound import bounded
 from harness.control.core import ControlCore
 from harness.control.events import Actuated, Observed, RaiseAlarm, Write
 from harness.control.preemption import within_use
@@ -98,6 +99,54 @@ def test_no_share_leaves_the_bounds_and_siblings_keep_their_sum(
     assert within_use(dict.fromkeys(plan, 1.0), cluster(*((n, 1.0, u, w) for n, _, u, w in shown)), rule) == (
         pytest.approx(dict.fromkeys(plan, 1.0), rel=1e-3)
     ), "the entitlements are within the bounds"
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from("gh"),
+            st.floats(1e-3, 1e3),
+            st.sampled_from([0.5, 1.0, 2.0]),
+            st.integers(0, 30),
+            st.booleans(),
+        ),
+        min_size=2,
+        max_size=6,
+    ),
+    st.sampled_from([1.0, 1.5, 4.0]),
+    st.sampled_from([None, 5.0]),
+)
+def test_the_ratio_that_bounds_weights_holds_beside_preemption_too(
+    queues: list[tuple[str, float, float, int, bool]], ratio: float, task_s: float | None
+) -> None:
+    """Of a parent that was lowered to what it used, a child that used nothing got a ten-thousandth of its part."""
+    names = [f"{group}.q{number}" for number, (group, *_) in enumerate(queues)]
+    leaves = [(name, own, used, waits) for name, (_, _, own, used, waits) in zip(names, queues, strict=True)]
+    snapshot = cluster(*leaves, task_s=task_s)
+    plan = {name: 1.0 for name in snapshot.queues if name != "root"}
+    plan |= {f"root.{name}": weight for name, (_, weight, *_) in zip(names, queues, strict=True)}
+    plan |= {f"root.{group}": weight for group, weight, *_ in queues}
+    found = within_use(bounded(plan, snapshot, ratio), snapshot, PreemptionRule(), ratio)
+    for parent in ("root", "root.g", "root.h"):
+        siblings = [queue for queue in snapshot.queues.values() if queue.parent == parent]
+        levels = [found[queue.name] / queue.weight for queue in siblings]
+        assert not levels or max(levels) <= 1.002 * ratio * min(levels)
+    given = _parts_of_the_cluster(found, snapshot)
+    due = _parts_of_the_cluster({name: queue.weight for name, queue in snapshot.queues.items()}, snapshot)
+    for leaf in snapshot.leaves():
+        used = leaf.allocated.memory_mb / snapshot.capacity.memory_mb
+        left = 0.75 if task_s else 1.0
+        assert given[leaf.name] >= min(due[leaf.name], left * used / 1.1) - 2e-3
+
+
+def _parts_of_the_cluster(weights: dict[str, float], snapshot: Snapshot) -> dict[str, float]:
+    found = {"root": 1.0}
+    for name, queue in snapshot.queues.items():
+        if queue.parent is not None:
+            siblings = [other.name for other in snapshot.queues.values() if other.parent == queue.parent]
+            found[name] = found[queue.parent] * weights[name] / sum(weights[other] for other in siblings)
+    return found
 
 
 def test_a_queue_keeps_what_it_uses_but_for_what_is_ignored() -> None:

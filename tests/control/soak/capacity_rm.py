@@ -11,7 +11,7 @@ from tests.control.soak.cluster import App
 from tests.control.soak.edits import Queue, Unreadable
 from tests.control.soak.rm import Rm, SharedFile
 
-_SITE = {"yarn.admin.acl": "yarn", "yarn.resourcemanager.scheduler.monitor.enable": "false"}
+_MONITOR = "yarn.resourcemanager.scheduler.monitor.enable"
 
 
 class Store(SharedFile):
@@ -58,6 +58,12 @@ class CapacityRm(Rm):
 
     words = capacities
     below = "queues"
+    #: Whether its yarn-site.xml had preemption on when it began.
+    preempts = False
+
+    def begin(self, *, recovers: bool, older: bytes | None = None) -> None:
+        self.preempts = self.cluster.preempts
+        super().begin(recovers=recovers, older=older)
 
     def poll(self) -> None:
         """This scheduler looks at its file when it is told to."""
@@ -77,7 +83,8 @@ class CapacityRm(Rm):
 
     def shows(self, page: str) -> dict[str, Any]:
         if page == "conf":
-            return {"properties": [{"key": key, "value": value} for key, value in _SITE.items()]}
+            site = {"yarn.admin.acl": "yarn", _MONITOR: str(self.preempts).lower()}
+            return {"properties": [{"key": key, "value": value} for key, value in site.items()]}
         assert isinstance(self.file, Store)
         if page == "version":
             return {"versionID": str(self.file.version)}

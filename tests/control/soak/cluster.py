@@ -109,6 +109,8 @@ class Cluster:
         self.on_end: Callable[[App, Container], None] = lambda _app, _container: None
         self.on_start: Callable[[App, Container], None] = lambda _app, _container: None
         self.on_finish: Callable[[App], tuple[int, int] | None] = lambda _app: None
+        #: Whether the RMs' own configuration, which they read when they begin, has preemption on.
+        self.preempts = False
         #: How long the RM's store takes at most to save that an application has ended, seconds.
         self.saving_s = 0.3
         self._number = 0

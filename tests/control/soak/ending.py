@@ -38,6 +38,9 @@ class Ending:
             limits = ("static", "hltrf", "drf", *MIN_SHARES)
             if world.plan.policy in limits or world.plan.sets.get("resource") == "dominant":
                 allowed |= {"ad-hoc"}
+            if world.cluster.preempts:
+                # Shares that stay near what is in use may leave a debt unpaid, however well all is.
+                allowed |= {"unpaid"}
             if process.released or process.settings.mode == "shadow":
                 allowed |= {"guard"}
             for alarm in last[process.name].alarms:

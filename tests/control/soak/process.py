@@ -81,6 +81,9 @@ class Plan:
     sixth: bool = False
     #: Whether one parent auto-creates its queues.
     creates: bool = False
+    #: Whether it is of the seventh, which has nothing of the second to sixth; whether preemption is on at its begin.
+    seventh: bool = False
+    preempts: bool = False
 
     @classmethod
     def drawn(cls, rng: random.Random) -> Plan:

@@ -1,4 +1,4 @@
-"""The second to sixth regime, of seeds from `SECOND` to `SIXTH` on: what people and machines do beside faults.
+"""The second to seventh regime, of seeds from `SECOND` to `SEVENTH` on: what people and machines do beside faults.
 
 Earlier seeds draw none of it, so that they stay the histories that they were. Here are the plans, and the kinds of
 events: the administrator edits groups of queues so that their shares still go together, puts back an older copy of the
@@ -7,7 +7,8 @@ has policies that write minimum shares, queues that are moved, and releases whil
 fourth has Capacity Schedulers only, with absolute resources, and with a parent whose queues are made when somebody
 submits to them. The fifth has few and long containers, nothing that lies, and RMs that begin anew, whose nodes come
 back late: what accounts lack there is not hidden by what nobody can tell. The sixth looks closer still: while an RM
-begins anew nothing new comes, so that next to nothing is unknown; or figures of ended applications fall for long.
+begins anew nothing new comes, so that next to nothing is unknown; or figures of ended applications fall for long. The
+seventh has Capacity Schedulers whose preemption an administrator switches on and off: with a restart of their RM.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ FOURTH = 3_000_000
 FIFTH = 4_000_000
 #: The first seed of the sixth, whose plans are those of the fifth.
 SIXTH = 5_000_000
+#: The first seed of the seventh, which has nothing of the second to sixth.
+SEVENTH = 6_000_000
 #: Policies that write minimum shares.
 MIN_SHARES = ("fawkes-tt", "fawkes-ru")
 _DAY_S = 86_400.0
@@ -122,6 +125,33 @@ def planned_sixth(plan: Plan, rng: random.Random) -> Plan:
     return replace(plan, settings=settings, sixth=True)
 
 
+def planned_seventh(plan: Plan, rng: random.Random) -> Plan:
+    """A plan of the seventh regime: a policy that pays debts, as far as it likes, where much is in use."""
+    store = rng.random() < 0.3
+    settings = replace(
+        plan.settings,
+        mode=rng.choice(("full", "full", "bounded")),
+        refresh="rpc",
+        ad_hoc="scale",
+        lease_s=0.0 if store else plan.settings.lease_s,
+        guards=Guards(),
+    )
+    return replace(
+        plan,
+        policy="ltrf",
+        sets={"horizon_s": rng.choice(("100", "600"))},
+        settings=settings,
+        capacity=rng.choice(("weight", "percent")),
+        store=store,
+        spare=plan.spare and not store,
+        shadow=False,
+        nodes=4,
+        light=False,
+        seventh=True,
+        preempts=rng.random() < 0.5,
+    )
+
+
 # --- the administrator ---
 
 
@@ -191,6 +221,15 @@ def _moved(world: World, rng: random.Random) -> End:
     world.put(world.pristine)
     world.changed_in_tick = True
     return None
+
+
+@kind("preemption-switched", seventh=True)
+def _preemption_switched(world: World, rng: random.Random) -> End:
+    """The administrator switches the scheduler's preemption on or off, and starts the RM again for it."""
+    if not world.active.up:
+        return False
+    world.cluster.preempts = not world.cluster.preempts
+    return world.restart(rng)
 
 
 # --- users ---

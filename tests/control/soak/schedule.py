@@ -42,6 +42,9 @@ OF_THIRD: set[str] = set()
 OF_FOURTH: set[str] = set()
 #: Those of the sixth.
 OF_SIXTH: set[str] = set()
+#: Those of the seventh alone; and all of them.
+OF_SEVENTH: set[str] = set()
+OF_PREEMPTION = {"rm-restarts", "rm-fails-over", "controller-restarts", "burst"}
 #: All of the fifth: an RM begins anew, and whatever makes a difference to what it shows of those that it recovers.
 OF_RECOVERIES = {"rm-restarts", "rm-fails-over", "somebody-looks", "controller-restarts", "burst", "rm-store-slow"}
 _OF_CALLS = {"refresh-dropped", "refresh-late", "refresh-twice", "answer-lost", "answer-lost-after"}
@@ -76,7 +79,7 @@ def drawn(rng: random.Random, spans: list[tuple[float, float]], plan: Plan) -> l
     no = no | (_OF_GUARDS if settings.guards == Guards() else set())
     no = no | (set() if plan.store and plan.capacity == "weight" else _OF_STORES)
     no = no | (set() if plan.third else OF_THIRD) | (set() if plan.creates else OF_FOURTH)
-    no = no | (set() if plan.sixth else OF_SIXTH)
+    no = no | (set() if plan.sixth else OF_SIXTH) | (set() if plan.seventh else OF_SEVENTH)
     no = no | (set() if plan.second else OF_SECOND) | ({"file-own-copy", "file-older"} if plan.store else set())
     if plan.capacity:
         no = (
@@ -103,6 +106,8 @@ def drawn(rng: random.Random, spans: list[tuple[float, float]], plan: Plan) -> l
         # After a ResourceManager's restart the checks allow accounts to be off, which would hide the effect of a wrong
         # figure: a history has one kind of the two.
         kinds, apart = [rng.choice(sorted(OF_SIXTH)), "burst", "controller-restarts"], 6.0
+    if plan.seventh:
+        kinds, apart = sorted((OF_PREEMPTION | OF_SEVENTH) - no), 9.0
     found = []
     for begin, end in spans:
         at = begin + rng.expovariate(1 / apart)
@@ -113,9 +118,15 @@ def drawn(rng: random.Random, spans: list[tuple[float, float]], plan: Plan) -> l
 
 
 def kind(
-    name: str, *, second: bool = False, third: bool = False, fourth: bool = False, sixth: bool = False
+    name: str,
+    *,
+    second: bool = False,
+    third: bool = False,
+    fourth: bool = False,
+    sixth: bool = False,
+    seventh: bool = False,
 ) -> Callable[[Callable[[World, random.Random], End]], Callable[[World, random.Random], End]]:
-    """Name a kind of fault; ``second`` to ``sixth``: only seeds of that regime draw it (tests.control.soak.regime)."""
+    """Name a kind of fault; ``second`` to ``seventh``: only seeds of that regime draw it (`regime`)."""
     if second:
         OF_SECOND.add(name)
     if third:
@@ -124,6 +135,8 @@ def kind(
         OF_FOURTH.add(name)
     if sixth:
         OF_SIXTH.add(name)
+    if seventh:
+        OF_SEVENTH.add(name)
 
     def known(do: Callable[[World, random.Random], End]) -> Callable[[World, random.Random], End]:
         KINDS[name] = do

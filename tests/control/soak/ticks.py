@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from harness.control.reports import TickReport
 from harness.model.plan import WEIGHT_MIN
+from harness.model.snapshot import QueueView
 from tests.control.soak.capacities import UNITS
+from tests.control.soak.capacity_rm import CapacityRm
 from tests.control.soak.process import Process
 from tests.control.soak.violated import Violated
 
@@ -19,6 +22,16 @@ UNSEEN = frozenset({"observation", "clock", "cluster"})
 _BLIND = frozenset({"actuation", "ledger", "file"}) | UNSEEN
 #: How the alarm begins of what the gate before every write has kept from the file.
 _REFUSED = "not written, the ResourceManager would refuse it"
+
+
+def _parts(queues: Mapping[str, QueueView], weights: Mapping[str, float]) -> dict[str, float]:
+    """What weights give each queue of the cluster; nothing of those in a group of which one is left out."""
+    found = {"root": 1.0}
+    for name, queue in queues.items():
+        group = [other for other in queues if queues[other].parent == queue.parent]
+        if queue.parent in found and all(other in weights for other in group):
+            found[name] = found[queue.parent] * weights[name] / sum(weights[other] for other in group)
+    return found
 
 
 class Ticks:
@@ -74,6 +87,8 @@ class Ticks:
         self._told(process, report, kinds)
         self._blamed(process, report, kinds)
         self._left(process, kinds)
+        if self.world.plan.seventh:
+            self._kept(process, report, kinds)
         if self._whole(process) and truthful and report.snapshot is not None and "app" not in kinds:
             self._ended(process)
 
@@ -92,6 +107,24 @@ class Ticks:
             and not kinds & {"policy", "clock", "cluster"}
         ):
             raise Violated(f"{process.name} saw nothing, though only the RM's JMX page went wrong")
+
+    def _kept(self, process: Process, report: TickReport, kinds: set[str]) -> None:
+        """Beside preemption nobody is given much less than it uses and is entitled to: the rest would be killed."""
+        rm, core = self.world.active, process.controller.core
+        assert isinstance(rm, CapacityRm)
+        if report.snapshot is None or core.written is None or not process.controller.holds or kinds & {"policy", "rm"}:
+            return
+        if not rm.preempts or rm.standing() != process.begun_rm:
+            return
+        queues = report.snapshot.queues
+        entitled = {name: queue.weight for name, queue in queues.items()}
+        due, given = _parts(queues, entitled), _parts(queues, core.written.weights)
+        for name, part in given.items():
+            used = queues[name].allocated.memory_mb / report.snapshot.capacity.memory_mb
+            # What ends by itself is at most a quarter, and preemption ignores a tenth.
+            if part < min(due[name], 0.7 * used) - 0.01:
+                words = f"it uses {used:.2f} of the cluster, and its due is {due[name]:.2f}"
+                raise Violated(f"{process.name} gives {name} {part:.2f} beside preemption: {words}")
 
     def _guarded(self, process: Process, report: TickReport, kinds: set[str]) -> None:
         """Who holds the file releases when the RM refuses more than a guard lets pass, and not before."""

@@ -61,10 +61,12 @@ class World:
     def __init__(self, seed: int, root: Path, schedule: Sequence[Fault] | None = None) -> None:
         self.seed, self.root = seed, root
         self.plan = plan = Plan.drawn(random.Random(f"{seed} plan")).of_scheduler(random.Random(f"{seed} scheduler"))
-        if seed >= regime.FIFTH:
+        if regime.FIFTH <= seed < regime.SEVENTH:
             self.plan = plan = regime.planned_fifth(plan, random.Random(f"{seed} fifth"))
-        if seed >= regime.SIXTH:
+        if regime.SIXTH <= seed < regime.SEVENTH:
             self.plan = plan = regime.planned_sixth(plan, random.Random(f"{seed} sixth"))
+        if seed >= regime.SEVENTH:
+            self.plan = plan = regime.planned_seventh(plan, random.Random(f"{seed} seventh"))
         if regime.SECOND <= seed < regime.FIFTH:
             self.plan = plan = regime.planned(plan, random.Random(f"{seed} second"))
         if regime.THIRD <= seed < regime.FIFTH:
@@ -101,6 +103,7 @@ class World:
             tasks=plan.tasks,
             light=plan.light,
         )
+        self.cluster.preempts = plan.preempts
         kind = CapacityRm if plan.capacity else Rm
         self.rms: list[Rm] = [kind(f"rm{n}", self.cluster, self.file) for n in range(1, 3 if plan.pair else 2)]
         for rm in self.rms:
