@@ -35,7 +35,8 @@ from harness.jobs.workloads.bins import BinSpec
 from harness.jobs.workloads.sequence import JobTemplate
 from harness.policies.base import describe_settings
 from harness.policies.registry import POLICIES, policy_class
-from harness.predict.support import FEATURES, VERBS
+from harness.predict.feature import VERBS
+from harness.predict.features import FEATURES
 from harness.results.catalogue import metrics
 from harness.sim.setup import Delays
 from harness.systems.fawkes import spec as mrclusters

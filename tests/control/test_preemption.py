@@ -19,7 +19,7 @@ from harness.model.preemption import PreemptionRule
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
 from harness.policies import make_policy
-from harness.predict.support import CAPACITY_BASE
+from harness.predict.features import CAPACITY_BASE
 from harness.yarn.errors import Refused
 from harness.yarn.fair.preemption import ENABLE as FAIR_PREEMPTION
 from studies.preemption_budget import NotSteered, run

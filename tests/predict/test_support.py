@@ -20,20 +20,10 @@ from harness.experiments.simulated import setup_of
 from harness.model.preemption import PreemptionRule
 from harness.model.queues import NEVER_MS
 from harness.model.resources import ZERO, Resource
+from harness.predict.feature import VERBS, Cluster, Feature, Verb, enforce_traps
+from harness.predict.features import CAPACITY_BASE, FAIR_BASE, FEATURES
 from harness.predict.replay import capacity_limits_of
-from harness.predict.support import (
-    CAPACITY_BASE,
-    FAIR_BASE,
-    FEATURES,
-    VERBS,
-    Cluster,
-    Feature,
-    Row,
-    Verb,
-    enforce_traps,
-    lines,
-    rows,
-)
+from harness.predict.support import Row, lines, rows
 from harness.predict.usage import statement
 from harness.sim.capacity.api import Scheduler
 from harness.sim.capacity.preempt_conf import PREEMPTION_PREFIX

@@ -1,0 +1,189 @@
+"""A feature of a cluster, and what each verb does with it: works, counted but not steered, refused or not tried."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from harness.base.errors import InputError
+from harness.experiments.scheduler_file import left_out
+from harness.model.queues import AllocationFile, SchedulerName
+from harness.sim.scheduler_file import Dropped
+from harness.traces.recording import scheduler_properties
+from harness.yarn.capacity.convert import render_properties
+from harness.yarn.capacity.properties import PREFIX
+from harness.yarn.capacity.queues import queue_tree
+from harness.yarn.capacity.traps import Trap, fair_traps, find_traps
+from harness.yarn.fair.javanum import parse_boolean
+from harness.yarn.fair.parse import parse_allocations
+from harness.yarn.releases import ASSUMED
+
+Word = Literal["works", "counted but not steered", "refused", "not tried", "unknown"]
+Verb = Literal["record", "assess", "whatif", "plan", "usage", "enforce"]
+#: Each is a command.
+VERBS: tuple[Verb, ...] = ("record", "assess", "whatif", "plan", "usage", "enforce")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What one verb does with one feature.
+
+    Parameters
+    ----------
+    word
+        How it is.
+    why
+        What is refused or left out, and where it is not as one would expect; "" where there is nothing to say.
+    test
+        The test that shows it, ``path::name``; "" where nobody has tried, and where the code's own words are the cell.
+    """
+
+    word: Word
+    why: str = ""
+    test: str = ""
+
+    def text(self) -> str:
+        """Return it as a person reads it."""
+        return f"{self.word}: {self.why}" if self.why else self.word
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A cluster as far as its features show.
+
+    Parameters
+    ----------
+    scheduler
+        Which one the RM has.
+    values
+        The Capacity Scheduler's properties, with their prefix.
+    site
+        The RM's own (``/conf``).
+    hadoop
+        Its release.
+    file
+        The text of an allocation file, of an example.
+    version
+        Its release in full, as the RM has it.
+    nodes_gone
+        How many nodes it has lost, decommissioned or is about to.
+    site_shown
+        Whether the RM shows its own properties. If not, what they decide is unknown.
+    whole
+        Whether ``values`` are all of the Capacity Scheduler's properties, not those alone that its queues show.
+    """
+
+    scheduler: SchedulerName
+    values: Mapping[str, str] = field(default_factory=dict)
+    site: Mapping[str, str] = field(default_factory=dict)
+    hadoop: tuple[int, int] = ASSUMED
+    file: str = ""
+    version: str = ""
+    nodes_gone: int = 0
+    site_shown: bool = True
+    whole: bool = True
+
+    def on(self, name: str, default: bool = False) -> bool:
+        """Return whether a switch is on, in the scheduler's properties or in the RM's own."""
+        return parse_boolean((self.values.get(name) or self.site.get(name) or "").strip(), default)
+
+    def switched(self, end: str) -> bool:
+        """Return whether any queue has this switch on."""
+        return any(name.endswith(end) and text.strip().lower() == "true" for name, text in self.values.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """A row of the table.
+
+    Parameters
+    ----------
+    key
+        How JSON calls it.
+    group, title
+        How a person does.
+    has
+        Whether a cluster has it.
+    example
+        A cluster that has it, and no other danger.
+    traps
+        Traps of `enforce` that are about it.
+    uncovered
+        What the simulator calls it where it does not cover it.
+    played_without
+        Whether it changes the scheduler's decisions while no recording has it: a replay is then one without it.
+    shown
+        Cells of verbs that nothing refuses.
+    """
+
+    key: str
+    group: str
+    title: str
+    has: Callable[[Cluster], bool]
+    example: Cluster
+    traps: tuple[str, ...] = ()
+    uncovered: str = ""
+    played_without: bool = False
+    shown: Mapping[Verb, Cell] = field(default_factory=dict)
+
+    def cell(self, verb: Verb, cluster: Cluster | None = None) -> Cell:
+        """Return what a verb does with it: on a cluster at hand (which has it), or on the example."""
+        found: Cell | None = None
+        if verb == "enforce":
+            found = self._enforced(self.example if cluster is None else cluster)
+        elif verb in ("whatif", "plan"):
+            found = self._simulated(cluster)
+        if found is None and self.played_without and verb in ("assess", "whatif", "plan") and not self._recorded():
+            found = Cell("counted but not steered", f"a recording does not have it: played without {self.title}")
+        return found or self.shown.get(verb, Cell("not tried"))
+
+    def _enforced(self, cluster: Cluster) -> Cell | None:
+        """What `enforce` itself says of it, where that is no plain yes."""
+        try:
+            found = enforce_traps(cluster)
+        except InputError as error:
+            return Cell("refused", error.what)
+        # Where shares can be kept from setting preemption going, it is steered beside.
+        own = [trap for trap in found if trap.name in self.traps and trap.preemption is None]
+        for trap in own:
+            if trap.blocking:
+                return Cell("refused", f"{trap.what}; {trap.hint} (or `accept: [{trap.name}]`)")
+        return Cell("counted but not steered", own[0].what) if own else None
+
+    def _simulated(self, cluster: Cluster | None = None) -> Cell | None:
+        """What the simulator says of a scheduler's file with it; of a cluster at hand, by the names of its queues."""
+        try:
+            own = self._uncovered(self.example)
+        except InputError as error:
+            return Cell("refused", error.what)
+        if not own:
+            return None
+        if cluster is not None and cluster.values:
+            # What else is wrong with the cluster's own file is not this feature's.
+            with contextlib.suppress(InputError):
+                own = self._uncovered(cluster) or own
+        more = f" and {len(own) - 1} more" if own[1:] else ""
+        return Cell("refused", f"a scheduler's file with {own[0].name}{more} ({own[0].what}; `--drop` leaves it out)")
+
+    def _uncovered(self, cluster: Cluster) -> list[Dropped]:
+        """Return the settings of a cluster that are this feature's and that the simulator does not cover."""
+        text = cluster.file or render_properties(
+            {name.removeprefix(PREFIX): value for name, value in cluster.values.items()}
+        )
+        left = left_out(text.encode(), source="FILE", conf=dict(cluster.site))
+        return [one for one in left if one.what == self.uncovered]
+
+    def _recorded(self) -> bool:
+        """Whether the first line of a recording would have any of its settings."""
+        return bool(scheduler_properties(self.example.site))
+
+
+def enforce_traps(cluster: Cluster) -> tuple[Trap, ...]:
+    """Return what `enforce` says of a cluster before it writes; InputError where it cannot steer its queues at all."""
+    if cluster.scheduler == "fair":
+        file = parse_allocations(cluster.file.encode(), source="FILE") if cluster.file else AllocationFile()
+        return fair_traps(cluster.hadoop, cluster.site if cluster.site_shown else None, file)
+    tree = queue_tree(cluster.values, source="its configuration")
+    return find_traps(cluster.values, cluster.site if cluster.site_shown else None, tree, cluster.hadoop)
