@@ -111,7 +111,10 @@ def check(
     if not runs and (recorded is not None or not history):
         raise CallError("no run to check", where="RUN", hint="give a run directory before the options")
     own = read_runs(runs)
-    found = checked_of(own, read_baseline(recorded)) if recorded is not None else Checked()
+    found = Checked()
+    if recorded is not None:
+        folder = any(path.is_dir() and not (path / "run.json").exists() for path in runs)
+        found = checked_of(own, read_baseline(recorded), folder=folder, strict=require_judged)
     if history:
         before = read_runs([*history, *runs])
         past = check_history(before)

@@ -351,10 +351,26 @@ def read_baseline(path: Path) -> Baseline:
         for one in (one for entry in entries for one in entry.spread.values()):
             if len(one.values) not in (0, one.n):
                 raise ValueError(f"{len(one.values)} values of {one.n} runs")
+        for entry in entries:
+            _require_finite(entry)
     except (KeyError, TypeError, ValueError) as error:
         what = f"a damaged baseline ({type(error).__name__}: {' '.join(str(error).split())[:80]})"
         raise InputError(what, where=str(path), hint="record it anew") from None
     return Baseline(str(path), entries)
+
+
+def _require_finite(entry: Entry) -> None:
+    """Raises ValueError for a figure that is NaN or infinite: every value would compare as better than it."""
+    for key, spread in entry.spread.items():
+        figures = (spread.median, spread.least, spread.greatest, spread.centre, spread.deviation, *spread.values)
+        if not all(map(math.isfinite, figures)):
+            raise ValueError(f"{entry.variant}: {key.text()} is not a number")
+    for seed, values in entry.exact.items():
+        for key, value in values.items():
+            if not math.isfinite(value):
+                raise ValueError(f"{entry.variant}, seed {seed}: {key.text()} is not a number")
+    if entry.margin is not None and not math.isfinite(entry.margin):
+        raise ValueError(f"{entry.variant}: its margin is not a number")
 
 
 @cache

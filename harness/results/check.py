@@ -82,14 +82,33 @@ def _moved(metric: Metric, value: float, recorded: float) -> str:
     return f"{amount_text(value, metric, digits)} against {amount_text(recorded, metric, digits)} recorded{part}"
 
 
-def check(runs: Sequence[RunRecord], baseline: Baseline) -> Checked:
+def check(runs: Sequence[RunRecord], baseline: Baseline, *, folder: bool = False, strict: bool = False) -> Checked:
     """Every run against its entry of the baseline.
 
     Runs with a recorded seed are held exactly where the backend is deterministic. The others of an entry are held
     together: enough of them by one test of all metrics (`together`), fewer by the spread of the recorded ones. Of
-    several runs those are missing that the baseline has of the same experiment and backend.
+    several runs, and of a folder, those are missing that the baseline has of the same experiment and backend.
 
-    Raises InputError when the baseline has an entry for none of the runs.
+    Parameters
+    ----------
+    runs
+        The runs.
+    baseline
+        What is recorded.
+    folder
+        Whether a folder of runs was given, which stands for all that is recorded even if one run is left in it.
+    strict
+        Whether an experiment or backend of the baseline of which several runs or a folder have none is not judged.
+
+    Returns
+    -------
+    Checked
+        Every metric with its verdict.
+
+    Raises
+    ------
+    InputError
+        The baseline has an entry for none of the runs.
     """
     found = Checked()
     groups: dict[tuple[str, str, str], list[RunRecord]] = {}
@@ -149,7 +168,7 @@ def check(runs: Sequence[RunRecord], baseline: Baseline) -> Checked:
         if not any((name, key) in tested for key in entries[name].spread):
             power = detects(entries[name], metrics=total, runs=len(own))
             found.remarks += [f"{name[0]}, {name[1]}: {power}"] if power else []
-    if len(runs) > 1:
+    if folder or len(runs) > 1:
         # A policy that never began has no directory: of several runs all that is recorded beside them is wanted.
         places = {(run.experiment, run.backend) for run in runs}
         words = "recorded, but no run of it was given"
@@ -158,6 +177,10 @@ def check(runs: Sequence[RunRecord], baseline: Baseline) -> Checked:
             for entry in baseline.entries
             if entry.name not in given and (entry.experiment, entry.backend) in places
         ]
+        elsewhere = [entry for entry in baseline.entries if (entry.experiment, entry.backend) not in places]
+        for entry in elsewhere if strict else ():
+            found.remarks.append(f"{entry.experiment}, {entry.variant}, {entry.backend}: {words}")
+            found.held.append(_without_value(entry.name, baseline.path, "not judged", words))
     return found
 
 

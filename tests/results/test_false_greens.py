@@ -57,6 +57,49 @@ def test_a_run_that_the_baseline_does_not_know_is_not_judged(
     assert (held["variant"], held["words"]) == ("hltrf", "nothing is recorded of it")
 
 
+def test_a_folder_in_which_one_run_is_left_lacks_the_other_policies(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was green: of one run nothing else was wanted, also where a folder was given that had held several."""
+    for variant in ("fair", "ltrf"):
+        write(f"base/{variant}", variant=variant, backend="sim")
+    write("new/fair", variant="fair", backend="sim")
+    assert call(capsys, "baseline", tmp_path / "base", "-o", tmp_path / "b.json")[0] == 0
+    code, out, _ = call(capsys, "check", tmp_path / "new", "--baseline", tmp_path / "b.json")
+    assert (code, "made-up, ltrf: run: recorded, but no run of it was given" in out) == (3, True)
+    # A run directory that is named is one run, and meant as one.
+    assert call(capsys, "check", tmp_path / "new/fair", "--baseline", tmp_path / "b.json")[0] == 0
+
+
+def test_an_experiment_that_is_gone_is_not_judged(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for experiment in ("one", "two"):
+        write(f"base/{experiment}", experiment=experiment, backend="sim")
+    write("new/one", experiment="one", backend="sim")
+    assert call(capsys, "baseline", tmp_path / "base", "-o", tmp_path / "b.json")[0] == 0
+    strict = ("check", tmp_path / "new", "--baseline", tmp_path / "b.json")
+    assert call(capsys, *strict)[0] == 0, "one file may hold the bounds of several jobs of a pipeline"
+    code, _, err = call(capsys, *strict, "--require-judged")
+    assert (code, "warning: two, ltrf, sim: recorded, but no run of it was given" in err) == (1, True)
+
+
+@pytest.mark.parametrize("place", ["exact", "bounds"])
+def test_a_baseline_with_a_figure_that_is_no_number_is_damaged(
+    place: str, baseline: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every value was better than NaN."""
+    document = json.loads(baseline.read_text())
+    (entry,) = document["entries"]
+    if place == "exact":
+        entry["exact"]["2"]["makespan_s"] = float("nan")
+    else:
+        entry["bounds"]["makespan_s"]["median"] = float("nan")
+    baseline.write_text(json.dumps(document))
+    code, _, err = call(capsys, "check", tmp_path / "runs", "--baseline", baseline, "--require-judged")
+    assert (code, "a damaged baseline" in err, "makespan_s is not a number" in err) == (1, True, True)
+
+
 def test_what_a_run_was_made_with_is_compared(write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     old, new = write("old", backend="sim"), write("new", backend="sim")
 
