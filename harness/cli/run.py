@@ -292,6 +292,9 @@ def verdict(ended: Sequence[Ended]) -> None:
         if bad:
             others = f" (and {len(bad) - 1} more run(s))" if len(bad) > 1 else ""
             hint = "look at jobs.parquet there" if code == 4 else "raise its time limit, or ask for less"
-            if (bad[0].why or "").startswith(NEVER_ENDS):
+            why = bad[0].why or ""
+            if why.startswith(NEVER_ENDS):
                 hint = ""  # the reason says which setting
+            elif why.startswith("the policy "):
+                hint = "look at the alarms in decisions.jsonl there"
             raise error(f"{bad[0].variant.name}: {bad[0].why}{others}", where=str(bad[0].path), hint=hint or None)

@@ -18,6 +18,8 @@ ResourceName = Literal["memory", "vcores", "dominant"]
 SchedulingPolicy = Literal["fair", "drf", "fifo", "ltrf"]
 #: The ones that Hadoop's schedulers do not have: applications come in the order of their accumulated resources.
 BY_ACCUMULATED: Final[frozenset[SchedulingPolicy]] = frozenset({"ltrf"})
+#: What an order compares queues by; `Order` says what each means.
+Measure = Literal["stock", "accumulated", "arrival", "keys"]
 #: Whether a policy decides in the scheduler, or steers it from outside.
 Mode = Literal["inside", "outside"]
 
@@ -85,7 +87,7 @@ class Order:
         with a horizon: 1 fills level by level, 0 fills the leaves flat, in between interpolates.
     """
 
-    measure: Literal["stock", "accumulated", "arrival", "keys"] = "stock"
+    measure: Measure = "stock"
     flat: bool = False
     t_wait_s: float | None = None
     horizon_s: float = 0.0

@@ -19,7 +19,7 @@ from harness.model.plan import Order
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
 from harness.paper.steps import Allocation, ScenarioQueue, StepsScenario
-from harness.policies.base import CountedLedger, Policy, checked_keys
+from harness.policies.base import CountedLedger, Policy, checked_keys, checked_plan
 from harness.policies.capabilities import MeasuringPolicy
 from harness.policies.tree import Tree, entitled_tree
 from harness.policies.weights import Basis, leaf_parts, long_term_shares
@@ -64,7 +64,7 @@ class _Paper:
         self.capacity = scenario.capacity
         self.views = _views(scenario)
         # Tasks last one step: that is the mean task length from the beginning, and the order stays the same throughout.
-        plan = policy.plan(self._snapshot(0), CountedLedger())
+        plan = checked_plan(policy, self._snapshot(0), CountedLedger())
         self.order: Order = plan.order
         self.tree: Tree = entitled_tree(self._snapshot(0), self.order.ledger.shares)
         leaf_weights = sum((Fraction(self.tree.entitlement[q]) for q in self.tree.leaves), Fraction(0))

@@ -11,11 +11,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from fractions import Fraction
+from itertools import chain
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, get_args
 
 from harness.base.errors import CallError, InputError, nearest
-from harness.model.plan import LedgerSettings, Plan
+from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, LedgerSettings, Measure, Order, Plan
 from harness.model.snapshot import QueueView, Snapshot
 from harness.policies.user_file import defined_at
 
@@ -184,6 +185,59 @@ class Policy(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.settings!r})"
+
+
+def checked_plan(policy: Policy, snapshot: Snapshot, ledger: LedgerView) -> Plan:
+    """Ask a policy for its plan, and refuse an answer that no scheduler could follow.
+
+    Parameters
+    ----------
+    policy
+        A policy, perhaps a user's.
+    snapshot, ledger
+        What `Policy.plan` is given.
+
+    Returns
+    -------
+    Plan
+        Its answer.
+
+    Raises
+    ------
+    InputError
+        For an answer that is not a Plan, whose order is none, that names a queue which is not there, or that weighs
+        one with what is no weight. Such an answer would mean the stock scheduler, or wrong shares, in silence.
+    """
+    plan: Any = policy.plan(snapshot, ledger)
+    problem = _problem(plan, snapshot)
+    if problem:
+        raise InputError(
+            f"policy {policy.name}: {problem}",
+            where=defined_at(type(policy), "plan"),
+            hint="return a harness.model.plan.Plan; docs/how-to/write-a-policy.md shows one",
+        )
+    checked: Plan = plan
+    return checked
+
+
+def _problem(plan: Any, snapshot: Snapshot) -> str:
+    """Return what is wrong with the answer of ``plan()``; empty where nothing is."""
+    if not isinstance(plan, Plan):
+        return f"plan() returns {_short(plan)}, which is not a Plan"
+    if not isinstance(plan.order, Order):
+        return f"its plan's order is {_short(plan.order)}, which is not an Order"
+    measures = get_args(Measure)
+    if plan.order.measure not in measures:
+        return f"Order(measure={_short(plan.order.measure)}) is not one of {', '.join(measures)}"
+    for queue in chain(plan.weights, *plan.all_but_weights):
+        if queue not in snapshot.queues:
+            return f"its plan names {_short(queue)}, which is not a queue"
+    for queue, weight in plan.weights.items():
+        # The administrator's own weight may be 0; a policy may leave it as it is.
+        own = weight == snapshot.queues[queue].weight
+        if not (own or (isinstance(weight, Real) and WEIGHT_MIN <= float(weight) <= WEIGHT_MAX)):
+            return f"weight {_short(weight)} of {queue} is not within [{WEIGHT_MIN:g}, {WEIGHT_MAX:g}]"
+    return ""
 
 
 def checked_keys(policy: Policy, snapshot: Snapshot, ledger: LedgerView, flat: bool) -> Mapping[str, Any]:

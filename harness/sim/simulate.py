@@ -18,7 +18,7 @@ from harness.model.plan import BY_ACCUMULATED, Attributes, Plan
 from harness.model.queues import AllocationFile, QueueTree
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
-from harness.policies.base import CountedLedger, checked_keys
+from harness.policies.base import CountedLedger, checked_keys, checked_plan
 from harness.policies.capabilities import ReplanningPolicy
 from harness.policies.longterm import parts_over_horizon
 from harness.sim import world as w
@@ -181,8 +181,7 @@ class Simulation:
             )
             for q in self.tree
         }
-        plan: Plan = policy.plan(Snapshot(0.0, capacity, queues), CountedLedger({}))
-        return plan
+        return checked_plan(policy, Snapshot(0.0, capacity, queues), CountedLedger({}))
 
     def _inside_attributes(self, plan: Plan) -> AllocationFile:
         stock = plan.order.measure == "stock"
@@ -401,7 +400,7 @@ class Simulation:
     def replan(self, now_ms: int) -> None:
         """T_wait from the tasks that have ended so far."""
         seen = self.observer.snapshot(self.scheduler.S, self.world, now_ms, 0.0)
-        plan = self.setup.policy.plan(seen.snapshot, CountedLedger(self.observer.counted(seen.reals)))
+        plan = checked_plan(self.setup.policy, seen.snapshot, CountedLedger(self.observer.counted(seen.reals)))
         self.keyed.planned(self.world)
         self.scheduler.S.xg["t_wait_ms"] = wait_ms(plan.order)
         self.world.g["next_tick_ms"] = now_ms + _REPLAN_MS

@@ -140,3 +140,56 @@ def test_what_is_no_seed_is_a_wrong_call(text: str) -> None:
 def test_an_option_given_twice_adds_up() -> None:
     option = click.Option(["--seed"])
     assert all_seeds(click.Context(click.Command("x")), option, ([1, 2], [9])) == (1, 2, 9)
+
+
+PLAN = """
+from harness.model.plan import Order, Plan
+from harness.policies.base import Policy
+
+
+class Mine(Policy):
+    name = "mine"
+
+    def plan(self, snapshot, ledger):
+        leaves = [queue.name for queue in snapshot.queues.values() if queue.leaf]
+        return {}
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("allocate", "ltyarn-table-1", "--policy", "mine.py:Mine"),
+        ("run", "demo", "--out", "runs", "--policy", "mine.py:Mine"),
+        ("run", "demo", "--out", "runs", "--policy", "mine.py:Mine@outside"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("None", "plan() returns None, which is not a Plan"),
+        ("Plan(order='keys')", "its plan's order is 'keys', which is not an Order"),
+        ("Plan(order=Order(measure='kyes'))", "Order(measure='kyes') is not one of stock, accumulated, arrival, keys"),
+        ("Plan(weights={'root.nobody': 2.0})", "its plan names 'root.nobody', which is not a queue"),
+        ("Plan(weights=dict.fromkeys(leaves, -1.0))", "is not within [0.001, 1e+06]"),
+        ("Plan(weights=dict.fromkeys(leaves, float('nan')))", "weight nan of root."),
+        ("Plan(weights=dict.fromkeys(leaves, 'two'))", "weight 'two' of root."),
+    ],
+)
+def test_a_plan_that_no_scheduler_could_follow_is_one_line(
+    call: tuple[str, ...],
+    answer: str,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """None ran as the stock scheduler, a negative weight gave wrong shares, an unknown measure was a traceback."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(PLAN.format(answer))
+    with pytest.raises(SystemExit) as caught:
+        main(list(call))
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert caught.value.code == 1
+    assert line.startswith("yarnfair: mine.py:9: policy mine: ")
+    assert said in line

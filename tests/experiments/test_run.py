@@ -287,7 +287,12 @@ def test_a_job_of_more_stages_than_the_simulator_takes_is_refused_before_anythin
 
 
 @pytest.mark.parametrize(
-    ("why", "hint"), [("2 jobs failed", "look at jobs.parquet there"), (f"{NEVER_ENDS}: lower max_am_share", None)]
+    ("why", "hint"),
+    [
+        ("2 jobs failed", "look at jobs.parquet there"),
+        (f"{NEVER_ENDS}: lower max_am_share", None),
+        ("the policy never acted: no write took effect", "look at the alarms in decisions.jsonl there"),
+    ],
 )
 def test_a_run_that_can_never_end_says_its_own_mend(why: str, hint: str | None) -> None:
     with pytest.raises(RunInvalid) as caught:
