@@ -66,7 +66,7 @@ NAME = 32
 
 def lines(comparison: Comparison, everything: bool = False) -> list[str]:
     """One contest, a block for each contender: its verdict, then the table; lines of 80 columns as a rule."""
-    from harness.results.compare import verdict_sentences
+    from harness.results.compare import method, verdict_sentences
 
     reference = comparison.groups[0]
     out = [comparison.title] if comparison.title else []
@@ -81,6 +81,7 @@ def lines(comparison: Comparison, everything: bool = False) -> list[str]:
             if own is None or not (everything or row.judged):
                 continue
             out += _row(row, own)
+        out += folded(method(comparison, group.label), 80, hang=0).splitlines()
     return [line.rstrip() for line in out]
 
 

@@ -15,7 +15,16 @@ from harness.base.words import percent_text
 from harness.report.svg import nice_ticks, number
 from harness.report.tables import ABSENT, Head, Table
 from harness.report.templating import page_templates, typeset
-from harness.results.compare import Comparison, Contender, Row, Verdict, named_changes, number_text, verdict_sentences
+from harness.results.compare import (
+    Comparison,
+    Contender,
+    Row,
+    Verdict,
+    method,
+    named_changes,
+    number_text,
+    verdict_sentences,
+)
 from harness.results.runs import RunRecord
 
 #: Relative differences beyond this are drawn at the border with an arrow; the row's figures say how far they go.
@@ -166,16 +175,6 @@ def _change(row: Row, own: Contender, axis: Axis) -> Change:
     )
 
 
-def _note(comparison: Comparison, pairs: Sequence[tuple[Row, Contender]]) -> str:
-    paired = any(own.pairs is not None for _, own in pairs)
-    return (
-        f"{'Paired by seed: the median of the differences' if paired else 'The difference of the medians'}, its "
-        "95 % interval by bootstrap (4,000 resamples), a permutation test on ranks "
-        f"({'signed ranks' if paired else 'rank sums'}), p corrected for the number of metrics "
-        f"({ {'bh': 'Benjamini-Hochberg', 'holm': 'Holm', 'none': 'not at all'}[comparison.correction] })."
-    )
-
-
 def _versus(comparison: Comparison, label: str, ident: str) -> Versus:
     reference = comparison.groups[0].label
     pairs = _of(comparison, label)
@@ -203,7 +202,7 @@ def _versus(comparison: Comparison, label: str, ident: str) -> Versus:
         axis=axis,
         parts=parts,
         others=[_change(row, own, axis) for row, own in pairs if not row.judged],
-        note=_note(comparison, pairs),
+        note=method(comparison, label),
     )
 
 

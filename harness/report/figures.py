@@ -232,7 +232,7 @@ def fairness_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]:
         rho = series.fairness_degree()
         return None if rho is None else _sampled(Curve(series.time_s, rho))
 
-    even = ((0.0, "static partition"),)
+    even = ((0.0, "each queue at its own share"),)
     degrees = _charts(variants, styles, "fairness degree \u03c1", degree, levels=((1.0, "static partition"),))
     both_of = [
         (styles.variants[one.name], one.name, both) for one in variants if (both := _benefit_and_loss(one)) is not None

@@ -302,6 +302,18 @@ def verdict_sentences(comparison: Comparison, label: str) -> tuple[str, str]:
     return first, _unshown(of, total)
 
 
+def method(comparison: Comparison, label: str) -> str:
+    """Say how a contender's differences, intervals and p-values were computed, in one sentence for people."""
+    own = (one for row in comparison.rows for one in row.contenders if one.label == label)
+    paired = any(one.pairs is not None for one in own)
+    return (
+        f"{'Paired by seed: the median of the differences' if paired else 'The difference of the medians'}, its "
+        "95 % interval by bootstrap (4,000 resamples), a permutation test on ranks "
+        f"({'signed ranks' if paired else 'rank sums'}), p corrected for the number of metrics "
+        f"({ {'bh': 'Benjamini-Hochberg', 'holm': 'Holm', 'none': 'not at all'}[comparison.correction] })."
+    )
+
+
 def _listed(found: Sequence[tuple[Key, Contender]]) -> str:
     """``5 metrics (makespan -12.0 %; ...; 2 more)``."""
     return f"{counted(len(found), 'metric')} ({'; '.join(_named(found))})"

@@ -149,6 +149,8 @@ class _Moved:
     faster: Sequence[str]
     slower: Sequence[str]
     unclear: Sequence[str]
+    #: Without a job that ended under both.
+    unknown: Sequence[str]
 
 
 def _moved(without: Ran, with_memory: Ran) -> _Moved:
@@ -156,12 +158,14 @@ def _moved(without: Ran, with_memory: Ran) -> _Moved:
         queue.removeprefix("root."): change(without, with_memory, completion_of(queue))
         for queue in with_memory.summary.get("queues") or {}
     }
+    jobs = {queue: own.get("jobs") for queue, own in (with_memory.summary.get("queues") or {}).items()}
     known = sorted(((one, queue) for queue, one in found.items() if one is not None), key=lambda one: -abs(one[0].part))
     large = [(one, f"{queue} ({percent(abs(one.part))})") for one, queue in known if abs(one.part) > SAME]
     return _Moved(
         faster=[text for one, text in large if one.clear and one.part < 0],
         slower=[text for one, text in large if one.clear and one.part > 0],
         unclear=[text for one, text in large if not one.clear],
+        unknown=[queue for queue, one in found.items() if one is None and jobs.get(f"root.{queue}")],
     )
 
 
@@ -211,6 +215,8 @@ def _cost(without: Ran, with_memory: Ran, moved: _Moved) -> str:
         # Else "no queue gets slower" would be more than these seeds can say.
         who = who if slower else "no queue's mean job gets clearly slower"
         who += f"; the seeds do not agree on the direction of {_listed(moved.unclear)}"
+    if moved.unknown:
+        who += f" ({_listed(moved.unknown)} ended no job to compare)"
     return f"What it cost: {who}; {whole}."
 
 
@@ -231,11 +237,12 @@ def _next(name: str, without: Ran, with_memory: Ran, slower: Sequence[str]) -> s
     mean = without.summary.get("sharing_loss")
     if isinstance(mean, int | float) and abs(mean) < LITTLE_LOSS:
         what = (
-            f"queues lose little here even under {without.label} (mean {mean:+.3f}), because they pause; "
-            "a load where they do not is `yarnfair run contended`"
+            f"queues lose little here even under {without.label} (mean {mean:+.3f}), so that there is little to give "
+            "back; a load where they lose more is `yarnfair run contended`"
         )
     elif _loss(with_memory) > _loss(without) * (1 - LESS):
-        what = f"{without.label} serves this load as well; look where queues lose, in the report"
+        as_well = "better" if _loss(with_memory) > _loss(without) * (1 + ABOUT) else "as well"
+        what = f"{without.label} serves this load {as_well}; look where queues lose, in the report"
     elif with_memory.own:
         what = "see how sure that is: run several seeds (`--seed 1-5`), then `yarnfair compare`"
     elif slower and with_memory.outside and not with_memory.has_horizon:

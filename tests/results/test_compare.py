@@ -160,6 +160,7 @@ def test_enough_runs_are_not_asked_for_again(write: Write, tmp_path: Path, capsy
         write(f"old/{seed}", seed=seed, makespan_s=1000.0)
         write(f"new/{seed}", seed=seed, makespan_s=1000.0 + (seed < 2))
     out = " ".join(call(capsys, "compare", tmp_path / "old", tmp_path / "new")[1].split())
+    assert "its 95 % interval by bootstrap (4,000 resamples), a permutation test on ranks (" in out
     assert "1 differs in too few runs to tell" in out
     assert "take more seeds" not in out
     assert "in too few runs to tell it from chance" in out

@@ -62,7 +62,7 @@ def test_a_users_own_policy_is_what_it_is_about_and_never_the_reference() -> Non
 @pytest.mark.parametrize(
     ("runs", "part"),
     [
-        # Nothing to mend: the load pauses.
+        # Nothing to mend.
         ([ran("fair", 7.0, {"A": 100}), ran("ltrf@outside", 6.9, {"A": 100})], "`yarnfair run contended`"),
         # No gain.
         ([FAIR, ran("ltrf@outside", 70.0, {"A": 100})], "fair serves this load as well"),
@@ -75,6 +75,17 @@ def test_a_users_own_policy_is_what_it_is_about_and_never_the_reference() -> Non
 )
 def test_what_to_try_next_follows_from_what_came_out(runs: list[Ran], part: str) -> None:
     assert part in sentences("x", runs)[2]
+
+
+def test_a_queue_without_an_ended_job_is_not_said_to_keep_its_time() -> None:
+    runs = [ran("fair", 71.6, {"A": 100, "B": 100}), ran("ltrf", 11.6, {"A": 80, "B": 100})]
+    for run in runs:
+        run.summary["queues"]["root.B"].update(mean_completion_s=None, ended=0)
+    assert "no queue's mean job gets slower by over 2 % (B ended no job to compare); " in sentences("x", runs)[1]
+
+
+def test_a_policy_that_raises_the_loss_is_not_said_to_be_matched() -> None:
+    assert "fair serves this load better" in sentences("x", [FAIR, ran("ltrf@outside", 143.2, {"A": 100})])[2]
 
 
 def test_nobody_slower_and_a_raised_loss_are_said() -> None:
