@@ -102,7 +102,10 @@ def sentences(name: str, runs: Sequence[Ran]) -> list[str]:
 
 def before_and_after(runs: Sequence[Ran]) -> tuple[Ran, Ran] | None:
     """The two runs that `sentences` is about, the one that does not give back first; None without such a pair."""
-    with_memory, without = _with_memory(runs), _without(runs)
+    without = _without(runs)
+    # What another scheduler changes is not what the policy changes.
+    alike = [run for run in runs if without is not None and _scheduler(run) == _scheduler(without)]
+    with_memory = _with_memory(alike) or _with_memory(runs)
     return None if with_memory is None or without is None else (without, with_memory)
 
 
@@ -121,6 +124,12 @@ def _cut_off(run: Ran) -> bool:
     """Whether jobs were left when the run ended. Counts may be means over seeds."""
     queues = (run.summary.get("queues") or {}).values()
     return any((q.get("jobs") or 0) - q.get("ended", q.get("jobs") or 0) - (q.get("failed") or 0) > 0 for q in queues)
+
+
+def _scheduler(run: Ran) -> str:
+    """The scheduler that a variant's label names; empty where it names none."""
+    settings = run.label.split(",")[1:]
+    return next((one for one in settings if one.startswith("scheduler=")), "")
 
 
 def _with_memory(runs: Sequence[Ran]) -> Ran | None:

@@ -77,6 +77,17 @@ def test_what_to_try_next_follows_from_what_came_out(runs: list[Ran], part: str)
     assert part in sentences("x", runs)[2]
 
 
+def test_what_another_scheduler_changes_is_not_said_of_the_policy() -> None:
+    """Of a replay on both schedulers the capacity run from outside was held against the Fair Scheduler alone."""
+    runs = [
+        ran("fair", 211.7, {"A": 182}),
+        ran("ltrf@outside", 194.4, {"A": 185}),
+        ran("capacity,scheduler=capacity", 57.8, {"A": 106}),
+        ran("ltrf@outside,scheduler=capacity", 57.7, {"A": 106}),
+    ]
+    assert sentences("x", runs)[0].startswith("What changed: ltrf@outside leaves the sharing loss about as it was (")
+
+
 def test_a_queue_without_an_ended_job_is_not_said_to_keep_its_time() -> None:
     runs = [ran("fair", 71.6, {"A": 100, "B": 100}), ran("ltrf", 11.6, {"A": 80, "B": 100})]
     for run in runs:
