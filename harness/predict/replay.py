@@ -19,6 +19,7 @@ from harness.base.documents import LONGEST_S
 from harness.base.errors import InputError
 from harness.base.files import read_json, write_text
 from harness.base.stats import half_width_95
+from harness.base.words import counted
 from harness.experiments.kind import Ended
 from harness.experiments.resolve import split_policy
 from harness.experiments.spec import DEFAULT_SCHEDULER
@@ -311,7 +312,7 @@ def migration_lines(found: Sequence[Mapping[str, Any]]) -> list[str]:
             width = f" +- {100 * row['half_width']:.1f}" if row["half_width"] is not None else ""
             lines.append(
                 f"  {row['queue'].removeprefix('root.')} {row['verdict']}: mean completion {row['fair_s']:.1f} s to "
-                f"{row['capacity_s']:.1f} s ({100 * row['change']:+.1f}{width} %, {row['seeds']} seeds)"
+                f"{row['capacity_s']:.1f} s ({100 * row['change']:+.1f}{width} %, {counted(row['seeds'], 'seed')})"
             )
     if any(row["half_width"] is None for row in found):
         lines.append("  one seed tells no interval: give --seed more than once")

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.base.errors import InputError
+from harness.base.files import json_text
 from harness.base.words import percent_text
 from harness.results.acknowledge import Acknowledgement, find
 from harness.results.baseline import FEWEST, Baseline, Entry, Spread, bound, detects, floor, held_by_spread
@@ -154,6 +155,11 @@ def check(runs: Sequence[RunRecord], baseline: Baseline, *, folder: bool = False
         )
         for run in unknown
     ]
+    for run, first in _copies(runs):
+        run_name = (run.experiment, run.variant, run.backend)
+        words = f"a copy of {first.path}, which counts twice"
+        found.remarks.append(f"{run.path}: {words}; leave one of them out")
+        found.held.append(_without_value(run_name, str(run.path), "not judged", words))
     for entry in baseline.entries:
         missing = sorted(set(entry.exact) - seeds.get(entry.name, set(entry.exact)), key=lambda seed: (len(seed), seed))
         if missing:
@@ -182,6 +188,18 @@ def check(runs: Sequence[RunRecord], baseline: Baseline, *, folder: bool = False
             found.remarks.append(f"{entry.experiment}, {entry.variant}, {entry.backend}: {words}")
             found.held.append(_without_value(entry.name, baseline.path, "not judged", words))
     return found
+
+
+def _copies(runs: Sequence[RunRecord]) -> list[tuple[RunRecord, RunRecord]]:
+    """Pair each run whose files say what an earlier one's say, its start and duration included, with that one."""
+    seen: dict[str, RunRecord] = {}
+    pairs = []
+    for run in runs:
+        text = json_text({"info": dict(run.info), "summary": dict(run.summary)})
+        first = seen.setdefault(text, run)
+        if first is not run and run.start:
+            pairs.append((run, first))
+    return pairs
 
 
 def _without_value(name: tuple[str, str, str], where: str, verdict: Verdict, words: str) -> Held:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -55,6 +56,17 @@ def test_a_run_that_the_baseline_does_not_know_is_not_judged(
     assert code == 0
     (held,) = [one for one in json.loads(out)["metrics"] if one["verdict"] == "not judged"]
     assert (held["variant"], held["words"]) == ("hltrf", "nothing is recorded of it")
+
+
+def test_a_copy_of_a_run_is_no_second_run(baseline: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Copies counted as repeats: five copies of one run were five runs."""
+    shutil.copytree(tmp_path / "runs/1", tmp_path / "runs/1 again")
+    strict = ("check", tmp_path / "runs", "--baseline", baseline, "--require-judged")
+    code, _, err = call(capsys, *strict)
+    assert (code, "runs/1 again: a copy of " in err, "leave one of them out" in err) == (1, True, True)
+    # The folder itself, named twice, is one folder.
+    shutil.rmtree(tmp_path / "runs/1 again")
+    assert call(capsys, *strict[:2], tmp_path / "runs", *strict[2:])[0] == 0
 
 
 def test_a_folder_in_which_one_run_is_left_lacks_the_other_policies(
